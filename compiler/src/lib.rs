@@ -1,1 +1,4 @@
-//! To be written.
+//! P4_16 compiler for BMv2.
+
+pub mod diag;
+pub mod syntax;

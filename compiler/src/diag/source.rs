@@ -1,0 +1,208 @@
+//! Source files and positions in them.
+//!
+//! A [`Span`] is a range of bytes of one file of the [`SourceMap`]. Every token and every node of the syntax tree
+//! carries one. Tokens that a macro produced carry the span of the text in the user's file that asked for them, so
+//! that a message never points into a buffer which the user cannot open.
+
+use std::rc::Rc;
+
+/// A file of the [`SourceMap`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct FileId(pub u32);
+
+/// A range of bytes `lo..hi` of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Span {
+    /// The file.
+    pub file: FileId,
+    /// Offset of the first byte.
+    pub lo: u32,
+    /// Offset after the last byte.
+    pub hi: u32,
+}
+
+impl Span {
+    /// The bytes `lo..hi` of `file`.
+    pub fn new(file: FileId, lo: u32, hi: u32) -> Span {
+        Span { file, lo, hi }
+    }
+
+    /// The smallest span that covers both. Across files, which happens when a construct begins in an included file
+    /// and ends outside of it, the first span is kept.
+    pub fn to(self, end: Span) -> Span {
+        if self.file != end.file {
+            return self;
+        }
+        Span {
+            file: self.file,
+            lo: self.lo.min(end.lo),
+            hi: self.hi.max(end.hi),
+        }
+    }
+
+    /// The empty span at the end of this one: where something is missing.
+    pub fn after(self) -> Span {
+        Span {
+            lo: self.hi,
+            ..self
+        }
+    }
+}
+
+/// One source file: its name as the user gave it, its text, and the offsets of its lines.
+#[derive(Debug)]
+pub struct SourceFile {
+    /// Path as written on the command line or found by `#include`; `<name>` for shipped and generated files.
+    pub name: String,
+    /// The whole text.
+    pub text: Rc<str>,
+    line_starts: Vec<u32>,
+    lines: Vec<LineDirective>,
+}
+
+/// From `offset` on, positions are named `file`, counted from `line` (a `#line` directive).
+#[derive(Debug, Clone)]
+struct LineDirective {
+    offset: u32,
+    line: u32,
+    file: Option<String>,
+}
+
+/// A position as humans write it. Lines and columns count from 1; columns count characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// Name of the file.
+    pub file: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+}
+
+impl SourceFile {
+    fn new(name: String, text: Rc<str>) -> SourceFile {
+        let mut line_starts = vec![0];
+        line_starts.extend(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, b)| *b == b'\n')
+                .map(|(i, _)| i as u32 + 1),
+        );
+        SourceFile {
+            name,
+            text,
+            line_starts,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Index, from 0, of the line that holds byte `offset`.
+    pub fn line_index(&self, offset: u32) -> usize {
+        self.line_starts.partition_point(|start| *start <= offset) - 1
+    }
+
+    /// Offset of the first byte of line `index` (from 0).
+    pub fn line_start(&self, index: usize) -> u32 {
+        self.line_starts
+            .get(index)
+            .copied()
+            .unwrap_or(self.text.len() as u32)
+    }
+
+    /// Text of line `index` (from 0) without its line end.
+    pub fn line_text(&self, index: usize) -> &str {
+        let lo = self.line_start(index) as usize;
+        let hi = self.line_start(index + 1) as usize;
+        self.text[lo..hi].trim_end_matches(['\n', '\r'])
+    }
+
+    /// Number of lines.
+    pub fn line_count(&self) -> usize {
+        self.line_starts.len()
+    }
+
+    /// Records that positions after `offset` are to be named as a `#line` directive says.
+    pub fn set_line(&mut self, offset: u32, line: u32, file: Option<String>) {
+        self.lines.push(LineDirective { offset, line, file });
+    }
+}
+
+/// All source files of one compilation.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    files: Vec<SourceFile>,
+}
+
+impl SourceMap {
+    /// An empty map.
+    pub fn new() -> SourceMap {
+        SourceMap::default()
+    }
+
+    /// Adds a file and returns its id. Files over 4 GiB are cut there.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<Rc<str>>) -> FileId {
+        let id = FileId(self.files.len() as u32);
+        self.files.push(SourceFile::new(name.into(), text.into()));
+        id
+    }
+
+    /// The file with this id.
+    ///
+    /// # Panics
+    /// When `id` comes from another map.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.files[id.0 as usize]
+    }
+
+    /// The file with this id, to record `#line` directives in.
+    ///
+    /// # Panics
+    /// When `id` comes from another map.
+    pub fn file_mut(&mut self, id: FileId) -> &mut SourceFile {
+        &mut self.files[id.0 as usize]
+    }
+
+    /// All files in the order in which they were read.
+    pub fn files(&self) -> impl Iterator<Item = &SourceFile> {
+        self.files.iter()
+    }
+
+    /// The source text under a span.
+    pub fn text(&self, span: Span) -> &str {
+        self.file(span.file)
+            .text
+            .get(span.lo as usize..span.hi as usize)
+            .unwrap_or("")
+    }
+
+    /// File, line and column of the start of a span, after `#line` directives.
+    pub fn location(&self, span: Span) -> Location {
+        let file = self.file(span.file);
+        let index = file.line_index(span.lo);
+        let start = file.line_start(index) as usize;
+        let column = file
+            .text
+            .get(start..span.lo as usize)
+            .map_or(0, |s| s.chars().count()) as u32
+            + 1;
+        let mut location = Location {
+            file: file.name.clone(),
+            line: index as u32 + 1,
+            column,
+        };
+        if let Some(d) = file.lines.iter().rev().find(|d| d.offset <= span.lo) {
+            let base = file.line_index(d.offset) as u32;
+            location.line = d.line + (index as u32).saturating_sub(base + 1);
+            if let Some(name) = file
+                .lines
+                .iter()
+                .rev()
+                .filter(|d| d.offset <= span.lo)
+                .find_map(|d| d.file.clone())
+            {
+                location.file = name;
+            }
+        }
+        location
+    }
+}
