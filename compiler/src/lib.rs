@@ -1,4 +1,5 @@
 //! P4_16 compiler for BMv2.
 
 pub mod diag;
+pub mod sema;
 pub mod syntax;

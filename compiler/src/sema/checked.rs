@@ -1,0 +1,419 @@
+//! The typed program: what `sema` found out about each node of the tree.
+
+use super::types::{Nominal, Substitution, Type};
+use super::value::Value;
+use crate::syntax::ast::*;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// A program without errors, with everything that the type checker knows about it.
+///
+/// The tree is as the parser left it. All additions are found by the ids of its nodes.
+#[derive(Debug, Default)]
+pub struct CheckedProgram {
+    /// The tree.
+    pub program: Program,
+    pub(super) defs: Vec<Option<Def>>,
+    pub(super) exprs: Vec<ExprInfo>,
+    pub(super) type_refs: Vec<Type>,
+    pub(super) decl_types: FxHashMap<DeclId, Type>,
+    pub(super) consts: FxHashMap<DeclId, Value>,
+    pub(super) calls: FxHashMap<ExprId, CallInfo>,
+    pub(super) errors: Vec<DeclId>,
+    pub(super) match_kinds: Vec<DeclId>,
+    pub(super) main: Option<Rc<Instantiation>>,
+}
+
+/// What is known about an expression.
+#[derive(Clone, Debug)]
+pub struct ExprInfo {
+    /// Its own type, before an implicit cast.
+    pub ty: Type,
+    /// The type that it is implicitly cast to.
+    pub cast: Option<Type>,
+    /// Its value when it is known without knowing constructor arguments, before the implicit cast.
+    pub value: Option<Value>,
+    /// What its name or member stands for.
+    pub resolution: Resolution,
+    /// Whether it can be assigned to.
+    pub is_lvalue: bool,
+}
+
+impl Default for ExprInfo {
+    fn default() -> ExprInfo {
+        ExprInfo {
+            ty: Type::Invalid,
+            cast: None,
+            value: None,
+            resolution: Resolution::None,
+            is_lvalue: false,
+        }
+    }
+}
+
+/// What the name of [`ExprKind::Name`], or the member of [`ExprKind::Member`], stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Resolution {
+    /// Nothing: other expressions, and callees of built-in methods (see [`CallInfo::callee`]).
+    #[default]
+    None,
+    /// A declaration: variable, parameter, constant, instance, field, member of an enum, action, table, type, ...
+    Decl(DeclId),
+    /// `stack.next`
+    StackNext,
+    /// `stack.last`
+    StackLast,
+    /// `stack.lastIndex`
+    StackLastIndex,
+    /// `stack.size`
+    StackSize,
+    /// `table.apply().hit`
+    Hit,
+    /// `table.apply().miss`
+    Miss,
+    /// `table.apply().action_run`
+    ActionRun,
+}
+
+/// A declaration, and the declaration that it is part of.
+#[derive(Clone, Debug)]
+pub struct Def {
+    /// What it is.
+    pub kind: DefKind,
+    /// The parser, control, action, function, extern, struct, enum or table around it; `None` at the top level.
+    pub parent: Option<DeclId>,
+}
+
+/// What a [`DeclId`] belongs to.
+#[derive(Clone, Debug)]
+pub enum DefKind {
+    /// A constant; see [`CheckedProgram::const_value`].
+    Const(Rc<ConstDecl>),
+    /// A variable, of a loop too.
+    Var(Rc<VarDecl>),
+    /// A parameter of `apply`, of an action, function or method.
+    Param(Rc<Param>),
+    /// A constructor parameter of a parser, control, package or extern.
+    CtorParam(Rc<Param>),
+    /// An instance.
+    Instance(Rc<Instantiation>),
+    /// An extern type.
+    Extern(Rc<ExternDecl>),
+    /// A constructor of an extern type.
+    Constructor(Rc<FunctionDecl>),
+    /// A method of an extern type.
+    Method(Rc<FunctionDecl>),
+    /// An extern function.
+    ExternFunction(Rc<FunctionDecl>),
+    /// A function with a body, also the implementation of an abstract method.
+    Function(Rc<FunctionDecl>),
+    /// An action.
+    Action(Rc<ActionDecl>),
+    /// A parser or parser type.
+    Parser(Rc<ParserDecl>),
+    /// A state of a parser.
+    State(Rc<State>),
+    /// A control or control type.
+    Control(Rc<ControlDecl>),
+    /// A package type.
+    Package(Rc<PackageDecl>),
+    /// A table.
+    Table(Rc<TableDecl>),
+    /// A value set.
+    ValueSet(Rc<ValueSetDecl>),
+    /// A struct type.
+    Struct(Rc<StructDecl>),
+    /// A header type.
+    Header(Rc<StructDecl>),
+    /// A header union type.
+    HeaderUnion(Rc<StructDecl>),
+    /// A field of the parent, and its index.
+    Field(Rc<Field>, usize),
+    /// An enum type.
+    Enum(Rc<EnumDecl>),
+    /// A member of the parent, and its index.
+    EnumMember(Rc<Member>, usize),
+    /// A member of `error`, and its index among all errors of the program.
+    ErrorMember(Rc<Member>, usize),
+    /// A match kind.
+    MatchKindMember(Rc<Member>),
+    /// An alias made by `typedef`.
+    Typedef(Rc<TypedefDecl>),
+    /// A type made by `type`.
+    NewType(Rc<TypedefDecl>),
+    /// A type parameter of the parent, and its index.
+    TypeParam(Name, usize),
+}
+
+/// What a call, a constructor call, an instantiation or a reference to an action resolves to.
+#[derive(Clone, Debug)]
+pub struct CallInfo {
+    /// What is called.
+    pub callee: Callee,
+    /// Type arguments in order of the callee's type parameters; for constructors those of the type.
+    pub type_args: Vec<Type>,
+    /// Parameters and what they get, in order of declaration. For a reference to an action in a table only those
+    /// parameters that the reference binds, unless it is an entry or a default action, which bind all.
+    pub args: Vec<ArgInfo>,
+    /// Type of the result, type arguments applied.
+    pub ret: Type,
+}
+
+/// A parameter of a call.
+#[derive(Clone, Debug)]
+pub struct ArgInfo {
+    /// The parameter; `None` for parameters of built-in methods.
+    pub param: Option<DeclId>,
+    /// Its direction.
+    pub direction: Direction,
+    /// Its type, type arguments applied.
+    pub ty: Type,
+    /// Where its value comes from.
+    pub source: ArgSource,
+}
+
+/// Where a parameter's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgSource {
+    /// The argument with this index in source order.
+    Arg(usize),
+    /// The parameter's default value, [`Param::default`].
+    Default,
+    /// Nothing: an `@optional` parameter left out, or `_` for an `out` parameter.
+    Omitted,
+}
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// An action.
+    Action(DeclId),
+    /// A function with a body.
+    Function(DeclId),
+    /// An extern function.
+    ExternFunction(DeclId),
+    /// A method of an instance of an extern; the instance is the base of the callee's [`ExprKind::Member`]. An abstract method
+    /// is named by the extern's declaration, not by its implementation.
+    Method(DeclId),
+    /// `apply` of an instance of a parser or parser type.
+    ParserApply(DeclId),
+    /// `apply` of an instance of a control or control type.
+    ControlApply(DeclId),
+    /// `C.apply(...)`, direct application of a control or parser type, which makes an instance of its own.
+    DirectApply(DeclId),
+    /// `apply` of a table.
+    TableApply(DeclId),
+    /// Constructor of an extern type.
+    ExternConstructor {
+        /// The type.
+        ext: DeclId,
+        /// The constructor among its overloads.
+        constructor: DeclId,
+    },
+    /// Constructor of a parser.
+    ParserConstructor(DeclId),
+    /// Constructor of a control.
+    ControlConstructor(DeclId),
+    /// Constructor of a package.
+    PackageConstructor(DeclId),
+    /// A method that the language itself has.
+    Builtin(BuiltinMethod),
+}
+
+/// Methods of headers, header unions, stacks and types with a size. The object is the base of the callee's [`ExprKind::Member`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BuiltinMethod {
+    /// `h.isValid()`
+    IsValid,
+    /// `h.setValid()`
+    SetValid,
+    /// `h.setInvalid()`
+    SetInvalid,
+    /// `stack.push_front(n)`
+    PushFront,
+    /// `stack.pop_front(n)`
+    PopFront,
+    /// `x.minSizeInBits()`
+    MinSizeInBits,
+    /// `x.minSizeInBytes()`
+    MinSizeInBytes,
+    /// `x.maxSizeInBits()`
+    MaxSizeInBits,
+    /// `x.maxSizeInBytes()`
+    MaxSizeInBytes,
+}
+
+impl CheckedProgram {
+    /// The declaration with this id.
+    ///
+    /// # Panics
+    /// When the id belongs to another program.
+    pub fn def(&self, id: DeclId) -> &Def {
+        self.defs[id.0 as usize]
+            .as_ref()
+            .expect("the checker defines every id that the parser dealt out")
+    }
+
+    /// The declaration with this id, `None` when the program had errors and the declaration was left out.
+    pub fn opt_def(&self, id: DeclId) -> Option<&Def> {
+        self.defs.get(id.0 as usize)?.as_ref()
+    }
+
+    /// All that is known about an expression.
+    pub fn info(&self, id: ExprId) -> &ExprInfo {
+        &self.exprs[id.0 as usize]
+    }
+
+    /// Type of an expression before its implicit cast.
+    pub fn type_of(&self, expr: &Expr) -> &Type {
+        &self.info(expr.id).ty
+    }
+
+    /// Type of an expression after its implicit cast: what its context takes.
+    pub fn type_as_used(&self, expr: &Expr) -> &Type {
+        let info = self.info(expr.id);
+        info.cast.as_ref().unwrap_or(&info.ty)
+    }
+
+    /// Value of an expression after its implicit cast, when it is a constant.
+    pub fn value(&self, expr: &Expr) -> Option<Value> {
+        let info = self.info(expr.id);
+        let value = info.value.as_ref()?;
+        match &info.cast {
+            None => Some(value.clone()),
+            Some(to) => self.cast_value(value, &info.ty, to),
+        }
+    }
+
+    /// Casts a constant, through `type`s and serializable enums.
+    pub fn cast_value(&self, value: &Value, from: &Type, to: &Type) -> Option<Value> {
+        super::value::cast(value, &self.representation(from), &self.representation(to)).ok()
+    }
+
+    /// What a name or member stands for.
+    pub fn resolution(&self, expr: &Expr) -> Resolution {
+        self.info(expr.id).resolution
+    }
+
+    /// What a call, an instantiation ([`Instantiation::call`]) or a reference to an action ([`ActionRef::call`]) resolves to.
+    pub fn call(&self, id: ExprId) -> Option<&CallInfo> {
+        self.calls.get(&id)
+    }
+
+    /// The type that is written there.
+    pub fn type_ref(&self, ty: &TypeRef) -> &Type {
+        &self.type_refs[ty.id.0 as usize]
+    }
+
+    /// Type of a variable, constant, parameter, field, instance, member, table or value set (its elements' type).
+    pub fn decl_type(&self, id: DeclId) -> Option<&Type> {
+        self.decl_types.get(&id)
+    }
+
+    /// Value of a constant, or of a member of a serializable enum.
+    pub fn const_value(&self, id: DeclId) -> Option<&Value> {
+        self.consts.get(&id)
+    }
+
+    /// All errors of the program in order of declaration: an error's number is its index.
+    pub fn errors(&self) -> &[DeclId] {
+        &self.errors
+    }
+
+    /// All match kinds in order of declaration.
+    pub fn match_kinds(&self) -> &[DeclId] {
+        &self.match_kinds
+    }
+
+    /// The instance of a package named `main`.
+    pub fn main(&self) -> Option<&Rc<Instantiation>> {
+        self.main.as_ref()
+    }
+
+    /// Name of a declaration as written in the source.
+    pub fn name(&self, id: DeclId) -> Name {
+        self.def(id).kind.name()
+    }
+
+    /// Fields of a struct, header or header union with their types, type arguments applied; empty for other types.
+    pub fn fields(&self, ty: &Type) -> Vec<(Rc<Field>, Type)> {
+        let Some(nominal) = ty.nominal() else {
+            return Vec::new();
+        };
+        let Some(Def {
+            kind: DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d),
+            ..
+        }) = self.opt_def(nominal.id)
+        else {
+            return Vec::new();
+        };
+        let args = self.substitution(nominal, &d.type_params);
+        d.fields
+            .iter()
+            .map(|f| (f.clone(), self.type_ref(&f.ty).substitute(&args)))
+            .collect()
+    }
+
+    /// Type arguments of a declared type, paired with its parameters.
+    pub fn substitution(&self, nominal: &Nominal, params: &[TypeParam]) -> Substitution {
+        Substitution::new(params.iter().map(|p| p.id), nominal.args.iter().cloned())
+    }
+
+    /// The type under a serializable enum or a `type`, one step; `None` for other types.
+    pub fn underlying(&self, ty: &Type) -> Option<Type> {
+        match ty {
+            Type::SerializableEnum(n) | Type::NewType(n) => match &self.opt_def(n.id)?.kind {
+                DefKind::Enum(d) => d.underlying.as_ref().map(|t| self.type_ref(t).clone()),
+                DefKind::NewType(d) => match &d.target {
+                    TypedefTarget::Type(t) => Some(self.type_ref(t).clone()),
+                    TypedefTarget::Decl(_) => None,
+                },
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The type that values of `ty` are made of: serializable enums and `type`s are opened, down to the first other type.
+    pub fn representation(&self, ty: &Type) -> Type {
+        let mut ty = ty.clone();
+        while let Some(under) = self.underlying(&ty) {
+            ty = under;
+        }
+        ty
+    }
+}
+
+impl DefKind {
+    /// Name of the declaration as written in the source.
+    pub fn name(&self) -> Name {
+        match self {
+            DefKind::Const(d) => d.name.name.clone(),
+            DefKind::Var(d) => d.name.name.clone(),
+            DefKind::Param(d) | DefKind::CtorParam(d) => d.name.name.clone(),
+            DefKind::Instance(d) => d.name.name.clone(),
+            DefKind::Extern(d) => d.name.name.clone(),
+            DefKind::Constructor(d)
+            | DefKind::Method(d)
+            | DefKind::ExternFunction(d)
+            | DefKind::Function(d) => d.name.name.clone(),
+            DefKind::Action(d) => d.name.name.clone(),
+            DefKind::Parser(d) => d.name.name.clone(),
+            DefKind::State(d) => d.name.name.clone(),
+            DefKind::Control(d) => d.name.name.clone(),
+            DefKind::Package(d) => d.name.name.clone(),
+            DefKind::Table(d) => d.name.name.clone(),
+            DefKind::ValueSet(d) => d.name.name.clone(),
+            DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => {
+                d.name.name.clone()
+            }
+            DefKind::Field(d, _) => d.name.name.clone(),
+            DefKind::Enum(d) => d.name.name.clone(),
+            DefKind::EnumMember(d, _)
+            | DefKind::ErrorMember(d, _)
+            | DefKind::MatchKindMember(d) => d.name.name.clone(),
+            DefKind::Typedef(d) | DefKind::NewType(d) => d.name.name.clone(),
+            DefKind::TypeParam(name, _) => name.clone(),
+        }
+    }
+}

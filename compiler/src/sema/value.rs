@@ -1,0 +1,267 @@
+//! Values known at compile time, and the arithmetic on them (spec § 8, 18).
+//!
+//! The same functions fold constants in the type checker and evaluate constructor arguments when instances are elaborated, so both
+//! agree. Integers of type `bit<W>` are kept in `0..2^W`, those of `int<W>` in `-2^(W-1)..2^(W-1)`.
+
+use super::types::Type;
+use crate::syntax::ast::{BinaryOp, DeclId, Name, UnaryOp};
+use num_bigint::{BigInt, Sign};
+use num_traits::{One, Signed, ToPrimitive, Zero};
+use std::rc::Rc;
+
+/// A compile-time value. Its type says how to read it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Value {
+    /// Of `bit`, `int`, and of serializable enums (the number, which need not belong to a member) and `type`s over them.
+    Int(BigInt),
+    /// Of `bool`.
+    Bool(bool),
+    /// Of `string`.
+    String(Name),
+    /// Of `error`, of `match_kind`, or of an enum without underlying type: the member's declaration.
+    Member(DeclId),
+    /// Of structs and valid headers (fields in order of declaration), tuples and lists.
+    Aggregate(Rc<[Value]>),
+    /// Of headers and header unions: `{#}`.
+    InvalidHeader,
+}
+
+impl Value {
+    /// The number.
+    pub fn as_int(&self) -> Option<&BigInt> {
+        match self {
+            Value::Int(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// The truth value.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        }
+    }
+
+    /// The number, when it fits.
+    pub fn as_u32(&self) -> Option<u32> {
+        self.as_int().and_then(|n| n.to_u32())
+    }
+}
+
+/// Why an expression of constants has no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FoldError {
+    /// `x / 0` or `x % 0`
+    #[error("division by zero")]
+    DivisionByZero,
+    /// `/` or `%` with a negative number
+    #[error("division is not defined for negative numbers")]
+    NegativeDivision,
+    /// `x << -1`
+    #[error("shift by a negative amount")]
+    NegativeShift,
+    /// `1 << 100000000`
+    #[error("shift amount is too large")]
+    HugeShift,
+    /// The number needs too many bits to be computed.
+    #[error("the number is too large")]
+    HugeNumber,
+    /// Operands that the operator does not have at compile time; the type checker reports those on its own.
+    #[error("not a compile-time operation")]
+    NotConstant,
+}
+
+/// The widest `bit<W>`, `int<W>` and `varbit<W>` we accept, and the largest compile-time number, in bits.
+pub const MAX_WIDTH: u32 = 1 << 16;
+
+/// Cuts a number to the range of `ty`, as assignments and casts do. For types without width the number stays.
+pub fn wrap(n: BigInt, ty: &Type) -> BigInt {
+    match ty {
+        Type::Bit(w) => modulo(n, *w),
+        Type::Signed(w) => {
+            let n = modulo(n, *w);
+            if *w > 0 && n.bit(u64::from(*w) - 1) {
+                n - (BigInt::one() << *w)
+            } else {
+                n
+            }
+        }
+        _ => n,
+    }
+}
+
+/// Whether `ty` can hold the number as it is.
+pub fn fits(n: &BigInt, ty: &Type) -> bool {
+    match ty {
+        Type::Bit(_) | Type::Signed(_) => wrap(n.clone(), ty) == *n,
+        _ => true,
+    }
+}
+
+fn modulo(n: BigInt, width: u32) -> BigInt {
+    if n.sign() != Sign::Minus && n.bits() <= u64::from(width) {
+        return n;
+    }
+    let mask = (BigInt::one() << width) - 1;
+    n & mask
+}
+
+/// Applies an operator to one operand of type `ty`.
+pub fn unary(op: UnaryOp, operand: &Value, ty: &Type) -> Result<Value, FoldError> {
+    Ok(match (op, operand) {
+        (UnaryOp::Not, Value::Bool(b)) => Value::Bool(!b),
+        (UnaryOp::Complement, Value::Int(n)) => Value::Int(wrap(-(n + BigInt::one()), ty)),
+        (UnaryOp::Minus, Value::Int(n)) => Value::Int(wrap(-n, ty)),
+        (UnaryOp::Plus, Value::Int(n)) => Value::Int(n.clone()),
+        _ => return Err(FoldError::NotConstant),
+    })
+}
+
+/// Applies an operator to two operands, whose types are given as well: shifts and concatenation have operands of different types.
+pub fn binary(
+    op: BinaryOp,
+    left: (&Value, &Type),
+    right: (&Value, &Type),
+) -> Result<Value, FoldError> {
+    let ty = left.1;
+    match (left.0, right.0) {
+        (Value::Int(a), Value::Int(b)) => integers(op, a, b, ty, right.1),
+        (Value::Bool(a), Value::Bool(b)) => Ok(Value::Bool(match op {
+            BinaryOp::And => *a && *b,
+            BinaryOp::Or => *a || *b,
+            BinaryOp::Eq => a == b,
+            BinaryOp::Ne => a != b,
+            _ => return Err(FoldError::NotConstant),
+        })),
+        (Value::String(a), Value::String(b)) if op == BinaryOp::Concat => {
+            Ok(Value::String(format!("{a}{b}").into()))
+        }
+        (a, b) => Ok(Value::Bool(match op {
+            BinaryOp::Eq => a == b,
+            BinaryOp::Ne => a != b,
+            _ => return Err(FoldError::NotConstant),
+        })),
+    }
+}
+
+fn integers(
+    op: BinaryOp,
+    a: &BigInt,
+    b: &BigInt,
+    ty: &Type,
+    right: &Type,
+) -> Result<Value, FoldError> {
+    let number = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => {
+            if a.bits() + b.bits() > u64::from(MAX_WIDTH) * 2 {
+                return Err(FoldError::HugeNumber);
+            }
+            a * b
+        }
+        BinaryOp::Div | BinaryOp::Mod => {
+            if b.is_zero() {
+                return Err(FoldError::DivisionByZero);
+            }
+            if a.is_negative() || b.is_negative() {
+                return Err(FoldError::NegativeDivision);
+            }
+            if op == BinaryOp::Div {
+                a / b
+            } else {
+                a % b
+            }
+        }
+        BinaryOp::AddSat => return Ok(Value::Int(saturate(a + b, ty))),
+        BinaryOp::SubSat => return Ok(Value::Int(saturate(a - b, ty))),
+        BinaryOp::Shl | BinaryOp::Shr => return shift(op, a, b, ty).map(Value::Int),
+        BinaryOp::BitAnd => a & b,
+        BinaryOp::BitXor => a ^ b,
+        BinaryOp::BitOr => a | b,
+        BinaryOp::Concat => {
+            let (Some(wa), Some(wb)) = (ty.bits(), right.bits()) else {
+                return Err(FoldError::NotConstant);
+            };
+            let joined = (modulo(a.clone(), wa) << wb) | modulo(b.clone(), wb);
+            let ty = if matches!(ty, Type::Signed(_)) {
+                Type::Signed(wa + wb)
+            } else {
+                Type::Bit(wa + wb)
+            };
+            return Ok(Value::Int(wrap(joined, &ty)));
+        }
+        BinaryOp::Le => return Ok(Value::Bool(a <= b)),
+        BinaryOp::Ge => return Ok(Value::Bool(a >= b)),
+        BinaryOp::Lt => return Ok(Value::Bool(a < b)),
+        BinaryOp::Gt => return Ok(Value::Bool(a > b)),
+        BinaryOp::Ne => return Ok(Value::Bool(a != b)),
+        BinaryOp::Eq => return Ok(Value::Bool(a == b)),
+        BinaryOp::And | BinaryOp::Or => return Err(FoldError::NotConstant),
+    };
+    Ok(Value::Int(wrap(number, ty)))
+}
+
+fn shift(op: BinaryOp, a: &BigInt, b: &BigInt, ty: &Type) -> Result<BigInt, FoldError> {
+    if b.is_negative() {
+        return Err(FoldError::NegativeShift);
+    }
+    if op == BinaryOp::Shr {
+        // Right shifts of negative numbers keep the sign, as `int<W>` does.
+        let amount = b.to_u64().unwrap_or(u64::MAX).min(a.bits() + 1);
+        return Ok(wrap(a >> amount, ty));
+    }
+    if let Some(width) = ty.bits() {
+        let amount = b.to_u64().unwrap_or(u64::MAX);
+        return Ok(if amount >= u64::from(width) {
+            BigInt::zero()
+        } else {
+            wrap(a << amount, ty)
+        });
+    }
+    match b.to_u64() {
+        Some(amount) if a.bits() + amount <= u64::from(MAX_WIDTH) * 2 => Ok(a << amount),
+        _ if a.is_zero() => Ok(BigInt::zero()),
+        _ => Err(FoldError::HugeShift),
+    }
+}
+
+fn saturate(n: BigInt, ty: &Type) -> BigInt {
+    let (min, max) = match ty {
+        Type::Bit(w) => (BigInt::zero(), (BigInt::one() << *w) - 1),
+        Type::Signed(w) if *w > 0 => (
+            -(BigInt::one() << (*w - 1)),
+            (BigInt::one() << (*w - 1)) - 1,
+        ),
+        _ => return n,
+    };
+    n.clamp(min, max)
+}
+
+/// `value[hi:lo]` of a number of type `ty`.
+pub fn slice(value: &Value, ty: &Type, hi: u32, lo: u32) -> Result<Value, FoldError> {
+    let (Value::Int(n), true) = (value, hi >= lo) else {
+        return Err(FoldError::NotConstant);
+    };
+    let n = match ty.bits() {
+        Some(width) => modulo(n.clone(), width),
+        None => n.clone(),
+    };
+    Ok(Value::Int(modulo(n >> lo, hi - lo + 1)))
+}
+
+/// Casts a value between types that a cast allows. `from` and `to` must be stripped of `type` and serializable enums, whose values
+/// are those of the underlying type.
+pub fn cast(value: &Value, from: &Type, to: &Type) -> Result<Value, FoldError> {
+    Ok(match (value, to) {
+        (Value::Int(n), Type::Bool) if from.is_numeric() => Value::Bool(!n.is_zero()),
+        (Value::Bool(b), Type::Bit(_) | Type::Int | Type::Signed(_)) => {
+            Value::Int(BigInt::from(u8::from(*b)))
+        }
+        (Value::Int(n), Type::Bit(_) | Type::Signed(_) | Type::Int) => {
+            Value::Int(wrap(n.clone(), to))
+        }
+        (value, _) => value.clone(),
+    })
+}
