@@ -1,0 +1,515 @@
+//! The "type value object" of the format: operands, references and expressions.
+
+use crate::serde_util::excerpt;
+use serde::de::Error;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// A field of a header or metadata instance: `[header, field]`.
+///
+/// The hidden field `$valid$` is the header's validity as a bit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldRef {
+    pub header: String,
+    pub field: String,
+}
+
+impl FieldRef {
+    /// The name of the hidden validity field.
+    pub const VALID: &'static str = "$valid$";
+
+    pub fn new(header: impl Into<String>, field: impl Into<String>) -> FieldRef {
+        FieldRef {
+            header: header.into(),
+            field: field.into(),
+        }
+    }
+
+    pub(crate) fn from_value(value: &Value) -> Result<FieldRef, String> {
+        match strings(value).as_deref() {
+            Some([header, field]) => Ok(FieldRef::new(*header, *field)),
+            _ => Err(format!(
+                "expected [header, field], found {}",
+                excerpt(value)
+            )),
+        }
+    }
+}
+
+impl fmt::Display for FieldRef {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}.{}", self.header, self.field)
+    }
+}
+
+impl Serialize for FieldRef {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.header, &self.field).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for FieldRef {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FieldRef, D::Error> {
+        FieldRef::from_value(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// An operand of a primitive, an input of a calculation, or a node of an expression.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    Field(FieldRef),
+    /// A constant in big-endian hexadecimal, perhaps with a minus sign. `bitwidth` is given in
+    /// inputs of calculations only.
+    Hexstr {
+        value: String,
+        bitwidth: Option<u32>,
+    },
+    Bool(bool),
+    Str(String),
+    Header(String),
+    HeaderStack(String),
+    HeaderUnion(String),
+    HeaderUnionStack(String),
+    Calculation(String),
+    MeterArray(String),
+    CounterArray(String),
+    RegisterArray(String),
+    Extern(String),
+    /// Bits of the packet ahead of the parser: offset and width in bits.
+    Lookahead {
+        offset: u32,
+        width: u32,
+    },
+    /// A register cell, read as part of an expression.
+    Register {
+        array: String,
+        index: Box<Expr>,
+    },
+    /// A field of the last valid header of a stack.
+    StackField {
+        stack: String,
+        field: String,
+    },
+    /// A field of the last valid union of a stack of unions.
+    UnionStackField {
+        stack: String,
+        header: String,
+        field: String,
+    },
+    /// An action argument inside of an expression.
+    Local(u32),
+    /// An action argument as operand of a primitive.
+    RuntimeData(u32),
+    ParametersVector(Vec<Expr>),
+    /// The rest of the packet after the headers named before (calculations only).
+    Payload,
+    /// `{"type": "expression", "value": {"op": ...}}`.
+    Op(Box<Op>),
+    /// `{"type": "expression", "value": {"type": ...}}`: the format wraps expressions twice in
+    /// places.
+    Wrapped(Box<Expr>),
+    /// A bare integer: the right side of `access_field` and `access_union_header`.
+    Index(u32),
+}
+
+/// An operator and its operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Op {
+    pub op: Operator,
+    /// None for unary operators.
+    pub left: Option<Expr>,
+    pub right: Expr,
+    /// The condition of [`Operator::Ternary`].
+    pub cond: Option<Expr>,
+}
+
+macro_rules! operators {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// The operators of expressions.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Operator { $($(#[$doc])* $name,)* }
+
+        impl Operator {
+            /// All operators.
+            pub const ALL: &'static [Operator] = &[$(Operator::$name,)*];
+
+            /// The text in the file.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Operator::$name => $text,)* }
+            }
+
+            /// The operator of that text.
+            pub fn from_text(text: &str) -> Option<Operator> {
+                match text { $($text => Some(Operator::$name),)* _ => None }
+            }
+        }
+    };
+}
+
+operators! {
+    Add = "+", Sub = "-", Mul = "*", Div = "/", Mod = "%", Shl = "<<", Shr = ">>",
+    Eq = "==", Ne = "!=", Gt = ">", Ge = ">=", Lt = "<", Le = "<=",
+    And = "and", Or = "or", Not = "not",
+    BitAnd = "&", BitOr = "|", BitXor = "^", BitNot = "~",
+    Valid = "valid", ValidUnion = "valid_union",
+    /// Data to boolean.
+    D2b = "d2b",
+    /// Boolean to data.
+    B2d = "b2d",
+    /// Wrap to a signed number of so many bits.
+    TwoCompMod = "two_comp_mod",
+    /// Saturate to a signed number of so many bits.
+    SatCast = "sat_cast",
+    /// Saturate to an unsigned number of so many bits.
+    UsatCast = "usat_cast",
+    Ternary = "?",
+    DereferenceHeaderStack = "dereference_header_stack",
+    DereferenceUnionStack = "dereference_union_stack",
+    LastStackIndex = "last_stack_index",
+    SizeStack = "size_stack",
+    AccessField = "access_field",
+    AccessUnionHeader = "access_union_header",
+}
+
+impl Expr {
+    pub fn field(header: impl Into<String>, field: impl Into<String>) -> Expr {
+        Expr::Field(FieldRef::new(header, field))
+    }
+
+    /// A constant without a stated width.
+    pub fn hex(value: impl Into<String>) -> Expr {
+        Expr::Hexstr {
+            value: value.into(),
+            bitwidth: None,
+        }
+    }
+
+    pub fn unary(op: Operator, right: Expr) -> Expr {
+        Expr::Op(Box::new(Op {
+            op,
+            left: None,
+            right,
+            cond: None,
+        }))
+    }
+
+    pub fn binary(op: Operator, left: Expr, right: Expr) -> Expr {
+        Expr::Op(Box::new(Op {
+            op,
+            left: Some(left),
+            right,
+            cond: None,
+        }))
+    }
+
+    pub fn ternary(cond: Expr, left: Expr, right: Expr) -> Expr {
+        let op = Operator::Ternary;
+        Expr::Op(Box::new(Op {
+            op,
+            left: Some(left),
+            right,
+            cond: Some(cond),
+        }))
+    }
+
+    /// The same expression in another `expression` object, as primitives' operands need it.
+    pub fn wrapped(self) -> Expr {
+        Expr::Wrapped(Box::new(self))
+    }
+
+    /// The expression without [`Expr::Wrapped`] around it.
+    pub fn unwrapped(&self) -> &Expr {
+        let mut expr = self;
+        while let Expr::Wrapped(inner) = expr {
+            expr = inner;
+        }
+        expr
+    }
+
+    fn from_value(value: &Value) -> Result<Expr, String> {
+        let object = match value {
+            Value::Number(_) => return index(value).map(Expr::Index),
+            Value::Object(object) => object,
+            _ => {
+                return Err(format!(
+                    "expected an object with type and value, found {}",
+                    excerpt(value)
+                ))
+            }
+        };
+        // Some compilers leave the inner object of an expression unwrapped.
+        if object.contains_key("op") && !object.contains_key("type") {
+            return Op::from_object(object).map(|op| Expr::Op(Box::new(op)));
+        }
+        let kind = object
+            .get("type")
+            .and_then(Value::as_str)
+            .ok_or_else(|| format!("member type missing in {}", excerpt(value)))?;
+        let content = object.get("value").unwrap_or(&Value::Null);
+        let text = || {
+            content.as_str().map(str::to_owned).ok_or_else(|| {
+                format!(
+                    "value of type {kind} must be a string, found {}",
+                    excerpt(content)
+                )
+            })
+        };
+        Ok(match kind {
+            "field" => Expr::Field(FieldRef::from_value(content)?),
+            "hexstr" => {
+                let bitwidth = match object.get("bitwidth") {
+                    None | Some(Value::Null) => None,
+                    Some(width) => Some(index(width)?),
+                };
+                Expr::Hexstr {
+                    value: text()?,
+                    bitwidth,
+                }
+            }
+            "bool" => Expr::Bool(
+                content
+                    .as_bool()
+                    .ok_or_else(|| format!("not a boolean: {}", excerpt(content)))?,
+            ),
+            "string" => Expr::Str(text()?),
+            "header" => Expr::Header(text()?),
+            "header_stack" => Expr::HeaderStack(text()?),
+            "header_union" => Expr::HeaderUnion(text()?),
+            "header_union_stack" => Expr::HeaderUnionStack(text()?),
+            "calculation" => Expr::Calculation(text()?),
+            "meter_array" => Expr::MeterArray(text()?),
+            "counter_array" => Expr::CounterArray(text()?),
+            "register_array" => Expr::RegisterArray(text()?),
+            "extern" => Expr::Extern(text()?),
+            "lookahead" => match content.as_array().map(Vec::as_slice) {
+                Some([offset, width]) => Expr::Lookahead {
+                    offset: index(offset)?,
+                    width: index(width)?,
+                },
+                _ => {
+                    return Err(format!(
+                        "lookahead must be [offset, width], found {}",
+                        excerpt(content)
+                    ))
+                }
+            },
+            "register" => match content.as_array().map(Vec::as_slice) {
+                Some([Value::String(array), at]) => Expr::Register {
+                    array: array.clone(),
+                    index: Box::new(Expr::from_value(at)?),
+                },
+                _ => {
+                    return Err(format!(
+                        "register must be [array, index], found {}",
+                        excerpt(content)
+                    ))
+                }
+            },
+            "stack_field" => match strings(content).as_deref() {
+                Some([stack, field]) => Expr::StackField {
+                    stack: (*stack).to_owned(),
+                    field: (*field).to_owned(),
+                },
+                _ => {
+                    return Err(format!(
+                        "stack_field must be [stack, field], found {}",
+                        excerpt(content)
+                    ))
+                }
+            },
+            "union_stack_field" => match strings(content).as_deref() {
+                Some([stack, header, field]) => Expr::UnionStackField {
+                    stack: (*stack).to_owned(),
+                    header: (*header).to_owned(),
+                    field: (*field).to_owned(),
+                },
+                _ => {
+                    return Err(format!(
+                        "union_stack_field must be [stack, header, field], found {}",
+                        excerpt(content)
+                    ));
+                }
+            },
+            "local" => Expr::Local(index(content)?),
+            "runtime_data" => Expr::RuntimeData(index(content)?),
+            "parameters_vector" => match content {
+                // p4c writes an empty object when log_msg has no arguments.
+                Value::Object(_) | Value::Null => Expr::ParametersVector(Vec::new()),
+                Value::Array(items) => Expr::ParametersVector(
+                    items
+                        .iter()
+                        .map(Expr::from_value)
+                        .collect::<Result<_, _>>()?,
+                ),
+                _ => {
+                    return Err(format!(
+                        "parameters_vector must be an array, found {}",
+                        excerpt(content)
+                    ))
+                }
+            },
+            "payload" => Expr::Payload,
+            "expression" => match content {
+                Value::Object(inner) if inner.contains_key("op") => {
+                    Expr::Op(Box::new(Op::from_object(inner)?))
+                }
+                inner => Expr::Wrapped(Box::new(Expr::from_value(inner)?)),
+            },
+            other => return Err(format!("unknown type {other:?} in {}", excerpt(value))),
+        })
+    }
+}
+
+impl Op {
+    fn from_object(object: &Map<String, Value>) -> Result<Op, String> {
+        let text = object.get("op").and_then(Value::as_str).unwrap_or_default();
+        let op = Operator::from_text(text).ok_or_else(|| format!("unknown operator {text:?}"))?;
+        let operand = |name: &str| match object.get(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => Expr::from_value(value).map(Some),
+        };
+        let right =
+            operand("right")?.ok_or_else(|| format!("operator {text:?} has no right operand"))?;
+        Ok(Op {
+            op,
+            left: operand("left")?,
+            right,
+            cond: operand("cond")?,
+        })
+    }
+}
+
+fn index(value: &Value) -> Result<u32, String> {
+    value
+        .as_u64()
+        .and_then(|n| u32::try_from(n).ok())
+        .ok_or_else(|| {
+            format!(
+                "expected a 32-bit unsigned integer, found {}",
+                excerpt(value)
+            )
+        })
+}
+
+fn strings(value: &Value) -> Option<Vec<&str>> {
+    value.as_array()?.iter().map(Value::as_str).collect()
+}
+
+impl<'de> Deserialize<'de> for Expr {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Expr, D::Error> {
+        Expr::from_value(&Value::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+impl Serialize for Expr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fn tagged<S: Serializer, T: Serialize + ?Sized>(
+            serializer: S,
+            kind: &'static str,
+            value: &T,
+        ) -> Result<S::Ok, S::Error> {
+            let mut object = serializer.serialize_struct("Expr", 2)?;
+            object.serialize_field("type", kind)?;
+            object.serialize_field("value", value)?;
+            object.end()
+        }
+        let s = serializer;
+        match self {
+            Expr::Field(field) => tagged(s, "field", field),
+            Expr::Hexstr {
+                value,
+                bitwidth: None,
+            } => tagged(s, "hexstr", value),
+            Expr::Hexstr {
+                value,
+                bitwidth: Some(width),
+            } => {
+                let mut object = s.serialize_struct("Expr", 3)?;
+                object.serialize_field("type", "hexstr")?;
+                object.serialize_field("value", value)?;
+                object.serialize_field("bitwidth", width)?;
+                object.end()
+            }
+            Expr::Bool(value) => tagged(s, "bool", value),
+            Expr::Str(value) => tagged(s, "string", value),
+            Expr::Header(name) => tagged(s, "header", name),
+            Expr::HeaderStack(name) => tagged(s, "header_stack", name),
+            Expr::HeaderUnion(name) => tagged(s, "header_union", name),
+            Expr::HeaderUnionStack(name) => tagged(s, "header_union_stack", name),
+            Expr::Calculation(name) => tagged(s, "calculation", name),
+            Expr::MeterArray(name) => tagged(s, "meter_array", name),
+            Expr::CounterArray(name) => tagged(s, "counter_array", name),
+            Expr::RegisterArray(name) => tagged(s, "register_array", name),
+            Expr::Extern(name) => tagged(s, "extern", name),
+            Expr::Lookahead { offset, width } => tagged(s, "lookahead", &(offset, width)),
+            Expr::Register { array, index } => tagged(s, "register", &(array, index)),
+            Expr::StackField { stack, field } => tagged(s, "stack_field", &(stack, field)),
+            Expr::UnionStackField {
+                stack,
+                header,
+                field,
+            } => tagged(s, "union_stack_field", &(stack, header, field)),
+            Expr::Local(index) => tagged(s, "local", index),
+            Expr::RuntimeData(index) => tagged(s, "runtime_data", index),
+            Expr::ParametersVector(items) => tagged(s, "parameters_vector", items),
+            Expr::Payload => tagged(s, "payload", &()),
+            Expr::Op(op) => tagged(s, "expression", op),
+            Expr::Wrapped(inner) => tagged(s, "expression", inner),
+            Expr::Index(index) => s.serialize_u32(*index),
+        }
+    }
+}
+
+impl Serialize for Op {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let fields = 3 + usize::from(self.cond.is_some());
+        let mut object = serializer.serialize_struct("Op", fields)?;
+        object.serialize_field("op", self.op.as_str())?;
+        object.serialize_field("left", &self.left)?;
+        object.serialize_field("right", &self.right)?;
+        if let Some(cond) = &self.cond {
+            object.serialize_field("cond", cond)?;
+        }
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Op {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Op, D::Error> {
+        let object = Map::<String, Value>::deserialize(deserializer)?;
+        Op::from_object(&object).map_err(D::Error::custom)
+    }
+}
+
+/// A string is not a hexadecimal constant.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a hexadecimal constant")]
+pub struct HexError(pub String);
+
+/// Reads a hexstr (`0x1f`, `-0x01`, the `0x` optional): sign and magnitude, big endian.
+///
+/// The number of bytes is that of the digits, rounded up, so leading zeros are kept.
+///
+/// # Errors
+/// When there is a character that is no hexadecimal digit. No digits at all read as zero.
+pub fn decode_hex(text: &str) -> Result<(bool, Vec<u8>), HexError> {
+    let (negative, rest) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let digits = rest
+        .strip_prefix("0x")
+        .or_else(|| rest.strip_prefix("0X"))
+        .unwrap_or(rest);
+    let mut bytes = vec![0; digits.len().div_ceil(2)];
+    for (i, c) in digits.bytes().rev().enumerate() {
+        let digit = (c as char)
+            .to_digit(16)
+            .ok_or_else(|| HexError(text.to_owned()))? as u8;
+        let at = bytes.len() - 1 - i / 2;
+        bytes[at] |= digit << (4 * (i % 2));
+    }
+    Ok((negative, bytes))
+}

@@ -1,0 +1,176 @@
+//! Header types, instances, stacks, unions and enums.
+
+use crate::expr::Expr;
+use crate::SourceInfo;
+use serde::de::Error;
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+/// A header or struct type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderType {
+    pub name: String,
+    pub id: i64,
+    #[serde(default)]
+    pub fields: Vec<HeaderField>,
+    /// Length in bits of the variable-length field (P4_14 only; P4_16 gives it to `extract_VL`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length_exp: Option<Expr>,
+    /// Greatest length of the whole header in bytes, when it has a variable-length field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<u64>,
+}
+
+/// A field of a [`HeaderType`]: `[name, width, signed]`, or `[name, "*"]` for a varbit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderField {
+    pub name: String,
+    pub width: FieldWidth,
+    pub signed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldWidth {
+    Bits(u32),
+    /// A varbit; its greatest length follows from [`HeaderType::max_length`].
+    Variable,
+}
+
+impl HeaderField {
+    /// A field of `width` bits.
+    pub fn bits(name: impl Into<String>, width: u32, signed: bool) -> HeaderField {
+        HeaderField {
+            name: name.into(),
+            width: FieldWidth::Bits(width),
+            signed,
+        }
+    }
+
+    /// A variable-length field.
+    pub fn varbit(name: impl Into<String>) -> HeaderField {
+        HeaderField {
+            name: name.into(),
+            width: FieldWidth::Variable,
+            signed: false,
+        }
+    }
+}
+
+impl Serialize for HeaderField {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut seq = serializer.serialize_seq(None)?;
+        seq.serialize_element(&self.name)?;
+        match self.width {
+            FieldWidth::Bits(width) => {
+                seq.serialize_element(&width)?;
+                seq.serialize_element(&self.signed)?;
+            }
+            FieldWidth::Variable => seq.serialize_element("*")?,
+        }
+        seq.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for HeaderField {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<HeaderField, D::Error> {
+        let parts = Vec::<Value>::deserialize(deserializer)?;
+        let fail = || {
+            D::Error::custom(
+                "a header field must be [name, width], [name, width, signed] or [name, \"*\"]",
+            )
+        };
+        let name = parts
+            .first()
+            .and_then(Value::as_str)
+            .ok_or_else(fail)?
+            .to_owned();
+        let width = match parts.get(1) {
+            Some(Value::String(star)) if star == "*" => FieldWidth::Variable,
+            Some(Value::Number(n)) => FieldWidth::Bits(
+                n.as_u64()
+                    .and_then(|n| u32::try_from(n).ok())
+                    .ok_or_else(fail)?,
+            ),
+            _ => return Err(fail()),
+        };
+        let signed = match parts.get(2) {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(signed)) => *signed,
+            // p4c writes 0 for booleans.
+            Some(Value::Number(n)) => n.as_u64() != Some(0),
+            Some(_) => return Err(fail()),
+        };
+        Ok(HeaderField {
+            name,
+            width,
+            signed,
+        })
+    }
+}
+
+/// A header or metadata instance.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Header {
+    pub name: String,
+    pub id: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_info: Option<SourceInfo>,
+    pub header_type: String,
+    /// Metadata is always valid, and zero at first.
+    #[serde(default)]
+    pub metadata: bool,
+    #[serde(default = "yes")]
+    pub pi_omit: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderStack {
+    pub name: String,
+    pub id: i64,
+    pub header_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    pub header_ids: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderUnionType {
+    pub name: String,
+    pub id: i64,
+    /// Member name and header type.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderUnion {
+    pub name: String,
+    pub id: i64,
+    pub union_type: String,
+    pub header_ids: Vec<i64>,
+    #[serde(default = "yes")]
+    pub pi_omit: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct HeaderUnionStack {
+    pub name: String,
+    pub id: i64,
+    pub union_type: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    pub header_union_ids: Vec<i64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Enum {
+    pub name: String,
+    /// Member and its number.
+    #[serde(default)]
+    pub entries: Vec<(String, u64)>,
+}

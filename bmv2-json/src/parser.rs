@@ -1,0 +1,272 @@
+//! Parsers, value sets and deparsers.
+
+use crate::action::Primitive;
+use crate::expr::Expr;
+use crate::serde_util::excerpt;
+use crate::SourceInfo;
+use serde::de::Error;
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{json, Value};
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Parser {
+    pub name: String,
+    pub id: i64,
+    /// Name of the first state; none only in empty P4_14 parsers.
+    pub init_state: Option<String>,
+    #[serde(default)]
+    pub parse_states: Vec<ParseState>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ParseState {
+    pub name: String,
+    pub id: i64,
+    #[serde(default)]
+    pub parser_ops: Vec<ParserOp>,
+    #[serde(default)]
+    pub transitions: Vec<Transition>,
+    /// Fields, stack fields and lookaheads, each padded to whole bytes and joined.
+    #[serde(default)]
+    pub transition_key: Vec<Expr>,
+}
+
+/// A statement of a parse state.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParserOp {
+    Extract(ExtractTarget),
+    /// Extract with the length in bits of the variable-length field.
+    ExtractVl(ExtractTarget, Expr),
+    /// Assign the second operand to the first, a field.
+    Set(Expr, Expr),
+    /// Go to reject with the error of the second operand unless the first is true.
+    Verify(Expr, Expr),
+    /// Skip bytes (deprecated in favour of `Advance`).
+    Shift(u32),
+    /// Skip bits.
+    Advance(Expr),
+    Primitive(Primitive),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExtractTarget {
+    Regular(String),
+    /// The next element of a header stack.
+    Stack(String),
+    /// A member of the next element of a stack of unions.
+    UnionStack {
+        stack: String,
+        header: String,
+    },
+}
+
+impl ExtractTarget {
+    fn to_value(&self) -> Value {
+        match self {
+            ExtractTarget::Regular(name) => json!({"type": "regular", "value": name}),
+            ExtractTarget::Stack(name) => json!({"type": "stack", "value": name}),
+            ExtractTarget::UnionStack { stack, header } => {
+                json!({"type": "union_stack", "value": [stack, header]})
+            }
+        }
+    }
+
+    fn from_value(value: &Value) -> Result<ExtractTarget, String> {
+        let fail = || format!("cannot extract to {}", excerpt(value));
+        let target = value.get("value").ok_or_else(fail)?;
+        let name = || target.as_str().map(str::to_owned).ok_or_else(fail);
+        match value.get("type").and_then(Value::as_str) {
+            Some("regular") => Ok(ExtractTarget::Regular(name()?)),
+            Some("stack") => Ok(ExtractTarget::Stack(name()?)),
+            Some("union_stack") => match target.as_array().map(Vec::as_slice) {
+                Some([Value::String(stack), Value::String(header)]) => {
+                    Ok(ExtractTarget::UnionStack {
+                        stack: stack.clone(),
+                        header: header.clone(),
+                    })
+                }
+                _ => Err(fail()),
+            },
+            _ => Err(fail()),
+        }
+    }
+}
+
+impl Serialize for ParserOp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        fn call<S: Serializer>(
+            serializer: S,
+            op: &'static str,
+            parameters: &impl Serialize,
+        ) -> Result<S::Ok, S::Error> {
+            let mut object = serializer.serialize_struct("ParserOp", 2)?;
+            object.serialize_field("parameters", parameters)?;
+            object.serialize_field("op", op)?;
+            object.end()
+        }
+        match self {
+            ParserOp::Extract(target) => call(serializer, "extract", &[target.to_value()]),
+            ParserOp::ExtractVl(target, length) => {
+                call(serializer, "extract_VL", &(target.to_value(), length))
+            }
+            ParserOp::Set(left, right) => call(serializer, "set", &[left, right]),
+            ParserOp::Verify(cond, error) => call(serializer, "verify", &[cond, error]),
+            ParserOp::Shift(bytes) => call(serializer, "shift", &[bytes]),
+            ParserOp::Advance(bits) => call(serializer, "advance", &[bits]),
+            ParserOp::Primitive(primitive) => call(serializer, "primitive", &[primitive]),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ParserOp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ParserOp, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            op: String,
+            #[serde(default)]
+            parameters: Vec<Value>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let expr = |value: Value| serde_json::from_value::<Expr>(value).map_err(D::Error::custom);
+        let target = |value: &Value| ExtractTarget::from_value(value).map_err(D::Error::custom);
+        let count = raw.parameters.len();
+        let mut parameters = raw.parameters.into_iter();
+        let mut next = || parameters.next().unwrap_or_default();
+        let expected = match raw.op.as_str() {
+            "set" | "verify" | "extract_VL" => 2,
+            _ => 1,
+        };
+        if count < expected {
+            return Err(D::Error::custom(format!(
+                "parser op {} needs {expected} parameters, found {count}",
+                raw.op
+            )));
+        }
+        Ok(match raw.op.as_str() {
+            "extract" => ParserOp::Extract(target(&next())?),
+            "extract_VL" => ParserOp::ExtractVl(target(&next())?, expr(next())?),
+            "set" => ParserOp::Set(expr(next())?, expr(next())?),
+            "verify" => ParserOp::Verify(expr(next())?, expr(next())?),
+            "shift" => {
+                let bytes = next();
+                let n = bytes.as_u64().and_then(|n| u32::try_from(n).ok());
+                ParserOp::Shift(n.ok_or_else(|| {
+                    D::Error::custom(format!("shift by {} bytes", excerpt(&bytes)))
+                })?)
+            }
+            "advance" => ParserOp::Advance(expr(next())?),
+            "primitive" => {
+                ParserOp::Primitive(serde_json::from_value(next()).map_err(D::Error::custom)?)
+            }
+            other => return Err(D::Error::custom(format!("unknown parser op {other:?}"))),
+        })
+    }
+}
+
+/// Where to go, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Transition {
+    pub on: TransitionOn,
+    /// None ends the parser (accept).
+    pub next_state: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TransitionOn {
+    Default,
+    /// The key under the mask equals the value; both in hexadecimal, padded like the key.
+    Hexstr {
+        value: String,
+        mask: Option<String>,
+    },
+    /// The key is in the value set.
+    ParseVset {
+        name: String,
+        mask: Option<String>,
+    },
+}
+
+impl Serialize for Transition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (kind, value, mask) = match &self.on {
+            TransitionOn::Default => ("default", None, &None),
+            TransitionOn::Hexstr { value, mask } => ("hexstr", Some(value), mask),
+            TransitionOn::ParseVset { name, mask } => ("parse_vset", Some(name), mask),
+        };
+        let mut object = serializer.serialize_struct("Transition", 4)?;
+        object.serialize_field("type", kind)?;
+        object.serialize_field("value", &value)?;
+        object.serialize_field("mask", mask)?;
+        object.serialize_field("next_state", &self.next_state)?;
+        object.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Transition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Transition, D::Error> {
+        #[derive(Deserialize)]
+        struct Raw {
+            #[serde(rename = "type", default)]
+            kind: Option<String>,
+            #[serde(default)]
+            value: Option<String>,
+            #[serde(default)]
+            mask: Option<String>,
+            #[serde(default)]
+            next_state: Option<String>,
+        }
+        let raw = Raw::deserialize(deserializer)?;
+        let on = match (raw.kind.as_deref(), raw.value) {
+            // Before version 2.8 there was no type, and the value "default".
+            (Some("default"), _) | (None, None) => TransitionOn::Default,
+            (None, Some(value)) if value == "default" => TransitionOn::Default,
+            (None, Some(value)) | (Some("hexstr"), Some(value)) => TransitionOn::Hexstr {
+                value,
+                mask: raw.mask,
+            },
+            (Some("parse_vset"), Some(name)) => TransitionOn::ParseVset {
+                name,
+                mask: raw.mask,
+            },
+            (Some(kind), None) => {
+                return Err(D::Error::custom(format!(
+                    "transition of type {kind:?} without a value"
+                )));
+            }
+            (Some(kind), _) => {
+                return Err(D::Error::custom(format!(
+                    "unknown transition type {kind:?}"
+                )));
+            }
+        };
+        Ok(Transition {
+            on,
+            next_state: raw.next_state,
+        })
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ParseVset {
+    pub name: String,
+    pub id: i64,
+    /// Width of the values in bits, without padding.
+    pub compressed_bitwidth: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_size: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Deparser {
+    pub name: String,
+    pub id: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source_info: Option<SourceInfo>,
+    /// Header instances in the order of their emission; invalid ones are skipped.
+    #[serde(default)]
+    pub order: Vec<String>,
+    /// Calls of `log_msg`, `assert` and `assume` in the deparser.
+    #[serde(default)]
+    pub primitives: Vec<Primitive>,
+}
