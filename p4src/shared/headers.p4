@@ -1,0 +1,132 @@
+// Every header that the pipelines know, in the order of the wire.
+
+#ifndef ALFIRK_HEADERS_P4
+#define ALFIRK_HEADERS_P4
+
+#include "types.p4"
+
+// Frames to and from the controller (P4Runtime spec, "Packet I/O").
+@controller_header("packet_in")
+header packet_in_t {
+    bit<8> reason;
+    bit<7> pad;
+    port_t ingress_port;
+}
+
+@controller_header("packet_out")
+header packet_out_t {
+    bit<8> kind;
+    bit<7> pad;
+    port_t egress_port;
+}
+
+// Register access by PacketOut, which works on every target: P4Runtime servers of
+// BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
+//   INIT_GROUP  all state of `group` for `count` paths as before PSN `value`
+//   READ        value := reg of `group` (and of path `index`, where it is per path)
+//   WRITE       the other way round
+// `index` counts the pairs of paths done while INIT_GROUP recirculates.
+header register_control_t {
+    bit<8> op;
+    bit<8> status;
+    bit<8> reg;
+    bit<8> count;
+    bit<16> group;
+    bit<16> index;
+    bit<64> value;
+    bit<32> cookie;
+}
+
+header ethernet_t {
+    mac_t dst;
+    mac_t src;
+    bit<16> ether_type;
+}
+
+header arp_t {
+    bit<16> htype;
+    bit<16> ptype;
+    bit<8> hlen;
+    bit<8> plen;
+    bit<16> oper;
+    mac_t sender_mac;
+    ipv4_addr_t sender_ip;
+    mac_t target_mac;
+    ipv4_addr_t target_ip;
+}
+
+header ipv4_t {
+    bit<4> version;
+    bit<4> ihl;
+    bit<6> dscp;
+    bit<2> ecn;
+    bit<16> total_len;
+    bit<16> identification;
+    bit<3> flags;
+    bit<13> frag_offset;
+    bit<8> ttl;
+    bit<8> protocol;
+    bit<16> checksum;
+    ipv4_addr_t src;
+    ipv4_addr_t dst;
+}
+
+header udp_t {
+    bit<16> src_port;
+    bit<16> dst_port;
+    bit<16> length;
+    bit<16> checksum;
+}
+
+// Base transport header (IBTA vol. 1, section 9.2).
+header bth_t {
+    bit<8> opcode;
+    bit<1> solicited_event;
+    bit<1> mig_req;
+    bit<2> pad_count;
+    bit<4> tver;
+    bit<16> pkey;
+    bit<1> fecn;
+    bit<1> becn;
+    bit<6> reserved_a;
+    qpn_t dest_qp;
+    bit<1> ack_req;
+    bit<7> reserved_b;
+    psn_t psn;
+}
+
+// RDMA extended transport header (IBTA vol. 1, section 9.3.3).
+header reth_t {
+    bit<64> va;
+    bit<32> r_key;
+    bit<32> dma_length;
+}
+
+// ACK extended transport header (IBTA vol. 1, section 9.3.5).
+header aeth_t {
+    bit<3> kind;
+    bit<5> value;
+    msn_t msn;
+}
+
+// Invariant CRC, least significant byte first (IBTA vol. 1, section 7.8.1 and annex A17).
+// Parsed only behind an AETH: elsewhere it stays at the end of the payload, untouched.
+header icrc_t {
+    bit<32> crc;
+}
+
+struct headers_t {
+    packet_in_t packet_in;
+    packet_out_t packet_out;
+    register_control_t register_control;
+    ethernet_t ethernet;
+    arp_t arp;
+    ipv4_t ipv4;
+    udp_t udp;
+    bth_t bth;
+    reth_t reth;
+    aeth_t aeth;
+    icrc_t icrc;
+}
+
+#endif  // ALFIRK_HEADERS_P4

@@ -1,0 +1,34 @@
+// Table and register sizes, one place for every target.
+//
+// PATH_BITS and GROUP_BITS may be given on the compiler's command line
+// (-DPATH_BITS=4) to trade group size against memory. PATH_BITS may be 1 to 7:
+// path index 0xff is taken (see word_t in types.p4).
+
+#ifndef ALFIRK_SIZES_P4
+#define ALFIRK_SIZES_P4
+
+#ifndef PATH_BITS
+#define PATH_BITS 6
+#endif
+
+#ifndef GROUP_BITS
+#define GROUP_BITS 10
+#endif
+
+#if PATH_BITS < 1 || PATH_BITS > 7
+#error "PATH_BITS must be 1 to 7"
+#endif
+
+// Paths (ports of a group's tree) per group and switch.
+const bit<32> MAX_PATHS = 32w1 << PATH_BITS;
+// Groups per switch.
+const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
+
+const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
+const bit<32> SIZE_ARP_TARGETS = 1024;
+const bit<32> SIZE_ROUTES = 4096;
+const bit<32> SIZE_NEXT_HOPS = 4096;
+// A switch port leads to one host at most, so there are no more members than ports times groups.
+const bit<32> SIZE_MEMBERS = 16384;
+
+#endif  // ALFIRK_SIZES_P4

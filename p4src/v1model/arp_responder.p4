@@ -1,0 +1,58 @@
+// The fabric answers ARP for every address behind it with one virtual MAC.
+//
+//   host ── who has 10.255.0.1? ──> leaf switch
+//   host <── VIRTUAL_MAC ────────── leaf switch
+//
+// McstIDs have no owner who could answer, yet an RC queue pair does not reach RTR
+// before its remote address is resolved. Hosts are answered for in the same way, so
+// the fabric routes and no broadcast ever crosses a switch.
+
+#ifndef ALFIRK_ARP_RESPONDER_P4
+#define ALFIRK_ARP_RESPONDER_P4
+
+control ArpResponder(inout headers_t hdr,
+                     inout metadata_t meta,
+                     inout standard_metadata_t standard_metadata) {
+    direct_counter(CounterType.packets_and_bytes) arp_targets_counter;
+
+    action ignore() {
+        arp_targets_counter.count();
+        meta.drop_reason = DROP_ARP_NOT_FOR_US;
+    }
+
+    action reply(mac_t mac) {
+        arp_targets_counter.count();
+        ipv4_addr_t asked = hdr.arp.target_ip;
+        hdr.arp.oper = ARP_OPER_REPLY;
+        hdr.arp.target_mac = hdr.arp.sender_mac;
+        hdr.arp.target_ip = hdr.arp.sender_ip;
+        hdr.arp.sender_mac = mac;
+        hdr.arp.sender_ip = asked;
+        hdr.ethernet.dst = hdr.ethernet.src;
+        hdr.ethernet.src = mac;
+        standard_metadata.egress_spec = standard_metadata.ingress_port;
+    }
+
+    table arp_targets {
+        key = { hdr.arp.target_ip: lpm @name("target_ip"); }
+        actions = { reply; ignore; }
+        const default_action = ignore();
+        counters = arp_targets_counter;
+        size = SIZE_ARP_TARGETS;
+    }
+
+    apply {
+        // Probes (no sender) and announcements (asking for itself) are no questions: an
+        // answer would tell a host that its own address is taken (RFC 5227).
+        if (hdr.arp.htype == ARP_HTYPE_ETHERNET && hdr.arp.ptype == ETHERTYPE_IPV4
+            && hdr.arp.hlen == 6 && hdr.arp.plen == 4
+            && hdr.arp.oper == ARP_OPER_REQUEST
+            && hdr.arp.sender_ip != 0 && hdr.arp.sender_ip != hdr.arp.target_ip) {
+            arp_targets.apply();
+        } else {
+            meta.drop_reason = DROP_ARP_NOT_FOR_US;
+        }
+    }
+}
+
+#endif  // ALFIRK_ARP_RESPONDER_P4

@@ -1,0 +1,75 @@
+// Exit half of the bridge: a group's packet goes out to a host.
+//
+//   dst MAC, dstIP := host      DestQP := host's QPN      (WRITE: VA ^=, R_Key ^=)
+//   identification ^= id_xor    source port ^= sport_xor
+//
+// Every field changes by a constant XOR difference: dstIP was the McstID, DestQP was
+// VIRTUAL_QPN, and memory regions are registered on a boundary of a power of two at
+// least their size, so that VA changes by a constant as well. As in the entry half
+// one pair of constants keeps the ICRC right; packets with a RETH need a pair of
+// their own because two more fields change.
+//
+// Ports that lead to another switch have no entry: copies leave as they are.
+
+#ifndef ALFIRK_BRIDGE_EXIT_P4
+#define ALFIRK_BRIDGE_EXIT_P4
+
+control BridgeExit(inout headers_t hdr,
+                   inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    direct_counter(CounterType.packets_and_bytes) receivers_counter;
+    bit<16> with_reth_id_xor = 0;
+    bit<16> with_reth_sport_xor = 0;
+    bit<64> with_reth_va_xor = 0;
+    bit<32> with_reth_rkey_xor = 0;
+    bit<16> without_reth_id_xor = 0;
+    bit<16> without_reth_sport_xor = 0;
+
+    action to_switch() {
+        receivers_counter.count();
+    }
+
+    action deliver(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
+                   bit<16> id_xor, bit<16> sport_xor,
+                   bit<16> reth_id_xor, bit<16> reth_sport_xor,
+                   bit<64> va_xor, bit<32> rkey_xor) {
+        receivers_counter.count();
+        hdr.ethernet.src = VIRTUAL_MAC;
+        hdr.ethernet.dst = mac;
+        hdr.ipv4.dst = ip;
+        hdr.bth.dest_qp = qpn;
+        without_reth_id_xor = id_xor;
+        without_reth_sport_xor = sport_xor;
+        with_reth_id_xor = reth_id_xor;
+        with_reth_sport_xor = reth_sport_xor;
+        with_reth_va_xor = va_xor;
+        with_reth_rkey_xor = rkey_xor;
+    }
+
+    table receivers {
+        key = {
+            meta.group_index: exact @name("group_index");
+            standard_metadata.egress_port: exact @name("egress_port");
+        }
+        actions = { deliver; @defaultonly to_switch; }
+        const default_action = to_switch();
+        counters = receivers_counter;
+        size = SIZE_MEMBERS;
+    }
+
+    apply {
+        if (receivers.apply().hit) {
+            if (hdr.reth.isValid()) {
+                hdr.ipv4.identification = hdr.ipv4.identification ^ with_reth_id_xor;
+                hdr.udp.src_port = hdr.udp.src_port ^ with_reth_sport_xor;
+                hdr.reth.va = hdr.reth.va ^ with_reth_va_xor;
+                hdr.reth.r_key = hdr.reth.r_key ^ with_reth_rkey_xor;
+            } else {
+                hdr.ipv4.identification = hdr.ipv4.identification ^ without_reth_id_xor;
+                hdr.udp.src_port = hdr.udp.src_port ^ without_reth_sport_xor;
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_BRIDGE_EXIT_P4

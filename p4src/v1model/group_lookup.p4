@@ -1,0 +1,70 @@
+// Multicast forwarding table: which group is this, and which of its paths?
+//
+//   dstIP = McstID ──> groups ──> group_index ─┐
+//   ingress port ──────────────────────────────┴─> mft ──> path_index, lone, is_host
+//
+// All members of a group know it by its McstID, an address that looks like unicast.
+// A path is a port of the group's tree; paths are numbered densely from 0 per group
+// and switch. Bit L of `lone` says that at level L of the tournament tree the
+// neighbouring subtree holds no path, so that level passes the minimum through
+// (ack_aggregate.p4).
+
+#ifndef ALFIRK_GROUP_LOOKUP_P4
+#define ALFIRK_GROUP_LOOKUP_P4
+
+control GroupLookup(inout headers_t hdr,
+                    inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata,
+                    out bool is_group) {
+    direct_counter(CounterType.packets_and_bytes) groups_counter;
+    direct_counter(CounterType.packets_and_bytes) mft_counter;
+
+    action not_a_group() {
+        groups_counter.count();
+    }
+
+    action set_group(group_t group_index) {
+        groups_counter.count();
+        meta.group_index = group_index;
+    }
+
+    table groups {
+        key = { hdr.ipv4.dst: exact @name("mcst_id"); }
+        actions = { set_group; @defaultonly not_a_group; }
+        const default_action = not_a_group();
+        counters = groups_counter;
+        size = MAX_GROUPS;
+    }
+
+    action not_a_path() {
+        mft_counter.count();
+        meta.drop_reason = DROP_NOT_A_PATH;
+    }
+
+    action set_path(path_t path_index, bit<8> lone, bit<1> is_host) {
+        mft_counter.count();
+        meta.path_index = path_index;
+        meta.lone = lone;
+        meta.is_host = is_host;
+    }
+
+    table mft {
+        key = {
+            meta.group_index: exact @name("group_index");
+            standard_metadata.ingress_port: exact @name("ingress_port");
+        }
+        actions = { set_path; @defaultonly not_a_path; }
+        const default_action = not_a_path();
+        counters = mft_counter;
+        size = SIZE_MEMBERS;
+    }
+
+    apply {
+        is_group = groups.apply().hit;
+        if (is_group) {
+            mft.apply();
+        }
+    }
+}
+
+#endif  // ALFIRK_GROUP_LOOKUP_P4

@@ -1,0 +1,88 @@
+// Unicast IPv4 with equal-cost multipath.
+//
+//   routes ──┬─ to_host ─────────────────> port, MAC of the host
+//            ├─ to_switch ───────────────> port
+//            └─ ecmp ── next_hops ───────> port
+//
+// RoCEv2 senders vary the UDP source port by queue pair, which makes it the entropy
+// of the hash. The seed differs by switch: with one hash in every tier, all flows
+// that reach an aggregation switch would pick the same uplink again.
+
+#ifndef ALFIRK_IPV4_ROUTING_P4
+#define ALFIRK_IPV4_ROUTING_P4
+
+control Ipv4Routing(inout headers_t hdr,
+                    inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    direct_counter(CounterType.packets_and_bytes) routes_counter;
+    direct_counter(CounterType.packets_and_bytes) next_hops_counter;
+    bit<16> ecmp_group = 0;
+    bit<16> ecmp_index = 0;
+
+    action no_route() {
+        routes_counter.count();
+        meta.drop_reason = DROP_NO_ROUTE;
+    }
+
+    action to_host(port_t port, mac_t mac) {
+        routes_counter.count();
+        standard_metadata.egress_spec = port;
+        hdr.ethernet.src = VIRTUAL_MAC;
+        hdr.ethernet.dst = mac;
+    }
+
+    action to_switch(port_t port) {
+        routes_counter.count();
+        standard_metadata.egress_spec = port;
+    }
+
+    action ecmp(bit<16> group, bit<16> size, bit<16> seed) {
+        routes_counter.count();
+        ecmp_group = group;
+        hash(ecmp_index, HashAlgorithm.crc16, 16w0,
+             { seed, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.l4_ports }, size);
+    }
+
+    table routes {
+        key = { hdr.ipv4.dst: lpm @name("dst_ip"); }
+        actions = { to_host; to_switch; ecmp; no_route; }
+        const default_action = no_route();
+        counters = routes_counter;
+        size = SIZE_ROUTES;
+    }
+
+    action no_next_hop() {
+        next_hops_counter.count();
+        meta.drop_reason = DROP_NO_ROUTE;
+    }
+
+    action to_switch_hop(port_t port) {
+        next_hops_counter.count();
+        standard_metadata.egress_spec = port;
+    }
+
+    table next_hops {
+        key = {
+            ecmp_group: exact @name("ecmp_group");
+            ecmp_index: exact @name("ecmp_index");
+        }
+        actions = { to_switch_hop; no_next_hop; }
+        const default_action = no_next_hop();
+        counters = next_hops_counter;
+        size = SIZE_NEXT_HOPS;
+    }
+
+    apply {
+        if (hdr.ipv4.ttl <= 1) {
+            meta.drop_reason = DROP_TTL_EXPIRED;
+        } else {
+            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+            switch (routes.apply().action_run) {
+                ecmp: { next_hops.apply(); }
+                default: { }
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_IPV4_ROUTING_P4

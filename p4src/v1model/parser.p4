@@ -1,0 +1,122 @@
+// Parser and deparser.
+//
+//   CPU port ──> packet_out ──> register_control          (register access)
+//                      └──────> rest untouched            (frame of the controller)
+//   other    ──> ethernet ──> arp
+//                      └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc   (feedback)
+//                               │        │       └───> reth            (first packet of a WRITE)
+//                               └ tcp    └ payload untouched
+//
+// An ICRC is parsed only where the pipeline rewrites it. Behind a payload it stays
+// where it is: neutral bridging needs no change of it.
+
+#ifndef ALFIRK_PARSER_P4
+#define ALFIRK_PARSER_P4
+
+#include "../shared/constants.p4"
+#include "../shared/headers.p4"
+#include "metadata.p4"
+
+parser AlfirkParser(packet_in packet,
+                    out headers_t hdr,
+                    inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    state start {
+        transition select(standard_metadata.instance_type, standard_metadata.ingress_port) {
+            (INSTANCE_RECIRCULATED, _): parse_packet_out;
+            (_, CPU_PORT): parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition select(hdr.packet_out.kind) {
+            PACKET_OUT_REGISTERS: parse_register_control;
+            default: accept;
+        }
+    }
+
+    state parse_register_control {
+        packet.extract(hdr.register_control);
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    state parse_arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+
+    // Options and later fragments are routed but not looked into.
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
+            (4w4, 4w5, 13w0, IP_PROTOCOL_UDP): parse_udp;
+            (4w4, 4w5, 13w0, IP_PROTOCOL_TCP): parse_tcp_ports;
+            default: accept;
+        }
+    }
+
+    state parse_tcp_ports {
+        meta.l4_ports = packet.lookahead<bit<32>>();
+        transition accept;
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        meta.l4_ports = hdr.udp.src_port ++ hdr.udp.dst_port;
+        transition select(hdr.udp.dst_port) {
+            UDP_PORT_ROCEV2: parse_bth;
+            default: accept;
+        }
+    }
+
+    state parse_bth {
+        packet.extract(hdr.bth);
+        transition select(hdr.bth.opcode) {
+            OPCODE_RC_ACKNOWLEDGE: parse_aeth;
+            OPCODE_RC_WRITE_FIRST: parse_reth;
+            OPCODE_RC_WRITE_ONLY: parse_reth;
+            OPCODE_RC_WRITE_ONLY_IMM: parse_reth;
+            default: accept;
+        }
+    }
+
+    state parse_reth {
+        packet.extract(hdr.reth);
+        transition accept;
+    }
+
+    state parse_aeth {
+        packet.extract(hdr.aeth);
+        packet.extract(hdr.icrc);
+        transition accept;
+    }
+}
+
+control AlfirkDeparser(packet_out packet, in headers_t hdr) {
+    apply {
+        packet.emit(hdr.packet_in);
+        packet.emit(hdr.packet_out);
+        packet.emit(hdr.register_control);
+        packet.emit(hdr.ethernet);
+        packet.emit(hdr.arp);
+        packet.emit(hdr.ipv4);
+        packet.emit(hdr.udp);
+        packet.emit(hdr.bth);
+        packet.emit(hdr.reth);
+        packet.emit(hdr.aeth);
+        packet.emit(hdr.icrc);
+    }
+}
+
+#endif  // ALFIRK_PARSER_P4
