@@ -12,7 +12,8 @@
 #ifndef ALFIRK_ICRC_P4
 #define ALFIRK_ICRC_P4
 
-control FeedbackIcrc(in headers_t hdr, out bit<32> icrc) {
+// Leaves the ICRC, in the order of the wire, in meta.icrc.
+control FeedbackIcrc(inout headers_t hdr, inout metadata_t meta) {
     bit<32> crc;
 
     apply {
@@ -27,7 +28,7 @@ control FeedbackIcrc(in headers_t hdr, out bit<32> icrc) {
                hdr.bth.ack_req, hdr.bth.reserved_b, hdr.bth.psn,
                hdr.aeth.kind, hdr.aeth.value, hdr.aeth.msn },
              33w0x100000000);
-        icrc = crc[7:0] ++ crc[15:8] ++ crc[23:16] ++ crc[31:24];
+        meta.icrc = crc[7:0] ++ crc[15:8] ++ crc[23:16] ++ crc[31:24];
     }
 }
 

@@ -38,7 +38,6 @@ control ingress(inout headers_t hdr,
     bool is_group = false;
     bool is_mrp = false;
     bool reaches_aggregate = false;
-    bit<32> icrc;
 
     apply {
         if (standard_metadata.parser_error != error.NoError) {
@@ -73,13 +72,15 @@ control ingress(inout headers_t hdr,
                 if (!hdr.bth.isValid()
                     || (hdr.bth.opcode > OPCODE_RC_WRITE_ONLY_IMM
                         && hdr.bth.opcode != OPCODE_RC_ACKNOWLEDGE
-                        && hdr.bth.opcode != OPCODE_CNP)) {
+                        && hdr.bth.opcode != OPCODE_CNP)
+                    || (hdr.aeth.isValid() && hdr.aeth.kind != AETH_ACK
+                        && hdr.aeth.kind != AETH_RNR_NAK && hdr.aeth.kind != AETH_NAK)) {
                     meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
                 } else {
                     if (hdr.aeth.isValid()) {
                         // What is recomputed on the way out must have been right on the way in.
-                        feedback_icrc.apply(hdr, icrc);
-                        if (icrc != hdr.icrc.crc) {
+                        feedback_icrc.apply(hdr, meta);
+                        if (meta.icrc != hdr.icrc.crc) {
                             meta.drop_reason = DROP_FEEDBACK_ICRC;
                         }
                     }
@@ -144,7 +145,8 @@ control egress(inout headers_t hdr,
         } else if (meta.verdict != VERDICT_NONE && meta.drop_reason == DROP_NONE) {
             bridge_exit.apply(hdr, meta, standard_metadata);
             if (meta.verdict == VERDICT_FEEDBACK || meta.verdict == VERDICT_ANSWER) {
-                feedback_icrc.apply(hdr, hdr.icrc.crc);
+                feedback_icrc.apply(hdr, meta);
+                hdr.icrc.crc = meta.icrc;
                 if (meta.verdict == VERDICT_ANSWER) {
                     truncate(ACK_FRAME_BYTES);
                 }

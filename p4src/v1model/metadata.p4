@@ -14,7 +14,8 @@ const bit<32> INSTANCE_RECIRCULATED = 4;
 
 // What a mirrored ACK carries into egress: its group and path.
 #define FIELD_LIST_MIRROR 1
-// A recirculated register access finds all it needs in its own header: the list is empty.
+// A recirculated register access finds all it needs in its own header; the list is not
+// empty only because a field list must have a field.
 #define FIELD_LIST_RECIRCULATE 2
 
 // What ingress decided about a group's packet; egress acts on it.
@@ -33,7 +34,7 @@ struct metadata_t {
     bit<1> is_host;
     // Source and destination port of UDP or TCP, 0 for other protocols.
     bit<32> l4_ports;
-    @field_list(FIELD_LIST_MIRROR)
+    @field_list(FIELD_LIST_MIRROR, FIELD_LIST_RECIRCULATE)
     group_t group_index;
     @field_list(FIELD_LIST_MIRROR)
     path_t path_index;
@@ -41,6 +42,7 @@ struct metadata_t {
     // The highest PSN that a feedback packet acknowledges.
     @field_list(FIELD_LIST_MIRROR)
     psn_t acked_psn;
+    bit<32> icrc;
 }
 
 #endif  // ALFIRK_METADATA_P4
