@@ -1,1 +1,3 @@
-//! To be written.
+//! The controller: topology, multicast trees, group registration, P4Runtime client.
+
+pub mod topology;

@@ -1,0 +1,436 @@
+//! The one way to a [`Topology`]: nodes and links are added one by one, each checked as it comes.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use super::model::{
+    End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
+    Topology,
+};
+use super::MacAddr;
+
+/// Bytes of an Ethernet frame around its IP packet: addresses, type and frame check sequence.
+const ETHERNET_BYTES: u64 = 18;
+
+/// Why a node or link cannot be part of a topology.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// A name that cannot be used in `node:port`, in file names or in interface names.
+    #[error(
+        "`{0}` cannot be a name; use 1 to 64 letters, digits, `.`, `_` or `-`, a letter first"
+    )]
+    Name(String),
+    /// Two nodes of one name.
+    #[error("the name `{0}` is taken by another node; names are unique among switches and hosts")]
+    DuplicateName(String),
+    /// Device id 0 cannot be told from an unset one.
+    #[error("switch {switch}: id 0 is not a P4Runtime device id; use 1 or more")]
+    DeviceIdZero {
+        /// The switch.
+        switch: String,
+    },
+    /// Two switches of one device id.
+    #[error("switch {switch}: id {id} is already the id of switch {other}; give it an unused one")]
+    DuplicateDeviceId {
+        /// The later switch.
+        switch: String,
+        /// The earlier one.
+        other: String,
+        /// The id of both.
+        id: u64,
+    },
+    /// Not an address that a host can have.
+    #[error("host {host}: {ip}/{prefix_len} is not a host's address; use a unicast address that is neither the network's nor its broadcast address, and a prefix of 1 to 30 bits")]
+    Address {
+        /// The host.
+        host: String,
+        /// Its address.
+        ip: Ipv4Addr,
+        /// Its prefix length.
+        prefix_len: u8,
+    },
+    /// Two hosts of one address.
+    #[error("host {host}: {ip} is already the address of host {other}; give it an unused one")]
+    DuplicateIp {
+        /// The later host.
+        host: String,
+        /// The earlier one.
+        other: String,
+        /// The address of both.
+        ip: Ipv4Addr,
+    },
+    /// Not a station address.
+    #[error("host {host}: {mac} is not a station's Ethernet address; the lowest bit of its first byte must be 0, and it must not be all zero")]
+    Mac {
+        /// The host.
+        host: String,
+        /// Its address.
+        mac: MacAddr,
+    },
+    /// Two hosts of one station address.
+    #[error(
+        "host {host}: {mac} is already the Ethernet address of host {other}; give it an unused one"
+    )]
+    DuplicateMac {
+        /// The later host.
+        host: String,
+        /// The earlier one.
+        other: String,
+        /// The address of both.
+        mac: MacAddr,
+    },
+    /// A port out of range.
+    #[error(
+        "switch {switch}: port {port} is out of range; ports are 1 to {}",
+        End::MAX_PORT
+    )]
+    Port {
+        /// The switch.
+        switch: String,
+        /// The port.
+        port: u32,
+    },
+    /// Two links on one port.
+    #[error("port {switch}:{port} is used by another link, to {other}; each port takes one")]
+    PortTaken {
+        /// The switch.
+        switch: String,
+        /// The port.
+        port: u32,
+        /// The far end of the earlier link.
+        other: String,
+    },
+    /// A second link at a host.
+    #[error("host {host} has a link already, to {other}; a host has exactly one")]
+    SecondLink {
+        /// The host.
+        host: String,
+        /// The far end of the earlier link.
+        other: String,
+    },
+    /// A link between two hosts.
+    #[error("hosts {a} and {b} are linked to each other; link each to a switch")]
+    HostToHost {
+        /// One host.
+        a: String,
+        /// The other.
+        b: String,
+    },
+    /// A link from a switch to itself.
+    #[error("switch {switch} is linked to itself; a link joins two nodes")]
+    Loop {
+        /// The switch.
+        switch: String,
+    },
+    /// No rate.
+    #[error("a rate of 0 carries nothing; use 1bps or more")]
+    RateZero,
+    /// IPv4 asks for more (RFC 791: 68 bytes), and 64 KiB is the largest IP packet.
+    #[error("an MTU of {0} is out of range; IPv4 packets need 68 to 65535 bytes")]
+    Mtu(u32),
+    /// A queue that drops every full frame.
+    #[error("a queue of {queue_bytes} bytes holds no frame of an MTU of {mtu}; use {} bytes or more", u64::from(*mtu) + ETHERNET_BYTES)]
+    Queue {
+        /// The queue.
+        queue_bytes: u64,
+        /// The MTU.
+        mtu: u32,
+    },
+    /// Nothing to forward with.
+    #[error("there is no switch; a topology has at least one")]
+    NoSwitch,
+    /// A host without a link.
+    #[error("host {0} has no link; link it to a switch")]
+    HostWithoutLink(String),
+    /// A switch that others cannot reach.
+    #[error("switch {switch} cannot be reached from switch {from}; a topology is one piece")]
+    NotConnected {
+        /// The first switch out of reach.
+        switch: String,
+        /// The first switch.
+        from: String,
+    },
+}
+
+/// Collects nodes and links into a [`Topology`].
+#[derive(Clone, Debug)]
+pub struct Builder {
+    topology: Topology,
+    device_ids: BTreeMap<u64, SwitchIndex>,
+    macs: BTreeMap<MacAddr, HostIndex>,
+    uplinks: BTreeMap<HostIndex, Neighbour>,
+}
+
+impl Builder {
+    /// A topology without nodes, whose links have the given attributes unless they state their own.
+    pub fn new(name: impl Into<String>, defaults: LinkAttributes) -> Result<Builder, Problem> {
+        let name = name.into();
+        check_name(&name)?;
+        check_attributes(&defaults)?;
+        Ok(Builder {
+            topology: Topology {
+                name,
+                defaults,
+                switches: Vec::new(),
+                hosts: Vec::new(),
+                links: Vec::new(),
+                by_name: BTreeMap::new(),
+                by_ip: BTreeMap::new(),
+                switch_neighbours: Vec::new(),
+                host_neighbours: Vec::new(),
+            },
+            device_ids: BTreeMap::new(),
+            macs: BTreeMap::new(),
+            uplinks: BTreeMap::new(),
+        })
+    }
+
+    /// Adds a switch.
+    pub fn switch(
+        &mut self,
+        name: impl Into<String>,
+        device_id: u64,
+    ) -> Result<SwitchIndex, Problem> {
+        let name = name.into();
+        self.check_new_name(&name)?;
+        if device_id == 0 {
+            return Err(Problem::DeviceIdZero { switch: name });
+        }
+        if let Some(other) = self.device_ids.get(&device_id) {
+            return Err(Problem::DuplicateDeviceId {
+                switch: name,
+                other: self.topology.switch(*other).name.clone(),
+                id: device_id,
+            });
+        }
+        let index = SwitchIndex(self.topology.switches.len());
+        self.device_ids.insert(device_id, index);
+        self.topology
+            .by_name
+            .insert(name.clone(), Node::Switch(index));
+        self.topology.switches.push(Switch { name, device_id });
+        self.topology.switch_neighbours.push(Vec::new());
+        Ok(index)
+    }
+
+    /// Adds a host.
+    pub fn host(&mut self, host: Host) -> Result<HostIndex, Problem> {
+        self.check_new_name(&host.name)?;
+        if !is_host_address(host.ip, host.prefix_len) {
+            return Err(Problem::Address {
+                host: host.name,
+                ip: host.ip,
+                prefix_len: host.prefix_len,
+            });
+        }
+        if !host.mac.is_station() {
+            return Err(Problem::Mac {
+                host: host.name,
+                mac: host.mac,
+            });
+        }
+        if let Some(other) = self.topology.by_ip.get(&host.ip) {
+            return Err(Problem::DuplicateIp {
+                other: self.topology.host(*other).name.clone(),
+                host: host.name,
+                ip: host.ip,
+            });
+        }
+        if let Some(other) = self.macs.get(&host.mac) {
+            return Err(Problem::DuplicateMac {
+                other: self.topology.host(*other).name.clone(),
+                host: host.name,
+                mac: host.mac,
+            });
+        }
+        let index = HostIndex(self.topology.hosts.len());
+        self.topology.by_ip.insert(host.ip, index);
+        self.macs.insert(host.mac, index);
+        self.topology
+            .by_name
+            .insert(host.name.clone(), Node::Host(index));
+        self.topology.hosts.push(host);
+        Ok(index)
+    }
+
+    /// Adds a link with the default attributes.
+    pub fn link(&mut self, a: End, b: End) -> Result<LinkIndex, Problem> {
+        self.link_with(a, b, self.topology.defaults)
+    }
+
+    /// Adds a link with attributes of its own.
+    ///
+    /// Panics when an end names a node that this builder did not give out.
+    pub fn link_with(
+        &mut self,
+        a: End,
+        b: End,
+        attributes: LinkAttributes,
+    ) -> Result<LinkIndex, Problem> {
+        check_attributes(&attributes)?;
+        match (a.node, b.node) {
+            (Node::Host(a), Node::Host(b)) => {
+                return Err(Problem::HostToHost {
+                    a: self.topology.host(a).name.clone(),
+                    b: self.topology.host(b).name.clone(),
+                })
+            }
+            (Node::Switch(s), Node::Switch(t)) if s == t => {
+                return Err(Problem::Loop {
+                    switch: self.topology.switch(s).name.clone(),
+                })
+            }
+            _ => {}
+        }
+        self.check_free(a)?;
+        self.check_free(b)?;
+        let link = LinkIndex(self.topology.links.len());
+        self.attach(a, b, link);
+        self.attach(b, a, link);
+        self.topology.links.push(Link {
+            ends: [a, b],
+            attributes,
+        });
+        Ok(link)
+    }
+
+    /// A node added before, by its name.
+    pub fn node_named(&self, name: &str) -> Option<Node> {
+        self.topology.node_named(name)
+    }
+
+    /// The topology, when it is whole.
+    pub fn build(mut self) -> Result<Topology, Problem> {
+        if self.topology.switches.is_empty() {
+            return Err(Problem::NoSwitch);
+        }
+        for host in self.topology.host_indexes() {
+            match self.uplinks.get(&host) {
+                Some(uplink) => self.topology.host_neighbours.push(*uplink),
+                None => {
+                    let name = self.topology.host(host).name.clone();
+                    return Err(Problem::HostWithoutLink(name));
+                }
+            }
+        }
+        match self.unreached() {
+            None => Ok(self.topology),
+            Some(switch) => Err(Problem::NotConnected {
+                switch: self.topology.switch(switch).name.clone(),
+                from: self.topology.switches[0].name.clone(),
+            }),
+        }
+    }
+
+    /// The first switch without a way from the first one.
+    fn unreached(&self) -> Option<SwitchIndex> {
+        let mut seen = vec![false; self.topology.switches.len()];
+        let mut todo = vec![SwitchIndex(0)];
+        seen[0] = true;
+        while let Some(switch) = todo.pop() {
+            for neighbour in self.topology.neighbours(switch) {
+                if let Node::Switch(next) = neighbour.peer.node {
+                    if !std::mem::replace(&mut seen[next.0], true) {
+                        todo.push(next);
+                    }
+                }
+            }
+        }
+        seen.iter().position(|seen| !seen).map(SwitchIndex)
+    }
+
+    fn check_new_name(&self, name: &str) -> Result<(), Problem> {
+        check_name(name)?;
+        match self.topology.by_name.contains_key(name) {
+            true => Err(Problem::DuplicateName(name.to_owned())),
+            false => Ok(()),
+        }
+    }
+
+    fn check_free(&self, end: End) -> Result<(), Problem> {
+        match end.node {
+            Node::Switch(switch) => {
+                let name = || self.topology.switch(switch).name.clone();
+                if !(1..=End::MAX_PORT).contains(&end.port) {
+                    return Err(Problem::Port {
+                        switch: name(),
+                        port: end.port,
+                    });
+                }
+                match self.topology.behind(switch, end.port) {
+                    None => Ok(()),
+                    Some(taken) => Err(Problem::PortTaken {
+                        switch: name(),
+                        port: end.port,
+                        other: self.topology.show_end(taken.peer).to_string(),
+                    }),
+                }
+            }
+            Node::Host(host) => match self.uplinks.get(&host) {
+                None => Ok(()),
+                Some(taken) => Err(Problem::SecondLink {
+                    host: self.topology.host(host).name.clone(),
+                    other: self.topology.show_end(taken.peer).to_string(),
+                }),
+            },
+        }
+    }
+
+    fn attach(&mut self, end: End, peer: End, link: LinkIndex) {
+        let neighbour = Neighbour {
+            port: end.port,
+            peer,
+            link,
+        };
+        match end.node {
+            Node::Switch(switch) => {
+                let ports = &mut self.topology.switch_neighbours[switch.0];
+                let at = ports.partition_point(|n| n.port < end.port);
+                ports.insert(at, neighbour);
+            }
+            Node::Host(host) => {
+                self.uplinks.insert(host, neighbour);
+            }
+        }
+    }
+}
+
+fn check_name(name: &str) -> Result<(), Problem> {
+    let good = name.len() <= 64
+        && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b));
+    match good {
+        true => Ok(()),
+        false => Err(Problem::Name(name.to_owned())),
+    }
+}
+
+fn check_attributes(attributes: &LinkAttributes) -> Result<(), Problem> {
+    if attributes.rate_bps == 0 {
+        return Err(Problem::RateZero);
+    }
+    if !(68..=65_535).contains(&attributes.mtu) {
+        return Err(Problem::Mtu(attributes.mtu));
+    }
+    if attributes.queue_bytes < u64::from(attributes.mtu) + ETHERNET_BYTES {
+        return Err(Problem::Queue {
+            queue_bytes: attributes.queue_bytes,
+            mtu: attributes.mtu,
+        });
+    }
+    Ok(())
+}
+
+fn is_host_address(ip: Ipv4Addr, prefix_len: u8) -> bool {
+    if !(1..=30).contains(&prefix_len) {
+        return false;
+    }
+    let host_bits = u32::from(ip) & (u32::MAX >> prefix_len);
+    host_bits != 0
+        && host_bits != u32::MAX >> prefix_len
+        && ip.octets()[0] != 0
+        && ip.octets()[0] < 224
+        && !ip.is_loopback()
+}

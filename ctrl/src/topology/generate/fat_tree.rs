@@ -1,0 +1,55 @@
+//! The three-layer fat-tree of k-port switches (Al-Fares et al., SIGCOMM 2008).
+
+use super::{check, Fabric, GenerateError};
+use crate::topology::{End, Topology};
+
+/// `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k^3/4` hosts.
+///
+/// Pods, edge switches (`p1e1`, ...), aggregation switches (`p1a1`, ...) and core switches (`c1`, ...) count from 1.
+/// Edge and aggregation switches have ports 1 to k/2 downwards and k/2 + 1 to k upwards; port `i` of a core
+/// switch leads to pod `i`.  Host `j` of edge switch `e` in pod `p` (all from 0) has the address 10.p.e.(j + 1).
+pub fn fat_tree(k: u32) -> Result<Topology, GenerateError> {
+    let good = (2..=128).contains(&k) && k % 2 == 0;
+    check("fat-tree", "k", k, good, "even and 2 to 128")?;
+
+    let half = k / 2;
+    let mut fabric = Fabric::new(format!("fat-tree-k{k}"));
+    let layer = |fabric: &mut Fabric, letter: char| -> Vec<Vec<_>> {
+        (1..=k)
+            .map(|pod| {
+                (1..=half)
+                    .map(|i| fabric.switch(format!("p{pod}{letter}{i}")))
+                    .collect()
+            })
+            .collect()
+    };
+    let edges = layer(&mut fabric, 'e');
+    let aggregations = layer(&mut fabric, 'a');
+    let cores: Vec<_> = (1..=half * half)
+        .map(|i| fabric.switch(format!("c{i}")))
+        .collect();
+
+    for (p, pod) in (0u8..).zip(&edges) {
+        for (e, edge) in (0u8..).zip(pod) {
+            for (j, port) in (1u8..).zip(1..=half) {
+                let host = fabric.host([10, p, e, j]);
+                fabric.link(End::host(host), End::switch(*edge, port));
+            }
+        }
+    }
+    for (edges, aggregations) in edges.iter().zip(&aggregations) {
+        for (e, edge) in (1..).zip(edges) {
+            for (a, aggregation) in (1..).zip(aggregations) {
+                fabric.link(End::switch(*edge, half + a), End::switch(*aggregation, e));
+            }
+        }
+    }
+    for (p, aggregations) in (1..).zip(&aggregations) {
+        for (aggregation, cores) in aggregations.iter().zip(cores.chunks(half as usize)) {
+            for (c, core) in (1..).zip(cores) {
+                fabric.link(End::switch(*aggregation, half + c), End::switch(*core, p));
+            }
+        }
+    }
+    Ok(fabric.build())
+}

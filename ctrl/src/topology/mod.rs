@@ -1,0 +1,31 @@
+//! The network as data: switches, hosts and the links between them.
+//!
+//! A [`Topology`] is immutable and always valid: it comes from YAML ([`Topology::from_yaml`]), from a
+//! generator ([`fat_tree`], [`leaf_spine`], [`m_port_n_tree`], [`testbed`]) or from a [`Builder`], and each of
+//! them refuses duplicates, dangling links and networks in pieces.  [`Topology::to_yaml`] prints the same
+//! document back, so that what a generator makes and what a file says never differ.
+//!
+//! Shortest paths are in [`Paths`].  Nothing here reads files or knows about P4.
+
+mod builder;
+mod generate;
+mod mac;
+mod model;
+mod paths;
+mod print;
+mod units;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+pub use builder::{Builder, Problem};
+pub use generate::{fat_tree, leaf_spine, m_port_n_tree, testbed, GenerateError};
+pub use mac::{MacAddr, ParseMacError};
+pub use model::{
+    End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
+    Topology,
+};
+pub use paths::Paths;
+pub use units::UnitError;
+pub use yaml::TopologyError;

@@ -1,0 +1,296 @@
+//! The validated network and its plain queries.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use super::MacAddr;
+
+/// A switch by its position in [`Topology::switches`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SwitchIndex(pub usize);
+
+/// A host by its position in [`Topology::hosts`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostIndex(pub usize);
+
+/// A link by its position in [`Topology::links`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkIndex(pub usize);
+
+/// Either kind of node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Node {
+    /// A P4 switch.
+    Switch(SwitchIndex),
+    /// A host with one network port.
+    Host(HostIndex),
+}
+
+/// A P4 switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Unique among all nodes.
+    pub name: String,
+    /// The P4Runtime device id, 1 or more, unique among switches.
+    pub device_id: u64,
+}
+
+/// A host with one network port and one IPv4 address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Unique among all nodes.
+    pub name: String,
+    /// The address, unique among hosts.
+    pub ip: Ipv4Addr,
+    /// Length of the prefix that the host takes for its own link, 1 to 30.
+    pub prefix_len: u8,
+    /// The station address, unique among hosts.
+    pub mac: MacAddr,
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct End {
+    /// The node at this end.
+    pub node: Node,
+    /// The port of a switch, 1 to [`End::MAX_PORT`]; 0 for a host, which has one port only.
+    pub port: u32,
+}
+
+impl End {
+    /// The highest port of a switch.  v1model ports have 9 bits; 510 and 511 are left to the CPU and the drop port.
+    pub const MAX_PORT: u32 = 509;
+
+    /// The network port of a host.
+    pub fn host(host: HostIndex) -> End {
+        End {
+            node: Node::Host(host),
+            port: 0,
+        }
+    }
+
+    /// A port of a switch.
+    pub fn switch(switch: SwitchIndex, port: u32) -> End {
+        End {
+            node: Node::Switch(switch),
+            port,
+        }
+    }
+}
+
+/// What a link does to packets; the same in both directions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LinkAttributes {
+    /// Serialisation rate in bits per second, above 0.
+    pub rate_bps: u64,
+    /// Propagation delay in nanoseconds.
+    pub delay_ns: u64,
+    /// The largest IP packet in bytes, Ethernet header and trailer not counted.
+    pub mtu: u32,
+    /// The drop-tail queue at each sending end in bytes of frames, at least one full frame.
+    pub queue_bytes: u64,
+}
+
+impl Default for LinkAttributes {
+    /// 100 Gbit/s, 500 ns, 4,200 bytes (a path MTU of 4,096 and its headers), 1 MiB.
+    fn default() -> LinkAttributes {
+        LinkAttributes {
+            rate_bps: 100_000_000_000,
+            delay_ns: 500,
+            mtu: 4_200,
+            queue_bytes: 1 << 20,
+        }
+    }
+}
+
+/// A full-duplex link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Both ends, in the order of the file.
+    pub ends: [End; 2],
+    /// Rate, delay, MTU and queue.
+    pub attributes: LinkAttributes,
+}
+
+impl Link {
+    /// The end that is not `end`.
+    pub fn other(&self, end: End) -> End {
+        if self.ends[0] == end {
+            self.ends[1]
+        } else {
+            self.ends[0]
+        }
+    }
+}
+
+/// What a node finds behind one of its ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The node's own port.
+    pub port: u32,
+    /// The far end.
+    pub peer: End,
+    /// The link between.
+    pub link: LinkIndex,
+}
+
+/// A valid network: unique names, ids and addresses, every host on exactly one switch, all in one piece.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    pub(super) name: String,
+    pub(super) defaults: LinkAttributes,
+    pub(super) switches: Vec<Switch>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) links: Vec<Link>,
+    pub(super) by_name: BTreeMap<String, Node>,
+    pub(super) by_ip: BTreeMap<Ipv4Addr, HostIndex>,
+    /// Per switch, ordered by port.
+    pub(super) switch_neighbours: Vec<Vec<Neighbour>>,
+    /// Per host.
+    pub(super) host_neighbours: Vec<Neighbour>,
+}
+
+impl Topology {
+    /// The name given in the file or by the generator.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Attributes of links that do not state their own.
+    pub fn defaults(&self) -> LinkAttributes {
+        self.defaults
+    }
+
+    /// All switches, in the order of the file.
+    pub fn switches(&self) -> &[Switch] {
+        &self.switches
+    }
+
+    /// All hosts, in the order of the file.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// All links, in the order of the file.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// Indexes of all switches, in order.
+    pub fn switch_indexes(&self) -> impl Iterator<Item = SwitchIndex> + use<> {
+        (0..self.switches.len()).map(SwitchIndex)
+    }
+
+    /// Indexes of all hosts, in order.
+    pub fn host_indexes(&self) -> impl Iterator<Item = HostIndex> + use<> {
+        (0..self.hosts.len()).map(HostIndex)
+    }
+
+    /// A switch.  Panics on an index of another topology.
+    pub fn switch(&self, index: SwitchIndex) -> &Switch {
+        &self.switches[index.0]
+    }
+
+    /// A host.  Panics on an index of another topology.
+    pub fn host(&self, index: HostIndex) -> &Host {
+        &self.hosts[index.0]
+    }
+
+    /// A link.  Panics on an index of another topology.
+    pub fn link(&self, index: LinkIndex) -> &Link {
+        &self.links[index.0]
+    }
+
+    /// A node by its name.
+    pub fn node_named(&self, name: &str) -> Option<Node> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A switch by its name.
+    pub fn switch_named(&self, name: &str) -> Option<SwitchIndex> {
+        match self.node_named(name)? {
+            Node::Switch(index) => Some(index),
+            Node::Host(_) => None,
+        }
+    }
+
+    /// A host by its name.
+    pub fn host_named(&self, name: &str) -> Option<HostIndex> {
+        match self.node_named(name)? {
+            Node::Host(index) => Some(index),
+            Node::Switch(_) => None,
+        }
+    }
+
+    /// A host by its address.
+    pub fn host_with_ip(&self, ip: Ipv4Addr) -> Option<HostIndex> {
+        self.by_ip.get(&ip).copied()
+    }
+
+    /// The name of a node.
+    pub fn name_of(&self, node: Node) -> &str {
+        match node {
+            Node::Switch(index) => &self.switch(index).name,
+            Node::Host(index) => &self.host(index).name,
+        }
+    }
+
+    /// An end as the file writes it: `h1`, `s1:2`.
+    pub fn show_end(&self, end: End) -> impl fmt::Display + '_ {
+        ShowEnd {
+            name: self.name_of(end.node),
+            port: matches!(end.node, Node::Switch(_)).then_some(end.port),
+        }
+    }
+
+    /// What is behind each used port of a switch, ordered by port.
+    pub fn neighbours(&self, switch: SwitchIndex) -> &[Neighbour] {
+        &self.switch_neighbours[switch.0]
+    }
+
+    /// The one link of a host, seen from the host.
+    pub fn uplink(&self, host: HostIndex) -> Neighbour {
+        self.host_neighbours[host.0]
+    }
+
+    /// The switch that a host hangs from, and the switch's port.
+    pub fn attachment(&self, host: HostIndex) -> (SwitchIndex, u32) {
+        let peer = self.uplink(host).peer;
+        match peer.node {
+            Node::Switch(switch) => (switch, peer.port),
+            Node::Host(_) => unreachable!("the builder refuses links between hosts"),
+        }
+    }
+
+    /// What is behind one port of a switch, if anything.
+    pub fn behind(&self, switch: SwitchIndex, port: u32) -> Option<Neighbour> {
+        let ports = self.neighbours(switch);
+        let at = ports.binary_search_by_key(&port, |n| n.port).ok()?;
+        Some(ports[at])
+    }
+
+    /// The hosts on a switch with their ports, ordered by port.
+    pub fn hosts_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (u32, HostIndex)> + '_ {
+        self.neighbours(switch)
+            .iter()
+            .filter_map(|n| match n.peer.node {
+                Node::Host(host) => Some((n.port, host)),
+                Node::Switch(_) => None,
+            })
+    }
+}
+
+struct ShowEnd<'a> {
+    name: &'a str,
+    port: Option<u32>,
+}
+
+impl fmt::Display for ShowEnd<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.port {
+            Some(port) => write!(f, "{}:{port}", self.name),
+            None => f.write_str(self.name),
+        }
+    }
+}

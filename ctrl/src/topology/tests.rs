@@ -1,0 +1,286 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn good() -> Topology {
+    Topology::from_yaml("t.yaml", GOOD).unwrap()
+}
+
+const GOOD: &str = r#"# A comment.
+name: pair
+defaults: {rate: 10Gbps, delay: 1us, mtu: 1500, queue: 64KiB}
+switches:
+  - {name: s1, id: 1}
+  - {name: s2, id: 2}
+hosts:
+  - {name: h1, ip: 10.0.0.1/8, mac: "02:00:00:00:00:01"}
+  - {name: h2, ip: 10.0.0.2/8, mac: "02:00:00:00:00:02"}
+links:
+  - {ends: [h1, "s1:1"]}
+  - {ends: ["s1:2", "s2:1"], rate: 40Gbps, delay: 2us}
+  - {ends: ["s2:2", h2], mtu: 9000}
+"#;
+
+#[test]
+fn links_take_the_defaults_they_do_not_state() {
+    let topology = good();
+    let attributes: Vec<_> = topology.links().iter().map(|l| l.attributes).collect();
+    let defaults = LinkAttributes {
+        rate_bps: 10_000_000_000,
+        delay_ns: 1_000,
+        mtu: 1_500,
+        queue_bytes: 65_536,
+    };
+    assert_eq!(
+        attributes,
+        [
+            defaults,
+            LinkAttributes {
+                rate_bps: 40_000_000_000,
+                delay_ns: 2_000,
+                ..defaults
+            },
+            LinkAttributes {
+                mtu: 9_000,
+                ..defaults
+            },
+        ]
+    );
+}
+
+#[test]
+fn queries_answer_from_both_ends() {
+    let topology = good();
+    let (h1, s1) = (
+        topology.host_named("h1").unwrap(),
+        topology.switch_named("s1").unwrap(),
+    );
+    assert_eq!(topology.attachment(h1), (s1, 1));
+    assert_eq!(topology.hosts_on(s1).collect::<Vec<_>>(), [(1, h1)]);
+    let neighbours: Vec<_> = topology
+        .neighbours(s1)
+        .iter()
+        .map(|n| (n.port, topology.show_end(n.peer).to_string()))
+        .collect();
+    assert_eq!(neighbours, [(1, "h1".to_owned()), (2, "s2:1".to_owned())]);
+    assert!(topology.behind(s1, 3).is_none());
+    assert_eq!(topology.host_with_ip([10, 0, 0, 1].into()), Some(h1));
+    assert_eq!(topology.switch_named("h1"), None);
+}
+
+#[test]
+fn yaml_is_printed_as_it_was_read() {
+    let topology = good();
+    let text = topology.to_yaml();
+    assert_eq!(Topology::from_yaml("t.yaml", &text), Ok(topology));
+    assert_eq!(text, GOOD.split_once('\n').unwrap().1);
+}
+
+#[test]
+fn names_that_yaml_would_take_for_other_types_survive() {
+    let mut builder = Builder::new("null", LinkAttributes::default()).unwrap();
+    builder.switch("no", 1).unwrap();
+    let topology = builder.build().unwrap();
+    assert_eq!(
+        Topology::from_yaml("t.yaml", &topology.to_yaml()),
+        Ok(topology)
+    );
+}
+
+/// Replaces one piece of the good file and shows the error.
+fn broken(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    let text = GOOD.replacen(from, to, 1);
+    Topology::from_yaml("t.yaml", &text)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn mistakes_are_named_with_their_line_and_a_remedy() {
+    let cases = [
+        ("name: s2", "name: s1"),
+        ("name: h2", "name: s1"),
+        ("name: s2, id: 2", "name: s2, id: 1"),
+        ("name: s2, id: 2", "name: s2, id: 0"),
+        ("name: s2, id: 2", "name: s2, id: -2"),
+        ("name: s2", "name: \"2:s\""),
+        ("10.0.0.2/8", "10.0.0.1/8"),
+        ("10.0.0.2/8", "10.0.0.2"),
+        ("10.0.0.2/8", "10.0.0.0/8"),
+        ("10.0.0.2/8", "224.0.0.1/8"),
+        ("10.0.0.2/8", "10.0.0.2/33"),
+        ("02:00:00:00:00:02", "02:00:00:00:00:01"),
+        ("02:00:00:00:00:02", "02:00:00:00:00"),
+        ("02:00:00:00:00:02", "01:00:00:00:00:02"),
+        ("h1, \"s1:1\"", "h3, \"s1:1\""),
+        ("h1, \"s1:1\"", "h1, s1"),
+        ("h1, \"s1:1\"", "h1, \"s1:x\""),
+        ("h1, \"s1:1\"", "h1, \"s1:510\""),
+        ("h1, \"s1:1\"", "\"h1:1\", \"s1:1\""),
+        ("h1, \"s1:1\"", "h1"),
+        ("h1, \"s1:1\"", "h1, h2"),
+        ("\"s2:2\", h2", "\"s2:1\", h2"),
+        ("\"s2:2\", h2", "\"s2:2\", h1"),
+        ("\"s2:2\", h2", "\"s2:2\", \"s2:3\""),
+        ("  - {ends: [h1, \"s1:1\"]}\n", ""),
+        ("[\"s1:2\", \"s2:1\"]", "[\"s1:2\", h2]"),
+        ("40Gbps", "40"),
+        ("40Gbps", "0bps"),
+        ("delay: 2us", "delay: 2 hours"),
+        ("queue: 64KiB", "queue: 1KiB"),
+        ("mtu: 9000", "mtu: 20"),
+        ("mtu: 9000", "mtu: big"),
+        ("mtu: 9000", "mtus: 9000"),
+        ("switches:", "swiches:"),
+        ("  - {name: s1, id: 1}", "  - {name: s1, id: 1"),
+        ("id: 2", "id: 2, id: 3"),
+        ("mtu: 1500, ", "mtu: 1500, jitter: 1us, "),
+    ];
+    let shown: String = cases
+        .iter()
+        .map(|(from, to)| format!("{from} -> {to}\n  {}\n", broken(from, to)))
+        .collect();
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn files_without_a_topology_are_refused() {
+    for text in [
+        "",
+        "[]",
+        "name: x",
+        "name: x\nswitches: []",
+        "\u{0}",
+        "a: &a [*a]",
+    ] {
+        assert!(Topology::from_yaml("t.yaml", text).is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn committed_files_are_the_generators_output() {
+    let files = [
+        ("testbed.yaml", testbed()),
+        ("fat-tree-k4.yaml", fat_tree(4).unwrap()),
+        ("leaf-spine.yaml", leaf_spine(4, 2, 4).unwrap()),
+    ];
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies");
+    for (file, topology) in files {
+        let path = folder.join(file);
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&path, topology.to_yaml()).unwrap();
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(
+            text,
+            topology.to_yaml(),
+            "{file}: set UPDATE_EXPECT=1 to rewrite it"
+        );
+        assert_eq!(Topology::from_yaml(file, &text), Ok(topology));
+    }
+}
+
+#[test]
+fn generators_refuse_what_they_cannot_build() {
+    for k in [0, 1, 3, 130] {
+        assert!(fat_tree(k).is_err());
+    }
+    assert_eq!(
+        fat_tree(5).unwrap_err().to_string(),
+        "fat-tree: k = 5 is out of range; it must be even and 2 to 128"
+    );
+    assert!(leaf_spine(0, 1, 1).is_err());
+    assert!(leaf_spine(1, 1, 255).is_err());
+    assert!(m_port_n_tree(3, 2).is_err());
+    assert!(m_port_n_tree(4, 0).is_err());
+    assert_eq!(
+        m_port_n_tree(64, 16).unwrap_err(),
+        GenerateError::TooManyHosts {
+            topology: "m-port n-tree",
+            hosts: u64::MAX,
+            limit: 16_581_120
+        }
+    );
+}
+
+#[test]
+fn a_fat_tree_has_its_sizes_and_all_its_paths() {
+    for k in [2, 4, 8] {
+        let topology = fat_tree(k).unwrap();
+        let k = k as usize;
+        assert_eq!(topology.hosts().len(), k * k * k / 4);
+        assert_eq!(topology.switches().len(), 5 * k * k / 4);
+        for switch in topology.switch_indexes() {
+            let ports: Vec<_> = topology.neighbours(switch).iter().map(|n| n.port).collect();
+            assert_eq!(ports, (1..=k as u32).collect::<Vec<_>>());
+        }
+        let paths = Paths::new(&topology);
+        let first = topology.host_named("h1").unwrap();
+        let last = HostIndex(topology.hosts().len() - 1);
+        assert_eq!(count_paths(&topology, &paths, first, last), k * k / 4);
+        let (edge, _) = topology.attachment(last);
+        assert_eq!(paths.distance(topology.attachment(first).0, last), 5);
+        assert_eq!(paths.distance(edge, last), 1);
+    }
+}
+
+#[test]
+fn an_m_port_n_tree_has_its_sizes_and_all_its_paths() {
+    for (m, n) in [(4, 1), (4, 2), (4, 3), (8, 2), (2, 3), (6, 3)] {
+        let topology = m_port_n_tree(m, n).unwrap();
+        let half = (m / 2) as usize;
+        assert_eq!(topology.hosts().len(), 2 * half.pow(n));
+        assert_eq!(
+            topology.switches().len(),
+            (2 * n as usize - 1) * half.pow(n - 1)
+        );
+        for switch in topology.switch_indexes() {
+            let ports: Vec<_> = topology.neighbours(switch).iter().map(|n| n.port).collect();
+            assert_eq!(ports, (1..=m).collect::<Vec<_>>());
+        }
+        let paths = Paths::new(&topology);
+        let ends = (HostIndex(0), HostIndex(topology.hosts().len() - 1));
+        assert_eq!(
+            count_paths(&topology, &paths, ends.0, ends.1),
+            half.pow(n - 1)
+        );
+    }
+}
+
+/// Different shortest paths between two hosts, each checked to be one.
+fn count_paths(topology: &Topology, paths: &Paths, from: HostIndex, to: HostIndex) -> usize {
+    fn walk(topology: &Topology, paths: &Paths, at: SwitchIndex, to: HostIndex) -> usize {
+        let ports = paths.next_hops(at, to);
+        assert!(ports.is_sorted() && !ports.is_empty());
+        ports
+            .iter()
+            .map(|port| match topology.behind(at, *port).unwrap().peer.node {
+                Node::Host(host) => {
+                    assert_eq!(host, to);
+                    1
+                }
+                Node::Switch(next) => {
+                    assert_eq!(paths.distance(next, to) + 1, paths.distance(at, to));
+                    walk(topology, paths, next, to)
+                }
+            })
+            .sum()
+    }
+    walk(topology, paths, topology.attachment(from).0, to)
+}
+
+#[test]
+fn leaves_of_a_leaf_spine_reach_each_other_by_every_spine() {
+    let topology = leaf_spine(3, 2, 2).unwrap();
+    let paths = Paths::new(&topology);
+    let (first, last) = (
+        topology.host_named("h1").unwrap(),
+        topology.host_named("h6").unwrap(),
+    );
+    let (leaf, _) = topology.attachment(first);
+    assert_eq!(paths.next_hops(leaf, last), [3, 4]);
+    assert_eq!(paths.next_hops(leaf, first), [1]);
+    let ips: BTreeSet<_> = topology.hosts().iter().map(|h| h.ip).collect();
+    assert_eq!(ips.len(), 6);
+}

@@ -1,0 +1,217 @@
+//! Quantities with units: `100Gbps`, `500ns`, `1MiB`.
+//!
+//! Parsing is exact (no floating point): a quantity that is not a whole number of base units is refused.
+//! Printing takes the largest unit in which the number is whole, so that print and parse are inverse.
+
+use std::fmt;
+
+/// One kind of quantity: its units, smallest first, each with its size in base units.
+pub(super) struct Quantity {
+    what: &'static str,
+    example: &'static str,
+    units: &'static [(&'static str, u64)],
+    /// Units that are read but never printed.
+    also_read: &'static [(&'static str, u64)],
+}
+
+/// Bits per second.
+pub(super) const RATE: Quantity = Quantity {
+    what: "rate",
+    example: "100Gbps",
+    units: &[
+        ("bps", 1),
+        ("kbps", 1_000),
+        ("Mbps", 1_000_000),
+        ("Gbps", 1_000_000_000),
+        ("Tbps", 1_000_000_000_000),
+    ],
+    also_read: &[],
+};
+
+/// Nanoseconds.
+pub(super) const DELAY: Quantity = Quantity {
+    what: "delay",
+    example: "500ns",
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+    ],
+    also_read: &[],
+};
+
+/// Bytes.
+pub(super) const SIZE: Quantity = Quantity {
+    what: "size",
+    example: "1MiB",
+    units: &[
+        ("B", 1),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+    also_read: &[("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)],
+};
+
+/// Why a quantity could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnitError {
+    /// No number, or something else before the unit.
+    #[error("`{text}` is not a {what}; write a number and a unit, as {example}")]
+    NotANumber {
+        /// The text as written.
+        text: String,
+        /// `rate`, `delay` or `size`.
+        what: &'static str,
+        /// A right one.
+        example: &'static str,
+    },
+    /// The unit is missing or is not one of this quantity.
+    #[error("`{text}` has {} for a {what}; units are {units}", unit_text(unit))]
+    Unit {
+        /// The text as written.
+        text: String,
+        /// What was found after the number; empty when nothing was.
+        unit: String,
+        /// `rate`, `delay` or `size`.
+        what: &'static str,
+        /// The known units, comma separated.
+        units: String,
+    },
+    /// Not a whole number of base units, or beyond 64 bits.
+    #[error("`{text}` is not a whole number of {base} below 2^64")]
+    Range {
+        /// The text as written.
+        text: String,
+        /// The base unit: `bps`, `ns` or `B`.
+        base: &'static str,
+    },
+}
+
+fn unit_text(unit: &str) -> String {
+    if unit.is_empty() {
+        "no unit".to_owned()
+    } else {
+        format!("the unit `{unit}`, unknown")
+    }
+}
+
+impl Quantity {
+    /// Reads a quantity, giving base units.
+    pub(super) fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        let trimmed = text.trim();
+        let split = trimmed
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(trimmed.len());
+        let (number, unit) = (&trimmed[..split], trimmed[split..].trim_start());
+        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+        if whole.is_empty() || fraction.contains('.') || number.ends_with('.') {
+            return Err(UnitError::NotANumber {
+                text: text.to_owned(),
+                what: self.what,
+                example: self.example,
+            });
+        }
+        let all = || self.units.iter().chain(self.also_read);
+        let Some((_, scale)) = all().find(|(name, _)| *name == unit) else {
+            return Err(UnitError::Unit {
+                text: text.to_owned(),
+                unit: unit.to_owned(),
+                what: self.what,
+                units: all().map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            });
+        };
+        exact(whole, fraction, *scale).ok_or_else(|| UnitError::Range {
+            text: text.to_owned(),
+            base: self.units[0].0,
+        })
+    }
+
+    /// Shows base units in the largest unit that keeps them whole.
+    pub(super) fn show(&self, value: u64) -> impl fmt::Display {
+        let (name, scale) = self
+            .units
+            .iter()
+            .rev()
+            .find(|(_, scale)| value >= *scale && value % scale == 0)
+            .unwrap_or(&self.units[0]);
+        format!("{}{name}", value / scale)
+    }
+}
+
+/// `whole.fraction * scale`, when that is a whole number that fits.
+fn exact(whole: &str, fraction: &str, scale: u64) -> Option<u64> {
+    let fraction = fraction.trim_end_matches('0');
+    let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
+    let divisor = 10u128.checked_pow(u32::try_from(fraction.len()).ok()?)?;
+    let scaled = digits.checked_mul(u128::from(scale))?;
+    if scaled % divisor != 0 {
+        return None;
+    }
+    u64::try_from(scaled / divisor).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_exactly() {
+        assert_eq!(RATE.parse("100Gbps"), Ok(100_000_000_000));
+        assert_eq!(RATE.parse("2.5 Gbps"), Ok(2_500_000_000));
+        assert_eq!(DELAY.parse("0ns"), Ok(0));
+        assert_eq!(DELAY.parse("1.50us"), Ok(1_500));
+        assert_eq!(SIZE.parse("1MiB"), Ok(1 << 20));
+        assert_eq!(SIZE.parse("64kB"), Ok(64_000));
+    }
+
+    #[test]
+    fn bad_quantities_say_how_to_write_them() {
+        let message = |r: Result<u64, UnitError>| r.unwrap_err().to_string();
+        assert_eq!(
+            message(RATE.parse("fast")),
+            "`fast` is not a rate; write a number and a unit, as 100Gbps"
+        );
+        assert_eq!(
+            message(RATE.parse("100")),
+            "`100` has no unit for a rate; units are bps, kbps, Mbps, Gbps, Tbps"
+        );
+        assert_eq!(
+            message(DELAY.parse("5 µs")),
+            "`5 µs` has the unit `µs`, unknown for a delay; units are ns, us, ms, s"
+        );
+        assert_eq!(
+            message(DELAY.parse("0.5ns")),
+            "`0.5ns` is not a whole number of ns below 2^64"
+        );
+        assert_eq!(
+            message(RATE.parse("1..5Gbps")),
+            "`1..5Gbps` is not a rate; write a number and a unit, as 100Gbps"
+        );
+        for huge in [
+            "99999999999999999999s",
+            "99999999999999999999999999999999999999999s",
+        ] {
+            assert!(matches!(DELAY.parse(huge), Err(UnitError::Range { .. })));
+        }
+    }
+
+    #[test]
+    fn printing_takes_the_largest_whole_unit() {
+        assert_eq!(RATE.show(40_000_000_000).to_string(), "40Gbps");
+        assert_eq!(RATE.show(2_500_000_000).to_string(), "2500Mbps");
+        assert_eq!(DELAY.show(0).to_string(), "0ns");
+        assert_eq!(SIZE.show(65_536).to_string(), "64KiB");
+        assert_eq!(SIZE.show(64_000).to_string(), "64000B");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn print_and_parse_are_inverse(value: u64) {
+            for quantity in [&RATE, &DELAY, &SIZE] {
+                proptest::prop_assert_eq!(quantity.parse(&quantity.show(value).to_string()), Ok(value));
+            }
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Topologies from YAML text, with errors that name the line.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+
+use serde::Deserialize;
+use serde_saphyr::{Location, Spanned};
+
+use super::units::{Quantity, UnitError, DELAY, RATE, SIZE};
+use super::{Builder, End, Host, LinkAttributes, MacAddr, Node, ParseMacError, Problem, Topology};
+
+/// A topology file that cannot be used: where, what, and how to mend it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopologyError {
+    /// The name of the file as the caller gave it.
+    pub file: String,
+    /// Line from 1; 0 when the error has no place of its own.
+    pub line: u64,
+    /// Column from 1; 0 when the error has no place of its own.
+    pub column: u64,
+    /// What is wrong.
+    pub what: What,
+}
+
+/// The kinds of [`TopologyError`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum What {
+    /// Not YAML, or not of the expected form.
+    #[error("{0}")]
+    Form(String),
+    /// `ip` is not `ADDRESS/PREFIX`.
+    #[error("host {host}: `{text}` is not an address with its prefix; write it as 10.0.0.1/8")]
+    Ip {
+        /// The host.
+        host: String,
+        /// The text as written.
+        text: String,
+    },
+    /// `mac` is malformed.
+    #[error("host {host}: {error}")]
+    Mac {
+        /// The host.
+        host: String,
+        /// Why.
+        error: ParseMacError,
+    },
+    /// A rate, delay or size is malformed.
+    #[error(transparent)]
+    Unit(#[from] UnitError),
+    /// A link does not have two ends.
+    #[error("a link has two ends, this one has {0}; write ends: [h1, \"s1:1\"]")]
+    Ends(usize),
+    /// An end names nobody.
+    #[error("link end `{end}`: there is no node `{node}`; list it under switches or hosts")]
+    UnknownNode {
+        /// The end as written.
+        end: String,
+        /// The name in it.
+        node: String,
+    },
+    /// A switch without port, or a host with one.
+    #[error("link end `{end}`: {hint}")]
+    EndForm {
+        /// The end as written.
+        end: String,
+        /// How to write it.
+        hint: String,
+    },
+    /// The node or link does not fit the rest.
+    #[error(transparent)]
+    Problem(#[from] Problem),
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        write!(f, ": {}", self.what)
+    }
+}
+
+impl std::error::Error for TopologyError {}
+
+impl Topology {
+    /// Reads and checks a topology.
+    ///
+    /// `file` is only named in errors.  The form is described in `topologies/README.md`.
+    pub fn from_yaml(file: &str, text: &str) -> Result<Topology, TopologyError> {
+        read(text).map_err(|At { location, what }| TopologyError {
+            file: file.to_owned(),
+            line: location.line(),
+            column: location.column(),
+            what,
+        })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    name: Spanned<String>,
+    defaults: Option<Spanned<Attributes>>,
+    switches: Vec<Spanned<RawSwitch>>,
+    #[serde(default)]
+    hosts: Vec<Spanned<RawHost>>,
+    #[serde(default)]
+    links: Vec<Spanned<RawLink>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSwitch {
+    name: String,
+    id: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawHost {
+    name: String,
+    ip: Spanned<String>,
+    mac: Spanned<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLink {
+    ends: Spanned<Vec<Spanned<String>>>,
+    rate: Option<Spanned<String>>,
+    delay: Option<Spanned<String>>,
+    mtu: Option<u32>,
+    queue: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attributes {
+    rate: Option<Spanned<String>>,
+    delay: Option<Spanned<String>>,
+    mtu: Option<u32>,
+    queue: Option<Spanned<String>>,
+}
+
+/// Something wrong at a place.
+struct At {
+    location: Location,
+    what: What,
+}
+
+trait Locate<T> {
+    fn at(self, location: Location) -> Result<T, At>;
+}
+
+impl<T, E: Into<What>> Locate<T> for Result<T, E> {
+    fn at(self, location: Location) -> Result<T, At> {
+        self.map_err(|error| At {
+            location,
+            what: error.into(),
+        })
+    }
+}
+
+fn read(text: &str) -> Result<Topology, At> {
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: 20_000_000,
+            max_nodes: 10_000_000,
+            max_documents: 1,
+            max_total_scalar_bytes: 256 << 20,
+        },
+        with_snippet: false,
+    };
+    let file: File =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| form_error(&error))?;
+
+    let defaults = match &file.defaults {
+        None => LinkAttributes::default(),
+        Some(own) => attributes(&own.value, LinkAttributes::default())?,
+    };
+    let place = match &file.defaults {
+        Some(own) => own.referenced,
+        None => file.name.referenced,
+    };
+    let mut builder = Builder::new(file.name.value.clone(), defaults).map_err(|problem| At {
+        location: match &problem {
+            Problem::Name(_) => file.name.referenced,
+            _ => place,
+        },
+        what: problem.into(),
+    })?;
+    for switch in &file.switches {
+        builder
+            .switch(switch.value.name.clone(), switch.value.id)
+            .at(switch.referenced)?;
+    }
+    for host in &file.hosts {
+        let RawHost { name, ip, mac } = &host.value;
+        let (address, prefix_len) = parse_ip(&ip.value)
+            .ok_or_else(|| What::Ip {
+                host: name.clone(),
+                text: ip.value.clone(),
+            })
+            .at(ip.referenced)?;
+        let mac = mac
+            .value
+            .parse::<MacAddr>()
+            .map_err(|error| What::Mac {
+                host: name.clone(),
+                error,
+            })
+            .at(mac.referenced)?;
+        builder
+            .host(Host {
+                name: name.clone(),
+                ip: address,
+                prefix_len,
+                mac,
+            })
+            .at(host.referenced)?;
+    }
+    for link in &file.links {
+        let RawLink {
+            ends,
+            rate,
+            delay,
+            mtu,
+            queue,
+        } = &link.value;
+        let [a, b] = ends.value.as_slice() else {
+            return Err(What::Ends(ends.value.len())).at(ends.referenced);
+        };
+        let own = Attributes {
+            rate: rate.clone(),
+            delay: delay.clone(),
+            mtu: *mtu,
+            queue: queue.clone(),
+        };
+        let own = attributes(&own, defaults)?;
+        let a = parse_end(&builder, &a.value).at(a.referenced)?;
+        let b = parse_end(&builder, &b.value).at(b.referenced)?;
+        builder.link_with(a, b, own).at(link.referenced)?;
+    }
+    builder.build().map_err(|problem| At {
+        location: locate(&file, &problem),
+        what: problem.into(),
+    })
+}
+
+/// The place of a problem that shows only when everything is known.
+fn locate(file: &File, problem: &Problem) -> Location {
+    let found = match problem {
+        Problem::HostWithoutLink(host) => file
+            .hosts
+            .iter()
+            .find(|h| h.value.name == *host)
+            .map(|h| h.referenced),
+        Problem::NotConnected { switch, .. } => file
+            .switches
+            .iter()
+            .find(|s| s.value.name == *switch)
+            .map(|s| s.referenced),
+        _ => None,
+    };
+    found.unwrap_or(file.name.referenced)
+}
+
+fn form_error(error: &serde_saphyr::Error) -> At {
+    let inner = error.without_snippet();
+    let message = match inner {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
+            format!("the key `{key}` is given twice; remove one")
+        }
+        _ => {
+            // The message repeats the place, which is shown in front of it.
+            let text = inner.to_string();
+            let text = text
+                .split_once(" at line ")
+                .map_or(&*text, |(text, _)| text);
+            match text.strip_prefix("invalid u") {
+                Some(bits) => format!("not a whole number of 0 or more that fits {bits} bits"),
+                None => text.to_owned(),
+            }
+        }
+    };
+    At {
+        location: error.location().unwrap_or(Location::UNKNOWN),
+        what: What::Form(message),
+    }
+}
+
+fn attributes(own: &Attributes, defaults: LinkAttributes) -> Result<LinkAttributes, At> {
+    let read = |quantity: &Quantity, own: &Option<Spanned<String>>, default: u64| match own {
+        None => Ok(default),
+        Some(text) => quantity.parse(&text.value).at(text.referenced),
+    };
+    Ok(LinkAttributes {
+        rate_bps: read(&RATE, &own.rate, defaults.rate_bps)?,
+        delay_ns: read(&DELAY, &own.delay, defaults.delay_ns)?,
+        mtu: own.mtu.unwrap_or(defaults.mtu),
+        queue_bytes: read(&SIZE, &own.queue, defaults.queue_bytes)?,
+    })
+}
+
+fn parse_ip(text: &str) -> Option<(Ipv4Addr, u8)> {
+    let (address, prefix) = text.split_once('/')?;
+    Some((address.parse().ok()?, prefix.parse().ok()?))
+}
+
+fn parse_end(builder: &Builder, text: &str) -> Result<End, What> {
+    let (name, port) = match text.split_once(':') {
+        Some((name, port)) => (name, Some(port)),
+        None => (text, None),
+    };
+    let node = builder.node_named(name).ok_or_else(|| What::UnknownNode {
+        end: text.to_owned(),
+        node: name.to_owned(),
+    })?;
+    let form = |hint: String| What::EndForm {
+        end: text.to_owned(),
+        hint,
+    };
+    match (node, port) {
+        (Node::Host(host), None) => Ok(End::host(host)),
+        (Node::Host(_), Some(_)) => Err(form(format!(
+            "{name} is a host and has one port only; write it as {name}"
+        ))),
+        (Node::Switch(_), None) => Err(form(format!(
+            "{name} is a switch; say which port, as \"{name}:1\""
+        ))),
+        (Node::Switch(switch), Some(port)) => match port.parse() {
+            Ok(port) => Ok(End::switch(switch, port)),
+            Err(_) => Err(form(format!(
+                "`{port}` is not a port; write a number from 1 to {}",
+                End::MAX_PORT
+            ))),
+        },
+    }
+}
