@@ -1,0 +1,78 @@
+# Alfirk. `make help` lists the targets.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+# What `make run` and `make mininet` send; any file will do.
+INPUT ?= $(ALFIRK)
+MININET_INPUT ?= Cargo.lock
+GROUP ?= 16
+TOPOLOGY ?= topologies/fat-tree-k4.yaml
+ALGORITHMS ?= alfirk,chain,binomial,unicast
+# The switch that the PTF tests drive; `make ptf SWITCH=/usr/bin/simple_switch_grpc` tries another one.
+SWITCH ?=
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+ALFIRK := $(TARGET)/release/alfirk
+CARGO := tools/cargo
+PYTHON := .venv/bin/python
+ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
+
+.DEFAULT_GOAL := help
+.PHONY: help build run test bench mininet ptf install uninstall fmt lint clean lock setup
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build the alfirk command, optimised
+	@$(CARGO) build --quiet --release --package alfirk-cli
+
+run: build ## Send a file to 16 hosts of a fat-tree by four algorithms, in virtual time
+	@$(ALFIRK) run --topology $(TOPOLOGY) --group $(GROUP) --input $(INPUT) --algorithms $(ALGORITHMS)
+
+test: setup ## Run every check and test there is
+	@$(PYTHON) tools/checks.py
+
+bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
+	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
+
+mininet: build setup ## Run the main job on Mininet: veth links, separate processes (needs root)
+	@$(ALFIRK) run --driver mininet --topology $(TOPOLOGY) --group $(GROUP) --input $(MININET_INPUT) \
+		--algorithms $(ALGORITHMS)
+
+ptf: build setup ## Run the packet tests against a live switch (needs root)
+	@ptf-tests/run --alfirk $(ALFIRK) $(if $(SWITCH),--switch $(SWITCH))
+
+install: build ## Install the command, its P4 sources and the BMv2 names under PREFIX
+	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
+	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
+	install -m 755 tools/p4c-bm2-ss $(DESTDIR)$(PREFIX)/bin/p4c-bm2-ss
+	install -d $(ROOM)
+	cp -R p4include p4src topologies $(ROOM)/
+	install -d $(ROOM)/mininet
+	cp -R mininet/alfirk_mininet $(ROOM)/mininet/
+	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
+
+uninstall: ## Remove what install put under PREFIX
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch_grpc p4c-bm2-ss)
+	rm -rf $(ROOM)
+
+fmt: setup ## Format all Rust and Python
+	@$(CARGO) fmt --all
+	@.venv/bin/ruff format --quiet .
+	@.venv/bin/ruff check --quiet --fix .
+
+lint: setup ## Run the checks that run no test: format, clippy, purity, types
+	@$(PYTHON) tools/checks.py --only lint
+
+clean: ## Remove everything built, the Python environment, and what a killed Mininet run left
+	@$(CARGO) clean --quiet
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
+	@find . -name __pycache__ -not -path './target/*' -prune -exec rm -rf {} +
+	@if [ "$$(id -u)" -eq 0 ] && [ -x /usr/bin/mnexec ]; then \
+		PYTHONPATH=mininet /usr/bin/python3 -B -m alfirk_mininet clean; fi
+
+lock: setup ## Choose and pin the newest Python packages that work together
+	@tools/lock
+
+setup:
+	@tools/setup
