@@ -1,1 +1,7 @@
-//! To be written.
+//! RoCEv2 endpoints: wire formats, ICRC algebra, reliable connection, and collectives on it.
+//!
+//! Everything here is a state machine without I/O and without a clock: time comes in as `now`, in nanoseconds since
+//! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
+//! time, and `alfirk host` on a packet socket.
+
+pub mod wire;

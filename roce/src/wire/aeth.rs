@@ -1,0 +1,221 @@
+//! ACK Extended Transport Header (IBTA vol. 1, 9.3.5 and 9.7.5): ACK, RNR NAK and NAK.
+
+use super::error::{need, Header, WireError};
+use super::field::{get_u24, put_u24};
+
+/// Length of the header in bytes.
+pub const HEADER_LEN: usize = 4;
+/// The credit code that says: this responder does not limit its requester (9.7.7.2).
+pub const CREDITS_UNLIMITED: u8 = 31;
+
+const SYNDROME: usize = 0;
+const MSN: usize = 1;
+
+/// Why a responder refuses a request (IBTA vol. 1, table 47).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NakCode {
+    PsnSequenceError,
+    InvalidRequest,
+    RemoteAccessError,
+    RemoteOperationalError,
+    InvalidRdRequest,
+    /// Codes 5 to 31.
+    Reserved(u8),
+}
+
+impl From<u8> for NakCode {
+    fn from(code: u8) -> NakCode {
+        match code & 31 {
+            0 => NakCode::PsnSequenceError,
+            1 => NakCode::InvalidRequest,
+            2 => NakCode::RemoteAccessError,
+            3 => NakCode::RemoteOperationalError,
+            4 => NakCode::InvalidRdRequest,
+            other => NakCode::Reserved(other),
+        }
+    }
+}
+
+impl From<NakCode> for u8 {
+    fn from(code: NakCode) -> u8 {
+        match code {
+            NakCode::PsnSequenceError => 0,
+            NakCode::InvalidRequest => 1,
+            NakCode::RemoteAccessError => 2,
+            NakCode::RemoteOperationalError => 3,
+            NakCode::InvalidRdRequest => 4,
+            NakCode::Reserved(other) => other & 31,
+        }
+    }
+}
+
+/// A five-bit code for the time to wait after an RNR NAK.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RnrTimer(u8);
+
+/// The delays of IBTA vol. 1, table 46, in units of 10 microseconds.
+const RNR_DELAYS: [u32; 32] = [
+    65_536, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024,
+    1_536, 2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768, 49_152,
+];
+
+impl RnrTimer {
+    /// The low five bits of `code`.
+    pub const fn new(code: u8) -> RnrTimer {
+        RnrTimer(code & 31)
+    }
+
+    /// The five-bit code.
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The time to wait in nanoseconds: 10 microseconds (code 1) to 655.36 milliseconds (code 0).
+    pub const fn delay_ns(self) -> u64 {
+        RNR_DELAYS[self.0 as usize] as u64 * 10_000
+    }
+}
+
+/// The meaning of the syndrome byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Syndrome {
+    /// Acknowledged; `credits` is the five-bit credit code.
+    Ack {
+        credits: u8,
+    },
+    /// Receiver not ready: try again after the time.
+    RnrNak(RnrTimer),
+    Nak(NakCode),
+    /// The reserved values.
+    Reserved(u8),
+}
+
+impl From<u8> for Syndrome {
+    fn from(byte: u8) -> Syndrome {
+        match byte >> 5 {
+            0 => Syndrome::Ack { credits: byte & 31 },
+            1 => Syndrome::RnrNak(RnrTimer::new(byte)),
+            3 => Syndrome::Nak(byte.into()),
+            _ => Syndrome::Reserved(byte),
+        }
+    }
+}
+
+impl From<Syndrome> for u8 {
+    fn from(syndrome: Syndrome) -> u8 {
+        match syndrome {
+            Syndrome::Ack { credits } => credits & 31,
+            Syndrome::RnrNak(timer) => 0x20 | timer.code(),
+            Syndrome::Nak(code) => 0x60 | u8::from(code),
+            Syndrome::Reserved(byte) => byte,
+        }
+    }
+}
+
+/// A view over a buffer that holds at least a whole header.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::Aeth, buffer, HEADER_LEN)?;
+        Ok(View(buffer))
+    }
+
+    pub fn syndrome(&self) -> Syndrome {
+        self.0[SYNDROME].into()
+    }
+
+    /// Message sequence number: how many messages the responder has completed, modulo 2^24.
+    pub fn msn(&self) -> u32 {
+        get_u24(self.0, MSN)
+    }
+}
+
+/// The header as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    pub syndrome: Syndrome,
+    /// How many messages the responder has completed, modulo 2^24.
+    pub msn: u32,
+}
+
+impl Repr {
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr {
+            syndrome: view.syndrome(),
+            msn: view.msn(),
+        }
+    }
+
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        buffer[SYNDROME] = self.syndrome.into();
+        put_u24(buffer, MSN, self.msn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use proptest::prelude::*;
+
+    #[test]
+    fn ack_with_unlimited_credits() {
+        let bytes = unhex("1f 000007");
+        let repr = Repr::parse(&View::new_checked(&bytes).unwrap());
+        let credits = CREDITS_UNLIMITED;
+        assert_eq!(repr.syndrome, Syndrome::Ack { credits });
+        assert_eq!(repr.msn, 7);
+        let mut out = [0; HEADER_LEN];
+        repr.emit(&mut out);
+        assert_eq!(out[..], bytes[..]);
+    }
+
+    #[test]
+    fn naks_are_told_apart() {
+        let naks = [
+            ("60 000000", Syndrome::Nak(NakCode::PsnSequenceError)),
+            ("61 000000", Syndrome::Nak(NakCode::InvalidRequest)),
+            ("62 000000", Syndrome::Nak(NakCode::RemoteAccessError)),
+            ("63 000000", Syndrome::Nak(NakCode::RemoteOperationalError)),
+            ("2c 000000", Syndrome::RnrNak(RnrTimer::new(12))),
+            ("40 000000", Syndrome::Reserved(0x40)),
+        ];
+        for (text, expected) in naks {
+            let bytes = unhex(text);
+            assert_eq!(View::new_checked(&bytes).unwrap().syndrome(), expected);
+        }
+    }
+
+    #[test]
+    fn rnr_codes_are_times() {
+        assert_eq!(RnrTimer::new(0).delay_ns(), 655_360_000);
+        assert_eq!(RnrTimer::new(1).delay_ns(), 10_000);
+        assert_eq!(RnrTimer::new(12).delay_ns(), 640_000);
+        assert_eq!(RnrTimer::new(31).delay_ns(), 491_520_000);
+    }
+
+    #[test]
+    fn truncated_header_is_refused() {
+        refuses_every_shorter(&[0; 4], Header::Aeth, |b| View::new_checked(b).map(|_| ()));
+    }
+
+    #[test]
+    fn every_syndrome_byte_converts_back() {
+        for byte in 0..=255u8 {
+            assert_eq!(u8::from(Syndrome::from(byte)), byte);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_header_parses_back(syndrome: u8, msn in 0u32..1 << 24) {
+            let repr = Repr { syndrome: syndrome.into(), msn };
+            let mut out = [0; HEADER_LEN];
+            repr.emit(&mut out);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&out).unwrap()), repr);
+        }
+    }
+}

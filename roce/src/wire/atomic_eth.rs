@@ -1,0 +1,151 @@
+//! Atomic Extended Transport Header and its answer (IBTA vol. 1, 9.3.6 and 9.3.7).
+//!
+//! No queue pair here executes atomics (a group of receivers has no one value to answer with); the formats are
+//! for tools that read captures.
+
+use super::error::{need, Header, WireError};
+use super::field::{get_u32, get_u64, put_u32, put_u64};
+
+/// Length of the request header in bytes.
+pub const HEADER_LEN: usize = 28;
+/// Length of the answer header in bytes.
+pub const ACK_HEADER_LEN: usize = 8;
+
+const VIRTUAL_ADDRESS: usize = 0;
+const R_KEY: usize = 8;
+const SWAP_OR_ADD: usize = 12;
+const COMPARE: usize = 20;
+
+/// A view over a buffer that holds at least a whole request header.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::AtomicEth, buffer, HEADER_LEN)?;
+        Ok(View(buffer))
+    }
+
+    pub fn virtual_address(&self) -> u64 {
+        get_u64(self.0, VIRTUAL_ADDRESS)
+    }
+
+    pub fn rkey(&self) -> u32 {
+        get_u32(self.0, R_KEY)
+    }
+
+    pub fn swap_or_add(&self) -> u64 {
+        get_u64(self.0, SWAP_OR_ADD)
+    }
+
+    pub fn compare(&self) -> u64 {
+        get_u64(self.0, COMPARE)
+    }
+}
+
+/// The request header as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    pub virtual_address: u64,
+    pub rkey: u32,
+    pub swap_or_add: u64,
+    pub compare: u64,
+}
+
+impl Repr {
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr {
+            virtual_address: view.virtual_address(),
+            rkey: view.rkey(),
+            swap_or_add: view.swap_or_add(),
+            compare: view.compare(),
+        }
+    }
+
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        put_u64(buffer, VIRTUAL_ADDRESS, self.virtual_address);
+        put_u32(buffer, R_KEY, self.rkey);
+        put_u64(buffer, SWAP_OR_ADD, self.swap_or_add);
+        put_u64(buffer, COMPARE, self.compare);
+    }
+}
+
+/// A view over a buffer that holds at least a whole answer header.
+#[derive(Debug, Clone, Copy)]
+pub struct AckView<'a>(&'a [u8]);
+
+impl<'a> AckView<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<AckView<'a>, WireError> {
+        need(Header::AtomicAckEth, buffer, ACK_HEADER_LEN)?;
+        Ok(AckView(buffer))
+    }
+
+    /// What the memory held before the operation.
+    pub fn original(&self) -> u64 {
+        get_u64(self.0, 0)
+    }
+}
+
+/// The answer header as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AckRepr {
+    /// What the memory held before the operation.
+    pub original: u64,
+}
+
+impl AckRepr {
+    pub fn parse(view: &AckView<'_>) -> AckRepr {
+        AckRepr {
+            original: view.original(),
+        }
+    }
+
+    /// Writes the header to the first [`ACK_HEADER_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        put_u64(buffer, 0, self.original);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use proptest::prelude::*;
+
+    const BYTES: &str = "00007f0000001000 00000a5b 0000000000000005 0000000000000009";
+
+    #[test]
+    fn compare_and_swap() {
+        let bytes = unhex(BYTES);
+        let repr = Repr::parse(&View::new_checked(&bytes).unwrap());
+        assert_eq!(repr.virtual_address, 0x7f00_0000_1000);
+        assert_eq!((repr.rkey, repr.swap_or_add, repr.compare), (0xa5b, 5, 9));
+        let mut out = [0; HEADER_LEN];
+        repr.emit(&mut out);
+        assert_eq!(out[..], bytes[..]);
+    }
+
+    #[test]
+    fn truncated_headers_are_refused() {
+        refuses_every_shorter(&unhex(BYTES), Header::AtomicEth, |b| {
+            View::new_checked(b).map(|_| ())
+        });
+        refuses_every_shorter(&[0; 8], Header::AtomicAckEth, |b| {
+            AckView::new_checked(b).map(|_| ())
+        });
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_headers_parse_back(virtual_address: u64, rkey: u32, swap_or_add: u64, compare: u64) {
+            let repr = Repr { virtual_address, rkey, swap_or_add, compare };
+            let mut out = [0; HEADER_LEN];
+            repr.emit(&mut out);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&out).unwrap()), repr);
+            let ack = AckRepr { original: compare };
+            ack.emit(&mut out);
+            prop_assert_eq!(AckRepr::parse(&AckView::new_checked(&out).unwrap()), ack);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The invariant CRC at the end of a packet (IBTA vol. 1, 7.8.1), as a trailer. How it is computed: [`crate::icrc`].
+
+use super::error::{need, Header, WireError};
+
+/// Length of the trailer in bytes.
+pub const TRAILER_LEN: usize = 4;
+
+/// A view over a buffer that ends with the trailer.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::Icrc, buffer, TRAILER_LEN)?;
+        Ok(View(buffer))
+    }
+
+    /// The CRC, which stands in the packet in little-endian order.
+    pub fn icrc(&self) -> u32 {
+        let (_, trailer) = self.split();
+        u32::from_le_bytes([trailer[0], trailer[1], trailer[2], trailer[3]])
+    }
+
+    /// Everything before the trailer.
+    pub fn covered(&self) -> &'a [u8] {
+        self.split().0
+    }
+
+    fn split(&self) -> (&'a [u8], &'a [u8]) {
+        self.0.split_at(self.0.len() - TRAILER_LEN)
+    }
+}
+
+/// The trailer as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    pub icrc: u32,
+}
+
+impl Repr {
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr { icrc: view.icrc() }
+    }
+
+    /// Writes the trailer to the first [`TRAILER_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        buffer[..TRAILER_LEN].copy_from_slice(&self.icrc.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::refuses_every_shorter;
+    use proptest::prelude::*;
+
+    #[test]
+    fn trailer_is_little_endian() {
+        let bytes = [9, 9, 0x78, 0x56, 0x34, 0x12];
+        let view = View::new_checked(&bytes).unwrap();
+        assert_eq!(view.icrc(), 0x1234_5678);
+        assert_eq!(view.covered(), [9, 9]);
+    }
+
+    #[test]
+    fn truncated_trailer_is_refused() {
+        refuses_every_shorter(&[0; 4], Header::Icrc, |b| View::new_checked(b).map(|_| ()));
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_trailer_parses_back(icrc: u32) {
+            let mut out = [0; TRAILER_LEN];
+            Repr { icrc }.emit(&mut out);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&out).unwrap()), Repr { icrc });
+        }
+    }
+}

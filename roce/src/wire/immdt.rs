@@ -1,0 +1,69 @@
+//! Immediate data (IBTA vol. 1, 9.3.8): four bytes that go with the last packet of a message.
+
+use super::error::{need, Header, WireError};
+use super::field::{get_u32, put_u32};
+
+/// Length of the header in bytes.
+pub const HEADER_LEN: usize = 4;
+
+/// A view over a buffer that holds at least a whole header.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::ImmDt, buffer, HEADER_LEN)?;
+        Ok(View(buffer))
+    }
+
+    pub fn immediate(&self) -> u32 {
+        get_u32(self.0, 0)
+    }
+}
+
+/// The header as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    pub immediate: u32,
+}
+
+impl Repr {
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr {
+            immediate: view.immediate(),
+        }
+    }
+
+    /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        put_u32(buffer, 0, self.immediate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use proptest::prelude::*;
+
+    #[test]
+    fn immediate_is_big_endian() {
+        let bytes = unhex("deadbeef");
+        let repr = Repr::parse(&View::new_checked(&bytes).unwrap());
+        assert_eq!(repr.immediate, 0xdead_beef);
+    }
+
+    #[test]
+    fn truncated_header_is_refused() {
+        refuses_every_shorter(&[0; 4], Header::ImmDt, |b| View::new_checked(b).map(|_| ()));
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_header_parses_back(immediate: u32) {
+            let mut out = [0; HEADER_LEN];
+            Repr { immediate }.emit(&mut out);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&out).unwrap()), Repr { immediate });
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Wire formats, one file per header, each with the same skeleton: a `View` that checks a buffer once and then reads
+//! fields from it, a `Repr` that holds the header as a value, and `parse` and `emit` between them.
+//!
+//! Nothing here keeps state, and no bytes from outside make it panic: `View::new_checked` is the only way in.
+
+pub mod aeth;
+pub mod arp;
+pub mod atomic_eth;
+pub mod bth;
+pub mod cnp;
+mod error;
+pub mod ethernet;
+mod field;
+pub mod icrc;
+pub mod immdt;
+pub mod ipv4;
+pub mod mrp;
+mod psn;
+pub mod reth;
+#[cfg(test)]
+pub(crate) mod testing;
+pub mod udp;
+
+pub use aeth::{NakCode, RnrTimer, Syndrome};
+pub use bth::Opcode;
+pub use error::{Header, Reason, WireError};
+pub use ethernet::MacAddr;
+pub use psn::{Psn, QpNum, TooLarge};

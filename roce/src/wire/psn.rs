@@ -1,0 +1,143 @@
+//! The two 24-bit numbers of InfiniBand: packet sequence numbers and queue pair numbers.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+const MASK: u32 = 0x00ff_ffff;
+const HALF: u32 = 0x0080_0000;
+
+/// A number that needs more than 24 bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0:#x} does not fit into 24 bits")]
+pub struct TooLarge(pub u32);
+
+/// Packet sequence number (IBTA vol. 1, 9.2.3): 24 bits that wrap around.
+///
+/// Serial numbers have no total order, so there is no `Ord`: ask [`Psn::distance_from`] or [`Psn::precedes`].
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct Psn(u32);
+
+impl Psn {
+    /// The low 24 bits of `value`.
+    pub const fn new(value: u32) -> Psn {
+        Psn(value & MASK)
+    }
+
+    /// The number, 0 to 2^24 - 1.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The next PSN; 0 follows 2^24 - 1.
+    #[must_use]
+    pub const fn next(self) -> Psn {
+        Psn::new(self.0.wrapping_add(1))
+    }
+
+    /// The PSN before this one.
+    #[must_use]
+    pub const fn prev(self) -> Psn {
+        Psn::new(self.0.wrapping_sub(1))
+    }
+
+    /// The PSN `n` packets later; only the low 24 bits of `n` matter.
+    #[must_use]
+    pub const fn plus(self, n: u64) -> Psn {
+        Psn::new(self.0.wrapping_add((n & MASK as u64) as u32))
+    }
+
+    /// How many packets this PSN is after `origin`, in -2^23 .. 2^23 (serial arithmetic).
+    pub const fn distance_from(self, origin: Psn) -> i32 {
+        let d = self.0.wrapping_sub(origin.0) & MASK;
+        if d < HALF {
+            d as i32
+        } else {
+            d as i32 - (1 << 24)
+        }
+    }
+
+    /// Whether this PSN comes before `other`: `a != b` and `(b - a) mod 2^24 < 2^23`.
+    pub const fn precedes(self, other: Psn) -> bool {
+        other.distance_from(self) > 0
+    }
+}
+
+/// Queue pair number: 24 bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct QpNum(u32);
+
+impl QpNum {
+    /// The low 24 bits of `value`.
+    pub const fn new(value: u32) -> QpNum {
+        QpNum(value & MASK)
+    }
+
+    /// The number, 0 to 2^24 - 1.
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+macro_rules! conversions {
+    ($name:ident) => {
+        impl TryFrom<u32> for $name {
+            type Error = TooLarge;
+            fn try_from(value: u32) -> Result<Self, TooLarge> {
+                if value > MASK {
+                    return Err(TooLarge(value));
+                }
+                Ok($name(value))
+            }
+        }
+
+        impl From<$name> for u32 {
+            fn from(value: $name) -> u32 {
+                value.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({:#x})", stringify!($name), self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}", self.0)
+            }
+        }
+    };
+}
+
+conversions!(Psn);
+conversions!(QpNum);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_follows_the_largest_psn() {
+        assert_eq!(Psn::new(0xff_ffff).next(), Psn::new(0));
+        assert_eq!(Psn::new(0).prev(), Psn::new(0xff_ffff));
+        assert!(Psn::new(0xff_ffff).precedes(Psn::new(0)));
+    }
+
+    #[test]
+    fn distance_is_signed_and_wraps() {
+        assert_eq!(Psn::new(2).distance_from(Psn::new(0xff_fffe)), 4);
+        assert_eq!(Psn::new(0xff_fffe).distance_from(Psn::new(2)), -4);
+        assert_eq!(Psn::new(HALF).distance_from(Psn::new(0)), -(HALF as i32));
+        assert!(!Psn::new(5).precedes(Psn::new(5)));
+    }
+
+    #[test]
+    fn numbers_of_25_bits_are_refused() {
+        assert_eq!(Psn::try_from(1 << 24), Err(TooLarge(1 << 24)));
+        assert_eq!(QpNum::try_from(MASK).map(QpNum::get), Ok(MASK));
+    }
+}

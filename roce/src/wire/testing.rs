@@ -1,0 +1,30 @@
+//! Helpers of the header tests.
+
+use super::error::{Header, Reason, WireError};
+
+/// Bytes from hexadecimal text; spaces are for the reader.
+pub(crate) fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u32> = text
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .map(|c| c.to_digit(16).expect("hexadecimal text"))
+        .collect();
+    digits.chunks(2).map(|d| (d[0] << 4 | d[1]) as u8).collect()
+}
+
+/// `check` accepts `bytes` and refuses every shorter prefix, naming `header` and the lengths.
+pub(crate) fn refuses_every_shorter(
+    bytes: &[u8],
+    header: Header,
+    check: impl Fn(&[u8]) -> Result<(), WireError>,
+) {
+    assert_eq!(check(bytes), Ok(()));
+    for length in 0..bytes.len() {
+        let error = check(&bytes[..length]).expect_err("a truncated header");
+        assert_eq!(error.header, header, "at length {length}");
+        assert!(
+            matches!(error.reason, Reason::Truncated { have, need } if have == length && need > have),
+            "at length {length}: {error}"
+        );
+    }
+}
