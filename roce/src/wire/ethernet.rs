@@ -47,9 +47,9 @@ impl FromStr for MacAddr {
         let mut out = [0; 6];
         let mut parts = text.split(':');
         for byte in &mut out {
-            let part = parts.next().filter(|p| {
-                matches!(p.len(), 1 | 2) && p.bytes().all(|b| b.is_ascii_hexdigit())
-            });
+            let part = parts
+                .next()
+                .filter(|p| matches!(p.len(), 1 | 2) && p.bytes().all(|b| b.is_ascii_hexdigit()));
             *byte = part
                 .and_then(|p| u8::from_str_radix(p, 16).ok())
                 .ok_or_else(|| BadMac(text.to_owned()))?;

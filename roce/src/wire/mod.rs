@@ -23,6 +23,7 @@ pub mod udp;
 
 pub use aeth::{NakCode, RnrTimer, Syndrome};
 pub use bth::Opcode;
+pub(crate) use error::need;
 pub use error::{Header, Reason, WireError};
 pub use ethernet::MacAddr;
 pub use psn::{Psn, QpNum, TooLarge};

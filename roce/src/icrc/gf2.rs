@@ -1,0 +1,82 @@
+//! Linear equations over GF(2), in words of 32 bits.
+
+/// The span of up to 32 vectors, kept so that a vector can be written as a sum of them.
+pub(super) struct Span {
+    /// For each leading bit: a vector with that leading bit, and the set of given vectors whose sum it is.
+    rows: [Option<(u32, u32)>; 32],
+}
+
+impl Span {
+    /// The span of `vectors`, of which there are at most 32.
+    pub(super) fn new(vectors: &[u32]) -> Span {
+        assert!(vectors.len() <= 32, "a set of vectors is a word of 32 bits");
+        let mut span = Span { rows: [None; 32] };
+        for (i, vector) in vectors.iter().enumerate() {
+            let (rest, set) = span.reduce(*vector);
+            if rest != 0 {
+                span.rows[leading(rest)] = Some((rest, set ^ 1 << i));
+            }
+        }
+        span
+    }
+
+    /// How many of the vectors are independent.
+    #[cfg(test)]
+    pub(super) fn rank(&self) -> usize {
+        self.rows.iter().flatten().count()
+    }
+
+    /// The set of given vectors (bit i for vector i) whose sum is `target`, or what is left of `target` when no set is.
+    pub(super) fn solve(&self, target: u32) -> Result<u32, u32> {
+        match self.reduce(target) {
+            (0, set) => Ok(set),
+            (rest, _) => Err(rest),
+        }
+    }
+
+    /// Subtracts rows from `vector` until no row has its leading bit.
+    fn reduce(&self, mut vector: u32) -> (u32, u32) {
+        let mut set = 0;
+        while vector != 0 {
+            match self.rows[leading(vector)] {
+                Some((row, members)) => {
+                    vector ^= row;
+                    set ^= members;
+                }
+                None => break,
+            }
+        }
+        (vector, set)
+    }
+}
+
+/// The position of the highest set bit of a vector that is not zero.
+fn leading(vector: u32) -> usize {
+    31 - vector.leading_zeros() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn dependent_vectors_do_not_count() {
+        let span = Span::new(&[0b011, 0b101, 0b110]);
+        assert_eq!(span.rank(), 2);
+        assert_eq!(span.solve(0b110), Ok(0b011));
+        assert_eq!(span.solve(0b001), Err(0b001));
+    }
+
+    proptest! {
+        #[test]
+        fn solution_sums_up_to_the_target(vectors in proptest::collection::vec(any::<u32>(), 0..=32), set: u32) {
+            let sum = |set: u32| {
+                vectors.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1).fold(0, |a, (_, v)| a ^ v)
+            };
+            let target = sum(set);
+            let solution = Span::new(&vectors).solve(target).expect("the target is in the span");
+            prop_assert_eq!(sum(solution), target);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The invariant CRC of RoCEv2 (IBTA vol. 1, 7.8.1 and annex A17.3.3), and the algebra that lets a switch rewrite a
+//! packet without touching it ([`neutral`]).
+//!
+//! The ICRC is CRC-32 (reflected, polynomial 0x04c11db7, as in Ethernet) over eight bytes of ones, which stand for the
+//! InfiniBand LRH, then the packet from its IPv4 header to the end of its padding, where every field that a router may
+//! change is replaced by ones: type of service, time to live, IPv4 and UDP checksum, and byte 4 of the BTH.
+
+mod gf2;
+pub mod neutral;
+
+use crc32fast::Hasher;
+
+use crate::wire::need;
+use crate::wire::{bth, ipv4, udp, Header, WireError};
+
+/// Bytes of IPv4, UDP and base transport header: the part of the packet that holds masked fields.
+const MASKED_LEN: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN;
+
+/// Offsets, from the start of an IPv4 header without options, of the bytes that count as ones.
+const MASKED: [usize; 7] = [
+    1,  // type of service
+    8,  // time to live
+    10, // IPv4 checksum
+    11,
+    ipv4::HEADER_LEN + 6, // UDP checksum
+    ipv4::HEADER_LEN + 7,
+    ipv4::HEADER_LEN + udp::HEADER_LEN + bth::CONGESTION, // FECN, BECN, reserved
+];
+
+/// CRC-32 of eight bytes of ones.
+const CRC_OF_LRH: u32 = 0x2144_df1c;
+
+/// The ICRC of a RoCEv2 packet that runs from its IPv4 header (without options) to the last byte before the trailer.
+///
+/// Fails when the headers are not all there.
+pub fn compute(packet: &[u8]) -> Result<u32, WireError> {
+    need(Header::Icrc, packet, MASKED_LEN)?;
+    let mut masked = [0; MASKED_LEN];
+    masked.copy_from_slice(&packet[..MASKED_LEN]);
+    for at in MASKED {
+        masked[at] = 0xff;
+    }
+    let mut hasher = Hasher::new_with_initial(CRC_OF_LRH);
+    hasher.update(&masked);
+    hasher.update(&packet[MASKED_LEN..]);
+    Ok(hasher.finalize())
+}
+
+#[cfg(test)]
+mod tests;

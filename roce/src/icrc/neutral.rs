@@ -1,0 +1,228 @@
+//! Header changes that leave the ICRC as it is.
+//!
+//! A CRC is linear over GF(2): XORing a packet with a difference XORs its CRC with a value that depends on the
+//! difference and on the number of bytes behind it, and on nothing else. The bytes behind only multiply that value by a
+//! power of x, which never turns zero into something else or back. So a difference that leaves the CRC alone does
+//! so for every payload, payload length and PSN.
+//!
+//! A receiving RC queue pair ignores the IPv4 identification (the packet is not fragmented) and the UDP source port, and
+//! the ICRC covers both: 32 free bits. The map from them to the CRC has rank 32, so for every rewrite there is exactly one pair
+//! of XOR constants that makes up for it. Because the map is linear, constants of the two halves of a bridge add up
+//! by XOR when a packet passes both.
+
+use std::net::Ipv4Addr;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::gf2::Span;
+use crate::wire::{bth, ipv4, reth, udp, QpNum};
+
+const SPAN_LEN: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN + reth::HEADER_LEN;
+const IP_ID: usize = 4;
+const IP_SOURCE: usize = 12;
+const IP_DESTINATION: usize = 16;
+const UDP_SOURCE: usize = ipv4::HEADER_LEN;
+const BTH_DEST_QP: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + 5;
+const RETH_VA: usize = ipv4::HEADER_LEN + udp::HEADER_LEN + bth::HEADER_LEN;
+const RETH_RKEY: usize = RETH_VA + 8;
+
+/// XOR differences of the header fields that a rewrite changes; 0 where a field stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct HeaderChange {
+    pub src_ip: u32,
+    pub dst_ip: u32,
+    /// 24 bits; higher bits are ignored.
+    pub dest_qp: u32,
+    /// The RETH's virtual address. The RETH is there only in the first packet of a WRITE.
+    pub virtual_address: u64,
+    /// The RETH's R_Key.
+    pub rkey: u32,
+}
+
+impl HeaderChange {
+    /// The part of the change that a packet without RETH sees.
+    #[must_use]
+    pub fn without_reth(self) -> HeaderChange {
+        HeaderChange {
+            virtual_address: 0,
+            rkey: 0,
+            ..self
+        }
+    }
+}
+
+/// What to XOR into the two free fields, beside the change itself, so that the ICRC stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct NeutralPair {
+    /// For the IPv4 identification.
+    pub ip_id_xor: u16,
+    /// For the UDP source port.
+    pub udp_sport_xor: u16,
+}
+
+impl std::ops::BitXor for NeutralPair {
+    type Output = NeutralPair;
+
+    /// The pair for two rewrites in a row.
+    fn bitxor(self, other: NeutralPair) -> NeutralPair {
+        NeutralPair {
+            ip_id_xor: self.ip_id_xor ^ other.ip_id_xor,
+            udp_sport_xor: self.udp_sport_xor ^ other.udp_sport_xor,
+        }
+    }
+}
+
+/// A change that the free bits cannot make up for.
+///
+/// With the 32 free bits of RoCEv2 over IPv4 this does not occur; it is not assumed but checked for every change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no IPv4 identification and UDP source port keep the ICRC under {change:?}: {residue:#010x} is left over")]
+pub struct Unsolvable {
+    pub change: HeaderChange,
+    /// The part of the CRC's difference that no free bit reaches.
+    pub residue: u32,
+}
+
+/// The exit half's constants: one pair for packets without RETH, one for packets with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct ExitPairs {
+    pub plain: NeutralPair,
+    pub reth: NeutralPair,
+}
+
+/// What the exit half of a bridge writes into the packets of one receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ExitRewrite {
+    /// Destination address inside the fabric.
+    pub mcst_id: Ipv4Addr,
+    /// Destination address at the receiver.
+    pub host_ip: Ipv4Addr,
+    /// Destination queue pair inside the fabric.
+    pub virtual_qpn: QpNum,
+    /// The receiver's queue pair.
+    pub host_qpn: QpNum,
+    /// XOR of the sender's virtual address and the receiver's.
+    pub va_xor: u64,
+    /// XOR of the sender's R_Key and the receiver's.
+    pub rkey_xor: u32,
+}
+
+/// Constants for the two halves of a bridge (design: entry at the host that sends, exit at the host that receives).
+pub struct NeutralConstants;
+
+impl NeutralConstants {
+    /// For packets that come from `host_ip` and get `mcst_id` as their source.
+    pub fn entry(host_ip: Ipv4Addr, mcst_id: Ipv4Addr) -> Result<NeutralPair, Unsolvable> {
+        solve(HeaderChange {
+            src_ip: u32::from(host_ip) ^ u32::from(mcst_id),
+            ..HeaderChange::default()
+        })
+    }
+
+    /// For packets that leave towards a receiver.
+    pub fn exit(rewrite: &ExitRewrite) -> Result<ExitPairs, Unsolvable> {
+        let change = HeaderChange {
+            src_ip: 0,
+            dst_ip: u32::from(rewrite.mcst_id) ^ u32::from(rewrite.host_ip),
+            dest_qp: rewrite.virtual_qpn.get() ^ rewrite.host_qpn.get(),
+            virtual_address: rewrite.va_xor,
+            rkey: rewrite.rkey_xor,
+        };
+        Ok(ExitPairs {
+            plain: solve(change.without_reth())?,
+            reth: solve(change)?,
+        })
+    }
+}
+
+/// The pair that keeps the ICRC under `change`.
+pub fn solve(change: HeaderChange) -> Result<NeutralPair, Unsolvable> {
+    let mut difference = [0; SPAN_LEN];
+    difference[IP_SOURCE..][..4].copy_from_slice(&change.src_ip.to_be_bytes());
+    difference[IP_DESTINATION..][..4].copy_from_slice(&change.dst_ip.to_be_bytes());
+    difference[BTH_DEST_QP..][..3].copy_from_slice(&change.dest_qp.to_be_bytes()[1..]);
+    difference[RETH_VA..][..8].copy_from_slice(&change.virtual_address.to_be_bytes());
+    difference[RETH_RKEY..][..4].copy_from_slice(&change.rkey.to_be_bytes());
+    let free = free_bits()
+        .solve(crc_change(&difference))
+        .map_err(|residue| Unsolvable { change, residue })?;
+    Ok(NeutralPair {
+        ip_id_xor: free as u16,
+        udp_sport_xor: (free >> 16) as u16,
+    })
+}
+
+/// What each free bit does to the CRC: identification in bits 0 to 15, source port in bits 16 to 31.
+fn free_bits() -> &'static Span {
+    static SPAN: OnceLock<Span> = OnceLock::new();
+    SPAN.get_or_init(|| Span::new(&free_columns()))
+}
+
+fn free_columns() -> [u32; 32] {
+    std::array::from_fn(|bit| {
+        let (at, bit) = if bit < 16 {
+            (IP_ID, bit)
+        } else {
+            (UDP_SOURCE, bit - 16)
+        };
+        let mut difference = [0; SPAN_LEN];
+        difference[at..at + 2].copy_from_slice(&(1u16 << bit).to_be_bytes());
+        crc_change(&difference)
+    })
+}
+
+/// The change of a packet's CRC when its headers are XORed with `difference`, up to a power of x.
+fn crc_change(difference: &[u8; SPAN_LEN]) -> u32 {
+    crc32fast::hash(difference) ^ crc32fast::hash(&[0; SPAN_LEN])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_bits_reach_every_crc() {
+        assert_eq!(free_bits().rank(), 32);
+    }
+
+    #[test]
+    fn no_change_needs_no_constants() {
+        assert_eq!(solve(HeaderChange::default()), Ok(NeutralPair::default()));
+    }
+
+    #[test]
+    fn halves_add_up() {
+        let entry = HeaderChange {
+            src_ip: 0x1234_5678,
+            ..HeaderChange::default()
+        };
+        let exit = HeaderChange {
+            dst_ip: 0x9abc_def0,
+            dest_qp: 0x1235,
+            ..HeaderChange::default()
+        };
+        let both = HeaderChange {
+            src_ip: entry.src_ip,
+            ..exit
+        };
+        assert_eq!(
+            solve(entry).unwrap() ^ solve(exit).unwrap(),
+            solve(both).unwrap()
+        );
+    }
+
+    #[test]
+    fn packets_with_and_without_reth_need_different_constants() {
+        let pairs = NeutralConstants::exit(&ExitRewrite {
+            mcst_id: Ipv4Addr::new(10, 255, 0, 1),
+            host_ip: Ipv4Addr::new(10, 0, 0, 2),
+            virtual_qpn: QpNum::new(1),
+            host_qpn: QpNum::new(0x11),
+            va_xor: 0x7f00_0000_0000,
+            rkey_xor: 0x2a,
+        })
+        .unwrap();
+        assert_ne!(pairs.plain, pairs.reth);
+    }
+}
