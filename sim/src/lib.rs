@@ -1,1 +1,8 @@
-//! To be written.
+//! A discrete-event simulator of RoCE fabrics made of compiled P4 switches.
+//!
+//! Nothing here reads a clock, opens a socket or asks the system for randomness: a run is a function of
+//! its topology, its input and its seed, to the byte.
+//!
+//! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
+
+pub mod engine;

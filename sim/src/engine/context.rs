@@ -1,0 +1,345 @@
+//! What a node may do, and the state behind it.
+
+use std::collections::BinaryHeap;
+
+use super::link::{Direction, End, Fate, Link};
+use super::{
+    DropReason, Event, FaultProbabilities, Happening, LinkConfig, LinkError, NodeId, Observer,
+    Scheduled,
+};
+
+/// Everything of an engine but the nodes themselves.
+pub(super) struct Core<M> {
+    pub(super) now: u64,
+    pub(super) handled: u64,
+    pub(super) notified: bool,
+    pub(super) observers: Vec<Box<dyn Observer>>,
+    seed: u64,
+    seq: u64,
+    queue: BinaryHeap<Scheduled<M>>,
+    attachments: Vec<Attachment>,
+    links: Vec<Link>,
+}
+
+/// What the engine keeps for a node.
+struct Attachment {
+    name: String,
+    /// (port, link, side of the link), ordered by port.
+    ports: Vec<(u32, usize, usize)>,
+    /// The earliest wake event in the queue that still counts.
+    wake: Option<u64>,
+}
+
+impl Attachment {
+    fn find(&self, port: u32) -> Option<(usize, usize)> {
+        let index = self
+            .ports
+            .binary_search_by_key(&port, |&(port, ..)| port)
+            .ok()?;
+        let (_, link, side) = self.ports[index];
+        Some((link, side))
+    }
+}
+
+impl<M> Core<M> {
+    pub(super) fn new(seed: u64) -> Self {
+        Core {
+            now: 0,
+            handled: 0,
+            notified: false,
+            observers: Vec::new(),
+            seed,
+            seq: 0,
+            queue: BinaryHeap::new(),
+            attachments: Vec::new(),
+            links: Vec::new(),
+        }
+    }
+
+    pub(super) fn add_node(&mut self, name: &str) -> NodeId {
+        self.attachments.push(Attachment {
+            name: name.to_string(),
+            ports: Vec::new(),
+            wake: None,
+        });
+        NodeId(self.attachments.len() - 1)
+    }
+
+    pub(super) fn connect(
+        &mut self,
+        a: (NodeId, u32),
+        b: (NodeId, u32),
+        config: LinkConfig,
+    ) -> Result<usize, LinkError> {
+        let ends = [a, b].map(|(node, port)| {
+            let name = format!("{}:{port}", self.name(node));
+            (End { node, port }, name)
+        });
+        let link_name = format!("{} - {}", ends[0].1, ends[1].1);
+        for (index, (end, _)) in ends.iter().enumerate() {
+            let taken = self.attachments[end.node.0].find(end.port).is_some();
+            if taken || (index == 1 && a == b) {
+                return Err(LinkError::PortTaken {
+                    link: link_name,
+                    node: self.name(end.node).to_string(),
+                    port: end.port,
+                });
+            }
+        }
+        let number = self.links.len();
+        self.links.push(Link::new(self.seed, ends, config)?);
+        for (side, (node, port)) in [a, b].into_iter().enumerate() {
+            let ports = &mut self.attachments[node.0].ports;
+            let at = ports.partition_point(|&(p, ..)| p < port);
+            ports.insert(at, (port, number, side));
+        }
+        Ok(number)
+    }
+
+    pub(super) fn name(&self, id: NodeId) -> &str {
+        &self.attachments[id.0].name
+    }
+
+    pub(super) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    pub(super) fn direction(&self, node: NodeId, port: u32) -> Option<&Direction> {
+        let (link, side) = self.attachments[node.0].find(port)?;
+        Some(self.links[link].direction(side))
+    }
+
+    fn direction_mut(&mut self, node: NodeId, port: u32) -> Option<&mut Direction> {
+        let (link, side) = self.attachments[node.0].find(port)?;
+        Some(self.links[link].direction_mut(side))
+    }
+
+    pub(super) fn set_link_up(&mut self, link: usize, up: bool) {
+        self.links[link].set_up(up);
+    }
+
+    pub(super) fn set_link_faults(
+        &mut self,
+        link: usize,
+        faults: FaultProbabilities,
+    ) -> Result<(), LinkError> {
+        self.links[link].set_faults(faults)
+    }
+
+    pub(super) fn context(&mut self, node: NodeId) -> Context<'_, M> {
+        Context { core: self, node }
+    }
+
+    pub(super) fn next_event_at(&self) -> Option<u64> {
+        self.queue.peek().map(|e| e.at)
+    }
+
+    pub(super) fn next(&mut self, limit: u64) -> Option<Event<M>> {
+        if self.queue.peek()?.at > limit {
+            return None;
+        }
+        let event = self.queue.pop()?;
+        debug_assert!(event.at >= self.now, "time runs backwards");
+        self.now = event.at;
+        self.handled += 1;
+        Some(event.what)
+    }
+
+    fn schedule(&mut self, at: u64, what: Event<M>) {
+        let seq = self.seq;
+        self.seq += 1;
+        self.queue.push(Scheduled { at, seq, what });
+    }
+
+    /// A frame reaches the end of its link; false if the link went down meanwhile.
+    pub(super) fn arrives(
+        &mut self,
+        node: NodeId,
+        port: u32,
+        frame: &[u8],
+        link: usize,
+        epoch: u32,
+    ) -> bool {
+        if self.links[link].epoch() == epoch {
+            self.observed(node, Happening::Receive { port, frame });
+            return true;
+        }
+        let (_, own) = self.attachments[node.0]
+            .find(port)
+            .expect("links are never removed");
+        let from = self.links[link].direction(own).to();
+        let reason = DropReason::LinkDown;
+        self.links[link].direction_mut(1 - own).count_drop(reason);
+        let port = from.port;
+        self.observed(
+            from.node,
+            Happening::Drop {
+                port,
+                frame,
+                reason,
+            },
+        );
+        false
+    }
+
+    pub(super) fn becomes_idle(&mut self, node: NodeId, port: u32) {
+        if let Some(direction) = self.direction_mut(node, port) {
+            direction.set_idle();
+        }
+    }
+
+    /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
+    pub(super) fn wakes(&mut self, node: NodeId) -> bool {
+        let now = self.now;
+        let wake = &mut self.attachments[node.0].wake;
+        let counts = *wake == Some(now);
+        if counts {
+            *wake = None;
+        }
+        counts
+    }
+
+    fn observed(&mut self, node: NodeId, happening: Happening<'_>) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let name = &self.attachments[node.0].name;
+        for observer in &mut self.observers {
+            observer.observe(self.now, name, happening);
+        }
+    }
+}
+
+/// What a node's handler sees of the world and may do to it.
+pub struct Context<'a, M> {
+    core: &'a mut Core<M>,
+    node: NodeId,
+}
+
+impl<M> Context<'_, M> {
+    /// The current virtual time in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+
+    /// The node whose handler runs.
+    pub fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Whether `port` is connected and its transmitter is idle.
+    pub fn can_transmit(&self, port: u32) -> bool {
+        self.core
+            .direction(self.node, port)
+            .is_some_and(|d| !d.is_busy())
+    }
+
+    /// Whether anything is connected to `port`.
+    pub fn is_connected(&self, port: u32) -> bool {
+        self.core.direction(self.node, port).is_some()
+    }
+
+    /// Puts `frame` on the link of `port`. [`super::Node::on_idle`] follows when its last bit has left.
+    ///
+    /// # Panics
+    ///
+    /// If [`Context::can_transmit`] is false for `port`: the node must queue.
+    pub fn transmit(&mut self, port: u32, frame: Vec<u8>) {
+        let (link, side) = self.core.attachments[self.node.0]
+            .find(port)
+            .expect("transmit on a connected port");
+        let now = self.core.now;
+        self.core.observed(
+            self.node,
+            Happening::Transmit {
+                port,
+                frame: &frame,
+            },
+        );
+        assert!(
+            !self.core.links[link].direction(side).is_busy(),
+            "transmit on an idle port"
+        );
+        let departure = self.core.links[link].transmit(side, frame.len(), now);
+        let node = self.node;
+        self.core
+            .schedule(departure.idle_at, Event::Idle { node, port });
+        match departure.fate {
+            Fate::Dropped(reason) => {
+                let frame = &frame;
+                self.core.observed(
+                    node,
+                    Happening::Drop {
+                        port,
+                        frame,
+                        reason,
+                    },
+                );
+            }
+            Fate::Arrives { at, copy_at } => {
+                let to = self.core.links[link].direction(side).to();
+                let epoch = self.core.links[link].epoch();
+                let arrival = |frame| Event::Arrival {
+                    node: to.node,
+                    port: to.port,
+                    frame,
+                    link,
+                    epoch,
+                };
+                let copy = copy_at.map(|copy_at| (copy_at, frame.clone()));
+                self.core.schedule(at, arrival(frame));
+                if let Some((at, frame)) = copy {
+                    self.core.schedule(at, arrival(frame));
+                }
+            }
+        }
+    }
+
+    /// Counts a frame that the node itself could not put on the link of `port`.
+    pub fn count_drop(&mut self, port: u32, frame: &[u8], reason: DropReason) {
+        if let Some(direction) = self.core.direction_mut(self.node, port) {
+            direction.count_drop(reason);
+        }
+        self.core.observed(
+            self.node,
+            Happening::Drop {
+                port,
+                frame,
+                reason,
+            },
+        );
+    }
+
+    /// Asks for [`super::Node::on_wake`] at `at` (ns), or at once if that has passed. A node has one alarm:
+    /// an earlier time replaces a later one, a later one is ignored while an earlier is set.
+    pub fn wake_at(&mut self, at: u64) {
+        let at = at.max(self.core.now);
+        let wake = &mut self.core.attachments[self.node.0].wake;
+        if wake.is_none_or(|set| at < set) {
+            *wake = Some(at);
+            let node = self.node;
+            self.core.schedule(at, Event::Wake { node });
+        }
+    }
+
+    /// Sends `message` to `to` (which may be this node), to arrive `delay` ns from now.
+    pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
+        let at = self.core.now.saturating_add(delay);
+        let from = self.node;
+        self.core.schedule(at, Event::Message { from, to, message });
+    }
+
+    /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`]: there is something for the
+    /// caller to collect from this node.
+    pub fn notify(&mut self) {
+        self.core.notified = true;
+    }
+
+    /// Adds a line to the trace; `text` is called only if somebody reads it.
+    pub fn note(&mut self, text: impl FnOnce() -> String) {
+        if self.core.observers.iter().any(|o| o.wants_notes()) {
+            let text = text();
+            self.core.observed(self.node, Happening::Note(&text));
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! A link: two directions, each with rate, delay, faults and counters of its own.
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+use super::rate::serialisation_ps;
+use super::stream::stream;
+use super::{wire_bytes, LinkError, NodeId};
+
+/// Bytes of an Ethernet header, which the MTU does not count.
+const ETHERNET_HEADER: usize = 14;
+
+/// What a link does to the frames it carries, alike in both directions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LinkConfig {
+    /// Bits per second, counted over [`wire_bytes`]: preamble, FCS and inter-frame gap take their time.
+    pub rate: u64,
+    /// Propagation delay in nanoseconds.
+    pub delay: u64,
+    /// Largest IP packet in bytes; a longer one is dropped.
+    pub mtu: usize,
+    pub faults: FaultProbabilities,
+}
+
+/// How likely a link spoils a frame. All are probabilities per frame and direction, 0 by default.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct FaultProbabilities {
+    /// The frame is lost.
+    pub loss: f64,
+    /// The frame arrives twice, the second right behind the first.
+    pub duplicate: f64,
+    /// The frame is held back for up to [`FaultProbabilities::reorder_window`], so that later ones overtake it.
+    pub reorder: f64,
+    /// The longest time in nanoseconds that a reordered frame is held back.
+    pub reorder_window: u64,
+}
+
+impl FaultProbabilities {
+    /// Only losses, with probability `loss` per frame.
+    pub fn lossy(loss: f64) -> Self {
+        FaultProbabilities {
+            loss,
+            ..Self::default()
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.loss > 0.0 || self.duplicate > 0.0 || self.reorder > 0.0
+    }
+}
+
+/// Why a frame was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The seeded loss of the link.
+    Fault,
+    /// The output port's queue had no room.
+    QueueFull,
+    /// The frame is longer than the link's MTU.
+    TooLong,
+    /// The link is down, or went down while the frame was on it.
+    LinkDown,
+}
+
+impl DropReason {
+    pub const ALL: [DropReason; 4] = [
+        DropReason::Fault,
+        DropReason::QueueFull,
+        DropReason::TooLong,
+        DropReason::LinkDown,
+    ];
+
+    /// The reason as traces and reports write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            DropReason::Fault => "loss",
+            DropReason::QueueFull => "queue-full",
+            DropReason::TooLong => "too-long",
+            DropReason::LinkDown => "link-down",
+        }
+    }
+}
+
+/// Lost frames of one link direction by reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl DropCounters {
+    pub fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+}
+
+/// What one direction of a link has seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Frames put on the link, lost ones included.
+    pub frames: u64,
+    /// Their bytes, from the Ethernet header to the last byte before the FCS.
+    pub bytes: u64,
+    /// Their bytes with preamble, padding, FCS and inter-frame gap.
+    pub wire_bytes: u64,
+    /// Copies that the link itself made.
+    pub duplicated: u64,
+    /// Frames that the link held back.
+    pub reordered: u64,
+    pub drops: DropCounters,
+}
+
+/// One end of a link as its direction sees it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) node: NodeId,
+    pub(super) port: u32,
+}
+
+/// The way from one end of a link to the other.
+pub(super) struct Direction {
+    name: String,
+    to: End,
+    rng: ChaCha8Rng,
+    /// When the transmitter is free again, in picoseconds.
+    free_at_ps: u64,
+    busy: bool,
+    counters: LinkCounters,
+}
+
+impl Direction {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    pub(super) fn set_idle(&mut self) {
+        self.busy = false;
+    }
+
+    pub(super) fn to(&self) -> End {
+        self.to
+    }
+
+    pub(super) fn count_drop(&mut self, reason: DropReason) {
+        self.counters.drops.0[reason as usize] += 1;
+    }
+}
+
+/// When a frame's copies arrive: none, one or two of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Departure {
+    /// When the transmitter is free again (ns).
+    pub(super) idle_at: u64,
+    pub(super) fate: Fate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Dropped(DropReason),
+    Arrives {
+        at: u64,
+        /// When the link's own copy arrives, if it makes one.
+        copy_at: Option<u64>,
+    },
+}
+
+pub(super) struct Link {
+    config: LinkConfig,
+    up: bool,
+    epoch: u32,
+    directions: [Direction; 2],
+}
+
+impl Link {
+    /// A link between `ends`, whose directions are named "A -> B" and "B -> A".
+    pub(super) fn new(
+        seed: u64,
+        ends: [(End, String); 2],
+        config: LinkConfig,
+    ) -> Result<Link, LinkError> {
+        let [(a, a_name), (b, b_name)] = ends;
+        if config.rate == 0 {
+            return Err(LinkError::NoRate {
+                link: format!("{a_name} - {b_name}"),
+            });
+        }
+        check(&config.faults, || format!("{a_name} - {b_name}"))?;
+        let direction = |from: &str, to_name: &str, to: End| {
+            let name = format!("{from} -> {to_name}");
+            Direction {
+                rng: stream(seed, &name),
+                name,
+                to,
+                free_at_ps: 0,
+                busy: false,
+                counters: LinkCounters::default(),
+            }
+        };
+        let directions = [
+            direction(&a_name, &b_name, b),
+            direction(&b_name, &a_name, a),
+        ];
+        Ok(Link {
+            config,
+            up: true,
+            epoch: 0,
+            directions,
+        })
+    }
+
+    pub(super) fn directions(&self) -> &[Direction; 2] {
+        &self.directions
+    }
+
+    pub(super) fn direction(&self, side: usize) -> &Direction {
+        &self.directions[side]
+    }
+
+    pub(super) fn direction_mut(&mut self, side: usize) -> &mut Direction {
+        &mut self.directions[side]
+    }
+
+    pub(super) fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub(super) fn set_up(&mut self, up: bool) {
+        if self.up && !up {
+            self.epoch += 1;
+        }
+        self.up = up;
+    }
+
+    pub(super) fn set_faults(&mut self, faults: FaultProbabilities) -> Result<(), LinkError> {
+        check(&faults, || self.directions[0].name.clone())?;
+        self.config.faults = faults;
+        Ok(())
+    }
+
+    /// Starts to send a frame of `len` bytes from `side` at `now`; the transmitter must be idle.
+    pub(super) fn transmit(&mut self, side: usize, len: usize, now: u64) -> Departure {
+        let direction = &mut self.directions[side];
+        let on_wire = wire_bytes(len);
+        direction.counters.frames += 1;
+        direction.counters.bytes += len as u64;
+        direction.counters.wire_bytes += on_wire;
+
+        // A frame sent in the nanosecond in which the last one has left starts at the exact picosecond, so that
+        // a busy link loses nothing to rounding.
+        let start = if direction.free_at_ps.div_ceil(1000) == now {
+            direction.free_at_ps
+        } else {
+            direction.free_at_ps.max(now.saturating_mul(1000))
+        };
+        let end = start.saturating_add(serialisation_ps(on_wire, self.config.rate));
+        direction.free_at_ps = end;
+        direction.busy = true;
+        let idle_at = end.div_ceil(1000);
+
+        let mut fate = if !self.up {
+            Fate::Dropped(DropReason::LinkDown)
+        } else if len > self.config.mtu + ETHERNET_HEADER {
+            Fate::Dropped(DropReason::TooLong)
+        } else {
+            Fate::Arrives {
+                at: idle_at.saturating_add(self.config.delay),
+                copy_at: None,
+            }
+        };
+        if self.config.faults.any() {
+            fate = spoil(direction, &self.config.faults, fate);
+        }
+        if let Fate::Dropped(reason) = fate {
+            direction.count_drop(reason);
+        }
+        Departure { idle_at, fate }
+    }
+}
+
+/// Draws this frame's faults. Each frame takes the same four numbers whatever happens to it.
+fn spoil(direction: &mut Direction, faults: &FaultProbabilities, fate: Fate) -> Fate {
+    let [loss, duplicate, reorder, hold] = [(); 4].map(|()| direction.rng.next_u64());
+    let Fate::Arrives { at, .. } = fate else {
+        return fate;
+    };
+    if hits(faults.loss, loss) {
+        return Fate::Dropped(DropReason::Fault);
+    }
+    let mut at = at;
+    if hits(faults.reorder, reorder) {
+        direction.counters.reordered += 1;
+        at = at.saturating_add(hold % faults.reorder_window.saturating_add(1).max(1));
+    }
+    let copy_at = hits(faults.duplicate, duplicate).then(|| {
+        direction.counters.duplicated += 1;
+        at
+    });
+    Fate::Arrives { at, copy_at }
+}
+
+/// Whether an event of probability `p` happens on this draw.
+fn hits(p: f64, draw: u64) -> bool {
+    // 53 bits are what an f64 holds exactly, so the comparison is the same everywhere.
+    ((draw >> 11) as f64) < p * (1u64 << 53) as f64
+}
+
+fn check(faults: &FaultProbabilities, link: impl Fn() -> String) -> Result<(), LinkError> {
+    for (what, p) in [
+        ("loss", faults.loss),
+        ("duplicate", faults.duplicate),
+        ("reorder", faults.reorder),
+    ] {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(LinkError::NotAProbability {
+                link: link(),
+                what,
+                value: p.to_string(),
+            });
+        }
+    }
+    Ok(())
+}

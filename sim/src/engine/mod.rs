@@ -1,0 +1,326 @@
+//! The discrete-event engine: virtual time, nodes and the links between them.
+//!
+//! The engine knows neither switches nor hosts. A [`Node`] receives frames, timers and messages through
+//! its four handlers and acts through a [`Context`]; everything it causes becomes an event. Events
+//! happen in a total order: by time, and among those of one instant by the order in which they were
+//! scheduled. Nothing else (no hash order, no address, no clock) decides what comes next.
+//!
+//! Written rules of determinism:
+//!
+//! * each direction of each link draws its faults from its own stream of random numbers, derived from
+//!   the seed of the run and the names of the direction's two ends ([`stream`]), so adding a link changes
+//!   nothing elsewhere;
+//! * a fault that is switched off still consumes its draw, so switching on duplication does not move
+//!   the losses;
+//! * nodes are told the time and never ask for it.
+
+mod context;
+mod link;
+mod queue;
+mod rate;
+pub mod stream;
+
+#[cfg(test)]
+mod tests;
+
+pub use context::Context;
+pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
+pub use queue::{EgressQueues, QueueFull};
+pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
+
+use std::cmp::Ordering;
+
+use context::Core;
+use link::Link;
+
+/// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub usize);
+
+/// One thing attached to links: a switch, a host, a controller.
+///
+/// Handlers run at [`Context::now`] and take no virtual time themselves; a node models its own delays by
+/// messages to itself ([`Context::send`]).
+pub trait Node {
+    /// What nodes say to each other outside the links (control channels, delayed work of their own).
+    type Message;
+
+    /// The last bit of `frame` has arrived on `port`.
+    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Self::Message>);
+
+    /// The transmitter of `port` has sent the last bit of a frame and can take the next one.
+    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Self::Message>);
+
+    /// The time asked for by [`Context::wake_at`] has come.
+    fn on_wake(&mut self, ctx: &mut Context<'_, Self::Message>);
+
+    /// A message sent by [`Context::send`] has arrived.
+    fn on_message(
+        &mut self,
+        from: NodeId,
+        message: Self::Message,
+        ctx: &mut Context<'_, Self::Message>,
+    );
+}
+
+/// What an [`Observer`] is shown.
+#[derive(Debug, Clone, Copy)]
+pub enum Happening<'a> {
+    /// The first bit of a frame leaves `port`.
+    Transmit { port: u32, frame: &'a [u8] },
+    /// The last bit of a frame has arrived at `port`.
+    Receive { port: u32, frame: &'a [u8] },
+    /// A frame that was to leave, or had left, through `port` is lost.
+    Drop {
+        port: u32,
+        frame: &'a [u8],
+        reason: DropReason,
+    },
+    /// A node tells something about itself that no frame shows.
+    Note(&'a str),
+}
+
+/// Sees every frame of a run, in order; for captures and traces.
+pub trait Observer {
+    /// `happening` took place at node `name` at `now` (ns).
+    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>);
+
+    /// Whether [`Happening::Note`]s are of interest; text is made only if so.
+    fn wants_notes(&self) -> bool {
+        false
+    }
+}
+
+/// An event waiting for its time.
+struct Scheduled<M> {
+    at: u64,
+    seq: u64,
+    what: Event<M>,
+}
+
+enum Event<M> {
+    Arrival {
+        node: NodeId,
+        port: u32,
+        frame: Vec<u8>,
+        /// The link's up/down epoch at departure: a frame does not survive its link's going down.
+        link: usize,
+        epoch: u32,
+    },
+    Idle {
+        node: NodeId,
+        port: u32,
+    },
+    Wake {
+        node: NodeId,
+    },
+    Message {
+        from: NodeId,
+        to: NodeId,
+        message: M,
+    },
+}
+
+// The heap is a max-heap: the earliest event compares greatest.
+impl<M> Ord for Scheduled<M> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.seq).cmp(&(self.at, self.seq))
+    }
+}
+impl<M> PartialOrd for Scheduled<M> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<M> PartialEq for Scheduled<M> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl<M> Eq for Scheduled<M> {}
+
+/// Why a link cannot be added.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    #[error("link {link}: port {port} of node {node} is already connected")]
+    PortTaken {
+        link: String,
+        node: String,
+        port: u32,
+    },
+    #[error("link {link}: its rate must be at least 1 bit/s")]
+    NoRate { link: String },
+    #[error("link {link}: {what} is {value}, not a probability between 0 and 1")]
+    NotAProbability {
+        link: String,
+        what: &'static str,
+        value: String,
+    },
+}
+
+/// What [`Engine::step`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// An event was handled.
+    Done,
+    /// An event was handled, and a node called [`Context::notify`] meanwhile.
+    Notified,
+    /// No event is left at or before the limit.
+    Idle,
+}
+
+/// Nodes, links and the events among them.
+pub struct Engine<N: Node> {
+    nodes: Vec<N>,
+    core: Core<N::Message>,
+}
+
+impl<N: Node> Engine<N> {
+    /// An empty engine at time 0. `seed` decides every fault of every link.
+    pub fn new(seed: u64) -> Self {
+        Engine {
+            nodes: Vec::new(),
+            core: Core::new(seed),
+        }
+    }
+
+    /// Adds a node. Names appear in traces and should be unique.
+    pub fn add_node(&mut self, name: &str, node: N) -> NodeId {
+        self.nodes.push(node);
+        self.core.add_node(name)
+    }
+
+    /// Connects port `a.1` of node `a.0` with port `b.1` of node `b.0`, both ways with the same
+    /// configuration. Returns the link's number, for [`Engine::counters`] and [`Engine::set_link_up`].
+    pub fn connect(
+        &mut self,
+        a: (NodeId, u32),
+        b: (NodeId, u32),
+        config: LinkConfig,
+    ) -> Result<usize, LinkError> {
+        self.core.connect(a, b, config)
+    }
+
+    /// Shows every later frame and note to `observer`.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.core.observers.push(observer);
+    }
+
+    /// The current virtual time in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.core.now
+    }
+
+    /// Events handled since the start.
+    pub fn events(&self) -> u64 {
+        self.core.handled
+    }
+
+    pub fn node(&self, id: NodeId) -> &N {
+        &self.nodes[id.0]
+    }
+
+    pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &N)> {
+        self.nodes.iter().enumerate().map(|(i, n)| (NodeId(i), n))
+    }
+
+    pub fn name(&self, id: NodeId) -> &str {
+        self.core.name(id)
+    }
+
+    /// Lets the caller act on a node at the current time, with all that a handler may do.
+    pub fn with_node<R>(
+        &mut self,
+        id: NodeId,
+        act: impl FnOnce(&mut N, &mut Context<'_, N::Message>) -> R,
+    ) -> R {
+        let mut ctx = self.core.context(id);
+        act(&mut self.nodes[id.0], &mut ctx)
+    }
+
+    /// Handles the next event if it is due at or before `limit` (ns).
+    pub fn step(&mut self, limit: u64) -> Step {
+        let Some(event) = self.core.next(limit) else {
+            return Step::Idle;
+        };
+        match event {
+            Event::Arrival {
+                node,
+                port,
+                frame,
+                link,
+                epoch,
+            } => {
+                if self.core.arrives(node, port, &frame, link, epoch) {
+                    let mut ctx = self.core.context(node);
+                    self.nodes[node.0].on_frame(port, frame, &mut ctx);
+                }
+            }
+            Event::Idle { node, port } => {
+                self.core.becomes_idle(node, port);
+                let mut ctx = self.core.context(node);
+                self.nodes[node.0].on_idle(port, &mut ctx);
+            }
+            Event::Wake { node } => {
+                if self.core.wakes(node) {
+                    let mut ctx = self.core.context(node);
+                    self.nodes[node.0].on_wake(&mut ctx);
+                }
+            }
+            Event::Message { from, to, message } => {
+                let mut ctx = self.core.context(to);
+                self.nodes[to.0].on_message(from, message, &mut ctx);
+            }
+        }
+        if std::mem::take(&mut self.core.notified) {
+            Step::Notified
+        } else {
+            Step::Done
+        }
+    }
+
+    /// Handles events until none is left at or before `limit`, then moves the time on to `limit`.
+    pub fn run_until(&mut self, limit: u64) {
+        while self.step(limit) != Step::Idle {}
+        self.core.now = self.core.now.max(limit);
+    }
+
+    /// Handles events until none is left. A node that always wakes itself again never lets this end.
+    pub fn run(&mut self) {
+        while self.step(u64::MAX) != Step::Idle {}
+    }
+
+    /// The time of the next event, if any.
+    pub fn next_event_at(&self) -> Option<u64> {
+        self.core.next_event_at()
+    }
+
+    /// The counters of what `port` of `node` sends into its link; `None` if nothing is connected there.
+    pub fn counters(&self, node: NodeId, port: u32) -> Option<&LinkCounters> {
+        self.core.direction(node, port).map(|d| d.counters())
+    }
+
+    /// Every link direction in the order the links were added, each link's first end first:
+    /// ("s1:2 -> s2:1", counters).
+    pub fn directions(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
+        self.core
+            .links()
+            .iter()
+            .flat_map(Link::directions)
+            .map(|d| (d.name(), d.counters()))
+    }
+
+    /// Takes a link down or up. What is on its way is lost when it goes down.
+    pub fn set_link_up(&mut self, link: usize, up: bool) {
+        self.core.set_link_up(link, up);
+    }
+
+    /// Changes the fault probabilities of a link from now on, in both directions.
+    pub fn set_link_faults(
+        &mut self,
+        link: usize,
+        faults: FaultProbabilities,
+    ) -> Result<(), LinkError> {
+        self.core.set_link_faults(link, faults)
+    }
+}
