@@ -1,1 +1,125 @@
-fn main() {}
+//! The `alfirk` command: every part of the project is one of its verbs.
+//!
+//! Results go to stdout and logs to stderr. Exit codes: 0 it went well; 1 the thing that was run, built or
+//! tested was found bad; 2 wrong usage or bad input, nothing was tried.
+
+mod exit;
+mod version;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use exit::Outcome;
+
+/// Reliable RDMA multicast on P4 switches: compiler, switch, controller, hosts and simulator in one command.
+#[derive(Debug, Parser)]
+#[command(
+    name = "alfirk",
+    version,
+    propagate_version = true,
+    max_term_width = 110
+)]
+struct Cli {
+    /// What to log to stderr: error, warn, info, debug, trace, or a filter such as "alfirk_ctrl=debug".
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILTER",
+        env = "ALFIRK_LOG",
+        default_value = "warn",
+        hide_env_values = true
+    )]
+    log: String,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the version, and the versions of the formats and protocols spoken.
+    Version(version::Args),
+}
+
+impl Command {
+    fn run(self) -> Outcome {
+        match self {
+            Command::Version(args) => version::run(args),
+        }
+    }
+}
+
+/// Names under which the command is installed beside its own, and the verb each stands for.
+const OTHER_NAMES: [(&str, &str); 2] = [("simple_switch_grpc", "switch"), ("p4c-bm2-ss", "p4c")];
+
+fn main() -> ExitCode {
+    exit::hide_panics();
+    let cli = match Cli::try_parse_from(arguments(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    if let Err(message) = start_logging(&cli.log) {
+        return exit::report(Err(message));
+    }
+    exit::report(exit::guard(|| cli.command.run()))
+}
+
+/// The command line as clap should see it: called by another of its names, the verb is put in.
+fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = given.collect();
+    let verb = arguments.first().and_then(|name| {
+        let name = Path::new(name).file_name()?.to_str()?;
+        let (_, verb) = OTHER_NAMES.iter().find(|(other, _)| *other == name)?;
+        Some(*verb)
+    });
+    if let Some(verb) = verb {
+        arguments[0] = "alfirk".into();
+        arguments.insert(1, verb.into());
+    }
+    arguments
+}
+
+fn start_logging(filter: &str) -> Result<(), exit::Failure> {
+    use std::io::IsTerminal;
+    use tracing_subscriber::EnvFilter;
+
+    let filter = EnvFilter::builder()
+        .parse(filter)
+        .map_err(|error| exit::Failure::bad_input(format!("--log {filter}: {error}")))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr)
+        .init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_is_consistent() {
+        use clap::CommandFactory;
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn other_names_stand_for_their_verbs() {
+        let seen = |line: &[&str]| -> Vec<String> {
+            arguments(line.iter().map(Into::into))
+                .into_iter()
+                .map(|a| a.into_string().unwrap())
+                .collect()
+        };
+        assert_eq!(
+            seen(&["/usr/local/bin/simple_switch_grpc", "--no-p4"]),
+            ["alfirk", "switch", "--no-p4"]
+        );
+        assert_eq!(seen(&["p4c-bm2-ss", "a.p4"]), ["alfirk", "p4c", "a.p4"]);
+        assert_eq!(seen(&["./alfirk", "version"]), ["./alfirk", "version"]);
+    }
+}

@@ -1,0 +1,131 @@
+//! How a verb ends: its exit code, its message, and what becomes of bugs and closed pipes.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// What a verb returns: `Ok` is exit code 0.
+pub type Outcome = Result<(), Failure>;
+
+/// Why a verb did not go well. The message goes to stderr as one paragraph, "alfirk: " before it.
+#[derive(Debug)]
+pub enum Failure {
+    /// Exit code 1: what was run, built or tested was found bad.
+    Failed(anyhow::Error),
+    /// Exit code 1: the same, and everything there is to say has been printed.
+    FailedQuietly,
+    /// Exit code 2: wrong usage or bad input; nothing was tried.
+    BadInput(anyhow::Error),
+    /// Whoever read our output has gone away: not an error.
+    PipeClosed,
+}
+
+impl Failure {
+    /// Exit code 1 with a message.
+    pub fn failed(message: impl Display) -> Failure {
+        Failure::Failed(anyhow::anyhow!("{message}"))
+    }
+
+    /// Exit code 2 with a message.
+    pub fn bad_input(message: impl Display) -> Failure {
+        Failure::BadInput(anyhow::anyhow!("{message}"))
+    }
+}
+
+/// An error that nobody classified is a failure (1); a closed pipe anywhere below is none at all.
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        let pipe_closed = error.chain().any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+        });
+        if pipe_closed {
+            Failure::PipeClosed
+        } else {
+            Failure::Failed(error)
+        }
+    }
+}
+
+/// Writes a result to stdout.
+pub fn print(text: impl Display) -> Outcome {
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "{text}")
+        .and_then(|()| stdout.flush())
+        .map_err(|error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                Failure::PipeClosed
+            } else {
+                Failure::failed(format_args!("cannot write to stdout: {error}"))
+            }
+        })
+}
+
+/// Prints what is left to say about `outcome` and gives the process its exit code.
+pub fn report(outcome: Outcome) -> ExitCode {
+    let (code, error) = match outcome {
+        Ok(()) | Err(Failure::PipeClosed) => return ExitCode::SUCCESS,
+        Err(Failure::FailedQuietly) => return ExitCode::from(1),
+        Err(Failure::Failed(error)) => (1, error),
+        Err(Failure::BadInput(error)) => (2, error),
+    };
+    // With stderr gone too, the exit code has to do.
+    let _ = writeln!(io::stderr(), "alfirk: {error:#}");
+    ExitCode::from(code)
+}
+
+/// Prints clap's message: help and version to stdout with 0, errors to stderr with 2.
+pub fn usage(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Makes a panic one line for the user instead of a stack trace; `RUST_BACKTRACE` brings the trace back.
+pub fn hide_panics() {
+    if std::env::var_os("RUST_BACKTRACE").is_some() {
+        return;
+    }
+    std::panic::set_hook(Box::new(|info| {
+        let what = info
+            .payload()
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| info.payload().downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("unknown cause");
+        let place = info
+            .location()
+            .map(|l| format!(" at {l}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            io::stderr(),
+            "alfirk: this is a bug in alfirk{place}: {what} (set RUST_BACKTRACE=1 for more)"
+        );
+    }));
+}
+
+/// Runs a verb; a panic, already told by the hook, becomes exit code 1.
+pub fn guard(verb: impl FnOnce() -> Outcome) -> Outcome {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb))
+        .unwrap_or(Err(Failure::FailedQuietly))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_pipe_is_no_failure_however_deep() {
+        let error =
+            anyhow::Error::new(io::Error::from(io::ErrorKind::BrokenPipe)).context("writing");
+        assert!(matches!(Failure::from(error), Failure::PipeClosed));
+    }
+
+    #[test]
+    fn unclassified_error_is_a_failure() {
+        assert!(matches!(
+            Failure::from(anyhow::anyhow!("x")),
+            Failure::Failed(_)
+        ));
+    }
+}
