@@ -1,1 +1,38 @@
-//! To be written.
+//! The P4Runtime protocol: messages, services, and what both ends of it need.
+//!
+//! The messages are generated from the files in `proto/`, whose names and numbers
+//! are those of P4Runtime 1.5 with the two additions of 1.6.
+//! Here are only the protocol's own rules: text and JSON forms ([`text`], [`json`]),
+//! canonical byte strings ([`bytestring`]) and status objects ([`status`]).
+//! What a switch or a controller does with a message is written in `bmv2` and `ctrl`.
+//!
+//! Feature `grpc` adds client and server of the service
+//! (`p4::v1::p4_runtime_client`, `p4::v1::p4_runtime_server`) and conversions to
+//! `tonic::Status`; without it the crate does no I/O.
+
+#![forbid(unsafe_code)]
+
+pub mod bytestring;
+pub mod descriptor;
+pub mod json;
+pub mod status;
+pub mod text;
+
+#[allow(clippy::all, rustdoc::all)]
+mod protocol {
+    include!(concat!(env!("OUT_DIR"), "/protocol.rs"));
+}
+
+pub use prost::{Message, Name};
+pub use prost_types::Any;
+pub use protocol::{google, p4};
+
+pub use google::rpc::{Code, Status};
+
+/// Packs a message into an `Any`, with the type URL that the official libraries write.
+pub fn pack<M: Message + Name>(message: &M) -> Any {
+    Any {
+        type_url: format!("type.googleapis.com/{}", M::full_name()),
+        value: message.encode_to_vec(),
+    }
+}

@@ -1,0 +1,41 @@
+//! Compiles `proto/` without protoc: protox parses, prost and tonic generate.
+
+use std::{env, error::Error, fs, path::PathBuf};
+
+use protox::prost::Message;
+
+const FILES: [&str; 6] = [
+    "google/rpc/code.proto",
+    "google/rpc/status.proto",
+    "p4/config/v1/p4types.proto",
+    "p4/config/v1/p4info.proto",
+    "p4/v1/p4data.proto",
+    "p4/v1/p4runtime.proto",
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    println!("cargo:rerun-if-changed=build.rs");
+
+    let mut compiler = protox::Compiler::new(["proto"])?;
+    compiler.include_imports(true).include_source_info(true);
+    compiler.open_files(FILES)?;
+
+    let mut embedded = compiler.file_descriptor_set();
+    for file in &mut embedded.file {
+        // Comments are of use in rustdoc, not at run time.
+        file.source_code_info = None;
+    }
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    fs::write(out.join("descriptors.bin"), embedded.encode_to_vec())?;
+
+    let mut config = prost_build::Config::new();
+    config.enable_type_names().btree_map(["."]);
+    let services = env::var_os("CARGO_FEATURE_GRPC").is_some();
+    tonic_prost_build::configure()
+        .build_client(services)
+        .build_server(services)
+        .include_file("protocol.rs")
+        .compile_fds_with_config(compiler.file_descriptor_set(), config)?;
+    Ok(())
+}

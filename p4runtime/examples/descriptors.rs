@@ -1,0 +1,7 @@
+//! Writes the encoded descriptor set to standard output, for tests in other languages.
+
+use std::io::{self, Write};
+
+fn main() -> io::Result<()> {
+    io::stdout().write_all(alfirk_p4runtime::descriptor::FILE_DESCRIPTOR_SET)
+}

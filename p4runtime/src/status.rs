@@ -1,0 +1,150 @@
+//! Status objects: how calls, updates and stream messages fail (P4Runtime § 12.3, § 16.6).
+
+use std::fmt;
+
+use prost::{Message, Name};
+
+use crate::{p4::v1, pack, Code, Status};
+
+impl Status {
+    /// A status without details.
+    pub fn new(code: Code, message: impl Into<String>) -> Status {
+        Status {
+            code: code.into(),
+            message: message.into(),
+            details: Vec::new(),
+        }
+    }
+
+    /// The outcome of a Write of which some updates failed: one error per update, in order.
+    ///
+    /// The overall code is UNKNOWN, as § 12.3 asks for a batch that did not wholly succeed.
+    pub fn of_updates(errors: &[v1::Error]) -> Status {
+        let failed = errors.iter().filter(|e| e.canonical_code != 0).count();
+        let first = errors
+            .iter()
+            .enumerate()
+            .find(|(_, e)| e.canonical_code != 0)
+            .map(|(i, e)| format!("; first is update {i}: {}", e.message))
+            .unwrap_or_default();
+        Status {
+            code: Code::Unknown.into(),
+            message: format!("{failed} of {} updates failed{first}", errors.len()),
+            details: errors.iter().map(pack).collect(),
+        }
+    }
+
+    /// The code as an enum; numbers that are no code count as UNKNOWN.
+    pub fn canonical_code(&self) -> Code {
+        Code::try_from(self.code).unwrap_or(Code::Unknown)
+    }
+
+    /// The errors per update, when the status came from a Write.
+    pub fn update_errors(&self) -> Vec<v1::Error> {
+        self.details
+            .iter()
+            .filter(|any| is_a::<v1::Error>(&any.type_url))
+            .filter_map(|any| v1::Error::decode(any.value.as_slice()).ok())
+            .collect()
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}: {}",
+            self.canonical_code().as_str_name(),
+            self.message
+        )
+    }
+}
+
+impl std::error::Error for Status {}
+
+impl v1::Error {
+    /// An update that was applied.
+    pub fn ok() -> v1::Error {
+        v1::Error::default()
+    }
+
+    /// The same failure as a status.
+    pub fn to_status(&self) -> Status {
+        Status {
+            code: self.canonical_code,
+            message: self.message.clone(),
+            details: self.details.clone().into_iter().collect(),
+        }
+    }
+}
+
+impl From<Status> for v1::Error {
+    fn from(status: Status) -> v1::Error {
+        v1::Error {
+            canonical_code: status.code,
+            message: status.message,
+            details: status.details.into_iter().next(),
+            ..Default::default()
+        }
+    }
+}
+
+fn is_a<M: Name>(type_url: &str) -> bool {
+    type_url.rsplit('/').next() == Some(M::full_name().as_str())
+}
+
+#[cfg(feature = "grpc")]
+impl From<Status> for tonic::Status {
+    /// The whole status travels in `grpc-status-details-bin`, where clients look for it.
+    fn from(status: Status) -> tonic::Status {
+        let code = tonic::Code::from_i32(status.code);
+        let message = status.message.clone();
+        if status.details.is_empty() {
+            tonic::Status::new(code, message)
+        } else {
+            tonic::Status::with_details(code, message, status.encode_to_vec().into())
+        }
+    }
+}
+
+#[cfg(feature = "grpc")]
+impl From<tonic::Status> for Status {
+    fn from(status: tonic::Status) -> Status {
+        let details = Status::decode(status.details())
+            .map(|s| s.details)
+            .unwrap_or_default();
+        Status {
+            code: i32::from(status.code()),
+            message: status.message().to_owned(),
+            details,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn update_errors_survive_in_order() {
+        let errors = vec![
+            v1::Error::ok(),
+            Status::new(Code::NotFound, "no such entry").into(),
+            v1::Error::ok(),
+        ];
+        let status = Status::of_updates(&errors);
+        assert_eq!(status.canonical_code(), Code::Unknown);
+        assert_eq!(
+            status.message,
+            "1 of 3 updates failed; first is update 1: no such entry"
+        );
+        assert_eq!(status.update_errors(), errors);
+    }
+
+    #[test]
+    #[cfg(feature = "grpc")]
+    fn details_survive_grpc() {
+        let status = Status::of_updates(&[Status::new(Code::AlreadyExists, "twice").into()]);
+        assert_eq!(Status::from(tonic::Status::from(status.clone())), status);
+    }
+}
