@@ -1,0 +1,136 @@
+"""``python3 -m alfirk_mininet``: networks of alfirk switches and hosts on Mininet."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from alfirk_mininet import journal
+from alfirk_mininet.events import failed
+
+
+def main() -> int:
+    """Run the command line."""
+    options = _parser().parse_args()
+    run: int = options.run(options)
+    return run
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="alfirk_mininet", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    network = argparse.ArgumentParser(add_help=False)
+    network.add_argument("--topology", type=Path, required=True, metavar="FILE", help="the network")
+    network.add_argument(
+        "--alfirk",
+        type=Path,
+        default=Path(shutil.which("alfirk") or "target/release/alfirk"),
+        metavar="BIN",
+        help="the alfirk command (default: %(default)s)",
+    )
+    network.add_argument(
+        "--workdir", type=Path, metavar="DIR", help="for logs and sockets (default: a new one)"
+    )
+    network.add_argument(
+        "--loss",
+        type=_probability,
+        default=0.0,
+        metavar="P",
+        help="probability that a link loses a frame, in each direction (default: 0)",
+    )
+    network.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="seed of all that is random (default: 1)"
+    )
+    network.add_argument("--pcap", type=Path, metavar="DIR", help="write captures there")
+
+    serve = commands.add_parser("serve", parents=[network], help="a network for another program")
+    serve.set_defaults(run=_serve)
+    cli = commands.add_parser("cli", parents=[network], help="a network with controller and Mininet's prompt")
+    cli.set_defaults(run=_cli)
+    clean = commands.add_parser("clean", help="remove what killed runs have left, and nothing else")
+    clean.set_defaults(run=_clean)
+    return parser
+
+
+def _probability(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        message = f"{text} is not a probability; use 0 to 1"
+        raise argparse.ArgumentTypeError(message)
+    return value
+
+
+def _serve(options: argparse.Namespace) -> int:
+    problem = _missing()
+    if problem:
+        return failed(*problem)
+    from alfirk_mininet.nodes import Settings  # noqa: PLC0415 - needs Mininet
+    from alfirk_mininet.serve import serve  # noqa: PLC0415
+
+    return serve(
+        options.topology,
+        Settings(
+            alfirk=options.alfirk.absolute(),
+            workdir=_workdir(options),
+            loss=options.loss,
+            seed=options.seed,
+            pcap=options.pcap and options.pcap.absolute(),
+        ),
+    )
+
+
+def _cli(options: argparse.Namespace) -> int:
+    problem = _missing()
+    if problem:
+        sys.stderr.write(f"{problem[0]}: {problem[1]}\n")
+        return 1
+    from alfirk_mininet.interactive import interact  # noqa: PLC0415 - needs Mininet
+    from alfirk_mininet.nodes import Settings  # noqa: PLC0415
+
+    return interact(
+        options.topology,
+        Settings(
+            alfirk=options.alfirk.absolute(),
+            workdir=_workdir(options),
+            loss=options.loss,
+            seed=options.seed,
+            pcap=options.pcap and options.pcap.absolute(),
+            kernel_ip=True,
+            rdma=False,
+        ),
+    )
+
+
+def _clean(_: argparse.Namespace) -> int:
+    if os.geteuid() != 0:
+        sys.stderr.write("interfaces can be removed by root only: run it with sudo\n")
+        return 1
+    for line in journal.clean():
+        sys.stdout.write(f"{line}\n")
+    return 0
+
+
+def _workdir(options: argparse.Namespace) -> Path:
+    if options.workdir:
+        return Path(options.workdir).absolute()
+    return Path(tempfile.mkdtemp(prefix="alfirk-mininet-"))
+
+
+def _missing() -> tuple[str, str] | None:
+    """Name what keeps Mininet from running at all, and what to do about it."""
+    if os.geteuid() != 0:
+        return "Mininet makes network namespaces, which needs root", "run it with sudo"
+    try:
+        import mininet  # noqa: F401, PLC0415
+    except ImportError:
+        return f"{sys.executable} has no mininet", "sudo apt-get install mininet, and use /usr/bin/python3"
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

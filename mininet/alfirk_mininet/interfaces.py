@@ -1,0 +1,71 @@
+"""veth pairs: their names, and the settings that keep the kernel's own traffic out of the experiments."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from pathlib import Path
+
+from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.journal import ALIAS
+
+#: Linux's limit, IFNAMSIZ without the final zero.
+LONGEST_NAME = 15
+
+
+def switch_interface(name: str, device_id: int, port: int) -> str:
+    """Name the interface of a switch port: Mininet's ``s1-eth2``, or by device id where that is too long."""
+    usual = f"{name}-eth{port}"
+    return usual if len(usual) <= LONGEST_NAME else f"sw{device_id}-eth{port}"
+
+
+def host_interface(name: str) -> str:
+    """Name the interface of a host: Mininet's ``h1-eth0``, or ``eth0`` where that is too long."""
+    usual = f"{name}-eth0"
+    return usual if len(usual) <= LONGEST_NAME else "eth0"
+
+
+def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]) -> None:
+    """Make a veth pair, both ends down.
+
+    ``ends`` are two of name, process whose namespace it goes to, and Ethernet address.  ``ours`` are the
+    names of those ends that stay in the root namespace: a switch's ports, where the kernel is to stay silent.
+    """
+    first, second = (
+        f"{name} mtu {mtu} {f'address {mac} ' if mac else ''}netns {pid}" for name, pid, mac in ends
+    )
+    commands = [f"link add name {first} type veth peer name {second}"]
+    # ARP off: the kernel would answer for the machine's own addresses.
+    commands += [f"link set dev {name} alias {ALIAS} arp off" for name in ours]
+    done = subprocess.run(
+        ["ip", "-batch", "-"], input="\n".join(commands) + "\n", capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        names = " and ".join(name for name, _, _ in ends)
+        raise NetworkError(
+            f"cannot make the interfaces {names}: {_first_line(done.stderr)}",
+            "if another Mininet network uses these names, stop it; if one was killed, "
+            "run `sudo mn -c`; otherwise `sudo ip link delete` the name that is in use",
+        )
+    for name in ours:
+        # Else the kernel sends router solicitations and multicast reports out of every port.
+        with contextlib.suppress(OSError):
+            Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+
+
+def _first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0].removeprefix("RTNETLINK answers: ") if lines else "ip said nothing"
+
+
+#: Commands for a host's shell, before its interface goes up: no IPv6 noise.
+QUIET_HOST = "for which in all default; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done"
+
+
+def offloads_off(interface: str) -> str:
+    """Give the shell command after which frames on the wire are what a real NIC would send.
+
+    A checksum or a segmentation that the kernel leaves to the far end of a veth pair never happens when a
+    packet socket is in between.
+    """
+    return f"ethtool -K {interface} rx off tx off sg off tso off gso off gro off"

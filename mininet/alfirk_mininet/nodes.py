@@ -1,0 +1,277 @@
+"""Mininet nodes: a switch that runs ``alfirk switch``, a host that runs ``alfirk host``, the link between."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mininet.link import Link
+from mininet.node import Controller, Host, Node, Switch
+
+from alfirk_mininet import interfaces
+from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.process import Child, stop_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from alfirk_mininet.journal import Journal
+
+#: Seconds that all processes together have to become ready.
+START_LIMIT = 30.0
+#: Port number of the controller in every pipeline of ours (CPU_PORT in p4src).
+CPU_PORT = 510
+#: Longest path of a Unix socket (sun_path without the final zero).
+LONGEST_SOCKET_PATH = 107
+
+# An HTTP/2 client's first words (RFC 9113, section 3.4) and an empty SETTINGS frame; a gRPC server answers
+# with a SETTINGS frame of its own.
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+_HTTP2_SETTINGS = 4
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all nodes of a network share."""
+
+    #: The alfirk command.
+    alfirk: Path
+    #: For logs, sockets and captures.
+    workdir: Path
+    journal: Journal | None = None
+    #: Probability that a switch port loses a frame, in each direction.
+    loss: float = 0.0
+    #: Seed of all that is random.
+    seed: int = 1
+    #: Where to write captures; none by default.
+    pcap: Path | None = None
+    #: Whether the kernels of hosts have the hosts' addresses, so that ping, iperf and other programs work.
+    kernel_ip: bool = False
+    #: Whether hosts run `alfirk host`.
+    rdma: bool = True
+    #: Further options for every switch, before the `--`.
+    switch_options: Sequence[str] = field(default=())
+
+
+class AlfirkSwitch(Switch):
+    """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a loopback port.
+
+    It starts without a program; a controller pushes one.
+    """
+
+    def __init__(self, name: str, device_id: int, settings: Settings, **params: Any) -> None:
+        # Its gRPC port is to be reached from the root namespace.
+        super().__init__(name, **{**params, "dpid": f"{device_id:x}", "inNamespace": False})
+        self.device_id = device_id
+        self.settings = settings
+        self.child: Child | None = None
+        self.grpc_port = 0
+        _note(self, settings)
+
+    @property
+    def address(self) -> str:
+        """The P4Runtime server."""
+        return f"127.0.0.1:{self.grpc_port}"
+
+    def command(self) -> list[str]:
+        """Build the command line of the switch process."""
+        settings = self.settings
+        line = [str(settings.alfirk), "switch", "--no-p4", "--device-id", str(self.device_id)]
+        for port, intf in sorted(self.intfs.items()):
+            if port > 0:
+                line += ["-i", f"{port}@{intf.name}"]
+        if settings.loss > 0:
+            line += ["--loss", repr(settings.loss)]
+        line += ["--seed", str(settings.seed * 65536 + self.device_id)]
+        if settings.pcap is not None:
+            line += ["--pcap", str(settings.pcap)]
+        line += settings.switch_options
+        return [*line, "--", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
+
+    def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime
+        """Start the process; :meth:`batchStartup` waits until it answers."""
+        self.grpc_port = _free_port()
+        log = self.settings.workdir / f"{self.name}.log"
+        self.child = Child.spawn(f"switch {self.name}", self.command(), log)
+        if self.settings.journal:
+            self.settings.journal.process(self.child.pid)
+
+    @classmethod
+    def batchStartup(cls, switches: Sequence[AlfirkSwitch], **_: Any) -> Sequence[AlfirkSwitch]:  # noqa: N802
+        """Wait until all switches answer gRPC (Mininet calls this after starting all of them)."""
+        wait_ready([(switch.child, switch.answers) for switch in switches if switch.child])
+        return switches
+
+    def answers(self) -> bool:
+        """Try whether the gRPC server is up."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.grpc_port), timeout=0.5) as connection:
+                connection.sendall(_HTTP2_HELLO)
+                frame = connection.recv(9, socket.MSG_WAITALL)
+                return len(frame) == 9 and frame[3] == _HTTP2_SETTINGS
+        except OSError:
+            return False
+
+    def stop(self, deleteIntfs: bool = True) -> None:  # noqa: N803 - Mininet's name
+        """Stop the process and remove the ports."""
+        if self.child:
+            stop_all([self.child])
+        super().stop(deleteIntfs)
+
+
+class AlfirkHost(Host):
+    """A host in its own namespace that runs ``alfirk host``, driven through a Unix socket."""
+
+    def __init__(self, name: str, address: str, settings: Settings, **params: Any) -> None:
+        self.address = address
+        self.settings = settings
+        self.child: Child | None = None
+        super().__init__(name, **params)
+        _note(self, settings)
+        self.cmd(interfaces.QUIET_HOST)
+
+    @property
+    def control(self) -> Path:
+        """The socket by which the host's application is driven."""
+        return self.settings.workdir / f"{self.name}.sock"
+
+    def command(self) -> list[str]:
+        """Build the command line of the host process."""
+        settings = self.settings
+        line = [str(settings.alfirk), "host", "--name", self.name]
+        line += ["--interface", self.defaultIntf().name, "--ip", self.address]
+        line += ["--mac", self.params["mac"], "--mtu", str(self.params["mtu"])]
+        line += ["--control", str(self.control), "--seed", str(settings.seed)]
+        if settings.pcap is not None:
+            line += ["--pcap", str(settings.pcap / f"{self.name}.pcap")]
+        return line
+
+    def config(self, mac: str | None = None, ip: str | None = None, **params: Any) -> dict[str, Any]:
+        """Set the interface up; its Ethernet address it has already."""
+        del mac, ip
+        result = super().config(ip=self.address if self.settings.kernel_ip else None, **params)
+        interface = self.defaultIntf().name
+        complaint = self.cmd(interfaces.offloads_off(interface)).strip()
+        # Features that the kernel holds fixed are named and left; anything else is a failure.
+        if "not found" in complaint or "Operation not" in complaint:
+            raise NetworkError(
+                f"host {self.name}: cannot switch off the offloads of {interface}: {complaint}",
+                "install ethtool: sudo apt-get install ethtool",
+            )
+        return result
+
+    def start_rdma(self) -> None:
+        """Start ``alfirk host`` in the host's namespace; :meth:`answers` tells when it is ready."""
+        self.control.unlink(missing_ok=True)
+        log = self.settings.workdir / f"{self.name}.log"
+        # -a attaches to the namespace and execs: the process is alfirk itself.
+        command = ["mnexec", "-a", str(self.pid), *self.command()]
+        self.child = Child.spawn(f"host {self.name}", command, log)
+        if self.settings.journal:
+            self.settings.journal.process(self.child.pid)
+
+    def answers(self) -> bool:
+        """Try whether the control socket is up."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(0.5)
+            return connection.connect_ex(str(self.control)) == 0
+
+    def terminate(self) -> None:
+        """Stop the process, then the namespace."""
+        if self.child:
+            stop_all([self.child])
+        self.control.unlink(missing_ok=True)
+        super().terminate()
+
+
+class AlfirkLink(Link):
+    """A veth pair with an MTU, whose switch ends are written down and silent."""
+
+    def __init__(self, node1: Node, node2: Node, mtu: int = 4200, **params: Any) -> None:
+        self.mtu = mtu
+        self.nodes = (node1, node2)
+        super().__init__(node1, node2, **params)
+
+    def intfName(self, node: Node, n: int) -> str:  # noqa: N802 - Mininet's name
+        """Name an interface so that it fits, whatever the node is called."""
+        if isinstance(node, AlfirkSwitch):
+            return interfaces.switch_interface(node.name, node.device_id, n)
+        return interfaces.host_interface(node.name)
+
+    def makeIntfPair(  # noqa: N802 - Mininet's name
+        self,
+        intfname1: str,
+        intfname2: str,
+        addr1: str | None = None,  # noqa: ARG002 - hosts state theirs as a node's parameter
+        addr2: str | None = None,  # noqa: ARG002
+        node1: Node | None = None,  # noqa: ARG002 - known since the constructor
+        node2: Node | None = None,  # noqa: ARG002
+        deleteIntfs: bool = True,  # noqa: ARG002, N803 - never: they might be somebody's
+    ) -> None:
+        """Make the pair."""
+        names = (intfname1, intfname2)
+        both = list(zip(names, self.nodes, strict=True))
+        ours = [name for name, node in both if not node.inNamespace]
+        for node in self.nodes:
+            if isinstance(node, AlfirkSwitch) and node.settings.journal:
+                node.settings.journal.interfaces(ours)
+                break
+        interfaces.make_pair(
+            [(name, node.pid, node.params.get("mac")) for name, node in both], self.mtu, ours
+        )
+
+
+def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]]) -> None:
+    """Poll until every process answers; fail when one ends or the time is up."""
+    todo = list(waiting)
+    deadline = time.monotonic() + START_LIMIT
+    pause = 0.005
+    while todo:
+        for child, _ in todo:
+            check_alive(child)
+        todo = [(child, answers) for child, answers in todo if not answers()]
+        if todo and time.monotonic() > deadline:
+            names = ", ".join(child.what for child, _ in todo)
+            raise NetworkError(
+                f"{names} did not answer within {START_LIMIT:.0f} s",
+                f"the end of {todo[0][0].log}: {todo[0][0].last_lines() or 'nothing'}",
+            )
+        if todo:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.1)
+
+
+def check_alive(child: Child) -> None:
+    """Fail when the process has ended."""
+    how = child.ended()
+    if how:
+        said = child.last_lines()
+        raise NetworkError(
+            f"{child.what} {how}",
+            f"it said last: {said}" if said else f"it said nothing; its log is {child.log}",
+        )
+
+
+def check_socket_path(path: Path) -> None:
+    """Refuse a path that no Unix socket can have."""
+    if len(os.fsencode(path)) > LONGEST_SOCKET_PATH:
+        raise NetworkError(
+            f"{path} is too long for a Unix socket ({LONGEST_SOCKET_PATH} bytes at most)",
+            "choose a shorter --workdir",
+        )
+
+
+def _note(node: Node, settings: Settings) -> None:
+    if settings.journal:
+        settings.journal.process(node.pid)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

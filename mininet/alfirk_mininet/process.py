@@ -1,0 +1,99 @@
+"""Processes that a network starts: a log file each, and none outlives the network.
+
+The kernel kills them when their parent dies, however it dies (PR_SET_PDEATHSIG, set by setpriv).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+#: Seconds that a process has to end after SIGTERM.
+GRACE = 5.0
+
+
+def start_time(pid: int) -> int | None:
+    """Tell when a process started, in ticks since boot: with its id, a name that is never used again."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:  # noqa: PTH123 - hot and tiny
+            # The second field, the command in parentheses, may hold anything.
+            return int(stat.read().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None
+
+
+@dataclass
+class Child:
+    """A started process."""
+
+    #: What it is, for messages: ``switch s1``.
+    what: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    @staticmethod
+    def spawn(what: str, command: Sequence[str], log: Path) -> Child:
+        """Start a process without waiting for it; it hears no terminal and writes to ``log`` only."""
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        return Child(what, process, log)
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.process.pid
+
+    def ended(self) -> str | None:
+        """Say how the process ended; ``None`` while it runs."""
+        code = self.process.poll()
+        if code is None:
+            return None
+        if code >= 0:
+            return f"ended with exit code {code}"
+        with contextlib.suppress(ValueError):
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by signal {-code}"
+
+    def last_lines(self, count: int = 8) -> str:
+        """Return the end of the log."""
+        with contextlib.suppress(OSError), self.log.open(encoding="utf-8", errors="replace") as log:
+            return "".join(deque(log, count)).strip()
+        return ""
+
+
+def stop_all(children: Iterable[Child]) -> None:
+    """Ask all to end, then make those that do not."""
+    running = [child for child in children if child.process.poll() is None]
+    for child in running:
+        child.process.terminate()
+    deadline = time.monotonic() + GRACE
+    for child in running:
+        try:
+            child.process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.process.kill()
+            child.process.wait()
+
+
+def kill_stranger(pid: int, started: int) -> None:
+    """Kill a process that is not ours to wait for, if it is still the one that started then."""
+    if start_time(pid) != started:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,43 @@
+"""A Mininet ``Topo`` with the nodes and links of a topology file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mininet.topo import Topo
+
+from alfirk_mininet.nodes import AlfirkHost, AlfirkLink, AlfirkSwitch, Settings
+
+if TYPE_CHECKING:
+    from alfirk_mininet.topology import Topology
+
+
+class AlfirkTopo(Topo):
+    """The nodes and links of a :class:`~alfirk_mininet.topology.Topology`."""
+
+    def build(self, topology: Topology, settings: Settings | None = None, **_: Any) -> None:
+        """Add every host, switch and link."""
+        settings = settings or Settings(Path("alfirk"), Path.cwd(), kernel_ip=True, rdma=False)
+        mtus = {end.node: link.attributes.mtu for link in topology.links for end in (link.a, link.b)}
+        for host in topology.hosts:
+            self.addHost(
+                host.name,
+                cls=AlfirkHost,
+                address=str(host.ip),
+                mac=host.mac,
+                mtu=mtus[host.name],
+                settings=settings,
+            )
+        for switch in topology.switches:
+            self.addSwitch(switch.name, cls=AlfirkSwitch, device_id=switch.device_id, settings=settings)
+        for link in topology.links:
+            self.addLink(
+                link.a.node,
+                link.b.node,
+                # Mininet counts a host's ports from 0.
+                port1=link.a.port or 0,
+                port2=link.b.port or 0,
+                cls=AlfirkLink,
+                mtu=link.attributes.mtu,
+            )

@@ -1,0 +1,41 @@
+#!/usr/bin/python3
+"""Stands in for the alfirk command where only the life of its processes is tested, not what they do.
+
+A file DIE_<what> in the working directory of the log makes `what` end at its start.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1]
+
+
+def switch() -> None:
+    host, port = option("--grpc-server-addr").split(":")
+    with socket.create_server((host, int(port))) as server:
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
+
+
+def host() -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(option("--control"))
+        server.listen()
+        while True:
+            server.accept()[0].close()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if os.environ.get("FAKE_ALFIRK_FAILS") == sys.argv[1]:
+        sys.exit(f"fake {sys.argv[1]} fails on demand")
+    {"switch": switch, "host": host}[sys.argv[1]]()

@@ -1,0 +1,31 @@
+from typing import Any
+
+from mininet.node import Node
+
+class Intf:
+    name: str
+    node: Node
+    link: Link | None
+
+class Link:
+    intf1: Intf
+    intf2: Intf
+    def __init__(
+        self,
+        node1: Node,
+        node2: Node,
+        port1: int | None = None,
+        port2: int | None = None,
+        **params: Any,
+    ) -> None: ...
+    def intfName(self, node: Node, n: int) -> str: ...
+    def makeIntfPair(
+        self,
+        intfname1: str,
+        intfname2: str,
+        addr1: str | None = None,
+        addr2: str | None = None,
+        node1: Node | None = None,
+        node2: Node | None = None,
+        deleteIntfs: bool = True,
+    ) -> object: ...
