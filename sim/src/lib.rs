@@ -4,5 +4,9 @@
 //! its topology, its input and its seed, to the byte.
 //!
 //! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
+//! * [`capture`]: packet captures and text traces of a run.
+//! * [`frame`]: what a frame is, for counters and traces.
 
+pub mod capture;
 pub mod engine;
+pub mod frame;

@@ -1,0 +1,98 @@
+//! A text trace: one line per frame sent, received or lost, and per note of a node.
+//!
+//! ```text
+//!          12345 h1:0     tx   4154 10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B
+//!          13180 s1:1     rx   4154 10.0.0.1 > 10.255.0.1 SendFirst qp 1 psn 7 4096 B
+//!          14000 s1:2     loss 4154 10.255.0.1 > 10.0.0.2 SendFirst qp 19 psn 7 4096 B
+//!          14100 h1       post 4096 B
+//! ```
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::rc::Rc;
+
+use super::{Record, Sink};
+use crate::engine::{Happening, Observer};
+use crate::frame::Frame;
+
+/// Writes the trace of a whole run.
+pub struct TextTrace<W> {
+    sink: Rc<RefCell<Sink<W>>>,
+}
+
+impl<W: Write> TextTrace<W> {
+    /// Traces to `writer` from now on.
+    pub fn new(writer: W) -> (TextTrace<W>, Record<W>) {
+        let (record, sink) = Record::new(writer);
+        (TextTrace { sink }, record)
+    }
+}
+
+impl<W: Write> Observer for TextTrace<W> {
+    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
+        self.sink
+            .borrow_mut()
+            .write(|writer| write_line(writer, now, name, happening));
+    }
+
+    fn wants_notes(&self) -> bool {
+        true
+    }
+}
+
+fn write_line(
+    writer: &mut impl Write,
+    now: u64,
+    name: &str,
+    happening: Happening<'_>,
+) -> io::Result<()> {
+    let (port, what, frame) = match happening {
+        Happening::Transmit { port, frame } => (port, "tx", frame),
+        Happening::Receive { port, frame } => (port, "rx", frame),
+        Happening::Drop {
+            port,
+            frame,
+            reason,
+        } => (port, reason.as_str(), frame),
+        Happening::Note(text) => return writeln!(writer, "{now:>15} {name:<8} {text}"),
+    };
+    let place = format!("{name}:{port}");
+    let len = frame.len();
+    writeln!(
+        writer,
+        "{now:>15} {place:<8} {what:<4} {len:>4} {}",
+        Frame::read(frame)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::DropReason;
+
+    #[test]
+    fn lines_tell_time_place_and_fate() {
+        let (mut trace, record) = TextTrace::new(Vec::new());
+        let frame: &[u8] = &[0; 60];
+        trace.observe(1, "h1", Happening::Transmit { port: 0, frame });
+        let reason = DropReason::Fault;
+        trace.observe(
+            2,
+            "s1",
+            Happening::Drop {
+                port: 12,
+                frame,
+                reason,
+            },
+        );
+        trace.observe(3, "h1", Happening::Note("post 60 B"));
+        let text = String::from_utf8(trace.sink.borrow().writer.clone()).unwrap();
+        record.finish().unwrap();
+        assert_eq!(
+            text,
+            "              1 h1:0     tx     60 other\n\
+             \x20             2 s1:12    loss   60 other\n\
+             \x20             3 h1       post 60 B\n"
+        );
+    }
+}
