@@ -9,4 +9,5 @@
 
 pub mod capture;
 pub mod engine;
+pub mod experiment;
 pub mod frame;

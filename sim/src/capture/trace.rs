@@ -46,23 +46,23 @@ fn write_line(
     name: &str,
     happening: Happening<'_>,
 ) -> io::Result<()> {
-    let (port, what, frame) = match happening {
-        Happening::Transmit { port, frame } => (port, "tx", frame),
-        Happening::Receive { port, frame } => (port, "rx", frame),
+    let (port, what, len, frame) = match happening {
+        Happening::Transmit { port, frame } => (port, "tx", frame.len(), Some(frame)),
+        Happening::Receive { port, frame } => (port, "rx", frame.len(), Some(frame)),
         Happening::Drop {
             port,
+            len,
             frame,
             reason,
-        } => (port, reason.as_str(), frame),
+        } => (port, reason.as_str(), len, frame),
         Happening::Note(text) => return writeln!(writer, "{now:>15} {name:<8} {text}"),
     };
     let place = format!("{name}:{port}");
-    let len = frame.len();
-    writeln!(
-        writer,
-        "{now:>15} {place:<8} {what:<4} {len:>4} {}",
-        Frame::read(frame)
-    )
+    write!(writer, "{now:>15} {place:<8} {what:<4} {len:>4}")?;
+    match frame {
+        Some(frame) => writeln!(writer, " {}", Frame::read(frame)),
+        None => writeln!(writer),
+    }
 }
 
 #[cfg(test)]
@@ -76,15 +76,13 @@ mod tests {
         let frame: &[u8] = &[0; 60];
         trace.observe(1, "h1", Happening::Transmit { port: 0, frame });
         let reason = DropReason::Fault;
-        trace.observe(
-            2,
-            "s1",
-            Happening::Drop {
-                port: 12,
-                frame,
-                reason,
-            },
-        );
+        let lost = Happening::Drop {
+            port: 12,
+            len: 60,
+            frame: Some(frame),
+            reason,
+        };
+        trace.observe(2, "s1", lost);
         trace.observe(3, "h1", Happening::Note("post 60 B"));
         let text = String::from_utf8(trace.sink.borrow().writer.clone()).unwrap();
         record.finish().unwrap();

@@ -175,7 +175,8 @@ impl<M> Core<M> {
             from.node,
             Happening::Drop {
                 port,
-                frame,
+                len: frame.len(),
+                frame: Some(frame),
                 reason,
             },
         );
@@ -266,12 +267,12 @@ impl<M> Context<'_, M> {
             .schedule(departure.idle_at, Event::Idle { node, port });
         match departure.fate {
             Fate::Dropped(reason) => {
-                let frame = &frame;
                 self.core.observed(
                     node,
                     Happening::Drop {
                         port,
-                        frame,
+                        len: frame.len(),
+                        frame: Some(&frame),
                         reason,
                     },
                 );
@@ -295,8 +296,8 @@ impl<M> Context<'_, M> {
         }
     }
 
-    /// Counts a frame that the node itself could not put on the link of `port`.
-    pub fn count_drop(&mut self, port: u32, frame: &[u8], reason: DropReason) {
+    /// Counts a frame of `len` bytes that the node itself could not put on the link of `port`.
+    pub fn count_drop(&mut self, port: u32, len: usize, reason: DropReason) {
         if let Some(direction) = self.core.direction_mut(self.node, port) {
             direction.count_drop(reason);
         }
@@ -304,7 +305,8 @@ impl<M> Context<'_, M> {
             self.node,
             Happening::Drop {
                 port,
-                frame,
+                len,
+                frame: None,
                 reason,
             },
         );

@@ -70,10 +70,12 @@ pub enum Happening<'a> {
     Transmit { port: u32, frame: &'a [u8] },
     /// The last bit of a frame has arrived at `port`.
     Receive { port: u32, frame: &'a [u8] },
-    /// A frame that was to leave, or had left, through `port` is lost.
+    /// A frame that was to leave, or had left, through `port` is lost. Its bytes are not known when it was
+    /// lost before they were put together.
     Drop {
         port: u32,
-        frame: &'a [u8],
+        len: usize,
+        frame: Option<&'a [u8]>,
         reason: DropReason,
     },
     /// A node tells something about itself that no frame shows.

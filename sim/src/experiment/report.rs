@@ -1,0 +1,362 @@
+//! The results of the main job, as an object for tools and as a table for people.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+
+/// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// One row per algorithm, in the order asked for.
+    pub results: Vec<Row>,
+    pub input: Input,
+    pub topology: TopologySummary,
+    pub group: GroupSummary,
+    pub settings: Settings,
+    pub seed: u64,
+}
+
+/// What was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Input {
+    /// The file, or `None` for content made from the seed.
+    pub file: Option<String>,
+    /// Bytes.
+    pub size: u64,
+    /// Of the content, as lower-case hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Where it was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TopologySummary {
+    pub name: String,
+    pub hosts: usize,
+    pub switches: usize,
+    pub links: usize,
+}
+
+/// Between whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GroupSummary {
+    /// Hosts, the source included.
+    pub size: usize,
+    pub source: String,
+    /// In the order of their ranks, the source first.
+    pub members: Vec<String>,
+}
+
+/// How.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Settings {
+    /// `virtual` or `mininet`.
+    pub driver: String,
+    /// `send` or `write`.
+    pub op: String,
+    /// Path MTU of the queue pairs in bytes.
+    pub mtu: u32,
+    /// Slices of the relaying algorithms.
+    pub slices: u32,
+    /// Probability of loss per frame and link direction.
+    pub loss: f64,
+}
+
+/// What one algorithm did.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    pub algorithm: String,
+    /// From the post at the source until the last receiver's application holds the whole message, in ns.
+    pub completion_ns: u64,
+    /// 8 × message bytes ÷ completion, in Gbit/s.
+    pub goodput_gbps: f64,
+    /// Whether every receiver holds the bytes that were sent.
+    pub verified: bool,
+    /// Receivers in the group, the source not counted.
+    pub receivers: usize,
+    /// Receivers whose SHA-256 is the input's.
+    pub receivers_verified: usize,
+    /// Bytes of all frames that the source put on its link, from the Ethernet header to the ICRC.
+    pub sender_tx_bytes: u64,
+    /// Of these the bytes of the message, each as often as it was sent; `None` if the driver cannot tell.
+    pub sender_payload_bytes: Option<u64>,
+    /// Frames on all links, each link counted once, ARP and feedback included.
+    pub wire_packets: u64,
+    /// ACK and NAK packets that reached the source.
+    pub sender_acks: u64,
+    /// Request packets that any host sent more than once.
+    pub retransmissions: u64,
+    /// Frames lost on links and in queues.
+    pub dropped_packets: u64,
+}
+
+/// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; 0 if no time has passed.
+pub fn goodput_gbps(bytes: u64, ns: u64) -> f64 {
+    if ns == 0 {
+        return 0.0;
+    }
+    let gbps = bytes as f64 * 8.0 / ns as f64;
+    (gbps * 1e6).round() / 1e6
+}
+
+impl Report {
+    /// Whether every algorithm delivered every byte to every receiver.
+    pub fn verified(&self) -> bool {
+        self.results.iter().all(|row| row.verified)
+    }
+
+    /// The comparison as aligned text with lines about the run before it and about the source's link after it.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        self.write_head(&mut text)
+            .and_then(|()| self.write_rows(&mut text))
+            .and_then(|()| self.write_link_line(&mut text))
+            .expect("a String takes everything");
+        text
+    }
+
+    fn write_head(&self, out: &mut String) -> fmt::Result {
+        let Report {
+            topology,
+            group,
+            settings,
+            input,
+            ..
+        } = self;
+        writeln!(
+            out,
+            "{}: {}, {}, {}; {} driver, seed {}",
+            topology.name,
+            plural(topology.hosts, "host", "hosts"),
+            plural(topology.switches, "switch", "switches"),
+            plural(topology.links, "link", "links"),
+            settings.driver,
+            self.seed
+        )?;
+        write!(
+            out,
+            "{} {} to {} by {} over RC, path MTU {} B",
+            group.source,
+            input
+                .file
+                .as_ref()
+                .map_or_else(|| "sends".to_string(), |file| format!("sends {file},")),
+            plural(group.size - 1, "receiver", "receivers"),
+            settings.op.to_uppercase(),
+            settings.mtu
+        )?;
+        if settings.loss > 0.0 {
+            write!(out, ", loss {} per link", settings.loss)?;
+        }
+        writeln!(
+            out,
+            "\n{} bytes, SHA-256 {}\n",
+            grouped(input.size),
+            input.sha256
+        )
+    }
+
+    fn write_rows(&self, out: &mut String) -> fmt::Result {
+        let base = self
+            .results
+            .iter()
+            .find(|row| row.algorithm == "alfirk")
+            .map(|row| row.completion_ns);
+        let mut lines = vec![[
+            "algorithm",
+            "completion",
+            "goodput",
+            "alfirk is",
+            "verified",
+            "sender bytes",
+            "wire packets",
+            "sender ACKs",
+            "resent",
+        ]
+        .map(str::to_string)];
+        for row in &self.results {
+            lines.push([
+                row.algorithm.clone(),
+                duration(row.completion_ns),
+                format!("{:.3} Gbit/s", row.goodput_gbps),
+                speed_up(base, row),
+                format!("{}/{}", row.receivers_verified, row.receivers),
+                grouped(row.sender_tx_bytes),
+                grouped(row.wire_packets),
+                grouped(row.sender_acks),
+                grouped(row.retransmissions),
+            ]);
+        }
+        let widths: Vec<usize> = (0..lines[0].len())
+            .map(|column| lines.iter().map(|l| l[column].len()).max().unwrap_or(0))
+            .collect();
+        for line in lines {
+            let mut cells = line.iter().zip(&widths);
+            if let Some((name, &width)) = cells.next() {
+                write!(out, "{name:<width$}")?;
+            }
+            for (cell, &width) in cells {
+                write!(out, "  {cell:>width$}")?;
+            }
+            out.push('\n');
+        }
+        Ok(())
+    }
+
+    /// What the source's link carried under alfirk, if it was asked for.
+    fn write_link_line(&self, out: &mut String) -> fmt::Result {
+        let Some(row) = self.results.iter().find(|row| row.algorithm == "alfirk") else {
+            return Ok(());
+        };
+        let Some(payload) = row.sender_payload_bytes else {
+            return Ok(());
+        };
+        let (source, size) = (&self.group.source, self.input.size);
+        write!(
+            out,
+            "\nalfirk: the link of {source} carried {} message bytes for a message of {}: ",
+            grouped(payload),
+            grouped(size)
+        )?;
+        if payload == size {
+            writeln!(
+                out,
+                "each byte once for {}",
+                plural(row.receivers, "receiver", "receivers")
+            )
+        } else {
+            writeln!(
+                out,
+                "{:.4} times, retransmissions included",
+                payload as f64 / size.max(1) as f64
+            )
+        }
+    }
+}
+
+/// How alfirk compares with the algorithm of `row`.
+fn speed_up(alfirk_ns: Option<u64>, row: &Row) -> String {
+    match alfirk_ns {
+        Some(ns) if ns > 0 && row.algorithm != "alfirk" => {
+            let ratio = row.completion_ns as f64 / ns as f64;
+            if ratio >= 1.0 {
+                format!("{ratio:.2}x faster")
+            } else {
+                format!("{:.2}x slower", 1.0 / ratio)
+            }
+        }
+        _ => "-".to_string(),
+    }
+}
+
+fn plural(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Nanoseconds with three digits behind the point, in the unit that leaves one to three before it.
+fn duration(ns: u64) -> String {
+    let (unit, divisor) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => ("us", 1e3),
+        1_000_000..1_000_000_000 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    format!("{:.3} {unit}", ns as f64 / divisor)
+}
+
+/// A number with a comma between groups of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(algorithm: &str, completion_ns: u64) -> Row {
+        Row {
+            algorithm: algorithm.to_string(),
+            completion_ns,
+            goodput_gbps: goodput_gbps(16_384, completion_ns),
+            verified: true,
+            receivers: 3,
+            receivers_verified: 3,
+            sender_tx_bytes: 16_700,
+            sender_payload_bytes: Some(16_384),
+            wire_packets: 40,
+            sender_acks: 1,
+            retransmissions: 0,
+            dropped_packets: 0,
+        }
+    }
+
+    fn report() -> Report {
+        Report {
+            results: vec![row("alfirk", 5_000), row("chain", 12_345)],
+            input: Input {
+                file: None,
+                size: 16_384,
+                sha256: "0f".repeat(32),
+            },
+            topology: TopologySummary {
+                name: "testbed".to_string(),
+                hosts: 4,
+                switches: 1,
+                links: 4,
+            },
+            group: GroupSummary {
+                size: 4,
+                source: "h1".to_string(),
+                members: ["h1", "h2", "h3", "h4"].map(str::to_string).to_vec(),
+            },
+            settings: Settings {
+                driver: "virtual".to_string(),
+                op: "send".to_string(),
+                mtu: 4096,
+                slices: 16,
+                loss: 0.0,
+            },
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn table_is_aligned_and_compares_with_alfirk() {
+        insta::assert_snapshot!(report().table());
+    }
+
+    #[test]
+    fn table_tells_what_was_resent() {
+        let mut report = report();
+        report.results[0].sender_payload_bytes = Some(16_384 + 4_096);
+        assert!(report.table().ends_with(
+            "the link of h1 carried 20,480 message bytes for a message of 16,384: \
+             1.2500 times, retransmissions included\n"
+        ));
+    }
+
+    #[test]
+    fn durations_and_numbers_are_readable() {
+        assert_eq!(duration(999), "999 ns");
+        assert_eq!(duration(1_001), "1.001 us");
+        assert_eq!(duration(1_377_123), "1.377 ms");
+        assert_eq!(duration(2_000_000_000), "2.000 s");
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(123_456_789), "123,456,789");
+    }
+
+    #[test]
+    fn goodput_is_bits_per_nanosecond() {
+        assert_eq!(goodput_gbps(1_000, 80), 100.0);
+        assert_eq!(goodput_gbps(0, 80), 0.0);
+        assert_eq!(goodput_gbps(1, 0), 0.0);
+    }
+}
