@@ -1,5 +1,6 @@
 //! P4_16 compiler for BMv2.
 
 pub mod diag;
+pub mod preproc;
 pub mod sema;
 pub mod syntax;

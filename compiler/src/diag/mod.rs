@@ -1,5 +1,226 @@
 //! Messages to the user, and the source positions that they point at.
+//!
+//! A phase reports into [`Diagnostics`] and goes on; nobody throws. The driver asks [`Diagnostics::has_errors`] between phases and
+//! prints with [`render`] (several lines, with the source) or [`render_short`] (one line each).
 
+mod codes;
+mod render;
 mod source;
+mod suggest;
 
+pub use codes::{Code, Warning};
+pub use render::{render, render_all, render_short};
 pub use source::{FileId, Location, SourceFile, SourceMap, Span};
+
+pub use suggest::closest;
+
+use std::collections::BTreeSet;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// The program is right, but probably not what was meant.
+    Warning,
+    /// The program is wrong.
+    Error,
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Stable code of errors.
+    pub code: Option<Code>,
+    /// Name of warnings, for `--Wdisable` and `--Werror`.
+    pub warning: Option<Warning>,
+    /// What is wrong, without a full stop.
+    pub message: String,
+    /// Where. `None` when the program as a whole is meant.
+    pub span: Option<Span>,
+    /// What the caret says.
+    pub label: String,
+    /// Other places that matter.
+    pub others: Vec<(Span, String)>,
+    /// Facts that explain.
+    pub notes: Vec<String>,
+    /// What to do about it.
+    pub helps: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error at `span`.
+    pub fn error(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Error,
+            code: Some(code),
+            warning: None,
+            message: message.into(),
+            span: Some(span),
+            label: String::new(),
+            others: Vec::new(),
+            notes: Vec::new(),
+            helps: Vec::new(),
+        }
+    }
+
+    /// A named warning at `span`.
+    pub fn warning(warning: Warning, span: Span, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            severity: Severity::Warning,
+            code: None,
+            warning: Some(warning),
+            ..Diagnostic::error(Code::SYNTAX, span, message)
+        }
+    }
+
+    /// An error that no place in the source can be given for.
+    pub fn global(code: Code, message: impl Into<String>) -> Diagnostic {
+        Diagnostic {
+            span: None,
+            ..Diagnostic::error(code, Span::default(), message)
+        }
+    }
+
+    /// Sets what the caret says.
+    pub fn label(mut self, text: impl Into<String>) -> Diagnostic {
+        self.label = text.into();
+        self
+    }
+
+    /// Points at a second place.
+    pub fn other(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        self.others.push((span, text.into()));
+        self
+    }
+
+    /// Adds an explaining fact.
+    pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
+        self.notes.push(text.into());
+        self
+    }
+
+    /// Adds advice.
+    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
+        self.helps.push(text.into());
+        self
+    }
+}
+
+/// What is done with warnings, from the command line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarningPolicy {
+    /// No warnings at all (`--Wdisable` without a name).
+    pub disable_all: bool,
+    /// Names of warnings not to be shown (`--Wdisable=name`).
+    pub disabled: BTreeSet<String>,
+    /// All warnings are errors (`--Werror` without a name).
+    pub error_all: bool,
+    /// Names of warnings that are errors (`--Werror=name`).
+    pub errors: BTreeSet<String>,
+}
+
+/// Collects messages.
+#[derive(Debug)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    errors: usize,
+    policy: WarningPolicy,
+    max_errors: usize,
+}
+
+impl Default for Diagnostics {
+    fn default() -> Diagnostics {
+        Diagnostics::new()
+    }
+}
+
+impl Diagnostics {
+    /// Errors after this many are counted and not kept: the rest is mostly noise.
+    pub const MAX_ERRORS: usize = 50;
+
+    /// An empty collection that shows all warnings.
+    pub fn new() -> Diagnostics {
+        Diagnostics::with_policy(WarningPolicy::default())
+    }
+
+    /// An empty collection.
+    pub fn with_policy(policy: WarningPolicy) -> Diagnostics {
+        Diagnostics {
+            list: Vec::new(),
+            errors: 0,
+            policy,
+            max_errors: Diagnostics::MAX_ERRORS,
+        }
+    }
+
+    /// Adds a message. Warnings are dropped or made errors as the policy says; a message that repeats an earlier one is dropped.
+    pub fn report(&mut self, mut diagnostic: Diagnostic) {
+        if let Some(warning) = diagnostic.warning {
+            let name = warning.name();
+            if self.policy.disable_all || self.policy.disabled.contains(name) {
+                return;
+            }
+            if self.policy.error_all || self.policy.errors.contains(name) {
+                diagnostic.severity = Severity::Error;
+            }
+        }
+        if self
+            .list
+            .iter()
+            .any(|d| d.span == diagnostic.span && d.message == diagnostic.message)
+        {
+            return;
+        }
+        if diagnostic.severity == Severity::Error {
+            self.errors += 1;
+            if self.errors > self.max_errors {
+                return;
+            }
+        } else if self.list.len() >= 4 * self.max_errors {
+            return;
+        }
+        self.list.push(diagnostic);
+    }
+
+    /// Reports an error with message and place only.
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::error(code, span, message));
+    }
+
+    /// Reports a warning with message and place only.
+    pub fn warning(&mut self, warning: Warning, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::warning(warning, span, message));
+    }
+
+    /// Whether an error was reported.
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// How many errors were reported, dropped ones included.
+    pub fn error_count(&self) -> usize {
+        self.errors
+    }
+
+    /// The messages in the order in which they were reported.
+    pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
+    /// Sorts the messages by place, those without a place last.
+    pub fn sort(&mut self) {
+        self.list
+            .sort_by_key(|d| d.span.map_or((true, Span::default()), |s| (false, s)));
+    }
+
+    /// How many messages have been kept: a mark for [`Diagnostics::truncate`].
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is no message.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}

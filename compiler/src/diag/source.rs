@@ -56,6 +56,8 @@ pub struct SourceFile {
     pub name: String,
     /// The whole text.
     pub text: Rc<str>,
+    /// Declares the architecture, included with `<>`: no warnings about what is written there.
+    pub system: bool,
     line_starts: Vec<u32>,
     lines: Vec<LineDirective>,
 }
@@ -91,6 +93,7 @@ impl SourceFile {
         SourceFile {
             name,
             text,
+            system: false,
             line_starts,
             lines: Vec::new(),
         }

@@ -275,3 +275,59 @@ impl BinaryOp {
         }
     }
 }
+
+impl ExprKind {
+    /// Calls `f` with each direct part, in source order. Types have none.
+    pub fn for_each_child<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        match self {
+            ExprKind::Invalid
+            | ExprKind::Int(_)
+            | ExprKind::Bool(_)
+            | ExprKind::String(_)
+            | ExprKind::This
+            | ExprKind::DontCare(_)
+            | ExprKind::Dots
+            | ExprKind::Name(_)
+            | ExprKind::Type(_)
+            | ExprKind::InvalidHeader => {}
+            ExprKind::Member(base, _) => f(base),
+            ExprKind::Unary(_, operand) | ExprKind::Cast(_, operand) => f(operand),
+            ExprKind::Index(a, b)
+            | ExprKind::Binary(_, a, b)
+            | ExprKind::Range(a, b)
+            | ExprKind::Mask(a, b) => {
+                f(a);
+                f(b);
+            }
+            ExprKind::Slice {
+                base: a,
+                hi: b,
+                lo: c,
+            }
+            | ExprKind::SlicePlus {
+                base: a,
+                lo: b,
+                width: c,
+            }
+            | ExprKind::Ternary(a, b, c) => {
+                f(a);
+                f(b);
+                f(c);
+            }
+            ExprKind::Call(call) => {
+                f(&call.callee);
+                call.args.iter().for_each(|arg| f(&arg.value));
+            }
+            ExprKind::List(list) | ExprKind::Keyset(list) => list.iter().for_each(f),
+            ExprKind::Struct { fields, .. } => fields.iter().for_each(|field| f(&field.value)),
+        }
+    }
+}
+
+impl Expr {
+    /// Calls `f` with this expression and all that it is made of, outer before inner.
+    pub fn walk<'a>(&'a self, f: &mut dyn FnMut(&'a Expr)) {
+        f(self);
+        self.kind.for_each_child(&mut |child| child.walk(f));
+    }
+}

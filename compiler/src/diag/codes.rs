@@ -1,0 +1,164 @@
+//! Codes of errors and names of warnings.
+
+use std::fmt;
+
+/// Stable code of an error, printed as `E0123`. The hundreds tell the phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Code(pub u16);
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "E{:04}", self.0)
+    }
+}
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $name:ident = $number:literal;)*) => {
+        impl Code {
+            $($(#[$doc])* pub const $name: Code = Code($number);)*
+        }
+    };
+}
+
+codes! {
+    /// A character, number or string that is no token.
+    LEXICAL = 100;
+    /// A preprocessor directive that is malformed or in the wrong place.
+    DIRECTIVE = 101;
+    /// A file that `#include` does not find or cannot read.
+    INCLUDE = 102;
+    /// Wrong use of a macro.
+    MACRO = 103;
+    /// `#error`.
+    USER_ERROR = 104;
+    /// The program exceeds a limit of the compiler.
+    LIMIT = 105;
+
+    /// The program does not follow the grammar.
+    SYNTAX = 200;
+    /// Nested too deeply.
+    NESTING = 201;
+
+    /// A name that nothing declares.
+    UNKNOWN_NAME = 300;
+    /// A name declared twice.
+    DUPLICATE = 301;
+    /// A name used for something of another kind: a type as a value, ...
+    WRONG_KIND = 302;
+    /// A field, member or method that does not exist.
+    UNKNOWN_MEMBER = 303;
+
+    /// An expression has another type than its context takes.
+    TYPE_MISMATCH = 400;
+    /// An operator does not have these operands.
+    OPERATOR = 401;
+    /// A cast that does not exist.
+    CAST = 402;
+    /// A type that is not allowed there.
+    BAD_TYPE = 403;
+    /// Type arguments are wrong, or cannot be inferred.
+    TYPE_ARGUMENTS = 404;
+    /// Arguments do not fit the parameters.
+    ARGUMENTS = 405;
+    /// Something that cannot be called is called.
+    NOT_CALLABLE = 406;
+    /// Something that cannot be assigned to is assigned to.
+    NOT_ASSIGNABLE = 407;
+    /// A slice or index out of range.
+    BOUNDS = 408;
+    /// A call in a place where it is not allowed.
+    CALL_CONTEXT = 409;
+    /// Something recursive.
+    RECURSION = 410;
+
+    /// A value that is not known at compile time.
+    NOT_CONSTANT = 500;
+    /// A constant expression that has no value.
+    EVALUATION = 501;
+
+    /// A statement that is not allowed there.
+    STATEMENT = 600;
+    /// A rule about parsers and states.
+    PARSER_RULE = 601;
+    /// A rule about tables.
+    TABLE_RULE = 602;
+    /// A rule about actions, functions, controls and their parameters.
+    DECLARATION_RULE = 603;
+    /// A rule about annotations.
+    ANNOTATION_RULE = 604;
+    /// A rule about packages and the main instance.
+    PACKAGE_RULE = 605;
+
+    /// Something that the target cannot do.
+    TARGET = 700;
+}
+
+macro_rules! warnings {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal;)*) => {
+        /// Named warnings, with p4c's names.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Warning {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Warning {
+            /// All warnings in order of declaration.
+            pub const ALL: &'static [Warning] = &[$(Warning::$variant,)*];
+
+            /// Name for `--Wdisable`, `--Werror` and `@noWarn`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Warning::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+warnings! {
+    /// Something declared and never used.
+    Unused = "unused";
+    /// A value read before it is written.
+    UninitializedUse = "uninitialized_use";
+    /// An `out` parameter that is not written on all ways.
+    UninitializedOutParam = "uninitialized_out_param";
+    /// A state or statement that is never reached.
+    Unreachable = "unreachable";
+    /// A name that hides another one.
+    Shadow = "shadow";
+    /// Use of something marked `@deprecated`.
+    Deprecated = "deprecated";
+    /// Something advisable that is missing.
+    Missing = "missing";
+    /// A field of a header that is never valid there.
+    InvalidHeader = "invalid_header";
+    /// A constant that does not fit its type.
+    Overflow = "overflow";
+    /// Operands whose widths or values cannot match.
+    Mismatch = "mismatch";
+    /// A part of the program that has no effect here.
+    Ignore = "ignore";
+    /// A property of a table that the target does not know.
+    IgnoreProp = "ignore-prop";
+    /// A transition that is missing or has no effect.
+    ParserTransition = "parser-transition";
+    /// An unusual order of declarations or arguments.
+    Ordering = "ordering";
+    /// The same thing given twice.
+    Duplicate = "duplicate";
+    /// A value that is not valid there and replaced.
+    Invalid = "invalid";
+    /// Something unknown that is ignored.
+    Unknown = "unknown";
+    /// Something that the target does otherwise than written.
+    Unsupported = "unsupported";
+    /// `#warning`, and doubtful directives.
+    Preprocessor = "preprocessor";
+}
+
+impl Warning {
+    /// The warning with this name.
+    pub fn from_name(name: &str) -> Option<Warning> {
+        Warning::ALL.iter().copied().find(|w| w.name() == name)
+    }
+}

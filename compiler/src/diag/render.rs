@@ -1,0 +1,159 @@
+//! Prints messages in the manner of rustc.
+
+use super::{Diagnostic, Diagnostics, Severity, SourceMap, Span};
+use std::fmt::Write;
+
+/// Longest source line that is shown whole; longer ones are cut around the caret.
+const MAX_LINE: usize = 160;
+
+/// All messages, each followed by an empty line.
+pub fn render_all(diagnostics: &Diagnostics, map: &SourceMap) -> String {
+    diagnostics.iter().map(|d| render(d, map) + "\n").collect()
+}
+
+/// One line: `file:line:col: error[E0400]: message`.
+pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
+    let mut out = String::new();
+    if let Some(span) = d.span {
+        let at = map.location(span);
+        let _ = write!(out, "{}:{}:{}: ", at.file, at.line, at.column);
+    }
+    let _ = write!(out, "{}: {}", head(d), d.message);
+    if !d.label.is_empty() {
+        let _ = write!(out, ": {}", d.label);
+    }
+    out.push('\n');
+    out
+}
+
+/// Message, source line, caret, notes and helps.
+pub fn render(d: &Diagnostic, map: &SourceMap) -> String {
+    let mut out = format!("{}: {}\n", head(d), d.message);
+    let mut places: Vec<Place> = d
+        .span
+        .iter()
+        .map(|s| Place::new(map, *s, &d.label, '^'))
+        .collect();
+    places.extend(
+        d.others
+            .iter()
+            .map(|(s, text)| Place::new(map, *s, text, '-')),
+    );
+    let gutter = places
+        .iter()
+        .map(|p| p.line_number().len())
+        .max()
+        .unwrap_or(1);
+    let pad = " ".repeat(gutter);
+    let main_file = places.first().map(|p| p.location.file.clone());
+    // Places of one file are shown in order of lines, under the header of the main one.
+    let (mut same, others): (Vec<_>, Vec<_>) = places
+        .iter()
+        .partition(|p| Some(&p.location.file) == main_file.as_ref());
+    if let Some(first) = places.first() {
+        let at = &first.location;
+        let _ = writeln!(out, "{pad}--> {}:{}:{}", at.file, at.line, at.column);
+        same.sort_by_key(|p| (p.index, p.column));
+        let _ = writeln!(out, "{pad} |");
+        lines(&mut out, &same, gutter);
+    }
+    for place in others {
+        let at = &place.location;
+        let _ = writeln!(out, "{pad}::: {}:{}:{}", at.file, at.line, at.column);
+        let _ = writeln!(out, "{pad} |");
+        lines(&mut out, &[place], gutter);
+    }
+    for note in &d.notes {
+        let _ = writeln!(out, "{pad} = note: {note}");
+    }
+    for help in &d.helps {
+        let _ = writeln!(out, "{pad} = help: {help}");
+    }
+    out
+}
+
+fn head(d: &Diagnostic) -> String {
+    match (d.severity, d.code, d.warning) {
+        (Severity::Error, Some(code), _) => format!("error[{code}]"),
+        (Severity::Error, None, Some(warning)) => format!("error[{}]", warning.name()),
+        (Severity::Warning, _, Some(warning)) => format!("warning[{}]", warning.name()),
+        (Severity::Error, None, None) => "error".into(),
+        (Severity::Warning, _, None) => "warning".into(),
+    }
+}
+
+/// A span on its line.
+struct Place<'a> {
+    location: super::Location,
+    index: usize,
+    text: String,
+    /// Column of the first caret, in characters from 0.
+    column: usize,
+    width: usize,
+    label: &'a str,
+    mark: char,
+}
+
+impl<'a> Place<'a> {
+    fn new(map: &SourceMap, span: Span, label: &'a str, mark: char) -> Place<'a> {
+        let file = map.file(span.file);
+        let index = file.line_index(span.lo);
+        let line = file.line_text(index);
+        let start = file.line_start(index);
+        let lo = (span.lo - start) as usize;
+        let hi = ((span.hi.max(span.lo) - start) as usize).min(line.len());
+        let before = line.get(..lo.min(line.len())).unwrap_or(line);
+        let inside = line
+            .get(lo.min(line.len())..hi.max(lo.min(line.len())))
+            .unwrap_or("");
+        let mut text: String = line.replace('\t', " ");
+        let mut column = before.chars().count();
+        let mut width = inside.chars().count().max(1);
+        if text.chars().count() > MAX_LINE {
+            let from = column.saturating_sub(MAX_LINE / 2);
+            text = text.chars().skip(from).take(MAX_LINE).collect();
+            column -= from;
+            width = width.min(MAX_LINE - column.min(MAX_LINE - 1));
+            if from > 0 {
+                text.insert_str(0, "...");
+                column += 3;
+            }
+            text.push_str("...");
+        }
+        Place {
+            location: map.location(span),
+            index,
+            text,
+            column,
+            width,
+            label,
+            mark,
+        }
+    }
+
+    fn line_number(&self) -> String {
+        self.location.line.to_string()
+    }
+}
+
+fn lines(out: &mut String, places: &[&Place<'_>], gutter: usize) {
+    let pad = " ".repeat(gutter);
+    let mut last = None;
+    for place in places {
+        if last != Some(place.index) {
+            if last.is_some_and(|l| place.index > l + 1) {
+                out.push_str("...\n");
+            }
+            let line = format!("{:>gutter$} | {}", place.line_number(), place.text);
+            let _ = writeln!(out, "{}", line.trim_end());
+            last = Some(place.index);
+        }
+        let marks = place.mark.to_string().repeat(place.width);
+        let line = format!(
+            "{pad} | {}{marks} {}",
+            " ".repeat(place.column),
+            place.label
+        );
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}

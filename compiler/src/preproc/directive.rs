@@ -1,0 +1,344 @@
+//! Directives: lines that begin with `#`.
+
+use super::include::{find, shipped_files};
+use super::{Conditional, Preprocessor, MAX_INCLUDES};
+use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::syntax::token::{Token, TokenKind};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The directives, for suggestions.
+const NAMES: &[&str] = &[
+    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else",
+    "endif", "error", "warning", "line", "pragma", "ident",
+];
+
+impl Preprocessor<'_> {
+    /// Obeys the directive whose `#` comes next in the open file.
+    pub(super) fn directive(&mut self) {
+        let Some(file) = self.files.last_mut() else {
+            return;
+        };
+        let hash = file.tokens[file.pos].clone();
+        let all = file.tokens.clone();
+        let from = file.pos + 1;
+        let length = all[from..]
+            .iter()
+            .position(|t| t.first_on_line)
+            .unwrap_or(all.len() - from);
+        file.pos = from + length;
+        let active = file.conditionals.last().is_none_or(|c| c.active);
+        let line = &all[from..from + length];
+        let Some((name, rest)) = line.split_first() else {
+            return;
+        };
+        let span = hash.span.to(name.span);
+        match (&*name.text, active) {
+            ("if", true) => {
+                let value = self.condition(rest, span);
+                self.open_conditional(span, value, true);
+            }
+            ("ifdef" | "ifndef", true) => {
+                let defined = self.is_defined(rest, name);
+                self.open_conditional(span, defined == (&*name.text == "ifdef"), true);
+            }
+            ("if" | "ifdef" | "ifndef", false) => self.open_conditional(span, false, false),
+            ("elif" | "elifdef" | "elifndef", _) => self.elif(name, rest, span),
+            ("else", _) => self.else_branch(span),
+            ("endif", _) => {
+                if self
+                    .files
+                    .last_mut()
+                    .and_then(|f| f.conditionals.pop())
+                    .is_none()
+                {
+                    self.diagnostics
+                        .error(Code::DIRECTIVE, span, "`#endif` without `#if`");
+                }
+            }
+            (_, false) => {}
+            ("define", true) => {
+                let end = rest.last().map_or(span, |t| t.span);
+                self.define(rest, span.to(end));
+            }
+            ("undef", true) => match rest.first() {
+                Some(name) if name.kind == TokenKind::Ident => {
+                    self.macros.remove(&name.text);
+                }
+                _ => self.diagnostics.error(
+                    Code::DIRECTIVE,
+                    span,
+                    "`#undef` needs the name of a macro",
+                ),
+            },
+            ("include", true) => self.include(rest, span),
+            ("error", true) => {
+                let text = self.line_text(rest);
+                self.diagnostics
+                    .error(Code::USER_ERROR, span, format!("#error: {text}"));
+            }
+            ("warning", true) => {
+                let text = self.line_text(rest);
+                self.diagnostics
+                    .warning(Warning::Preprocessor, span, format!("#warning: {text}"));
+            }
+            ("line", true) => {
+                let rest = self.expand_list(rest.to_vec());
+                self.line_directive(&rest, span);
+            }
+            ("pragma", true) => {
+                if rest.first().is_some_and(|t| &*t.text == "once") {
+                    let id = self.files.last().map(|f| f.id).unwrap_or_default();
+                    self.once.insert(self.map.file(id).name.clone());
+                }
+            }
+            ("ident", true) => {}
+            (_, true) if name.kind == TokenKind::Number => self.line_directive(line, span),
+            (text, true) => self.unknown_directive(text, span),
+        }
+    }
+
+    fn unknown_directive(&mut self, text: &str, span: Span) {
+        let message = format!("unknown directive `#{text}`");
+        match crate::diag::closest(text, NAMES.iter().copied()) {
+            Some(near) => self.diagnostics.report(
+                Diagnostic::error(Code::DIRECTIVE, span, message)
+                    .help(format!("did you mean `#{near}`?")),
+            ),
+            None => self.diagnostics.report(
+                Diagnostic::warning(Warning::Preprocessor, span, message)
+                    .note("the line is left out, as p4c does"),
+            ),
+        }
+    }
+
+    fn open_conditional(&mut self, span: Span, value: bool, active: bool) {
+        if let Some(file) = self.files.last_mut() {
+            file.conditionals.push(Conditional {
+                span,
+                active: active && value,
+                done: !active || value,
+                in_else: false,
+            });
+        }
+    }
+
+    fn is_defined(&mut self, rest: &[Token], directive: &Token) -> bool {
+        match rest.first() {
+            Some(name) if name.kind == TokenKind::Ident => self.macros.contains_key(&name.text),
+            _ => {
+                let message = format!("`#{}` needs the name of a macro", directive.text);
+                self.diagnostics
+                    .error(Code::DIRECTIVE, directive.span, message);
+                false
+            }
+        }
+    }
+
+    fn elif(&mut self, name: &Token, rest: &[Token], span: Span) {
+        let top = self.files.last().and_then(|f| f.conditionals.last());
+        let Some(top) = top else {
+            self.diagnostics.error(
+                Code::DIRECTIVE,
+                span,
+                format!("`#{}` without `#if`", name.text),
+            );
+            return;
+        };
+        if top.in_else {
+            self.diagnostics.report(
+                Diagnostic::error(
+                    Code::DIRECTIVE,
+                    span,
+                    format!("`#{}` after `#else`", name.text),
+                )
+                .other(top.span, "the conditional begins here"),
+            );
+            return;
+        }
+        let value = !top.done
+            && match &*name.text {
+                "elif" => self.condition(rest, span),
+                "elifdef" => self.is_defined(rest, name),
+                _ => !self.is_defined(rest, name),
+            };
+        if let Some(top) = self
+            .files
+            .last_mut()
+            .and_then(|f| f.conditionals.last_mut())
+        {
+            top.active = value;
+            top.done |= value;
+        }
+    }
+
+    fn else_branch(&mut self, span: Span) {
+        match self
+            .files
+            .last_mut()
+            .and_then(|f| f.conditionals.last_mut())
+        {
+            None => self
+                .diagnostics
+                .error(Code::DIRECTIVE, span, "`#else` without `#if`"),
+            Some(top) if top.in_else => {
+                let begin = top.span;
+                self.diagnostics.report(
+                    Diagnostic::error(Code::DIRECTIVE, span, "second `#else` of one conditional")
+                        .other(begin, "the conditional begins here"),
+                );
+            }
+            Some(top) => {
+                top.active = !top.done;
+                top.done = true;
+                top.in_else = true;
+            }
+        }
+    }
+
+    /// The rest of the line as written.
+    fn line_text(&self, rest: &[Token]) -> String {
+        match (rest.first(), rest.last()) {
+            (Some(first), Some(last)) => {
+                let text = self.map.text(first.span.to(last.span));
+                text.strip_prefix('"')
+                    .and_then(|t| t.strip_suffix('"'))
+                    .unwrap_or(text)
+                    .to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+
+    fn include(&mut self, rest: &[Token], span: Span) {
+        let Some((name, system, at)) = self.include_name(rest, span) else {
+            self.diagnostics.report(
+                Diagnostic::error(Code::DIRECTIVE, span, "`#include` needs a file name")
+                    .help("write `#include <core.p4>` or `#include \"headers.p4\"`"),
+            );
+            return;
+        };
+        if self.files.len() > MAX_INCLUDES {
+            self.diagnostics.report(
+                Diagnostic::error(
+                    Code::LIMIT,
+                    at,
+                    format!("files include each other more than {MAX_INCLUDES} deep"),
+                )
+                .help(format!(
+                    "if `{name}` includes itself, guard it with `#ifndef`"
+                )),
+            );
+            return;
+        }
+        let includer = self
+            .files
+            .last()
+            .map(|f| self.map.file(f.id).name.clone())
+            .unwrap_or_default();
+        let dir = Path::new(&includer).parent().filter(|_| !system);
+        match find(&name, dir, &self.options.include_dirs, self.loader) {
+            Ok(found) if self.once.contains(&found.name) => {}
+            Ok(found) => {
+                let shipped = found.name.starts_with(super::include::SHIPPED);
+                let id = self.map.add(found.name, found.text);
+                if system
+                    || shipped
+                    || self
+                        .files
+                        .last()
+                        .is_some_and(|f| self.map.file(f.id).system)
+                {
+                    self.map.file_mut(id).system = true;
+                }
+                self.enter_file(id);
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {
+                let mut d =
+                    Diagnostic::error(Code::INCLUDE, at, format!("file `{name}` not found"));
+                let searched: Vec<String> = dir
+                    .map(|d| {
+                        if d.as_os_str().is_empty() {
+                            ".".into()
+                        } else {
+                            d.display().to_string()
+                        }
+                    })
+                    .into_iter()
+                    .chain(
+                        self.options
+                            .include_dirs
+                            .iter()
+                            .map(|d| d.display().to_string()),
+                    )
+                    .collect();
+                if !searched.is_empty() {
+                    d = d.note(format!("searched in {}", searched.join(", ")));
+                }
+                let known = shipped_files()
+                    .iter()
+                    .map(|(name, _)| name.trim_end_matches(".p4"));
+                d = match crate::diag::closest(name.trim_end_matches(".p4"), known) {
+                    Some(near) => d.help(format!("did you mean `{near}.p4`?")),
+                    None => d.help("add the folder that has it with `-I`"),
+                };
+                self.diagnostics.report(d);
+            }
+            Err(e) => self
+                .diagnostics
+                .error(Code::INCLUDE, at, format!("cannot read file: {e}")),
+        }
+    }
+
+    /// Name of the file, whether it stands in `<>`, and where.
+    fn include_name(&mut self, rest: &[Token], span: Span) -> Option<(String, bool, Span)> {
+        let first = rest.first()?;
+        let at = first.span.to(rest.last()?.span);
+        match first.kind {
+            TokenKind::String => {
+                let name = first.text.trim_matches('"').to_owned();
+                (!name.is_empty()).then_some((name, false, first.span))
+            }
+            // The name between the angles is taken from the source as it stands.
+            TokenKind::Lt => {
+                let file = self.map.file(first.span.file);
+                let line = &file.text[first.span.hi as usize..];
+                let line = line.lines().next().unwrap_or("");
+                let name = line[..line.find('>')?].trim().to_owned();
+                (!name.is_empty()).then_some((name, true, at))
+            }
+            _ => {
+                let expanded = self.expand_list(rest.to_vec());
+                let first = expanded.first()?;
+                if first.kind == TokenKind::String {
+                    return Some((first.text.trim_matches('"').to_owned(), false, at));
+                }
+                let text: String = expanded.iter().map(|t| &*t.text).collect();
+                let name = text.strip_prefix('<')?.strip_suffix('>')?.to_owned();
+                Some((name, true, span))
+            }
+        }
+    }
+
+    /// `#line 12 "file"`, and the marks that a preprocessor leaves: `# 12 "file" 1`.
+    fn line_directive(&mut self, rest: &[Token], span: Span) {
+        let line = rest
+            .first()
+            .filter(|t| t.kind == TokenKind::Number)
+            .and_then(|t| t.text.parse().ok());
+        let Some(line) = line else {
+            self.diagnostics.report(
+                Diagnostic::error(Code::DIRECTIVE, span, "`#line` needs a line number")
+                    .help("write `#line 12` or `#line 12 \"file.p4\"`"),
+            );
+            return;
+        };
+        let file = rest
+            .get(1)
+            .filter(|t| t.kind == TokenKind::String)
+            .map(|t| t.text.trim_matches('"').to_owned());
+        if let Some(open) = self.files.last() {
+            self.map.file_mut(open.id).set_line(span.lo, line, file);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! The parser: tokens to syntax tree.
+//!
+//! One function per production of the grammar (specification 1.2.5, appendix H), named after it. It never fails: what does not parse is
+//! reported, left out or put in as an `Invalid` node, and parsing goes on behind the next `;` or `}`, so that one run shows several
+//! independent errors.
+//!
+//! P4's grammar needs to know which names are types, in two places: `(a) - b` is a cast when `a` is a type, and `f<a>(b)` is a call when
+//! `<a>` are type arguments. [`Parser::types`] keeps track of declared names for the first; the second is decided by looking ahead.
+//!
+//! Nesting is bounded by [`MAX_DEPTH`] and the height of expressions by [`MAX_HEIGHT`], so that neither the parser nor the phases after it can
+//! run out of stack.
+
+mod annotation;
+mod decl;
+mod expr;
+mod stmt;
+mod table;
+mod types;
+
+use super::ast::*;
+use super::token::{Token, TokenKind};
+use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use rustc_hash::FxHashMap;
+
+/// Deepest nesting of parentheses, braces and statements.
+pub const MAX_DEPTH: u32 = 200;
+/// Greatest height of an expression's tree: longest chain of operators.
+pub const MAX_HEIGHT: u32 = 600;
+
+/// Parses a program. `tokens` ends with [`TokenKind::End`], as the preprocessor gives it.
+pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Program {
+    let mut parser = Parser {
+        tokens,
+        pos: 0,
+        diagnostics,
+        exprs: 0,
+        heights: Vec::new(),
+        type_refs: 0,
+        decls: 0,
+        depth: 0,
+        quiet: 0,
+        types: vec![FxHashMap::default()],
+    };
+    let decls = parser.p4_program();
+    Program {
+        decls,
+        expr_count: parser.exprs,
+        type_ref_count: parser.type_refs,
+        decl_count: parser.decls,
+    }
+}
+
+/// A production could not be parsed; reported already. The caller skips to a place where it can go on.
+#[derive(Debug)]
+struct Bail;
+
+type Parse<T> = Result<T, Bail>;
+
+struct Parser<'a> {
+    tokens: Vec<Token>,
+    pos: usize,
+    diagnostics: &'a mut Diagnostics,
+    exprs: u32,
+    /// Height of each expression, by id.
+    heights: Vec<u32>,
+    type_refs: u32,
+    decls: u32,
+    depth: u32,
+    /// While positive nothing is reported: a guess is being tried.
+    quiet: u32,
+    /// For each open scope: declared names, and whether they are types.
+    types: Vec<FxHashMap<Name, bool>>,
+}
+
+impl Parser<'_> {
+    fn token(&self) -> &Token {
+        &self.tokens[self.pos]
+    }
+
+    fn kind(&self) -> TokenKind {
+        self.tokens[self.pos].kind
+    }
+
+    fn peek(&self, ahead: usize) -> TokenKind {
+        self.tokens
+            .get(self.pos + ahead)
+            .map_or(TokenKind::End, |t| t.kind)
+    }
+
+    fn span(&self) -> Span {
+        self.tokens[self.pos].span
+    }
+
+    /// Span of the token before the current one.
+    fn last_span(&self) -> Span {
+        self.tokens[self.pos.saturating_sub(1)].span
+    }
+
+    fn at(&self, kind: TokenKind) -> bool {
+        self.kind() == kind
+    }
+
+    /// Moves on, except past the end.
+    fn bump(&mut self) -> Span {
+        let span = self.span();
+        if !self.at(TokenKind::End) {
+            self.pos += 1;
+        }
+        span
+    }
+
+    fn eat(&mut self, kind: TokenKind) -> bool {
+        let found = self.at(kind);
+        if found {
+            self.bump();
+        }
+        found
+    }
+
+    fn expect(&mut self, kind: TokenKind) -> Parse<Span> {
+        if self.at(kind) {
+            return Ok(self.bump());
+        }
+        self.expected(&format!("`{}`", kind.as_str()));
+        Err(Bail)
+    }
+
+    /// A `;`. When it is missing at the end of a line, that is reported and parsing goes on as if it were there.
+    fn semicolon(&mut self) -> Parse<Span> {
+        if self.at(TokenKind::Semicolon) {
+            return Ok(self.bump());
+        }
+        if self.token().first_on_line || self.at(TokenKind::RBrace) || self.at(TokenKind::End) {
+            let at = self.last_span();
+            self.report(
+                Diagnostic::error(Code::SYNTAX, at.after(), "expected `;`").label("add `;` here"),
+            );
+            return Ok(at);
+        }
+        self.expected("`;`");
+        Err(Bail)
+    }
+
+    fn report(&mut self, diagnostic: Diagnostic) {
+        if self.quiet == 0 {
+            self.diagnostics.report(diagnostic);
+        }
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::error(code, span, message));
+    }
+
+    /// How a message names the current token.
+    fn found(&self) -> String {
+        let token = self.token();
+        match token.kind {
+            TokenKind::End => "end of file".into(),
+            TokenKind::String => "a string".into(),
+            TokenKind::Ident => format!("`{}`", token.text),
+            TokenKind::Number => format!("`{}`", token.text),
+            kind if kind.as_str().starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                format!("keyword `{}`", token.text)
+            }
+            kind => format!("`{}`", kind.as_str()),
+        }
+    }
+
+    /// Reports that something else stands here.
+    fn expected(&mut self, what: &str) {
+        let found = self.found();
+        let span = self.span();
+        self.report(
+            Diagnostic::error(
+                Code::SYNTAX,
+                span,
+                format!("expected {what}, found {found}"),
+            )
+            .label(format!("expected {what}")),
+        );
+    }
+
+    /// Runs a production one level deeper.
+    fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= MAX_DEPTH {
+            let span = self.span();
+            self.report(
+                Diagnostic::error(Code::NESTING, span, "this is nested too deeply")
+                    .note(format!("at most {MAX_DEPTH} levels are accepted")),
+            );
+            return Err(Bail);
+        }
+        self.depth += 1;
+        let result = production(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Tries a production in silence; on failure nothing has happened.
+    fn attempt<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Option<T> {
+        let before = (self.pos, self.exprs, self.type_refs, self.decls);
+        self.quiet += 1;
+        let result = production(self);
+        self.quiet -= 1;
+        if result.is_err() {
+            (self.pos, self.exprs, self.type_refs, self.decls) = before;
+            self.heights.truncate(self.exprs as usize);
+        }
+        result.ok()
+    }
+
+    /// Skips the rest of a statement or simple declaration: behind the next `;`, or up to a `}` that closes something outer. Braces in
+    /// between are skipped as a whole. Stops before what can only begin a declaration.
+    fn skip_statement(&mut self) {
+        let mut open = 0u32;
+        loop {
+            match self.kind() {
+                TokenKind::End => return,
+                TokenKind::Semicolon if open == 0 => {
+                    self.bump();
+                    return;
+                }
+                TokenKind::LBrace => open += 1,
+                TokenKind::RBrace if open == 0 => return,
+                TokenKind::RBrace => {
+                    open -= 1;
+                    if open == 0 {
+                        self.bump();
+                        self.eat(TokenKind::Semicolon);
+                        return;
+                    }
+                }
+                _ if open == 0 && self.token().first_on_line && self.begins_block_declaration() => {
+                    return
+                }
+                _ => {}
+            }
+            self.bump();
+        }
+    }
+
+    /// Keywords that begin a declaration with a body and nothing else.
+    fn begins_block_declaration(&self) -> bool {
+        use TokenKind::*;
+        match self.kind() {
+            Action | Table | Control | Parser | Header | HeaderUnion | Struct | Extern
+            | Typedef | Package | Enum => true,
+            State => self.peek(1).is_name() && self.peek(2) == LBrace,
+            Apply => self.peek(1) == LBrace,
+            _ => false,
+        }
+    }
+
+    /// Skips up to the closing brace of the block that is open here, and over it.
+    fn skip_block(&mut self) {
+        while !self.at(TokenKind::RBrace) && !self.at(TokenKind::End) {
+            let before = self.pos;
+            self.skip_statement();
+            if self.pos == before {
+                self.bump();
+            }
+        }
+        self.eat(TokenKind::RBrace);
+    }
+
+    /// Elements up to a closing brace, which is consumed. An element that fails is skipped with [`Parser::skip_statement`].
+    fn braced<T>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<(Vec<T>, Span)> {
+        let open = self.expect(TokenKind::LBrace)?;
+        let mut list = Vec::new();
+        loop {
+            if self.at(TokenKind::RBrace) {
+                return Ok((list, open.to(self.bump())));
+            }
+            if self.at(TokenKind::End) {
+                let span = self.span();
+                self.report(
+                    Diagnostic::error(Code::SYNTAX, span, "expected `}`, found end of file")
+                        .other(open, "to close this brace"),
+                );
+                return Ok((list, open));
+            }
+            let before = self.pos;
+            match element(self) {
+                Ok(element) => list.push(element),
+                Err(Bail) => {
+                    self.skip_statement();
+                    if self.pos == before {
+                        self.bump();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Elements with commas between them, up to `close`, which is consumed.
+    fn list<T>(
+        &mut self,
+        close: TokenKind,
+        trailing_comma: bool,
+        mut element: impl FnMut(&mut Self) -> Parse<T>,
+    ) -> Parse<Vec<T>> {
+        let mut list = Vec::new();
+        if self.eat(close) {
+            return Ok(list);
+        }
+        loop {
+            list.push(element(self)?);
+            if self.eat(close) {
+                return Ok(list);
+            }
+            if !self.at(TokenKind::Comma) {
+                self.expected(&format!("`,` or `{}`", close.as_str()));
+                return Err(Bail);
+            }
+            self.bump();
+            if trailing_comma && self.eat(close) {
+                return Ok(list);
+            }
+        }
+    }
+
+    fn name(&mut self) -> Parse<Ident> {
+        if self.kind().is_name() {
+            let token = self.token();
+            let ident = Ident {
+                name: token.text.clone(),
+                span: token.span,
+            };
+            self.bump();
+            return Ok(ident);
+        }
+        let found = self.found();
+        let span = self.span();
+        let mut d = Diagnostic::error(
+            Code::SYNTAX,
+            span,
+            format!("expected a name, found {found}"),
+        )
+        .label("expected a name");
+        if TokenKind::keyword(&self.token().text).is_some() {
+            d = d.help("keywords cannot be names: choose another one");
+        }
+        self.report(d);
+        Err(Bail)
+    }
+
+    fn decl_id(&mut self) -> DeclId {
+        self.decls += 1;
+        DeclId(self.decls - 1)
+    }
+
+    fn expr_id(&mut self, height: u32) -> ExprId {
+        self.exprs += 1;
+        self.heights.push(height);
+        ExprId(self.exprs - 1)
+    }
+
+    /// Runs a production in a scope of its own.
+    fn scoped<T>(&mut self, production: impl FnOnce(&mut Self) -> T) -> T {
+        self.types.push(FxHashMap::default());
+        let result = production(self);
+        self.types.pop();
+        result
+    }
+
+    fn declare(&mut self, name: &Ident, is_type: bool) {
+        if let Some(scope) = self.types.last_mut() {
+            scope.insert(name.name.clone(), is_type);
+        }
+    }
+
+    /// Whether a name is a type; `None` when it has not been declared yet.
+    fn is_type(&self, name: &Name) -> Option<bool> {
+        self.types
+            .iter()
+            .rev()
+            .find_map(|scope| scope.get(name).copied())
+    }
+
+    /// `>` followed by `>` without a blank: an operator where one may stand.
+    fn joint(&self, first: usize, second: TokenKind) -> bool {
+        self.tokens
+            .get(first + 1)
+            .is_some_and(|t| t.kind == second && !t.space_before && !t.first_on_line)
+    }
+}

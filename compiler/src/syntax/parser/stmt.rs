@@ -1,0 +1,469 @@
+//! Statements and parser states.
+
+use super::*;
+use std::rc::Rc;
+
+impl Parser<'_> {
+    pub(super) fn block_statement(&mut self) -> Parse<Block> {
+        let annotations = self.opt_annotations()?;
+        self.block(annotations)
+    }
+
+    fn block(&mut self, annotations: Vec<Annotation>) -> Parse<Block> {
+        self.nested(|p| {
+            p.scoped(|p| {
+                let (stmts, span) = p.braced(Self::statement_or_declaration)?;
+                Ok(Block {
+                    annotations,
+                    stmts,
+                    span,
+                })
+            })
+        })
+    }
+
+    /// `statementOrDeclaration`, also `parserStatement`: what may not stand there is refused by the type checker.
+    pub(super) fn statement_or_declaration(&mut self) -> Parse<Stmt> {
+        self.nested(Self::statement_inner)
+    }
+
+    fn statement_inner(&mut self) -> Parse<Stmt> {
+        let start = self.span();
+        let annotations = self.opt_annotations()?;
+        let kind = match self.kind() {
+            TokenKind::LBrace => StmtKind::Block(self.block(annotations)?),
+            TokenKind::For => self.for_statement(annotations)?,
+            TokenKind::Const => StmtKind::Const(Rc::new(self.constant_declaration(annotations)?)),
+            _ if self.at_statement_keyword() => {
+                self.no_annotations(&annotations);
+                self.keyword_statement()?
+            }
+            _ if self.declared_name().is_some() => {
+                let variable = self.variable_declaration_without_semicolon(annotations)?;
+                self.semicolon()?;
+                StmtKind::Var(Rc::new(variable))
+            }
+            _ if self.at_instantiation() => {
+                StmtKind::Instantiation(Rc::new(self.instantiation(annotations)?))
+            }
+            _ => {
+                self.no_annotations(&annotations);
+                let kind = self.assignment_or_method_call_without_semicolon()?;
+                self.semicolon()?;
+                kind
+            }
+        };
+        Ok(Stmt {
+            span: start.to(self.last_span()),
+            kind,
+        })
+    }
+
+    fn no_annotations(&mut self, annotations: &[Annotation]) {
+        if let Some(first) = annotations.first() {
+            self.report(
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    first.span,
+                    "this statement cannot have annotations",
+                )
+                .note("blocks, loops and declarations can"),
+            );
+        }
+    }
+
+    fn at_statement_keyword(&self) -> bool {
+        use TokenKind::*;
+        matches!(
+            self.kind(),
+            Semicolon | If | Switch | Break | Continue | Return | Exit
+        )
+    }
+
+    fn keyword_statement(&mut self) -> Parse<StmtKind> {
+        match self.kind() {
+            TokenKind::If => self.conditional_statement(),
+            TokenKind::Switch => self.switch_statement(),
+            TokenKind::Return => {
+                self.bump();
+                let value = if self.at(TokenKind::Semicolon) {
+                    None
+                } else {
+                    Some(self.expression()?)
+                };
+                self.semicolon()?;
+                Ok(StmtKind::Return(value))
+            }
+            kind => {
+                self.bump();
+                let statement = match kind {
+                    TokenKind::Semicolon => return Ok(StmtKind::Empty),
+                    TokenKind::Break => StmtKind::Break,
+                    TokenKind::Continue => StmtKind::Continue,
+                    _ => StmtKind::Exit,
+                };
+                self.semicolon()?;
+                Ok(statement)
+            }
+        }
+    }
+
+    /// A statement where a declaration may not stand: branch or body.
+    fn statement(&mut self) -> Parse<Box<Stmt>> {
+        let stmt = self.scoped(Self::statement_or_declaration)?;
+        if matches!(
+            stmt.kind,
+            StmtKind::Const(_) | StmtKind::Var(_) | StmtKind::Instantiation(_)
+        ) {
+            self.report(
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    stmt.span,
+                    "expected a statement, found a declaration",
+                )
+                .help("put it in braces"),
+            );
+        }
+        Ok(Box::new(stmt))
+    }
+
+    fn conditional_statement(&mut self) -> Parse<StmtKind> {
+        self.expect(TokenKind::If)?;
+        self.expect(TokenKind::LParen)?;
+        let condition = self.expression()?;
+        self.expect(TokenKind::RParen)?;
+        let then = self.statement()?;
+        let otherwise = if self.eat(TokenKind::Else) {
+            Some(self.statement()?)
+        } else {
+            None
+        };
+        Ok(StmtKind::If {
+            condition,
+            then,
+            otherwise,
+        })
+    }
+
+    fn switch_statement(&mut self) -> Parse<StmtKind> {
+        self.expect(TokenKind::Switch)?;
+        self.expect(TokenKind::LParen)?;
+        let subject = self.expression()?;
+        self.expect(TokenKind::RParen)?;
+        let (cases, _) = self.braced(Self::switch_case)?;
+        Ok(StmtKind::Switch { subject, cases })
+    }
+
+    fn switch_case(&mut self) -> Parse<SwitchCase> {
+        let start = self.span();
+        let label = if self.eat(TokenKind::Default) {
+            self.expr_node(start, ExprKind::DontCare(DontCare::Default))
+        } else {
+            self.expression()?
+        };
+        self.expect(TokenKind::Colon)?;
+        let at_body = matches!(self.kind(), TokenKind::LBrace | TokenKind::At);
+        let body = if at_body {
+            Some(self.block_statement()?)
+        } else {
+            None
+        };
+        Ok(SwitchCase {
+            label,
+            body,
+            span: start.to(self.last_span()),
+        })
+    }
+
+    fn for_statement(&mut self, annotations: Vec<Annotation>) -> Parse<StmtKind> {
+        self.expect(TokenKind::For)?;
+        self.scoped(|p| {
+            p.expect(TokenKind::LParen)?;
+            let first = p.opt_annotations()?;
+            let name = p.declared_name();
+            if name
+                .and_then(|name| p.tokens.get(name + 1))
+                .is_some_and(|t| t.kind == TokenKind::In)
+            {
+                return p.for_in(annotations, first);
+            }
+            let mut init = Vec::new();
+            if !p.at(TokenKind::Semicolon) {
+                init.push(p.decl_or_assignment(first)?);
+                while p.eat(TokenKind::Comma) {
+                    let annotations = p.opt_annotations()?;
+                    init.push(p.decl_or_assignment(annotations)?);
+                }
+            }
+            p.expect(TokenKind::Semicolon)?;
+            let condition = p.expression()?;
+            p.expect(TokenKind::Semicolon)?;
+            let update = p.list(TokenKind::RParen, false, |p| {
+                let start = p.span();
+                let kind = p.assignment_or_method_call_without_semicolon()?;
+                Ok(Stmt {
+                    span: start.to(p.last_span()),
+                    kind,
+                })
+            })?;
+            let body = p.statement()?;
+            Ok(StmtKind::For {
+                annotations,
+                init,
+                condition,
+                update,
+                body,
+            })
+        })
+    }
+
+    fn for_in(
+        &mut self,
+        annotations: Vec<Annotation>,
+        on_variable: Vec<Annotation>,
+    ) -> Parse<StmtKind> {
+        let start = self.span();
+        let ty = self.type_ref()?;
+        let name = self.name()?;
+        self.expect(TokenKind::In)?;
+        let first = self.expression()?;
+        let collection = self.opt_range(first)?;
+        self.expect(TokenKind::RParen)?;
+        self.declare(&name, false);
+        let span = start.to(name.span);
+        let variable = Rc::new(VarDecl {
+            id: self.decl_id(),
+            annotations: on_variable,
+            ty,
+            name,
+            init: None,
+            span,
+        });
+        let body = self.statement()?;
+        Ok(StmtKind::ForIn {
+            annotations,
+            variable,
+            collection,
+            body,
+        })
+    }
+
+    fn decl_or_assignment(&mut self, annotations: Vec<Annotation>) -> Parse<Stmt> {
+        let start = self.span();
+        let kind = if self.declared_name().is_some() {
+            StmtKind::Var(Rc::new(
+                self.variable_declaration_without_semicolon(annotations)?,
+            ))
+        } else {
+            self.assignment_or_method_call_without_semicolon()?
+        };
+        Ok(Stmt {
+            span: start.to(self.last_span()),
+            kind,
+        })
+    }
+
+    fn assignment_or_method_call_without_semicolon(&mut self) -> Parse<StmtKind> {
+        let found = self.found();
+        let start = self.span();
+        let begins = self.pos;
+        let left = match self.attempt_expression() {
+            Some(left) => left?,
+            None => {
+                self.pos = begins;
+                self.report(
+                    Diagnostic::error(
+                        Code::SYNTAX,
+                        start,
+                        format!("expected a statement, found {found}"),
+                    )
+                    .label("expected a statement"),
+                );
+                return Err(Bail);
+            }
+        };
+        if let Some((op, tokens)) = self.assignment_operator() {
+            self.pos += tokens;
+            let right = self.expression()?;
+            return Ok(StmtKind::Assign { left, op, right });
+        }
+        if matches!(left.kind, ExprKind::Call(_)) {
+            return Ok(StmtKind::Call(left));
+        }
+        if self.at(TokenKind::Semicolon) {
+            self.report(
+                Diagnostic::error(Code::SYNTAX, left.span, "this expression is no statement")
+                    .label("expected an assignment or a call"),
+            );
+            self.bump();
+            return Err(Bail);
+        }
+        if self.token().first_on_line
+            && matches!(left.kind, ExprKind::Member(..) | ExprKind::Index(..))
+        {
+            self.report(
+                Diagnostic::error(Code::SYNTAX, left.span, "this expression is no statement")
+                    .label("expected an assignment or a call"),
+            );
+        } else {
+            self.expected("`=` or `(`");
+        }
+        Err(Bail)
+    }
+
+    /// `None` when no expression begins here at all.
+    fn attempt_expression(&mut self) -> Option<Parse<Expr>> {
+        use TokenKind::*;
+        let begins = self.kind().is_name()
+            || matches!(
+                self.kind(),
+                Dot | This
+                    | LParen
+                    | LBrace
+                    | Number
+                    | String
+                    | True
+                    | False
+                    | Error
+                    | Minus
+                    | Plus
+                    | Not
+                    | Tilde
+            );
+        begins.then(|| self.expression())
+    }
+
+    /// The operator of an assignment and the number of its tokens.
+    fn assignment_operator(&self) -> Option<(Option<BinaryOp>, usize)> {
+        let op = match self.kind() {
+            TokenKind::Assign => return Some((None, 1)),
+            TokenKind::PlusAssign => BinaryOp::Add,
+            TokenKind::MinusAssign => BinaryOp::Sub,
+            TokenKind::MulAssign => BinaryOp::Mul,
+            TokenKind::DivAssign => BinaryOp::Div,
+            TokenKind::ModAssign => BinaryOp::Mod,
+            TokenKind::AndAssign => BinaryOp::BitAnd,
+            TokenKind::OrAssign => BinaryOp::BitOr,
+            TokenKind::XorAssign => BinaryOp::BitXor,
+            TokenKind::ShlAssign => BinaryOp::Shl,
+            TokenKind::AddSatAssign => BinaryOp::AddSat,
+            TokenKind::SubSatAssign => BinaryOp::SubSat,
+            TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => {
+                return Some((Some(BinaryOp::Shr), 2))
+            }
+            _ => return None,
+        };
+        Some((Some(op), 1))
+    }
+
+    /// `parserState`
+    pub(super) fn parser_state(&mut self, annotations: Vec<Annotation>) -> Parse<State> {
+        let start = self.expect(TokenKind::State)?;
+        let name = self.name()?;
+        let id = self.decl_id();
+        self.scoped(|p| {
+            let open = p.expect(TokenKind::LBrace)?;
+            let mut stmts = Vec::new();
+            let mut transition = Transition::None;
+            loop {
+                match p.kind() {
+                    TokenKind::RBrace => break,
+                    TokenKind::End => {
+                        let span = p.span();
+                        p.report(
+                            Diagnostic::error(
+                                Code::SYNTAX,
+                                span,
+                                "expected `}`, found end of file",
+                            )
+                            .other(open, "to close this state"),
+                        );
+                        break;
+                    }
+                    TokenKind::Transition => {
+                        match p.transition_statement() {
+                            Ok(found) => transition = found,
+                            Err(Bail) => p.skip_statement(),
+                        }
+                        if !p.at(TokenKind::RBrace) && !p.at(TokenKind::End) {
+                            let span = p.span();
+                            p.report(
+                                Diagnostic::error(
+                                    Code::SYNTAX,
+                                    span,
+                                    "nothing may follow a state's transition",
+                                )
+                                .label("expected `}`"),
+                            );
+                            p.skip_block();
+                            let span = start.to(p.last_span());
+                            return Ok(State {
+                                id,
+                                annotations,
+                                name,
+                                stmts,
+                                transition,
+                                span,
+                            });
+                        }
+                    }
+                    _ => {
+                        let before = p.pos;
+                        match p.statement_or_declaration() {
+                            Ok(stmt) => stmts.push(stmt),
+                            Err(Bail) => {
+                                if p.at(TokenKind::State) && p.begins_block_declaration() {
+                                    break;
+                                }
+                                p.skip_statement();
+                                if p.pos == before {
+                                    p.bump();
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+            p.eat(TokenKind::RBrace);
+            Ok(State {
+                id,
+                annotations,
+                name,
+                stmts,
+                transition,
+                span: start.to(p.last_span()),
+            })
+        })
+    }
+
+    fn transition_statement(&mut self) -> Parse<Transition> {
+        self.expect(TokenKind::Transition)?;
+        if !self.at(TokenKind::Select) {
+            let target = self.name()?;
+            self.semicolon()?;
+            return Ok(Transition::Direct(target));
+        }
+        let start = self.bump();
+        self.expect(TokenKind::LParen)?;
+        let keys = self.list(TokenKind::RParen, false, Self::expression)?;
+        let (cases, end) = self.braced(Self::select_case)?;
+        Ok(Transition::Select(Select {
+            keys,
+            cases,
+            span: start.to(end),
+        }))
+    }
+
+    fn select_case(&mut self) -> Parse<SelectCase> {
+        let start = self.span();
+        let keyset = self.keyset_expression()?;
+        self.expect(TokenKind::Colon)?;
+        let target = self.name()?;
+        self.semicolon()?;
+        Ok(SelectCase {
+            keyset,
+            target,
+            span: start.to(self.last_span()),
+        })
+    }
+}

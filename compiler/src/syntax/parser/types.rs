@@ -1,0 +1,271 @@
+//! `typeRef` and what looks ahead for types.
+
+use super::*;
+
+/// How far to look ahead for the end of type arguments.
+const MAX_LOOKAHEAD: usize = 400;
+
+impl Parser<'_> {
+    fn type_node(&mut self, start: Span, kind: TypeRefKind) -> TypeRef {
+        self.type_refs += 1;
+        TypeRef {
+            id: TypeRefId(self.type_refs - 1),
+            span: start.to(self.last_span()),
+            kind,
+        }
+    }
+
+    /// `typeOrVoid`, `typeArg` and `typeRef`: where `void` and `_` may not stand, the type checker says so.
+    pub(super) fn type_ref(&mut self) -> Parse<TypeRef> {
+        self.nested(Self::type_ref_inner)
+    }
+
+    fn type_ref_inner(&mut self) -> Parse<TypeRef> {
+        let start = self.span();
+        let kind = match self.kind() {
+            TokenKind::Bool => self.base_type(TypeRefKind::Bool),
+            TokenKind::Error => self.base_type(TypeRefKind::Error),
+            TokenKind::MatchKind => self.base_type(TypeRefKind::MatchKind),
+            TokenKind::StringType => self.base_type(TypeRefKind::String),
+            TokenKind::Void => self.base_type(TypeRefKind::Void),
+            TokenKind::Underscore => self.base_type(TypeRefKind::DontCare),
+            TokenKind::Bit => {
+                self.bump();
+                TypeRefKind::Bit(if self.at(TokenKind::Lt) {
+                    Some(self.width()?)
+                } else {
+                    None
+                })
+            }
+            TokenKind::Int => {
+                self.bump();
+                if self.at(TokenKind::Lt) {
+                    TypeRefKind::SignedInt(self.width()?)
+                } else {
+                    TypeRefKind::Int
+                }
+            }
+            TokenKind::Varbit => {
+                self.bump();
+                TypeRefKind::Varbit(self.width()?)
+            }
+            TokenKind::Tuple => {
+                self.bump();
+                TypeRefKind::Tuple(self.type_argument_list()?)
+            }
+            TokenKind::List if self.peek(1) == TokenKind::Lt => {
+                self.bump();
+                let mut args = self.type_argument_list()?;
+                if args.len() != 1 {
+                    let span = start.to(self.last_span());
+                    self.error(Code::TYPE_ARGUMENTS, span, "`list` takes one type argument");
+                    return Err(Bail);
+                }
+                TypeRefKind::List(Box::new(args.remove(0)))
+            }
+            TokenKind::Dot => self.named_type()?,
+            kind if kind.is_name() => self.named_type()?,
+            _ => {
+                self.expected("a type");
+                return Err(Bail);
+            }
+        };
+        let mut ty = self.type_node(start, kind);
+        while self.at(TokenKind::LBracket) {
+            self.bump();
+            let size = self.expression()?;
+            self.expect(TokenKind::RBracket)?;
+            ty = self.type_node(start, TypeRefKind::Stack(Box::new(ty), Box::new(size)));
+        }
+        Ok(ty)
+    }
+
+    fn base_type(&mut self, kind: TypeRefKind) -> TypeRefKind {
+        self.bump();
+        kind
+    }
+
+    fn named_type(&mut self) -> Parse<TypeRefKind> {
+        let path = self.path()?;
+        if self.at(TokenKind::Lt) {
+            return Ok(TypeRefKind::Specialized(path, self.type_argument_list()?));
+        }
+        Ok(TypeRefKind::Name(path))
+    }
+
+    /// `x` or `.x`
+    pub(super) fn path(&mut self) -> Parse<Path> {
+        let absolute = self.eat(TokenKind::Dot);
+        Ok(Path {
+            absolute,
+            name: self.name()?,
+        })
+    }
+
+    /// `<8>` or `<(expression)>`
+    fn width(&mut self) -> Parse<Box<Expr>> {
+        self.expect(TokenKind::Lt)?;
+        let width = match self.kind() {
+            TokenKind::Number => self.primary()?,
+            TokenKind::LParen => {
+                self.bump();
+                let width = self.expression()?;
+                self.expect(TokenKind::RParen)?;
+                width
+            }
+            kind if kind.is_name() => {
+                let width = self.primary()?;
+                let span = width.span;
+                self.report(
+                    Diagnostic::error(
+                        Code::SYNTAX,
+                        span,
+                        "a width that is no number needs parentheses",
+                    )
+                    .help("write `bit<(WIDTH)>`"),
+                );
+                width
+            }
+            _ => {
+                self.expected("a width");
+                return Err(Bail);
+            }
+        };
+        self.expect(TokenKind::Gt)?;
+        Ok(Box::new(width))
+    }
+
+    /// `<A, B>`
+    pub(super) fn type_argument_list(&mut self) -> Parse<Vec<TypeRef>> {
+        self.expect(TokenKind::Lt)?;
+        self.list(TokenKind::Gt, false, Self::type_ref)
+    }
+
+    /// `<A, B>` where names are declared
+    pub(super) fn opt_type_parameters(&mut self) -> Parse<Vec<TypeParam>> {
+        if !self.eat(TokenKind::Lt) {
+            return Ok(Vec::new());
+        }
+        self.list(TokenKind::Gt, false, |p| {
+            let name = p.name()?;
+            p.declare(&name, true);
+            Ok(TypeParam {
+                id: p.decl_id(),
+                name,
+            })
+        })
+    }
+
+    /// Index of the token behind type arguments that begin with the `<` at `from`; `None` when they cannot be type arguments.
+    pub(super) fn after_type_arguments(&self, from: usize) -> Option<usize> {
+        use TokenKind::*;
+        let mut open = 0u32;
+        let mut pos = from;
+        while pos < from + MAX_LOOKAHEAD {
+            match self.tokens.get(pos)?.kind {
+                Lt => open += 1,
+                Gt => {
+                    open -= 1;
+                    if open == 0 {
+                        return Some(pos + 1);
+                    }
+                }
+                LParen | LBracket => pos = self.after_group(pos)? - 1,
+                Number if open >= 2 => {}
+                Comma | Dot | Bool | Bit | Int | Varbit | Error | MatchKind | StringType
+                | Tuple | Void | Underscore => {}
+                kind if kind.is_name() => {}
+                _ => return None,
+            }
+            pos += 1;
+        }
+        None
+    }
+
+    /// Index of the token behind the parenthesis or bracket that matches the one at `from`.
+    pub(super) fn after_group(&self, from: usize) -> Option<usize> {
+        use TokenKind::*;
+        let mut open = 0u32;
+        for (i, token) in self.tokens[from..].iter().enumerate() {
+            match token.kind {
+                LParen | LBracket => open += 1,
+                RParen | RBracket => {
+                    open -= 1;
+                    if open == 0 {
+                        return Some(from + i + 1);
+                    }
+                }
+                Semicolon | End => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Index of the token behind the type that may begin at `from`, without parsing it.
+    pub(super) fn after_type(&self, from: usize) -> Option<usize> {
+        use TokenKind::*;
+        let kind = self.tokens.get(from)?.kind;
+        let mut pos = from + 1;
+        match kind {
+            Bool | MatchKind | StringType | Void => return Some(pos),
+            Error => return (self.tokens.get(pos)?.kind != Dot).then_some(pos),
+            Bit | Int | Varbit | Tuple => {
+                if self.tokens.get(pos)?.kind == Lt {
+                    pos = self.after_width(pos)?;
+                }
+            }
+            Dot => {
+                self.tokens.get(pos).filter(|t| t.kind.is_name())?;
+                pos = self.after_named_type(pos + 1)?;
+            }
+            kind if kind.is_name() => pos = self.after_named_type(pos)?,
+            _ => return None,
+        }
+        while self.tokens.get(pos)?.kind == LBracket {
+            pos = self.after_group(pos)?;
+        }
+        Some(pos)
+    }
+
+    /// Behind `<8>` of a base type, `<...>` of a tuple.
+    fn after_width(&self, from: usize) -> Option<usize> {
+        match self.tokens.get(from + 1)?.kind {
+            TokenKind::Number if self.tokens.get(from + 2)?.kind == TokenKind::Gt => Some(from + 3),
+            _ => self.after_type_arguments(from),
+        }
+    }
+
+    fn after_named_type(&self, pos: usize) -> Option<usize> {
+        if self.tokens.get(pos)?.kind == TokenKind::Lt {
+            return self.after_type_arguments(pos);
+        }
+        Some(pos)
+    }
+
+    /// Whether `T x` begins here, as in declarations of variables; then the index of `x`.
+    pub(super) fn declared_name(&self) -> Option<usize> {
+        let pos = self.after_type(self.pos)?;
+        self.tokens
+            .get(pos)
+            .filter(|t| t.kind.is_name())
+            .map(|_| pos)
+    }
+
+    /// Whether `T(...) x` begins here, as in instantiations.
+    pub(super) fn at_instantiation(&self) -> bool {
+        let Some(pos) = self.after_type(self.pos) else {
+            return false;
+        };
+        if self
+            .tokens
+            .get(pos)
+            .is_none_or(|t| t.kind != TokenKind::LParen)
+        {
+            return false;
+        }
+        self.after_group(pos)
+            .and_then(|pos| self.tokens.get(pos))
+            .is_some_and(|t| t.kind.is_name())
+    }
+}

@@ -1,0 +1,113 @@
+//! Tokens, as the preprocessor and the parser see them (spec § 6.4).
+
+use super::ast::Name;
+use crate::diag::Span;
+
+/// A token with its place.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Its text: always set for identifiers, keywords, numbers and strings (with quotes), and for unknown characters.
+    pub text: Name,
+    /// Where in the user's source; for tokens from a macro's body, where the macro is used.
+    pub span: Span,
+    /// White space or a comment precedes it.
+    pub space_before: bool,
+    /// It is the first of its line.
+    pub first_on_line: bool,
+    /// An identifier that must not be expanded as a macro any more.
+    pub no_expand: bool,
+}
+
+macro_rules! tokens {
+    (
+        punctuation { $($punct:ident = $text:literal,)* }
+        keywords { $($keyword:ident = $word:literal,)* }
+    ) => {
+        /// Kinds of tokens.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[allow(missing_docs)]
+        pub enum TokenKind {
+            /// A name that is no keyword.
+            Ident,
+            /// Anything that begins with a digit; the parser checks its form.
+            Number,
+            /// A string with its quotes.
+            String,
+            /// A string without closing quote.
+            OpenString,
+            /// A character that P4 does not use.
+            Unknown,
+            /// End of the program.
+            End,
+            $($punct,)*
+            $($keyword,)*
+        }
+
+        impl TokenKind {
+            /// As written; for kinds with many texts, what a message calls them.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    TokenKind::Ident => "identifier",
+                    TokenKind::Number => "number",
+                    TokenKind::String | TokenKind::OpenString => "string",
+                    TokenKind::Unknown => "character",
+                    TokenKind::End => "end of file",
+                    $(TokenKind::$punct => $text,)*
+                    $(TokenKind::$keyword => $word,)*
+                }
+            }
+
+            /// The keyword with this text.
+            pub fn keyword(text: &str) -> Option<TokenKind> {
+                match text {
+                    $($word => Some(TokenKind::$keyword),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+tokens! {
+    punctuation {
+        LParen = "(", RParen = ")", LBracket = "[", RBracket = "]", LBrace = "{", RBrace = "}",
+        InvalidHeader = "{#}",
+        Semicolon = ";", Colon = ":", Comma = ",", Question = "?", At = "@", Dot = ".", Range = "..", Dots = "...",
+        Assign = "=", PlusAssign = "+=", MinusAssign = "-=", MulAssign = "*=", DivAssign = "/=", ModAssign = "%=",
+        AndAssign = "&=", OrAssign = "|=", XorAssign = "^=", ShlAssign = "<<=", AddSatAssign = "|+|=", SubSatAssign = "|-|=",
+        Plus = "+", Minus = "-", Mul = "*", Div = "/", Mod = "%", AddSat = "|+|", SubSat = "|-|", Concat = "++",
+        Shl = "<<", Lt = "<", Gt = ">", Le = "<=", Ge = ">=", EqEq = "==", Ne = "!=",
+        And = "&", Or = "|", Xor = "^", AndAnd = "&&", OrOr = "||", Mask = "&&&", Not = "!", Tilde = "~",
+        Hash = "#", HashHash = "##",
+    }
+    keywords {
+        Abstract = "abstract", Action = "action", Actions = "actions", Apply = "apply", Bool = "bool", Bit = "bit",
+        Break = "break", Const = "const", Continue = "continue", Control = "control", Default = "default", Else = "else",
+        Entries = "entries", Enum = "enum", Error = "error", Exit = "exit", Extern = "extern", False = "false", For = "for",
+        Header = "header", HeaderUnion = "header_union", If = "if", In = "in", Inout = "inout", Int = "int", Key = "key",
+        List = "list", MatchKind = "match_kind", Out = "out", Package = "package", Parser = "parser", Priority = "priority",
+        Return = "return", Select = "select", State = "state", StringType = "string", Struct = "struct", Switch = "switch",
+        Table = "table", This = "this", Transition = "transition", True = "true", Tuple = "tuple", Type = "type",
+        Typedef = "typedef", ValueSet = "value_set", Varbit = "varbit", Void = "void", Underscore = "_",
+    }
+}
+
+impl TokenKind {
+    /// Keywords that are names wherever their own construct does not begin (`nonTypeName` and `name` of the grammar).
+    pub fn is_name(self) -> bool {
+        matches!(
+            self,
+            TokenKind::Ident
+                | TokenKind::Actions
+                | TokenKind::Apply
+                | TokenKind::Entries
+                | TokenKind::Key
+                | TokenKind::List
+                | TokenKind::Priority
+                | TokenKind::State
+                | TokenKind::Type
+        )
+    }
+}
