@@ -5,4 +5,5 @@
 //! time, and `alfirk host` on a packet socket.
 
 pub mod icrc;
+pub mod rc;
 pub mod wire;

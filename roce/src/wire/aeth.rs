@@ -1,5 +1,7 @@
 //! ACK Extended Transport Header (IBTA vol. 1, 9.3.5 and 9.7.5): ACK, RNR NAK and NAK.
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{need, Header, WireError};
 use super::field::{get_u24, put_u24};
 
@@ -50,7 +52,7 @@ impl From<NakCode> for u8 {
 }
 
 /// A five-bit code for the time to wait after an RNR NAK.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RnrTimer(u8);
 
 /// The delays of IBTA vol. 1, table 46, in units of 10 microseconds.

@@ -73,10 +73,10 @@ impl<'a> View<'a> {
 
     /// Fails when the header's checksum does not match.
     pub fn check_checksum(&self) -> Result<(), WireError> {
-        let mut header = self.header().to_vec();
-        if checksum(&header) == 0 {
+        if checksum(self.header()) == 0 {
             return Ok(());
         }
+        let mut header = self.header().to_vec();
         put_u16(&mut header, CHECKSUM, 0);
         Err(WireError {
             header: Header::Ipv4,
@@ -85,6 +85,11 @@ impl<'a> View<'a> {
                 expected: checksum(&header).into(),
             },
         })
+    }
+
+    /// Header and payload, without Ethernet padding.
+    pub fn whole(&self) -> &'a [u8] {
+        self.0
     }
 
     /// The header with its options.

@@ -1,0 +1,177 @@
+//! Settings of a queue pair.
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::RnrTimer;
+
+/// Bytes of headers and trailer around the payload of the largest RC packet, from the IPv4 header on: IPv4 20,
+/// UDP 8, BTH 12, RETH 16, immediate 4, ICRC 4.
+const OVERHEAD: u32 = 64;
+
+/// The largest payload of a packet: 256, 512, 1,024, 2,048 or 4,096 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u32", into = "u32")]
+pub struct PathMtu(u16);
+
+/// A link too small for RoCEv2, or a payload size that is none of the five.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadMtu {
+    #[error("an IP MTU of {0} bytes is too small for RoCEv2: at least 320 are needed")]
+    LinkTooSmall(u32),
+    #[error("a path MTU of {0} bytes does not exist: 256, 512, 1024, 2048 or 4096 expected")]
+    NoSuchSize(u32),
+}
+
+impl PathMtu {
+    pub const B256: PathMtu = PathMtu(256);
+    pub const B512: PathMtu = PathMtu(512);
+    pub const B1024: PathMtu = PathMtu(1024);
+    pub const B2048: PathMtu = PathMtu(2048);
+    pub const B4096: PathMtu = PathMtu(4096);
+
+    const ALL: [PathMtu; 5] = [
+        PathMtu::B4096,
+        PathMtu::B2048,
+        PathMtu::B1024,
+        PathMtu::B512,
+        PathMtu::B256,
+    ];
+
+    /// The largest that fits into packets of `ip_mtu` bytes: 1,024 for 1,500, and 4,096 from 4,160 on.
+    pub fn for_ip_mtu(ip_mtu: u32) -> Result<PathMtu, BadMtu> {
+        PathMtu::ALL
+            .into_iter()
+            .find(|mtu| u32::from(mtu.0) + OVERHEAD <= ip_mtu)
+            .ok_or(BadMtu::LinkTooSmall(ip_mtu))
+    }
+
+    /// The payload size in bytes.
+    pub const fn bytes(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl TryFrom<u32> for PathMtu {
+    type Error = BadMtu;
+
+    fn try_from(bytes: u32) -> Result<PathMtu, BadMtu> {
+        PathMtu::ALL
+            .into_iter()
+            .find(|mtu| u32::from(mtu.0) == bytes)
+            .ok_or(BadMtu::NoSuchSize(bytes))
+    }
+}
+
+impl From<PathMtu> for u32 {
+    fn from(mtu: PathMtu) -> u32 {
+        mtu.0.into()
+    }
+}
+
+/// The local ACK timeout as verbs have it: 4.096 microseconds times 2^exponent; 0 turns it off (IBTA vol. 1, 9.7.6.1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AckTimeout(u8);
+
+impl AckTimeout {
+    /// `exponent` is 0 to 31; only its low five bits count.
+    pub const fn new(exponent: u8) -> AckTimeout {
+        AckTimeout(exponent & 31)
+    }
+
+    /// The timeout in nanoseconds; `None` when it is off.
+    pub const fn ns(self) -> Option<u64> {
+        match self.0 {
+            0 => None,
+            exponent => Some(4096u64 << exponent),
+        }
+    }
+}
+
+/// How often to try again before giving up. Progress starts the count anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Retries {
+    Limited(u8),
+    Endless,
+}
+
+impl Retries {
+    /// From a verbs attribute, where 7 means for ever. (By the specification that holds for `rnr_retry`; Linux rxe takes
+    /// `retry_cnt` in the same way.)
+    pub const fn from_attribute(value: u8) -> Retries {
+        match value {
+            7.. => Retries::Endless,
+            limit => Retries::Limited(limit),
+        }
+    }
+}
+
+/// Settings of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RcConfig {
+    /// Payload bytes per packet; both ends must agree.
+    pub mtu: PathMtu,
+    /// How many PSNs may be sent and not yet acknowledged, 1 to 2^22. A larger window hides a longer round trip and
+    /// costs more retransmissions after a loss.
+    pub window: u32,
+    /// An acknowledgement is asked for at the end of a message, and after this many packets without asking. Must be at least 1.
+    pub ack_every: u32,
+    /// When to go back and send again without any answer.
+    pub ack_timeout: AckTimeout,
+    /// How many timeouts in a row to bear.
+    pub retries: Retries,
+    /// How many RNR NAKs in a row to bear.
+    pub rnr_retries: Retries,
+    /// How long this responder asks its requester to wait when no receive buffer is there.
+    pub rnr_timer: RnrTimer,
+    /// Whether an ACK that still waits for the wire is replaced by a newer one. Off, every request for an ACK is
+    /// answered, as in Linux rxe.
+    pub ack_coalescing: bool,
+    /// Queue pairs with a smaller number send first; equal ones take turns.
+    pub priority: u8,
+}
+
+impl RcConfig {
+    /// Window 128, ACK every 32 packets, 4.2 ms until a timeout, endless retries, no coalescing.
+    pub const fn new(mtu: PathMtu) -> RcConfig {
+        RcConfig {
+            mtu,
+            window: 128,
+            ack_every: 32,
+            ack_timeout: AckTimeout::new(10),
+            retries: Retries::Endless,
+            rnr_retries: Retries::Endless,
+            rnr_timer: RnrTimer::new(12),
+            ack_coalescing: false,
+            priority: 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn path_mtu_follows_the_link() {
+        let mtu = |ip| PathMtu::for_ip_mtu(ip).map(PathMtu::bytes);
+        assert_eq!(mtu(1500), Ok(1024));
+        assert_eq!(mtu(4200), Ok(4096));
+        assert_eq!(mtu(9000), Ok(4096));
+        assert_eq!(mtu(320), Ok(256));
+        assert_eq!(mtu(319), Err(BadMtu::LinkTooSmall(319)));
+        assert_eq!(PathMtu::try_from(1000), Err(BadMtu::NoSuchSize(1000)));
+    }
+
+    #[test]
+    fn timeout_is_exponential_and_can_be_off() {
+        assert_eq!(AckTimeout::new(14).ns(), Some(67_108_864));
+        assert_eq!(AckTimeout::new(0).ns(), None);
+    }
+
+    #[test]
+    fn seven_retries_are_endless() {
+        assert_eq!(Retries::from_attribute(7), Retries::Endless);
+        assert_eq!(Retries::from_attribute(6), Retries::Limited(6));
+    }
+}

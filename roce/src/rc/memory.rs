@@ -1,0 +1,300 @@
+//! Registered memory: where messages come from and where they go.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// Name of a region, as L_Key and R_Key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemoryKey(pub u32);
+
+impl fmt::Display for MemoryKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A part of a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MemorySlice {
+    pub key: MemoryKey,
+    /// Bytes from the start of the region.
+    pub offset: u64,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// Why memory cannot be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum MemoryError {
+    #[error("no memory region has the key {0}")]
+    NoSuchKey(MemoryKey),
+    #[error("region {key} does not hold {len} bytes at {address:#x}")]
+    OutOfBounds {
+        key: MemoryKey,
+        address: u64,
+        len: u64,
+    },
+    #[error("region {0} is read-only")]
+    ReadOnly(MemoryKey),
+    #[error("region {0} is not open to the remote side")]
+    NotRemote(MemoryKey),
+    #[error("the key {0} is taken")]
+    KeyTaken(MemoryKey),
+    #[error("a region of {len} bytes at {va:#x} passes the end of the address space")]
+    BadAddress { va: u64, len: u64 },
+}
+
+enum Storage {
+    Owned(Vec<u8>),
+    Shared(Arc<[u8]>),
+}
+
+/// One region.
+pub struct MemoryRegion {
+    key: MemoryKey,
+    va: u64,
+    storage: Storage,
+    remote_write: bool,
+}
+
+impl MemoryRegion {
+    pub fn key(&self) -> MemoryKey {
+        self.key
+    }
+
+    /// The virtual address of the first byte, as WRITEs name it.
+    pub fn virtual_address(&self) -> u64 {
+        self.va
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match &self.storage {
+            Storage::Owned(bytes) => bytes,
+            Storage::Shared(bytes) => bytes,
+        }
+    }
+
+    fn range(&self, offset: u64, len: u64) -> Result<std::ops::Range<usize>, MemoryError> {
+        let size = self.bytes().len() as u64;
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(offset as usize..end as usize),
+            _ => Err(MemoryError::OutOfBounds {
+                key: self.key,
+                address: offset,
+                len,
+            }),
+        }
+    }
+}
+
+/// All regions of a host.
+///
+/// Virtual addresses that the table chooses are multiples of a power of two that is at least the region's length. Two
+/// such regions differ in their addresses by one XOR constant at every offset, which is what lets a switch turn
+/// the one into the other.
+pub struct MemoryTable {
+    regions: BTreeMap<u32, MemoryRegion>,
+    next_key: u32,
+    next_va: u64,
+}
+
+/// Where the virtual addresses start.
+const FIRST_VA: u64 = 0x0100_0000_0000;
+const PAGE: u64 = 4096;
+
+impl MemoryTable {
+    /// `seed` makes the keys of different hosts different.
+    pub fn new(seed: u32) -> MemoryTable {
+        MemoryTable {
+            regions: BTreeMap::new(),
+            next_key: (seed << 8) | 0x100 | (seed & 0xff),
+            next_va: FIRST_VA,
+        }
+    }
+
+    /// A region of `len` zero bytes that messages may be received into; `remote_write` opens it to WRITEs.
+    pub fn register(&mut self, len: u64, remote_write: bool) -> MemoryKey {
+        let key = self.free_key();
+        let va = self.free_va(len);
+        self.insert(key, va, Storage::Owned(vec![0; len as usize]), remote_write);
+        key
+    }
+
+    /// A read-only region, to send from.
+    pub fn register_shared(&mut self, bytes: Arc<[u8]>) -> MemoryKey {
+        let key = self.free_key();
+        let va = self.free_va(bytes.len() as u64);
+        self.insert(key, va, Storage::Shared(bytes), false);
+        key
+    }
+
+    /// A region open to WRITEs at an address and with a key of the caller's choice, for groups whose members all have the same.
+    pub fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError> {
+        if self.regions.contains_key(&key.0) {
+            return Err(MemoryError::KeyTaken(key));
+        }
+        if va.checked_add(len).is_none() {
+            return Err(MemoryError::BadAddress { va, len });
+        }
+        self.insert(key, va, Storage::Owned(vec![0; len as usize]), true);
+        Ok(())
+    }
+
+    /// Forgets a region and hands out its bytes.
+    pub fn deregister(&mut self, key: MemoryKey) -> Result<Vec<u8>, MemoryError> {
+        match self.regions.remove(&key.0).map(|r| r.storage) {
+            Some(Storage::Owned(bytes)) => Ok(bytes),
+            Some(Storage::Shared(bytes)) => Ok(bytes.to_vec()),
+            None => Err(MemoryError::NoSuchKey(key)),
+        }
+    }
+
+    pub fn region(&self, key: MemoryKey) -> Result<&MemoryRegion, MemoryError> {
+        self.regions.get(&key.0).ok_or(MemoryError::NoSuchKey(key))
+    }
+
+    /// The bytes of a part of a region.
+    pub fn read(&self, slice: MemorySlice) -> Result<&[u8], MemoryError> {
+        let region = self.region(slice.key)?;
+        let range = region.range(slice.offset, slice.len)?;
+        Ok(&region.bytes()[range])
+    }
+
+    /// Writes `bytes` to a region, `offset` bytes after its start.
+    pub fn write(&mut self, key: MemoryKey, offset: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        let region = self
+            .regions
+            .get_mut(&key.0)
+            .ok_or(MemoryError::NoSuchKey(key))?;
+        let range = region.range(offset, bytes.len() as u64)?;
+        match &mut region.storage {
+            Storage::Owned(owned) => owned[range].copy_from_slice(bytes),
+            Storage::Shared(_) => return Err(MemoryError::ReadOnly(key)),
+        }
+        Ok(())
+    }
+
+    /// The part of a region that a WRITE to `va` with `rkey` means, when the remote side may write there.
+    pub(super) fn remote_slice(
+        &self,
+        rkey: u32,
+        va: u64,
+        len: u64,
+    ) -> Result<MemorySlice, MemoryError> {
+        let region = self.region(MemoryKey(rkey))?;
+        if !region.remote_write {
+            return Err(MemoryError::NotRemote(region.key));
+        }
+        let out_of_bounds = MemoryError::OutOfBounds {
+            key: region.key,
+            address: va,
+            len,
+        };
+        let offset = va.checked_sub(region.va).ok_or(out_of_bounds)?;
+        region.range(offset, len).map_err(|_| out_of_bounds)?;
+        Ok(MemorySlice {
+            key: region.key,
+            offset,
+            len,
+        })
+    }
+
+    fn insert(&mut self, key: MemoryKey, va: u64, storage: Storage, remote_write: bool) {
+        let region = MemoryRegion {
+            key,
+            va,
+            storage,
+            remote_write,
+        };
+        self.regions.insert(key.0, region);
+    }
+
+    fn free_key(&mut self) -> MemoryKey {
+        while self.regions.contains_key(&self.next_key) {
+            self.next_key = self.next_key.wrapping_add(0x100);
+        }
+        let key = MemoryKey(self.next_key);
+        self.next_key = self.next_key.wrapping_add(0x100);
+        key
+    }
+
+    fn free_va(&mut self, len: u64) -> u64 {
+        let size = len.max(PAGE).next_power_of_two();
+        let va = self.next_va.next_multiple_of(size);
+        self.next_va = va + size;
+        va
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chosen_addresses_are_aligned_to_their_size() {
+        let mut table = MemoryTable::new(3);
+        for len in [0, 1, 4096, 4097, 1 << 20, 5] {
+            let key = table.register(len, true);
+            let va = table.region(key).unwrap().virtual_address();
+            assert_eq!(
+                va % len.max(PAGE).next_power_of_two(),
+                0,
+                "{len} bytes at {va:#x}"
+            );
+        }
+    }
+
+    #[test]
+    fn remote_access_is_checked() {
+        let mut table = MemoryTable::new(0);
+        let open = table.register(100, true);
+        let closed = table.register(100, false);
+        let va = |t: &MemoryTable, k| t.region(k).unwrap().virtual_address();
+        let (open_va, closed_va) = (va(&table, open), va(&table, closed));
+        let slice = |offset, len| {
+            Ok(MemorySlice {
+                key: open,
+                offset,
+                len,
+            })
+        };
+        assert_eq!(table.remote_slice(open.0, open_va + 99, 1), slice(99, 1));
+        assert_eq!(table.remote_slice(open.0, open_va + 100, 0), slice(100, 0));
+        assert!(table.remote_slice(open.0, open_va + 99, 2).is_err());
+        assert!(table.remote_slice(open.0, open_va - 1, 1).is_err());
+        assert!(table.remote_slice(open.0, u64::MAX, 2).is_err());
+        assert_eq!(
+            table.remote_slice(closed.0, closed_va, 1),
+            Err(MemoryError::NotRemote(closed))
+        );
+        assert!(table.remote_slice(closed.0 ^ 0xff, closed_va, 1).is_err());
+    }
+
+    #[test]
+    fn shared_bytes_are_read_only() {
+        let mut table = MemoryTable::new(0);
+        let key = table.register_shared(Arc::from(&b"flock"[..]));
+        assert_eq!(table.write(key, 0, b"x"), Err(MemoryError::ReadOnly(key)));
+        let slice = MemorySlice {
+            key,
+            offset: 1,
+            len: 4,
+        };
+        assert_eq!(table.read(slice), Ok(&b"lock"[..]));
+        assert_eq!(table.deregister(key), Ok(b"flock".to_vec()));
+        assert_eq!(table.read(slice), Err(MemoryError::NoSuchKey(key)));
+    }
+
+    #[test]
+    fn chosen_keys_must_be_free() {
+        let mut table = MemoryTable::new(0);
+        let key = MemoryKey(0x1234_5678);
+        assert_eq!(table.register_at(key, 1 << 40, 64), Ok(()));
+        assert_eq!(
+            table.register_at(key, 1 << 41, 64),
+            Err(MemoryError::KeyTaken(key))
+        );
+        assert!(table.register_at(MemoryKey(1), u64::MAX, 64).is_err());
+    }
+}

@@ -1,0 +1,26 @@
+//! The reliable connection (IBTA vol. 1, chapter 9): one [`QueuePair`] is a requester and a responder without I/O.
+//!
+//! A queue pair handles packets from their base transport header on; addresses, checksums and the ICRC are the
+//! business of [`crate::host::Host`]. It is as strict as a hardware or kernel stack: PSN, opcode sequence, lengths, memory
+//! bounds and keys are all checked, and what is wrong gets the NAK that the specification names.
+//!
+//! Not here: READ and atomics (a group of receivers has no one answer), UD and UC.
+
+mod completion;
+mod config;
+mod memory;
+mod packet;
+mod qp;
+mod requester;
+mod responder;
+mod timer;
+
+pub use completion::{Completed, Completion, CompletionError, Operation};
+pub use config::{AckTimeout, BadMtu, PathMtu, RcConfig, Retries};
+pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable};
+pub use packet::{RcHeaders, RcPacket};
+pub use qp::{
+    ModifyError, Outgoing, Payload, PostError, QpFailure, QpState, QpStats, QueuePair, RecvRequest,
+    Remote, SendOperation, SendRequest, MAX_MESSAGE,
+};
+pub use timer::Timer;

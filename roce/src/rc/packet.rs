@@ -1,0 +1,97 @@
+//! RC packets from the base transport header to the end of the payload.
+
+use crate::wire::{aeth, bth, immdt, reth, Header, Reason, WireError};
+
+/// The transport headers of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RcHeaders {
+    pub bth: bth::Repr,
+    pub reth: Option<reth::Repr>,
+    pub aeth: Option<aeth::Repr>,
+    pub immediate: Option<u32>,
+}
+
+impl RcHeaders {
+    /// Headers without extension.
+    pub fn plain(bth: bth::Repr) -> RcHeaders {
+        RcHeaders {
+            bth,
+            reth: None,
+            aeth: None,
+            immediate: None,
+        }
+    }
+
+    /// Length of all headers in bytes.
+    pub fn len(&self) -> usize {
+        let extension = |there: bool, len: usize| if there { len } else { 0 };
+        bth::HEADER_LEN
+            + extension(self.reth.is_some(), reth::HEADER_LEN)
+            + extension(self.aeth.is_some(), aeth::HEADER_LEN)
+            + extension(self.immediate.is_some(), immdt::HEADER_LEN)
+    }
+
+    /// Never: there is always a BTH.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Writes the headers to the first [`RcHeaders::len`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        let (head, mut rest) = buffer.split_at_mut(bth::HEADER_LEN);
+        self.bth.emit(head);
+        if let Some(reth) = &self.reth {
+            reth.emit(rest);
+            rest = &mut rest[reth::HEADER_LEN..];
+        }
+        if let Some(aeth) = &self.aeth {
+            aeth.emit(rest);
+            rest = &mut rest[aeth::HEADER_LEN..];
+        }
+        if let Some(immediate) = self.immediate {
+            immdt::Repr { immediate }.emit(rest);
+        }
+    }
+}
+
+/// A packet that came in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RcPacket<'a> {
+    pub headers: RcHeaders,
+    /// Without padding.
+    pub payload: &'a [u8],
+}
+
+impl<'a> RcPacket<'a> {
+    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. The opcode says which extension headers are there.
+    pub fn parse(bytes: &'a [u8]) -> Result<RcPacket<'a>, WireError> {
+        let view = bth::View::new_checked(bytes)?;
+        let mut headers = RcHeaders::plain(bth::Repr::parse(&view));
+        let opcode = headers.bth.opcode;
+        let mut rest = view.payload();
+        if opcode.has_reth() {
+            headers.reth = Some(reth::Repr::parse(&reth::View::new_checked(rest)?));
+            rest = &rest[reth::HEADER_LEN..];
+        }
+        if opcode.has_aeth() {
+            headers.aeth = Some(aeth::Repr::parse(&aeth::View::new_checked(rest)?));
+            rest = &rest[aeth::HEADER_LEN..];
+        }
+        if opcode.has_immediate() {
+            headers.immediate = Some(immdt::View::new_checked(rest)?.immediate());
+            rest = &rest[immdt::HEADER_LEN..];
+        }
+        let pad = usize::from(headers.bth.pad_count);
+        let length = rest.len().checked_sub(pad).ok_or(WireError {
+            header: Header::Bth,
+            reason: Reason::BadLength {
+                field: "pad count",
+                value: pad,
+            },
+        })?;
+        Ok(RcPacket {
+            headers,
+            payload: &rest[..length],
+        })
+    }
+}

@@ -1,0 +1,480 @@
+//! A queue pair: requester, responder, and what they share.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use super::completion::{Completion, CompletionError, Operation};
+use super::config::RcConfig;
+use super::memory::{MemoryError, MemorySlice, MemoryTable};
+use super::packet::{RcHeaders, RcPacket};
+use super::requester::Requester;
+use super::responder::Responder;
+use super::timer::{Timer, TimerTable};
+use crate::wire::{Opcode, Psn, QpNum};
+
+/// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
+pub const MAX_MESSAGE: u64 = 1 << 31;
+
+/// The other end of the connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Remote {
+    pub ip: Ipv4Addr,
+    pub qpn: QpNum,
+}
+
+/// Where the bytes of a message are.
+#[derive(Debug, Clone)]
+pub enum Payload {
+    /// In registered memory, read when a packet is built.
+    Memory(MemorySlice),
+    /// In bytes of its own.
+    Bytes(Arc<[u8]>),
+}
+
+impl Payload {
+    /// Length in bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Payload::Memory(slice) => slice.len,
+            Payload::Bytes(bytes) => bytes.len() as u64,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// `len` bytes from `offset` on.
+    pub fn read<'a>(
+        &'a self,
+        memory: &'a MemoryTable,
+        offset: u64,
+        len: u64,
+    ) -> Result<&'a [u8], MemoryError> {
+        match self {
+            Payload::Memory(slice) => memory.read(MemorySlice {
+                key: slice.key,
+                offset: slice.offset + offset,
+                len,
+            }),
+            Payload::Bytes(bytes) => Ok(&bytes[offset as usize..(offset + len) as usize]),
+        }
+    }
+}
+
+/// What to do with the bytes at the other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SendOperation {
+    /// Put them into the next receive buffer.
+    Send { immediate: Option<u32> },
+    /// Put them to an address. With an immediate, a receive request is used up and completes; without, the
+    /// remote user learns nothing.
+    Write {
+        remote_va: u64,
+        rkey: u32,
+        immediate: Option<u32>,
+    },
+}
+
+/// Work for the requester.
+#[derive(Debug, Clone)]
+pub struct SendRequest {
+    /// A number of the user's choice, handed back with the completion.
+    pub wr_id: u64,
+    pub operation: SendOperation,
+    pub payload: Payload,
+}
+
+/// A buffer for the responder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RecvRequest {
+    /// A number of the user's choice, handed back with the completion.
+    pub wr_id: u64,
+    pub buffer: MemorySlice,
+}
+
+/// Why a work request was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PostError {
+    #[error("queue pair {0} does not exist")]
+    NoSuchQueuePair(QpNum),
+    #[error("queue pair {qpn} is {state:?}")]
+    WrongState { qpn: QpNum, state: QpState },
+    #[error("a message of {0} bytes is too long: the limit is 2147483648")]
+    TooLong(u64),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// Why a queue pair cannot be modified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum ModifyError {
+    #[error("queue pair {0} does not exist")]
+    NoSuchQueuePair(QpNum),
+    #[error("queue pair {0} still has messages under way")]
+    Busy(QpNum),
+    #[error("queue pair {qpn} is {state:?}")]
+    WrongState { qpn: QpNum, state: QpState },
+}
+
+/// Why a queue pair failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum QpFailure {
+    /// A request of this side failed.
+    #[error("requester: {0}")]
+    Requester(CompletionError),
+    /// This side refused a request with a fatal NAK.
+    #[error("responder: refused a request of the remote side ({0:?})")]
+    Responder(crate::wire::NakCode),
+    /// The remote address did not answer.
+    #[error("no answer from {0}")]
+    Unreachable(Ipv4Addr),
+    /// The user ended it.
+    #[error("closed by its user")]
+    Closed,
+}
+
+/// Life of a queue pair. (Verbs' INIT; RTR and RTS together; ERR.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QpState {
+    /// Made, not connected. Receive buffers can be posted.
+    Init,
+    /// Connected: sends and receives.
+    Ready,
+    /// Failed: only its last NAK still goes out.
+    Error(QpFailure),
+}
+
+/// What went through a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct QpStats {
+    /// Request packets sent, retransmissions included.
+    pub requests_sent: u64,
+    /// Payload bytes in them.
+    pub request_bytes_sent: u64,
+    /// Request packets sent again.
+    pub retransmissions: u64,
+    pub acks_received: u64,
+    /// PSN sequence errors.
+    pub naks_received: u64,
+    pub rnr_naks_received: u64,
+    pub fatal_naks_received: u64,
+    /// ACKs and NAKs for PSNs that are not outstanding.
+    pub stale_acks: u64,
+    pub timeouts: u64,
+    /// Request packets that came in, in order.
+    pub requests_received: u64,
+    /// Payload bytes in them.
+    pub request_bytes_received: u64,
+    /// Request packets that were there already.
+    pub duplicates: u64,
+    /// Request packets that came after a gap, and were dropped.
+    pub out_of_order: u64,
+    pub acks_sent: u64,
+    pub naks_sent: u64,
+    pub rnr_naks_sent: u64,
+    pub cnps_received: u64,
+    /// Packets with opcodes that this queue pair does not expect.
+    pub unexpected: u64,
+}
+
+/// A packet to be sent: its headers, and where its payload is.
+#[derive(Debug, Clone)]
+pub struct Outgoing {
+    /// The pad count is set already.
+    pub headers: RcHeaders,
+    /// Payload, offset in it, and length in bytes.
+    pub payload: Option<(Payload, u64, usize)>,
+}
+
+/// One end of a reliable connection.
+pub struct QueuePair {
+    qpn: QpNum,
+    config: RcConfig,
+    state: QpState,
+    remote: Option<Remote>,
+    requester: Requester,
+    responder: Responder,
+    shared: Shared,
+    /// Whether the user has heard of the failure.
+    failure_told: bool,
+}
+
+/// What requester and responder both write to.
+pub(super) struct Shared {
+    pub(super) qpn: QpNum,
+    pub(super) timers: TimerTable,
+    pub(super) completions: VecDeque<Completion>,
+    pub(super) stats: QpStats,
+}
+
+impl Shared {
+    pub(super) fn complete(
+        &mut self,
+        wr_id: u64,
+        operation: Operation,
+        outcome: Result<super::Completed, CompletionError>,
+    ) {
+        self.completions.push_back(Completion {
+            qpn: self.qpn,
+            wr_id,
+            operation,
+            outcome,
+        });
+    }
+}
+
+impl QueuePair {
+    /// `psn` is the first PSN of this requester; [`QueuePair::set_sq_psn`] changes it until the first message.
+    pub fn new(qpn: QpNum, psn: Psn, config: RcConfig) -> QueuePair {
+        QueuePair {
+            qpn,
+            config,
+            state: QpState::Init,
+            remote: None,
+            requester: Requester::new(psn),
+            responder: Responder::new(),
+            shared: Shared {
+                qpn,
+                timers: TimerTable::default(),
+                completions: VecDeque::new(),
+                stats: QpStats::default(),
+            },
+            failure_told: false,
+        }
+    }
+
+    pub fn qpn(&self) -> QpNum {
+        self.qpn
+    }
+
+    pub fn config(&self) -> &RcConfig {
+        &self.config
+    }
+
+    pub fn state(&self) -> QpState {
+        self.state
+    }
+
+    pub fn remote(&self) -> Option<Remote> {
+        self.remote
+    }
+
+    pub fn stats(&self) -> QpStats {
+        self.shared.stats
+    }
+
+    /// The PSN of the next new request packet.
+    pub fn sq_psn(&self) -> Psn {
+        self.requester.end_psn()
+    }
+
+    /// The PSN that the responder expects next.
+    pub fn rq_psn(&self) -> Psn {
+        self.responder.expected()
+    }
+
+    /// How many messages the responder has completed, modulo 2^24.
+    pub fn msn(&self) -> u32 {
+        self.responder.msn()
+    }
+
+    /// Connects to `remote`, whose requests begin with `rq_psn`.
+    pub fn connect(&mut self, remote: Remote, rq_psn: Psn) -> Result<(), ModifyError> {
+        if self.state != QpState::Init {
+            return Err(self.wrong_state());
+        }
+        self.remote = Some(remote);
+        self.responder.set_expected(rq_psn);
+        self.state = QpState::Ready;
+        Ok(())
+    }
+
+    /// Sets the PSN of the next request; every message must be done.
+    pub fn set_sq_psn(&mut self, psn: Psn) -> Result<(), ModifyError> {
+        self.check_modifiable()?;
+        if !self.requester.is_idle() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        self.requester.set_psn(psn);
+        Ok(())
+    }
+
+    /// Sets the PSN that the responder expects next; no message may be half received.
+    pub fn set_rq_psn(&mut self, psn: Psn) -> Result<(), ModifyError> {
+        self.check_modifiable()?;
+        if !self.responder.is_between_messages() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        self.responder.set_expected(psn);
+        Ok(())
+    }
+
+    /// Takes a message to be sent. Its memory is checked now, and read when packets are built.
+    pub fn post_send(
+        &mut self,
+        memory: &MemoryTable,
+        request: SendRequest,
+    ) -> Result<(), PostError> {
+        if self.state != QpState::Ready {
+            return Err(PostError::WrongState {
+                qpn: self.qpn,
+                state: self.state,
+            });
+        }
+        let len = request.payload.len();
+        if len > MAX_MESSAGE {
+            return Err(PostError::TooLong(len));
+        }
+        if let Payload::Memory(slice) = request.payload {
+            memory.read(slice)?;
+        }
+        self.requester.post(request, self.config.mtu);
+        Ok(())
+    }
+
+    /// Takes a buffer for a message to come.
+    pub fn post_recv(
+        &mut self,
+        memory: &MemoryTable,
+        request: RecvRequest,
+    ) -> Result<(), PostError> {
+        if let QpState::Error(_) = self.state {
+            return Err(PostError::WrongState {
+                qpn: self.qpn,
+                state: self.state,
+            });
+        }
+        memory.read(request.buffer)?;
+        self.responder.post(request);
+        Ok(())
+    }
+
+    /// Takes a packet from the remote side; addresses, P_Key and ICRC have been checked.
+    pub fn handle_packet(&mut self, now: u64, packet: &RcPacket<'_>, memory: &mut MemoryTable) {
+        if self.state != QpState::Ready {
+            return;
+        }
+        let opcode = packet.headers.bth.opcode;
+        let result = if opcode == Opcode::Acknowledge {
+            self.requester
+                .handle_ack(now, packet, &self.config, &mut self.shared)
+                .map_err(QpFailure::Requester)
+        } else if opcode.is_request() {
+            self.responder
+                .handle_request(packet, &self.config, memory, &mut self.shared)
+                .map_err(QpFailure::Responder)
+        } else if opcode == Opcode::Cnp {
+            self.shared.stats.cnps_received += 1;
+            Ok(())
+        } else {
+            self.shared.stats.unexpected += 1;
+            Ok(())
+        };
+        if let Err(failure) = result {
+            self.fail(failure);
+        }
+    }
+
+    /// Whether [`QueuePair::poll_transmit`] would give a packet now.
+    pub fn wants_transmit(&self) -> bool {
+        match self.state {
+            QpState::Init => false,
+            QpState::Ready => {
+                self.responder.has_response() || self.requester.can_send(&self.config, &self.shared)
+            }
+            QpState::Error(_) => self.responder.has_response(),
+        }
+    }
+
+    /// The next packet to send. Responses go before requests.
+    pub fn poll_transmit(&mut self, now: u64) -> Option<Outgoing> {
+        let remote = self.remote?;
+        if let Some(headers) = self.responder.poll_response(remote.qpn, &mut self.shared) {
+            return Some(Outgoing {
+                headers,
+                payload: None,
+            });
+        }
+        if self.state != QpState::Ready {
+            return None;
+        }
+        self.requester
+            .poll_request(now, remote.qpn, &self.config, &mut self.shared)
+    }
+
+    /// When [`QueuePair::handle_timeout`] wants to be called.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.shared.timers.next()
+    }
+
+    /// Handles every timer that is due at `now`.
+    pub fn handle_timeout(&mut self, now: u64) {
+        for timer in Timer::ALL {
+            if !self.shared.timers.take_due(timer, now) {
+                continue;
+            }
+            match timer {
+                Timer::RnrBackoff => self.requester.handle_rnr_timeout(),
+                Timer::AckTimeout => {
+                    let result =
+                        self.requester
+                            .handle_ack_timeout(now, &self.config, &mut self.shared);
+                    if let Err(error) = result {
+                        self.fail(QpFailure::Requester(error));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The next finished work request.
+    pub fn poll_completion(&mut self) -> Option<Completion> {
+        self.shared.completions.pop_front()
+    }
+
+    /// Puts the queue pair into the error state. Every work request left completes as flushed.
+    pub fn fail(&mut self, failure: QpFailure) {
+        if let QpState::Error(_) = self.state {
+            return;
+        }
+        self.state = QpState::Error(failure);
+        self.shared.timers.stop_all();
+        let first = match failure {
+            QpFailure::Requester(error) => Some(error),
+            _ => None,
+        };
+        self.requester.flush(first, &mut self.shared);
+        self.responder.flush(&mut self.shared);
+    }
+
+    /// The failure of the queue pair, once.
+    pub fn take_failure(&mut self) -> Option<QpFailure> {
+        match self.state {
+            QpState::Error(failure) if !std::mem::replace(&mut self.failure_told, true) => {
+                Some(failure)
+            }
+            _ => None,
+        }
+    }
+
+    /// The local memory of the request being sent is gone.
+    pub(crate) fn fail_local_protection(&mut self) {
+        self.fail(QpFailure::Requester(CompletionError::LocalProtection));
+    }
+
+    fn check_modifiable(&self) -> Result<(), ModifyError> {
+        match self.state {
+            QpState::Error(_) => Err(self.wrong_state()),
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong_state(&self) -> ModifyError {
+        ModifyError::WrongState {
+            qpn: self.qpn,
+            state: self.state,
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The sending half: messages become packets, and answers complete them (IBTA vol. 1, 9.7.3, 9.7.5, 9.7.6).
+//!
+//! Packets are counted in 64 bits from the first one on, so that nothing here wraps; a PSN is the low 24 bits of that count
+//! plus the initial PSN. An answer's PSN is turned back into a count by its distance to the oldest unacknowledged
+//! packet, which is unambiguous because at most 2^22 packets are outstanding.
+
+use std::collections::VecDeque;
+
+use super::completion::{Completed, CompletionError, Operation};
+use super::config::{PathMtu, RcConfig, Retries};
+use super::packet::{RcHeaders, RcPacket};
+use super::qp::{Outgoing, Payload, SendOperation, SendRequest, Shared};
+use super::timer::Timer;
+use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
+
+/// The most packets that may be outstanding, whatever the configuration says.
+const MAX_WINDOW: u32 = 1 << 22;
+
+/// A message under way.
+struct Message {
+    wr_id: u64,
+    operation: SendOperation,
+    payload: Payload,
+    /// Count of its first packet.
+    first: u64,
+    packets: u64,
+}
+
+impl Message {
+    fn end(&self) -> u64 {
+        self.first + self.packets
+    }
+}
+
+pub(super) struct Requester {
+    initial_psn: Psn,
+    messages: VecDeque<Message>,
+    /// Index of the message that `next` belongs to.
+    cursor: usize,
+    /// The oldest packet that is not acknowledged.
+    unacked: u64,
+    /// The next packet to send; less than `sent` after going back.
+    next: u64,
+    /// One past the newest packet ever sent.
+    sent: u64,
+    /// One past the last packet of the last message.
+    end: u64,
+    /// The newest packet that asked for an ACK since the last time we went back.
+    asked: Option<u64>,
+    /// The packet that a NAK made us go back to. A second NAK for it is ignored until there is progress.
+    nak_handled: Option<u64>,
+    timeouts: u8,
+    rnr_naks: u8,
+}
+
+impl Requester {
+    pub(super) fn new(initial_psn: Psn) -> Requester {
+        Requester {
+            initial_psn,
+            messages: VecDeque::new(),
+            cursor: 0,
+            unacked: 0,
+            next: 0,
+            sent: 0,
+            end: 0,
+            asked: None,
+            nak_handled: None,
+            timeouts: 0,
+            rnr_naks: 0,
+        }
+    }
+
+    /// Whether every message is done.
+    pub(super) fn is_idle(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// The PSN after the last one in use.
+    pub(super) fn end_psn(&self) -> Psn {
+        self.psn(self.end)
+    }
+
+    /// Starts again at `psn`; every message must be done.
+    pub(super) fn set_psn(&mut self, psn: Psn) {
+        debug_assert!(self.is_idle());
+        *self = Requester::new(psn);
+    }
+
+    pub(super) fn post(&mut self, request: SendRequest, mtu: PathMtu) {
+        let packets = request.payload.len().div_ceil(mtu.bytes() as u64).max(1);
+        self.messages.push_back(Message {
+            wr_id: request.wr_id,
+            operation: request.operation,
+            payload: request.payload,
+            first: self.end,
+            packets,
+        });
+        self.end += packets;
+    }
+
+    pub(super) fn can_send(&self, config: &RcConfig, shared: &Shared) -> bool {
+        self.next < self.end
+            && self.next - self.unacked < u64::from(window(config))
+            && !shared.timers.is_set(Timer::RnrBackoff)
+    }
+
+    /// The next request packet, when there is one and the window has room.
+    pub(super) fn poll_request(
+        &mut self,
+        now: u64,
+        remote: QpNum,
+        config: &RcConfig,
+        shared: &mut Shared,
+    ) -> Option<Outgoing> {
+        if !self.can_send(config, shared) {
+            return None;
+        }
+        let seq = self.next;
+        let ask = self.asks_for_ack(seq, config);
+        let message = &self.messages[self.cursor];
+        let mtu = config.mtu.bytes() as u64;
+        let index = seq - message.first;
+        let offset = index * mtu;
+        let len = (message.payload.len() - offset).min(mtu) as usize;
+        let is_first = index == 0;
+        let is_last = index + 1 == message.packets;
+
+        let mut headers = RcHeaders::plain(bth::Repr {
+            pad_count: (len.wrapping_neg() & 3) as u8,
+            ack_req: ask,
+            ..bth::Repr::new(
+                opcode(message.operation, is_first, is_last),
+                remote,
+                self.psn(seq),
+            )
+        });
+        if let SendOperation::Write {
+            remote_va, rkey, ..
+        } = message.operation
+        {
+            headers.reth = is_first.then(|| reth::Repr {
+                virtual_address: remote_va,
+                rkey,
+                dma_length: message.payload.len() as u32,
+            });
+        }
+        if is_last {
+            headers.immediate = immediate(message.operation);
+        }
+        let payload = (len > 0).then(|| (message.payload.clone(), offset, len));
+
+        shared.stats.requests_sent += 1;
+        shared.stats.request_bytes_sent += len as u64;
+        if seq < self.sent {
+            shared.stats.retransmissions += 1;
+        }
+        if ask {
+            self.asked = Some(seq);
+        }
+        self.next += 1;
+        self.sent = self.sent.max(self.next);
+        if is_last {
+            self.cursor += 1;
+        }
+        if !shared.timers.is_set(Timer::AckTimeout) {
+            start_ack_timer(now, config, shared);
+        }
+        Some(Outgoing { headers, payload })
+    }
+
+    /// An ACK is asked for at the end of a message, after enough packets without asking, and when the window is full and
+    /// nothing else would bring an answer.
+    fn asks_for_ack(&self, seq: u64, config: &RcConfig) -> bool {
+        let last_of_message = seq + 1 == self.messages[self.cursor].end();
+        let outstanding_ask = self.asked.filter(|asked| *asked >= self.unacked);
+        let since = self.asked.map_or(self.unacked, |asked| asked + 1);
+        let fills_window = seq + 1 - self.unacked >= u64::from(window(config));
+        last_of_message
+            || seq + 1 - since.min(seq) >= u64::from(config.ack_every.max(1))
+            || (fills_window && outstanding_ask.is_none())
+    }
+
+    pub(super) fn handle_ack(
+        &mut self,
+        now: u64,
+        packet: &RcPacket<'_>,
+        config: &RcConfig,
+        shared: &mut Shared,
+    ) -> Result<(), CompletionError> {
+        let Some(aeth) = packet.headers.aeth else {
+            shared.stats.unexpected += 1;
+            return Ok(());
+        };
+        let counter = match aeth.syndrome {
+            Syndrome::Ack { .. } => &mut shared.stats.acks_received,
+            Syndrome::RnrNak(_) => &mut shared.stats.rnr_naks_received,
+            Syndrome::Nak(NakCode::PsnSequenceError) => &mut shared.stats.naks_received,
+            Syndrome::Nak(_) => &mut shared.stats.fatal_naks_received,
+            Syndrome::Reserved(_) => &mut shared.stats.unexpected,
+        };
+        *counter += 1;
+        let Some(seq) = self.outstanding(packet.headers.bth.psn) else {
+            shared.stats.stale_acks += 1;
+            return Ok(());
+        };
+        match aeth.syndrome {
+            Syndrome::Ack { .. } => self.acknowledge(now, seq + 1, config, shared),
+            Syndrome::Nak(NakCode::PsnSequenceError) => {
+                self.acknowledge(now, seq, config, shared);
+                let waits = shared.timers.is_set(Timer::RnrBackoff);
+                if self.nak_handled != Some(seq) && !waits {
+                    self.nak_handled = Some(seq);
+                    self.go_back();
+                    start_ack_timer(now, config, shared);
+                }
+            }
+            Syndrome::RnrNak(timer) => {
+                self.acknowledge(now, seq, config, shared);
+                if shared.timers.is_set(Timer::RnrBackoff) {
+                    return Ok(());
+                }
+                if let Retries::Limited(limit) = config.rnr_retries {
+                    if self.rnr_naks >= limit {
+                        return Err(CompletionError::RnrRetryExceeded);
+                    }
+                }
+                self.rnr_naks = self.rnr_naks.saturating_add(1);
+                self.go_back();
+                shared.timers.stop(Timer::AckTimeout);
+                shared.timers.set(Timer::RnrBackoff, now + timer.delay_ns());
+            }
+            Syndrome::Nak(code) => {
+                self.acknowledge(now, seq, config, shared);
+                return Err(match code {
+                    NakCode::RemoteAccessError => CompletionError::RemoteAccess,
+                    NakCode::RemoteOperationalError => CompletionError::RemoteOperational,
+                    _ => CompletionError::RemoteInvalidRequest,
+                });
+            }
+            Syndrome::Reserved(_) => {}
+        }
+        Ok(())
+    }
+
+    /// No answer came in time: send again from the oldest unacknowledged packet.
+    pub(super) fn handle_ack_timeout(
+        &mut self,
+        now: u64,
+        config: &RcConfig,
+        shared: &mut Shared,
+    ) -> Result<(), CompletionError> {
+        if self.unacked == self.sent {
+            return Ok(());
+        }
+        shared.stats.timeouts += 1;
+        if let Retries::Limited(limit) = config.retries {
+            if self.timeouts >= limit {
+                return Err(CompletionError::RetryExceeded);
+            }
+        }
+        self.timeouts = self.timeouts.saturating_add(1);
+        self.nak_handled = None;
+        self.go_back();
+        start_ack_timer(now, config, shared);
+        Ok(())
+    }
+
+    /// The RNR delay is over. We have gone back already; nothing is outstanding that could bring an answer until
+    /// packets flow again, which starts the ACK timer.
+    pub(super) fn handle_rnr_timeout(&mut self) {
+        self.nak_handled = None;
+    }
+
+    /// Completes everything left: the oldest message with `first`, if given, and the rest as flushed.
+    pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut Shared) {
+        for message in self.messages.drain(..) {
+            let error = first.take().unwrap_or(CompletionError::Flushed);
+            shared.complete(message.wr_id, kind(message.operation), Err(error));
+        }
+        self.cursor = 0;
+        self.end = self.sent;
+        self.next = self.sent;
+        self.unacked = self.sent;
+    }
+
+    fn psn(&self, seq: u64) -> Psn {
+        self.initial_psn.plus(seq)
+    }
+
+    /// The count of an outstanding packet with this PSN.
+    fn outstanding(&self, psn: Psn) -> Option<u64> {
+        let distance = psn.distance_from(self.psn(self.unacked));
+        let seq = self.unacked + u64::try_from(distance).ok()?;
+        (seq < self.sent).then_some(seq)
+    }
+
+    /// Every packet before `seq` has arrived.
+    fn acknowledge(&mut self, now: u64, seq: u64, config: &RcConfig, shared: &mut Shared) {
+        if seq == self.unacked {
+            return;
+        }
+        self.unacked = seq;
+        self.timeouts = 0;
+        self.rnr_naks = 0;
+        self.nak_handled = None;
+        while self.messages.front().is_some_and(|m| m.end() <= seq) {
+            let message = self.messages.pop_front().expect("just looked at");
+            self.cursor = self.cursor.saturating_sub(1);
+            let done = Completed {
+                bytes: message.payload.len(),
+                immediate: immediate(message.operation),
+            };
+            shared.complete(message.wr_id, kind(message.operation), Ok(done));
+        }
+        if self.next < seq {
+            // An answer to the first transmission overtook the retransmission.
+            self.next = seq;
+            while self
+                .messages
+                .get(self.cursor)
+                .is_some_and(|m| m.end() <= seq)
+            {
+                self.cursor += 1;
+            }
+            shared.timers.stop(Timer::RnrBackoff);
+        }
+        if self.unacked == self.sent {
+            shared.timers.stop(Timer::AckTimeout);
+        } else if !shared.timers.is_set(Timer::RnrBackoff) {
+            start_ack_timer(now, config, shared);
+        }
+    }
+
+    fn go_back(&mut self) {
+        self.next = self.unacked;
+        self.cursor = 0;
+        self.asked = None;
+    }
+}
+
+fn window(config: &RcConfig) -> u32 {
+    config.window.clamp(1, MAX_WINDOW)
+}
+
+fn start_ack_timer(now: u64, config: &RcConfig, shared: &mut Shared) {
+    if let Some(timeout) = config.ack_timeout.ns() {
+        shared.timers.set(Timer::AckTimeout, now + timeout);
+    }
+}
+
+fn kind(operation: SendOperation) -> Operation {
+    match operation {
+        SendOperation::Send { .. } => Operation::Send,
+        SendOperation::Write { .. } => Operation::Write,
+    }
+}
+
+fn immediate(operation: SendOperation) -> Option<u32> {
+    match operation {
+        SendOperation::Send { immediate } | SendOperation::Write { immediate, .. } => immediate,
+    }
+}
+
+fn opcode(operation: SendOperation, is_first: bool, is_last: bool) -> Opcode {
+    let immediate = immediate(operation).is_some();
+    match (operation, is_first, is_last) {
+        (SendOperation::Send { .. }, true, true) if immediate => Opcode::SendOnlyImm,
+        (SendOperation::Send { .. }, true, true) => Opcode::SendOnly,
+        (SendOperation::Send { .. }, true, false) => Opcode::SendFirst,
+        (SendOperation::Send { .. }, false, false) => Opcode::SendMiddle,
+        (SendOperation::Send { .. }, false, true) if immediate => Opcode::SendLastImm,
+        (SendOperation::Send { .. }, false, true) => Opcode::SendLast,
+        (SendOperation::Write { .. }, true, true) if immediate => Opcode::WriteOnlyImm,
+        (SendOperation::Write { .. }, true, true) => Opcode::WriteOnly,
+        (SendOperation::Write { .. }, true, false) => Opcode::WriteFirst,
+        (SendOperation::Write { .. }, false, false) => Opcode::WriteMiddle,
+        (SendOperation::Write { .. }, false, true) if immediate => Opcode::WriteLastImm,
+        (SendOperation::Write { .. }, false, true) => Opcode::WriteLast,
+    }
+}

@@ -1,0 +1,318 @@
+//! The receiving half: requests in order become messages, everything else becomes an answer or nothing (IBTA vol. 1,
+//! 9.7.4, 9.7.5).
+//!
+//! It behaves as Linux rxe does where the specification leaves a choice: one NAK per gap and then silence until the
+//! expected packet comes, duplicates acknowledged with the newest PSN, RNR NAKs that do not count as that one NAK, the
+//! credit code always 31.
+
+use std::collections::VecDeque;
+
+use super::completion::{Completed, CompletionError, Operation};
+use super::config::RcConfig;
+use super::memory::{MemorySlice, MemoryTable};
+use super::packet::{RcHeaders, RcPacket};
+use super::qp::{RecvRequest, Shared, MAX_MESSAGE};
+use crate::wire::aeth::CREDITS_UNLIMITED;
+use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
+
+/// A message of which some packets are there.
+struct Inbound {
+    /// Where the bytes go: a receive buffer for a SEND, the remote side's choice for a WRITE.
+    target: MemorySlice,
+    /// The receive request of a SEND.
+    receive: Option<RecvRequest>,
+    received: u64,
+}
+
+/// An answer that waits for the wire.
+struct Response {
+    psn: Psn,
+    aeth: aeth::Repr,
+}
+
+pub(super) struct Responder {
+    expected: Psn,
+    msn: u32,
+    /// Whether the gap at `expected` has had its NAK.
+    nak_sent: bool,
+    inbound: Option<Inbound>,
+    receives: VecDeque<RecvRequest>,
+    responses: VecDeque<Response>,
+}
+
+/// Why a request in order is not taken.
+enum Refusal {
+    NotReady,
+    Fatal(NakCode),
+}
+
+impl Responder {
+    pub(super) fn new() -> Responder {
+        Responder {
+            expected: Psn::new(0),
+            msn: 0,
+            nak_sent: false,
+            inbound: None,
+            receives: VecDeque::new(),
+            responses: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn expected(&self) -> Psn {
+        self.expected
+    }
+
+    pub(super) fn msn(&self) -> u32 {
+        self.msn
+    }
+
+    pub(super) fn is_between_messages(&self) -> bool {
+        self.inbound.is_none()
+    }
+
+    pub(super) fn set_expected(&mut self, psn: Psn) {
+        self.expected = psn;
+        self.nak_sent = false;
+    }
+
+    pub(super) fn post(&mut self, request: RecvRequest) {
+        self.receives.push_back(request);
+    }
+
+    pub(super) fn has_response(&self) -> bool {
+        !self.responses.is_empty()
+    }
+
+    /// The next answer.
+    pub(super) fn poll_response(
+        &mut self,
+        remote: QpNum,
+        shared: &mut Shared,
+    ) -> Option<RcHeaders> {
+        let response = self.responses.pop_front()?;
+        match response.aeth.syndrome {
+            Syndrome::Ack { .. } => shared.stats.acks_sent += 1,
+            Syndrome::RnrNak(_) => shared.stats.rnr_naks_sent += 1,
+            _ => shared.stats.naks_sent += 1,
+        }
+        Some(RcHeaders {
+            aeth: Some(response.aeth),
+            ..RcHeaders::plain(bth::Repr::new(Opcode::Acknowledge, remote, response.psn))
+        })
+    }
+
+    /// Takes a request packet. An error is a fatal NAK, which is queued already.
+    pub(super) fn handle_request(
+        &mut self,
+        packet: &RcPacket<'_>,
+        config: &RcConfig,
+        memory: &mut MemoryTable,
+        shared: &mut Shared,
+    ) -> Result<(), NakCode> {
+        let bth = &packet.headers.bth;
+        match bth.psn.distance_from(self.expected) {
+            0 => {}
+            ahead if ahead > 0 => {
+                shared.stats.out_of_order += 1;
+                if !self.nak_sent {
+                    self.nak_sent = true;
+                    let nak = Syndrome::Nak(NakCode::PsnSequenceError);
+                    self.respond(self.expected, nak, config);
+                }
+                return Ok(());
+            }
+            _ => {
+                shared.stats.duplicates += 1;
+                if bth.ack_req {
+                    self.acknowledge(config);
+                }
+                return Ok(());
+            }
+        }
+        match self.take(packet, config, memory, shared) {
+            Ok(()) => {
+                shared.stats.requests_received += 1;
+                shared.stats.request_bytes_received += packet.payload.len() as u64;
+                self.expected = self.expected.next();
+                self.nak_sent = false;
+                if bth.ack_req {
+                    self.acknowledge(config);
+                }
+                Ok(())
+            }
+            Err(Refusal::NotReady) => {
+                self.respond(bth.psn, Syndrome::RnrNak(config.rnr_timer), config);
+                Ok(())
+            }
+            Err(Refusal::Fatal(code)) => {
+                self.respond(bth.psn, Syndrome::Nak(code), config);
+                Err(code)
+            }
+        }
+    }
+
+    /// Completes everything left as flushed.
+    pub(super) fn flush(&mut self, shared: &mut Shared) {
+        let half_done = self.inbound.take().and_then(|i| i.receive);
+        for request in half_done.into_iter().chain(self.receives.drain(..)) {
+            shared.complete(
+                request.wr_id,
+                Operation::Receive,
+                Err(CompletionError::Flushed),
+            );
+        }
+    }
+
+    /// Executes a request whose PSN is the expected one.
+    fn take(
+        &mut self,
+        packet: &RcPacket<'_>,
+        config: &RcConfig,
+        memory: &mut MemoryTable,
+        shared: &mut Shared,
+    ) -> Result<(), Refusal> {
+        let opcode = packet.headers.bth.opcode;
+        self.check_sequence(opcode)?;
+        check_length(opcode, packet.payload.len(), config.mtu.bytes())?;
+        let needs_receive = opcode.is_write() && opcode.has_immediate();
+        if needs_receive && self.receives.is_empty() {
+            return Err(Refusal::NotReady);
+        }
+
+        let mut inbound = match self.inbound.take() {
+            Some(inbound) => inbound,
+            None if opcode.is_send() => self.begin_send()?,
+            None => begin_write(packet, memory)?,
+        };
+        let len = packet.payload.len() as u64;
+        let left = inbound.target.len - inbound.received;
+        if len > left {
+            if let Some(receive) = inbound.receive {
+                let error = Err(CompletionError::LocalLength);
+                shared.complete(receive.wr_id, Operation::Receive, error);
+            }
+            return Err(Refusal::Fatal(NakCode::InvalidRequest));
+        }
+        let is_write = inbound.receive.is_none();
+        if is_write && opcode.is_last() != (len == left) {
+            // The packets do not add up to the DMA length.
+            return Err(Refusal::Fatal(NakCode::InvalidRequest));
+        }
+        let offset = inbound.target.offset + inbound.received;
+        if len > 0 {
+            memory
+                .write(inbound.target.key, offset, packet.payload)
+                .map_err(|_| Refusal::Fatal(NakCode::RemoteOperationalError))?;
+        }
+        inbound.received += len;
+        if !opcode.is_last() {
+            self.inbound = Some(inbound);
+            return Ok(());
+        }
+
+        self.msn = (self.msn + 1) & 0x00ff_ffff;
+        let done = Completed {
+            bytes: inbound.received,
+            immediate: packet.headers.immediate,
+        };
+        if let Some(receive) = inbound.receive {
+            shared.complete(receive.wr_id, Operation::Receive, Ok(done));
+        } else if needs_receive {
+            let receive = self.receives.pop_front().expect("checked above");
+            shared.complete(receive.wr_id, Operation::ReceiveWrite, Ok(done));
+        }
+        Ok(())
+    }
+
+    /// First packets begin messages, and the others go on with one of the same kind (IBTA vol. 1, 9.7.4.1.2).
+    fn check_sequence(&self, opcode: Opcode) -> Result<(), Refusal> {
+        let supported = (opcode.is_send() || opcode.is_write())
+            && !matches!(
+                opcode,
+                Opcode::SendLastInvalidate | Opcode::SendOnlyInvalidate
+            );
+        let in_sequence = match &self.inbound {
+            None => opcode.is_first(),
+            Some(inbound) => !opcode.is_first() && opcode.is_send() == inbound.receive.is_some(),
+        };
+        if supported && in_sequence {
+            Ok(())
+        } else {
+            Err(Refusal::Fatal(NakCode::InvalidRequest))
+        }
+    }
+
+    fn begin_send(&mut self) -> Result<Inbound, Refusal> {
+        let receive = self.receives.pop_front().ok_or(Refusal::NotReady)?;
+        Ok(Inbound {
+            target: receive.buffer,
+            receive: Some(receive),
+            received: 0,
+        })
+    }
+
+    /// Acknowledges everything received so far.
+    fn acknowledge(&mut self, config: &RcConfig) {
+        let credits = CREDITS_UNLIMITED;
+        self.respond(self.expected.prev(), Syndrome::Ack { credits }, config);
+    }
+
+    fn respond(&mut self, psn: Psn, syndrome: Syndrome, config: &RcConfig) {
+        if config.ack_coalescing {
+            // An ACK says less than whatever comes after it.
+            let is_ack = |r: &Response| matches!(r.aeth.syndrome, Syndrome::Ack { .. });
+            if self.responses.back().is_some_and(is_ack) {
+                self.responses.pop_back();
+            }
+        }
+        self.responses.push_back(Response {
+            psn,
+            aeth: aeth::Repr {
+                syndrome,
+                msn: self.msn,
+            },
+        });
+    }
+}
+
+fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, Refusal> {
+    let reth = packet
+        .headers
+        .reth
+        .ok_or(Refusal::Fatal(NakCode::InvalidRequest))?;
+    let len = u64::from(reth.dma_length);
+    if len > MAX_MESSAGE {
+        return Err(Refusal::Fatal(NakCode::InvalidRequest));
+    }
+    let target = if len == 0 {
+        // A WRITE of nothing needs no memory (IBTA vol. 1, 9.4.3).
+        MemorySlice {
+            key: super::MemoryKey(reth.rkey),
+            offset: 0,
+            len: 0,
+        }
+    } else {
+        memory
+            .remote_slice(reth.rkey, reth.virtual_address, len)
+            .map_err(|_| Refusal::Fatal(NakCode::RemoteAccessError))?
+    };
+    Ok(Inbound {
+        target,
+        receive: None,
+        received: 0,
+    })
+}
+
+/// Packets before the last are full, the last of several is not empty (IBTA vol. 1, 9.7.4.1.6).
+fn check_length(opcode: Opcode, len: usize, mtu: usize) -> Result<(), Refusal> {
+    let good = match (opcode.is_first(), opcode.is_last()) {
+        (true, true) => len <= mtu,
+        (false, true) => len > 0 && len <= mtu,
+        _ => len == mtu,
+    };
+    if good {
+        Ok(())
+    } else {
+        Err(Refusal::Fatal(NakCode::InvalidRequest))
+    }
+}
