@@ -1,0 +1,102 @@
+//! Which queue pair sends next, and which has a timer due.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::wire::QpNum;
+
+/// Queue pairs with something to send: strict priority, and turns among equals.
+#[derive(Default)]
+pub(super) struct Arbiter {
+    queues: BTreeMap<u8, VecDeque<QpNum>>,
+    queued: BTreeSet<QpNum>,
+}
+
+impl Arbiter {
+    /// Puts a queue pair at the end of its line unless it stands there already.
+    pub(super) fn enqueue(&mut self, qpn: QpNum, priority: u8) {
+        if self.queued.insert(qpn) {
+            self.queues.entry(priority).or_default().push_back(qpn);
+        }
+    }
+
+    /// The queue pair whose turn it is.
+    pub(super) fn dequeue(&mut self) -> Option<QpNum> {
+        let qpn = self.queues.values_mut().find_map(VecDeque::pop_front)?;
+        self.queued.remove(&qpn);
+        Some(qpn)
+    }
+}
+
+/// The next deadline of each queue pair.
+#[derive(Default)]
+pub(super) struct Deadlines {
+    by_time: BTreeSet<(u64, QpNum)>,
+    by_qp: BTreeMap<QpNum, u64>,
+}
+
+impl Deadlines {
+    pub(super) fn set(&mut self, qpn: QpNum, deadline: Option<u64>) {
+        let old = match deadline {
+            Some(at) => self.by_qp.insert(qpn, at),
+            None => self.by_qp.remove(&qpn),
+        };
+        if old == deadline {
+            return;
+        }
+        if let Some(at) = old {
+            self.by_time.remove(&(at, qpn));
+        }
+        if let Some(at) = deadline {
+            self.by_time.insert((at, qpn));
+        }
+    }
+
+    pub(super) fn next(&self) -> Option<u64> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// A queue pair whose deadline has come by `now`.
+    pub(super) fn take_due(&mut self, now: u64) -> Option<QpNum> {
+        let (at, qpn) = *self.by_time.first()?;
+        if at > now {
+            return None;
+        }
+        self.set(qpn, None);
+        Some(qpn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equals_take_turns_and_priority_goes_first() {
+        let mut arbiter = Arbiter::default();
+        let [a, b, c] = [1, 2, 3].map(QpNum::new);
+        arbiter.enqueue(a, 1);
+        arbiter.enqueue(b, 1);
+        arbiter.enqueue(a, 1);
+        arbiter.enqueue(c, 0);
+        assert_eq!(arbiter.dequeue(), Some(c));
+        assert_eq!(arbiter.dequeue(), Some(a));
+        arbiter.enqueue(a, 1);
+        assert_eq!(arbiter.dequeue(), Some(b));
+        assert_eq!(arbiter.dequeue(), Some(a));
+        assert_eq!(arbiter.dequeue(), None);
+    }
+
+    #[test]
+    fn deadlines_can_move() {
+        let mut deadlines = Deadlines::default();
+        let [a, b] = [1, 2].map(QpNum::new);
+        deadlines.set(a, Some(10));
+        deadlines.set(b, Some(20));
+        deadlines.set(a, Some(30));
+        assert_eq!(deadlines.next(), Some(20));
+        assert_eq!(deadlines.take_due(19), None);
+        assert_eq!(deadlines.take_due(20), Some(b));
+        deadlines.set(a, None);
+        assert_eq!(deadlines.next(), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! Settings of a host.
+
+use std::net::Ipv4Addr;
+
+use crate::rc::{AckTimeout, BadMtu, PathMtu, RcConfig};
+use crate::wire::MacAddr;
+
+/// Times of a host that depend on how fast its network is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostTiming {
+    /// Nanoseconds between two ARP requests for the same address.
+    pub arp_interval: u64,
+    /// How many ARP requests to send before giving up.
+    pub arp_attempts: u32,
+    /// The local ACK timeout of queue pairs.
+    pub ack_timeout: AckTimeout,
+}
+
+impl HostTiming {
+    /// For links of 10 Gbit/s and more, in virtual time or between hardware: 1 ms ARP interval, ACK timeout 1 ms.
+    pub const FAST: HostTiming = HostTiming {
+        arp_interval: 1_000_000,
+        arp_attempts: 100,
+        ack_timeout: AckTimeout::new(8),
+    };
+
+    /// For software switches that share a few processors: 200 ms ARP interval (one second in all, as in Linux), ACK
+    /// timeout 134 ms.
+    pub const SOFTWARE: HostTiming = HostTiming {
+        arp_interval: 200_000_000,
+        arp_attempts: 5,
+        ack_timeout: AckTimeout::new(15),
+    };
+}
+
+/// Settings of a host.
+#[derive(Debug, Clone)]
+pub struct HostConfig {
+    /// For messages to people.
+    pub name: String,
+    pub mac: MacAddr,
+    pub ip: Ipv4Addr,
+    /// Addresses that share these leading bits with ours are on the link; 0 to 32.
+    pub prefix_len: u8,
+    /// Where packets for other addresses go.
+    pub gateway: Option<Ipv4Addr>,
+    /// The largest IP packet of the link in bytes.
+    pub mtu: u32,
+    /// Makes queue pair numbers, memory keys and initial PSNs differ between hosts and runs.
+    pub seed: u64,
+    pub timing: HostTiming,
+}
+
+impl HostConfig {
+    /// No gateway, [`HostTiming::FAST`].
+    pub fn new(
+        name: impl Into<String>,
+        mac: MacAddr,
+        ip: Ipv4Addr,
+        prefix_len: u8,
+        mtu: u32,
+        seed: u64,
+    ) -> HostConfig {
+        HostConfig {
+            name: name.into(),
+            mac,
+            ip,
+            prefix_len,
+            gateway: None,
+            mtu,
+            seed,
+            timing: HostTiming::FAST,
+        }
+    }
+
+    /// The settings of a queue pair on this link: the largest path MTU, the host's ACK timeout, defaults for the rest.
+    pub fn rc(&self) -> Result<RcConfig, BadMtu> {
+        Ok(RcConfig {
+            ack_timeout: self.timing.ack_timeout,
+            ..RcConfig::new(PathMtu::for_ip_mtu(self.mtu)?)
+        })
+    }
+
+    /// Whether `ip` can be reached without a gateway.
+    pub(super) fn is_on_link(&self, ip: Ipv4Addr) -> bool {
+        let shift = 32 - u32::from(self.prefix_len.min(32));
+        let differs = u32::from(ip) ^ u32::from(self.ip);
+        differs.checked_shr(shift).unwrap_or(0) == 0
+    }
+}

@@ -1,0 +1,24 @@
+//! What a host tells its user.
+
+use std::net::Ipv4Addr;
+
+use crate::rc::{Completion, QpFailure};
+use crate::wire::QpNum;
+
+/// Something happened that the user should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostEvent {
+    /// The remote address of a queue pair is resolved; messages flow from now on.
+    Connected { qpn: QpNum },
+    /// A work request is done.
+    Completion(Completion),
+    /// A queue pair went to the error state. Its work requests have completed with errors before.
+    QpFailed { qpn: QpNum, failure: QpFailure },
+    /// A datagram came for a port that [`super::Host::bind_udp`] opened.
+    Udp {
+        source: Ipv4Addr,
+        source_port: u16,
+        destination_port: u16,
+        payload: Vec<u8>,
+    },
+}

@@ -1,0 +1,613 @@
+//! A host with one network port: ARP, IPv4, UDP, queue pairs and registered memory, without I/O.
+//!
+//! The driver hands in frames and the time, and asks for frames whenever its port can send one:
+//!
+//! ```text
+//!  handle_frame(now, frame) ──▶ ┌──────┐ ──▶ poll_transmit(now): next frame
+//!  handle_timeout(now) ───────▶ │ Host │ ──▶ poll_timeout(): when to call handle_timeout
+//!  create_qp, post_send, .. ──▶ └──────┘ ──▶ poll_event(): completions, failures, datagrams
+//! ```
+//!
+//! The user hands in work through verbs. What the port may do at a time, for instance its rate, is the driver's to know.
+
+mod arbiter;
+mod config;
+mod event;
+mod frame;
+mod neighbor;
+mod stats;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+use arbiter::{Arbiter, Deadlines};
+pub use config::{HostConfig, HostTiming};
+pub use event::HostEvent;
+use frame::Envelope;
+use neighbor::{Due, Neighbors};
+pub use stats::{Drops, HostStats};
+
+use crate::icrc;
+use crate::rc::{
+    BadMtu, MemoryKey, MemoryTable, ModifyError, PostError, QpFailure, QpState, QueuePair,
+    RcConfig, RcPacket, RecvRequest, Remote, SendRequest,
+};
+use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
+
+/// RoCEv2 source ports are in the range for private use (0xc000 to 0xffff) so that they spread over ECMP paths.
+const FIRST_SOURCE_PORT: u16 = 0xc000;
+/// Queue pair numbers 0 and 1 are special in InfiniBand, and 1 is a group's virtual one; we stay well away from both.
+const FIRST_QPN: u32 = 0x11;
+
+/// A host.
+pub struct Host {
+    config: HostConfig,
+    default_rc: RcConfig,
+    rng: ChaCha8Rng,
+    next_qpn: u32,
+    next_identification: u16,
+    qps: BTreeMap<QpNum, QueuePair>,
+    /// Queue pairs that wait for the address of their next hop.
+    resolving: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
+    memory: MemoryTable,
+    neighbors: Neighbors,
+    /// Frames that go before those of queue pairs.
+    control: VecDeque<Vec<u8>>,
+    /// Datagrams that wait for the address of their next hop.
+    waiting: Vec<(Ipv4Addr, Envelope, Vec<u8>)>,
+    udp_ports: BTreeSet<u16>,
+    arbiter: Arbiter,
+    deadlines: Deadlines,
+    events: VecDeque<HostEvent>,
+    stats: HostStats,
+}
+
+impl Host {
+    /// Fails when the link's MTU is too small for RoCEv2.
+    pub fn new(config: HostConfig) -> Result<Host, BadMtu> {
+        let default_rc = config.rc()?;
+        let mut rng = ChaCha8Rng::seed_from_u64(config.seed ^ u64::from(u32::from(config.ip)));
+        Ok(Host {
+            default_rc,
+            next_qpn: FIRST_QPN + rng.next_u32() % 0x40_0000,
+            next_identification: (rng.next_u32() as u16).max(1),
+            memory: MemoryTable::new(rng.next_u32() & 0xffff),
+            rng,
+            config,
+            qps: BTreeMap::new(),
+            resolving: BTreeMap::new(),
+            neighbors: Neighbors::default(),
+            control: VecDeque::new(),
+            waiting: Vec::new(),
+            udp_ports: BTreeSet::new(),
+            arbiter: Arbiter::default(),
+            deadlines: Deadlines::default(),
+            events: VecDeque::new(),
+            stats: HostStats::default(),
+        })
+    }
+
+    pub fn config(&self) -> &HostConfig {
+        &self.config
+    }
+
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    pub fn ip(&self) -> Ipv4Addr {
+        self.config.ip
+    }
+
+    /// The settings that queue pairs get by default on this link.
+    pub fn default_rc(&self) -> RcConfig {
+        self.default_rc
+    }
+
+    pub fn stats(&self) -> HostStats {
+        self.stats
+    }
+
+    // ---- Driver side ----
+
+    /// Takes a frame from the wire.
+    pub fn handle_frame(&mut self, now: u64, frame: &[u8]) {
+        self.stats.rx_frames += 1;
+        self.stats.rx_bytes += frame.len() as u64;
+        if let Err(drop) = self.receive(now, frame) {
+            *drop(&mut self.stats.drops) += 1;
+        }
+    }
+
+    /// The next frame to send, if there is one.
+    pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
+        let frame = self
+            .control
+            .pop_front()
+            .or_else(|| self.poll_queue_pairs(now))?;
+        self.stats.tx_frames += 1;
+        self.stats.tx_bytes += frame.len() as u64;
+        Some(frame)
+    }
+
+    /// When to call [`Host::handle_timeout`], in nanoseconds.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        [self.deadlines.next(), self.neighbors.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// Does everything that is due at `now`.
+    pub fn handle_timeout(&mut self, now: u64) {
+        while let Some(qpn) = self.deadlines.take_due(now) {
+            if let Some(qp) = self.qps.get_mut(&qpn) {
+                qp.handle_timeout(now);
+            }
+            self.after(qpn);
+        }
+        for due in self.neighbors.handle_timeout(now, &self.config.timing) {
+            match due {
+                Due::Ask(ip) => self.ask_for(ip),
+                Due::GiveUp(ip) => self.give_up(ip),
+            }
+        }
+    }
+
+    /// The next thing the user should know.
+    pub fn poll_event(&mut self) -> Option<HostEvent> {
+        self.events.pop_front()
+    }
+
+    // ---- Verbs ----
+
+    /// Makes a queue pair with a number and an initial PSN of the host's choice.
+    pub fn create_qp(&mut self, config: RcConfig) -> QpNum {
+        let psn = Psn::new(self.rng.next_u32());
+        while self.next_qpn < FIRST_QPN || self.qps.contains_key(&QpNum::new(self.next_qpn)) {
+            self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
+        }
+        let qpn = QpNum::new(self.next_qpn);
+        self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
+        self.qps.insert(qpn, QueuePair::new(qpn, psn, config));
+        qpn
+    }
+
+    /// Connects a queue pair. [`HostEvent::Connected`] follows when the remote address is resolved, or
+    /// [`HostEvent::QpFailed`] when nobody answers for it.
+    pub fn connect_qp(
+        &mut self,
+        now: u64,
+        qpn: QpNum,
+        remote: Remote,
+        rq_psn: Psn,
+    ) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.connect(remote, rq_psn)?;
+        let Some(hop) = self.next_hop(remote.ip) else {
+            self.fail_qp(qpn, QpFailure::Unreachable(remote.ip));
+            return Ok(());
+        };
+        if self.neighbors.lookup(hop).is_some() {
+            self.events.push_back(HostEvent::Connected { qpn });
+        } else {
+            self.resolving.entry(hop).or_default().insert(qpn);
+            self.neighbors.resolve(now, hop);
+        }
+        Ok(())
+    }
+
+    /// Queues a message. The driver asks for its packets when the port can send.
+    pub fn post_send(&mut self, qpn: QpNum, request: SendRequest) -> Result<(), PostError> {
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(PostError::NoSuchQueuePair(qpn))?;
+        qp.post_send(&self.memory, request)?;
+        self.after(qpn);
+        Ok(())
+    }
+
+    /// Queues a buffer for a message to come.
+    pub fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError> {
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(PostError::NoSuchQueuePair(qpn))?;
+        qp.post_recv(&self.memory, request)
+    }
+
+    /// A queue pair, to read its state and counters.
+    pub fn qp(&self, qpn: QpNum) -> Option<&QueuePair> {
+        self.qps.get(&qpn)
+    }
+
+    /// All queue pairs by number.
+    pub fn qps(&self) -> impl Iterator<Item = &QueuePair> {
+        self.qps.values()
+    }
+
+    /// Sets the PSN of a queue pair's next request, while it is idle.
+    pub fn set_sq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.set_sq_psn(psn)
+    }
+
+    /// Sets the PSN that a queue pair expects next, between messages.
+    pub fn set_rq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.set_rq_psn(psn)
+    }
+
+    /// Puts a queue pair into the error state; its work requests complete as flushed.
+    pub fn fail_qp(&mut self, qpn: QpNum, failure: QpFailure) {
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.fail(failure);
+        }
+        self.after(qpn);
+    }
+
+    /// Ends a queue pair; packets for it are dropped from now on, and nothing more is heard of its work requests.
+    pub fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.qps
+            .remove(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        self.deadlines.set(qpn, None);
+        for waiting in self.resolving.values_mut() {
+            waiting.remove(&qpn);
+        }
+        Ok(())
+    }
+
+    /// Registers `len` zero bytes to receive into; `remote_write` opens them to WRITEs.
+    pub fn register_memory(&mut self, len: u64, remote_write: bool) -> MemoryKey {
+        self.memory.register(len, remote_write)
+    }
+
+    /// Registers bytes to send from.
+    pub fn register_shared(&mut self, bytes: Arc<[u8]>) -> MemoryKey {
+        self.memory.register_shared(bytes)
+    }
+
+    /// Registered memory.
+    pub fn memory(&self) -> &MemoryTable {
+        &self.memory
+    }
+
+    /// Registered memory, to write to it or to give it up.
+    pub fn memory_mut(&mut self) -> &mut MemoryTable {
+        &mut self.memory
+    }
+
+    /// Hands datagrams for `port` to the user as events.
+    pub fn bind_udp(&mut self, port: u16) {
+        self.udp_ports.insert(port);
+    }
+
+    /// Sends a datagram, after resolving the address if need be. Where nobody answers for it, it is dropped.
+    pub fn send_udp(
+        &mut self,
+        now: u64,
+        destination: Ipv4Addr,
+        source_port: u16,
+        destination_port: u16,
+        payload: Vec<u8>,
+    ) {
+        let Some(hop) = self.next_hop(destination) else {
+            return;
+        };
+        let envelope = self.envelope(
+            MacAddr::BROADCAST,
+            destination,
+            source_port,
+            destination_port,
+        );
+        match self.neighbors.lookup(hop) {
+            Some(destination_mac) => {
+                let envelope = Envelope {
+                    destination_mac,
+                    ..envelope
+                };
+                self.control.push_back(envelope.datagram(&payload));
+            }
+            None => {
+                self.waiting.push((hop, envelope, payload));
+                self.neighbors.resolve(now, hop);
+            }
+        }
+    }
+
+    // ---- Receiving ----
+
+    fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
+        let ethernet = ethernet::View::new_checked(frame).map_err(|_| malformed as DropReason)?;
+        let to = ethernet.destination();
+        if to != self.config.mac && to != MacAddr::BROADCAST {
+            return Err(not_for_us);
+        }
+        match ethernet.ethertype() {
+            ethernet::ETHERTYPE_ARP => self.receive_arp(ethernet.payload()),
+            ethernet::ETHERTYPE_IPV4 => self.receive_ipv4(now, ethernet.payload()),
+            _ => Err(no_listener),
+        }
+    }
+
+    fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
+        let packet = arp::View::new_checked(bytes)
+            .and_then(|view| arp::Repr::parse(&view))
+            .map_err(|_| malformed as DropReason)?;
+        if packet.target_ip != self.config.ip {
+            // Everybody on a segment hears its requests.
+            return Ok(());
+        }
+        if packet.sender_mac.is_multicast() {
+            return Err(malformed);
+        }
+        match packet.operation {
+            arp::Operation::Request => {
+                self.neighbors.learn(packet.sender_ip, packet.sender_mac);
+                let reply = arp::Repr {
+                    operation: arp::Operation::Reply,
+                    sender_mac: self.config.mac,
+                    sender_ip: self.config.ip,
+                    target_mac: packet.sender_mac,
+                    target_ip: packet.sender_ip,
+                };
+                self.control
+                    .push_back(frame::arp(packet.sender_mac, &reply));
+                self.resolved(packet.sender_ip, packet.sender_mac);
+            }
+            arp::Operation::Reply => {
+                if self.neighbors.answer(packet.sender_ip, packet.sender_mac) {
+                    self.resolved(packet.sender_ip, packet.sender_mac);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_ipv4(&mut self, now: u64, bytes: &[u8]) -> Result<(), DropReason> {
+        let ip = ipv4::View::new_checked(bytes).map_err(|_| malformed as DropReason)?;
+        if ip.destination() != self.config.ip {
+            return Err(not_for_us);
+        }
+        ip.check_checksum().map_err(|_| ip_checksum as DropReason)?;
+        let repr = ipv4::Repr::parse(&ip).map_err(|_| malformed as DropReason)?;
+        if repr.protocol != ipv4::PROTOCOL_UDP {
+            return Err(no_listener);
+        }
+        let udp = udp::View::new_checked(ip.payload()).map_err(|_| malformed as DropReason)?;
+        match udp.destination_port() {
+            udp::PORT_ROCE => self.receive_roce(now, &ip, &udp),
+            port if self.udp_ports.contains(&port) => {
+                self.events.push_back(HostEvent::Udp {
+                    source: repr.source,
+                    source_port: udp.source_port(),
+                    destination_port: port,
+                    payload: udp.payload().to_vec(),
+                });
+                Ok(())
+            }
+            _ => Err(no_listener),
+        }
+    }
+
+    /// Checks in the order of Linux rxe: queue pair, source address, partition key, ICRC.
+    fn receive_roce(
+        &mut self,
+        now: u64,
+        ip: &ipv4::View<'_>,
+        udp: &udp::View<'_>,
+    ) -> Result<(), DropReason> {
+        let tail =
+            trailer::View::new_checked(udp.payload()).map_err(|_| malformed as DropReason)?;
+        let packet = RcPacket::parse(tail.covered()).map_err(|_| malformed as DropReason)?;
+        let bth = &packet.headers.bth;
+        let qp = self
+            .qps
+            .get_mut(&bth.dest_qp)
+            .ok_or(unknown_qp as DropReason)?;
+        let remote = qp.remote().ok_or(unknown_qp as DropReason)?;
+        if remote.ip != ip.source() {
+            return Err(wrong_source);
+        }
+        if bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
+            return Err(wrong_pkey);
+        }
+        let covered = ip.header_len() + udp::HEADER_LEN + tail.covered().len();
+        let bytes = ip.whole().get(..covered).ok_or(malformed as DropReason)?;
+        if ip.header_len() != ipv4::HEADER_LEN || icrc::compute(bytes) != Ok(tail.icrc()) {
+            return Err(bad_icrc);
+        }
+        let qpn = bth.dest_qp;
+        qp.handle_packet(now, &packet, &mut self.memory);
+        self.after(qpn);
+        Ok(())
+    }
+
+    // ---- Sending ----
+
+    fn poll_queue_pairs(&mut self, now: u64) -> Option<Vec<u8>> {
+        while let Some(qpn) = self.arbiter.dequeue() {
+            let Some(qp) = self.qps.get_mut(&qpn) else {
+                continue;
+            };
+            let Some(remote) = qp.remote() else { continue };
+            let Some(mac) =
+                next_hop(&self.config, remote.ip).and_then(|hop| self.neighbors.lookup(hop))
+            else {
+                continue;
+            };
+            let Some(outgoing) = qp.poll_transmit(now) else {
+                self.after(qpn);
+                continue;
+            };
+            let payload = match &outgoing.payload {
+                None => Ok(&[][..]),
+                Some((payload, offset, len)) => payload.read(&self.memory, *offset, *len as u64),
+            };
+            let Ok(payload) = payload else {
+                qp.fail_local_protection();
+                self.after(qpn);
+                continue;
+            };
+            let envelope = Envelope {
+                source_mac: self.config.mac,
+                destination_mac: mac,
+                source: self.config.ip,
+                destination: remote.ip,
+                identification: next_identification(&mut self.next_identification),
+                source_port: FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff),
+                destination_port: udp::PORT_ROCE,
+            };
+            let frame = envelope.roce(&outgoing.headers, payload);
+            self.after(qpn);
+            return Some(frame);
+        }
+        None
+    }
+
+    fn envelope(
+        &mut self,
+        destination_mac: MacAddr,
+        destination: Ipv4Addr,
+        source_port: u16,
+        destination_port: u16,
+    ) -> Envelope {
+        Envelope {
+            source_mac: self.config.mac,
+            destination_mac,
+            source: self.config.ip,
+            destination,
+            identification: next_identification(&mut self.next_identification),
+            source_port,
+            destination_port,
+        }
+    }
+
+    // ---- Helpers ----
+
+    /// Brings the host's books up to date after anything happened to a queue pair.
+    fn after(&mut self, qpn: QpNum) {
+        let Some(qp) = self.qps.get_mut(&qpn) else {
+            self.deadlines.set(qpn, None);
+            return;
+        };
+        while let Some(completion) = qp.poll_completion() {
+            self.events.push_back(HostEvent::Completion(completion));
+        }
+        if let Some(failure) = qp.take_failure() {
+            self.events.push_back(HostEvent::QpFailed { qpn, failure });
+        }
+        self.deadlines.set(qpn, qp.poll_timeout());
+        if qp.wants_transmit() {
+            self.arbiter.enqueue(qpn, qp.config().priority);
+        }
+    }
+
+    fn qp_mut(&mut self, qpn: QpNum) -> Result<&mut QueuePair, ModifyError> {
+        self.qps
+            .get_mut(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))
+    }
+
+    fn next_hop(&self, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+        next_hop(&self.config, ip)
+    }
+
+    fn ask_for(&mut self, ip: Ipv4Addr) {
+        let request = arp::Repr {
+            operation: arp::Operation::Request,
+            sender_mac: self.config.mac,
+            sender_ip: self.config.ip,
+            target_mac: MacAddr([0; 6]),
+            target_ip: ip,
+        };
+        self.control
+            .push_back(frame::arp(MacAddr::BROADCAST, &request));
+    }
+
+    /// A next hop has an address now: what waited for it goes on.
+    fn resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
+        for qpn in self.resolving.remove(&hop).unwrap_or_default() {
+            let ready = self
+                .qps
+                .get(&qpn)
+                .is_some_and(|qp| qp.state() == QpState::Ready);
+            if ready {
+                self.events.push_back(HostEvent::Connected { qpn });
+            }
+            self.after(qpn);
+        }
+        let (go, stay): (Vec<_>, Vec<_>) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|(ip, _, _)| *ip == hop);
+        self.waiting = stay;
+        for (_, envelope, payload) in go {
+            let envelope = Envelope {
+                destination_mac,
+                ..envelope
+            };
+            self.control.push_back(envelope.datagram(&payload));
+        }
+    }
+
+    fn give_up(&mut self, hop: Ipv4Addr) {
+        self.waiting.retain(|(ip, _, _)| *ip != hop);
+        for qpn in self.resolving.remove(&hop).unwrap_or_default() {
+            self.fail_qp(qpn, QpFailure::Unreachable(hop));
+        }
+    }
+}
+
+/// The neighbour that packets for `ip` go to.
+fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
+    if config.is_on_link(ip) {
+        Some(ip)
+    } else {
+        config.gateway
+    }
+}
+
+/// Counts up and leaves out zero.
+fn next_identification(next: &mut u16) -> u16 {
+    let id = *next;
+    *next = next.checked_add(1).unwrap_or(1);
+    id
+}
+
+/// Picks the counter of a reason to drop a frame.
+type DropReason = fn(&mut Drops) -> &mut u64;
+
+fn malformed(drops: &mut Drops) -> &mut u64 {
+    &mut drops.malformed
+}
+
+fn not_for_us(drops: &mut Drops) -> &mut u64 {
+    &mut drops.not_for_us
+}
+
+fn no_listener(drops: &mut Drops) -> &mut u64 {
+    &mut drops.no_listener
+}
+
+fn ip_checksum(drops: &mut Drops) -> &mut u64 {
+    &mut drops.ip_checksum
+}
+
+fn unknown_qp(drops: &mut Drops) -> &mut u64 {
+    &mut drops.unknown_qp
+}
+
+fn wrong_source(drops: &mut Drops) -> &mut u64 {
+    &mut drops.wrong_source
+}
+
+fn wrong_pkey(drops: &mut Drops) -> &mut u64 {
+    &mut drops.wrong_pkey
+}
+
+fn bad_icrc(drops: &mut Drops) -> &mut u64 {
+    &mut drops.icrc
+}

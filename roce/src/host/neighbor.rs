@@ -1,0 +1,132 @@
+//! Link-layer addresses of neighbours, found by ARP.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use super::config::HostTiming;
+use crate::wire::MacAddr;
+
+enum Entry {
+    /// Requests go out; `next_at` is when the next one is due.
+    Asked {
+        attempts: u32,
+        next_at: u64,
+    },
+    Known(MacAddr),
+}
+
+/// What to do about addresses being resolved.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    /// Ask for this address.
+    Ask(Ipv4Addr),
+    /// Nobody answered for this address.
+    GiveUp(Ipv4Addr),
+}
+
+/// The table of neighbours.
+#[derive(Default)]
+pub(super) struct Neighbors(BTreeMap<Ipv4Addr, Entry>);
+
+impl Neighbors {
+    pub(super) fn lookup(&self, ip: Ipv4Addr) -> Option<MacAddr> {
+        match self.0.get(&ip) {
+            Some(Entry::Known(mac)) => Some(*mac),
+            _ => None,
+        }
+    }
+
+    /// Starts to resolve `ip` unless that is done or under way.
+    pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
+        self.0.entry(ip).or_insert(Entry::Asked {
+            attempts: 0,
+            next_at: now,
+        });
+    }
+
+    /// Notes the address of a neighbour that we asked for, and says whether that is news.
+    pub(super) fn answer(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
+        match self.0.get_mut(&ip) {
+            Some(entry) => {
+                let news = matches!(entry, Entry::Asked { .. });
+                *entry = Entry::Known(mac);
+                news
+            }
+            None => false,
+        }
+    }
+
+    /// Notes the address of a neighbour that asked for us.
+    pub(super) fn learn(&mut self, ip: Ipv4Addr, mac: MacAddr) {
+        self.0.insert(ip, Entry::Known(mac));
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        self.0
+            .values()
+            .filter_map(|e| match e {
+                Entry::Asked { next_at, .. } => Some(*next_at),
+                Entry::Known(_) => None,
+            })
+            .min()
+    }
+
+    /// What is due at `now`. Addresses given up are forgotten.
+    pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<Due> {
+        let mut due = Vec::new();
+        self.0.retain(|ip, entry| {
+            let Entry::Asked { attempts, next_at } = entry else {
+                return true;
+            };
+            if *next_at > now {
+                return true;
+            }
+            if *attempts >= timing.arp_attempts {
+                due.push(Due::GiveUp(*ip));
+                return false;
+            }
+            *attempts += 1;
+            *next_at = now + timing.arp_interval;
+            due.push(Due::Ask(*ip));
+            true
+        });
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IP: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const TIMING: HostTiming = HostTiming {
+        arp_interval: 10,
+        arp_attempts: 2,
+        ..HostTiming::FAST
+    };
+
+    #[test]
+    fn unanswered_address_is_asked_for_and_given_up() {
+        let mut table = Neighbors::default();
+        table.resolve(5, IP);
+        assert_eq!(table.poll_timeout(), Some(5));
+        assert_eq!(table.handle_timeout(5, &TIMING), [Due::Ask(IP)]);
+        assert_eq!(table.handle_timeout(14, &TIMING), []);
+        assert_eq!(table.handle_timeout(15, &TIMING), [Due::Ask(IP)]);
+        assert_eq!(table.handle_timeout(25, &TIMING), [Due::GiveUp(IP)]);
+        assert_eq!(table.poll_timeout(), None);
+    }
+
+    #[test]
+    fn only_answers_to_our_questions_count() {
+        let mut table = Neighbors::default();
+        let mac = MacAddr([2, 0, 0, 0, 0, 2]);
+        assert!(!table.answer(IP, mac));
+        assert_eq!(table.lookup(IP), None);
+        table.resolve(0, IP);
+        assert!(table.answer(IP, mac));
+        assert!(!table.answer(IP, mac));
+        assert_eq!(table.lookup(IP), Some(mac));
+        assert_eq!(table.poll_timeout(), None);
+    }
+}

@@ -1,0 +1,48 @@
+//! Counters of a host.
+
+use serde::Serialize;
+
+/// Frames and bytes, Ethernet header included, without preamble and frame check sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct HostStats {
+    pub tx_frames: u64,
+    pub tx_bytes: u64,
+    pub rx_frames: u64,
+    pub rx_bytes: u64,
+    pub drops: Drops,
+}
+
+/// Frames that were dropped on arrival, by reason. Nothing is answered to any of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Drops {
+    /// A header could not be read.
+    pub malformed: u64,
+    /// The destination MAC or IP address is another station's.
+    pub not_for_us: u64,
+    /// The EtherType, IP protocol or UDP port is nothing we listen to.
+    pub no_listener: u64,
+    /// The IPv4 header checksum is wrong.
+    pub ip_checksum: u64,
+    /// The destination queue pair does not exist or is not connected.
+    pub unknown_qp: u64,
+    /// The source address is not the remote address of the queue pair.
+    pub wrong_source: u64,
+    /// The partition key is not the default one.
+    pub wrong_pkey: u64,
+    /// The ICRC is wrong.
+    pub icrc: u64,
+}
+
+impl Drops {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.malformed
+            + self.not_for_us
+            + self.no_listener
+            + self.ip_checksum
+            + self.unknown_qp
+            + self.wrong_source
+            + self.wrong_pkey
+            + self.icrc
+    }
+}
