@@ -4,6 +4,7 @@
 //! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
 //! time, and `alfirk host` on a packet socket.
 
+pub mod collective;
 pub mod host;
 pub mod icrc;
 pub mod rc;

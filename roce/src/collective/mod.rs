@@ -1,0 +1,29 @@
+//! Collectives: one member's data reaches all members of a group, by different ways over reliable connections.
+//!
+//! A [`Transfer`] is the application of one host in one collective, a state machine over [`crate::host::Host`]. What it
+//! does is a [`Plan`]: which slices of the data come and go along which edges, in which order. Each algorithm
+//! is a function that makes the plan of one rank, in a file of its own; the machine that executes plans is the same for
+//! all. An algorithm is added by writing one such function.
+//!
+//! Who tells whom the queue pair numbers (the out-of-band exchange) is the orchestrator's business:
+//!
+//! 1. [`Transfer::prepare`] on every member gives [`Endpoint`]s.
+//! 2. The orchestrator gathers them, registers the group with the controller where the algorithm wants one, and hands the
+//!    whole list to every member: [`Transfer::connect`].
+//! 3. When every member has said [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`].
+//! 4. Every member says [`TransferEvent::Done`] with the SHA-256 of what it holds, or [`TransferEvent::Failed`].
+
+mod alfirk;
+mod binomial;
+mod chain;
+mod plan;
+mod spec;
+mod transfer;
+mod unicast;
+
+pub use plan::{Flow, Plan};
+pub use spec::{
+    Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,
+    UnknownAlgorithm,
+};
+pub use transfer::{Digest, Progress, Transfer, TransferError, TransferEvent};

@@ -1,0 +1,366 @@
+//! What a transfer is to do, and what its members tell each other.
+
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Plan;
+use super::{alfirk, binomial, chain, unicast};
+use crate::rc::{RcConfig, MAX_MESSAGE};
+use crate::wire::{Psn, QpNum};
+
+/// The way the data takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Algorithm {
+    /// The root sends once, and the switches replicate.
+    Alfirk,
+    /// Each member passes every slice on to the next as soon as it has it.
+    Chain,
+    /// The members that have the data double in each round.
+    Binomial,
+    /// The root sends to each member by itself.
+    Unicast,
+}
+
+/// A name that no algorithm has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("unknown algorithm `{0}`: one of alfirk, chain, binomial, unicast expected")]
+pub struct UnknownAlgorithm(pub String);
+
+impl Algorithm {
+    pub const ALL: [Algorithm; 4] = [
+        Algorithm::Alfirk,
+        Algorithm::Chain,
+        Algorithm::Binomial,
+        Algorithm::Unicast,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::Alfirk => "alfirk",
+            Algorithm::Chain => "chain",
+            Algorithm::Binomial => "binomial",
+            Algorithm::Unicast => "unicast",
+        }
+    }
+
+    /// Whether the fabric must know the group.
+    pub const fn needs_group(self) -> bool {
+        matches!(self, Algorithm::Alfirk)
+    }
+
+    /// A good number of slices for `size` bytes: as few as messages allow, but a chain wants many, since a member
+    /// passes on only whole slices. 64 KiB per slice, at most 256 of them.
+    pub fn default_slices(self, size: u64) -> u32 {
+        let least = size.div_ceil(MAX_MESSAGE).max(1);
+        let wanted = match self {
+            Algorithm::Chain => (size / (64 << 10)).clamp(1, 256),
+            Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Unicast => 1,
+        };
+        u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
+    }
+
+    /// The plan of one member.
+    pub fn plan(self, members: u32, slices: u32, rank: u32) -> Plan {
+        match self {
+            Algorithm::Alfirk => alfirk::plan(members, slices, rank),
+            Algorithm::Chain => chain::plan(members, slices, rank),
+            Algorithm::Binomial => binomial::plan(members, slices, rank),
+            Algorithm::Unicast => unicast::plan(members, slices, rank),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(text: &str) -> Result<Algorithm, UnknownAlgorithm> {
+        Algorithm::ALL
+            .into_iter()
+            .find(|a| a.name() == text)
+            .ok_or_else(|| UnknownAlgorithm(text.to_owned()))
+    }
+}
+
+/// The verb that carries the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferOp {
+    /// SEND into receive buffers.
+    #[default]
+    Send,
+    /// WRITE to an address, then an empty SEND that tells the receiver.
+    Write,
+    /// WRITE with immediate.
+    WriteImm,
+}
+
+impl TransferOp {
+    pub(super) fn writes(self) -> bool {
+        !matches!(self, TransferOp::Send)
+    }
+}
+
+/// A directed connection of a collective.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdgeId {
+    /// Between two members.
+    Pair { from: u32, to: u32 },
+    /// From one member to all others, through the fabric.
+    Group { root: u32 },
+}
+
+/// Memory that the remote side may write to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RemoteMemory {
+    /// Virtual address of the first byte, a multiple of a power of two that is at least `len`.
+    pub va: u64,
+    pub rkey: u32,
+    /// Length in bytes.
+    pub len: u64,
+}
+
+/// One end of an edge, to be told to the other end (and for a group, to the controller).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Endpoint {
+    pub edge: EdgeId,
+    /// The member that this end belongs to.
+    pub rank: u32,
+    pub ip: Ipv4Addr,
+    pub qpn: QpNum,
+    /// The first PSN that this end sends.
+    pub psn: Psn,
+    /// Where WRITEs to this end go; only at receiving ends.
+    pub memory: Option<RemoteMemory>,
+}
+
+/// What the members of a group in the fabric agree on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct GroupSpec {
+    /// The address that stands for the group.
+    pub mcst_id: Ipv4Addr,
+    /// The queue pair number that members address inside the group.
+    pub virtual_qpn: QpNum,
+    /// The first PSN of every member.
+    pub initial_psn: Psn,
+    /// The virtual address that the root writes to; the fabric turns it into each receiver's.
+    pub va: u64,
+    /// The R_Key that the root uses; the fabric turns it into each receiver's.
+    pub rkey: u32,
+}
+
+impl GroupSpec {
+    /// Virtual queue pair 1, virtual address 0, R_Key 0.
+    pub const fn new(mcst_id: Ipv4Addr, initial_psn: Psn) -> GroupSpec {
+        GroupSpec {
+            mcst_id,
+            virtual_qpn: QpNum::new(1),
+            initial_psn,
+            va: 0,
+            rkey: 0,
+        }
+    }
+}
+
+/// What a transfer is to do, from the view of one member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferSpec {
+    pub algorithm: Algorithm,
+    /// This member; 0 is the root.
+    pub rank: u32,
+    /// The addresses of all members by rank.
+    pub members: Vec<Ipv4Addr>,
+    /// Bytes to transfer.
+    pub size: u64,
+    /// Into how many messages the data is cut. [`Algorithm::default_slices`] gives a good number.
+    pub slices: u32,
+    #[serde(default)]
+    pub op: TransferOp,
+    /// Settings of the queue pairs; the host's defaults when missing.
+    #[serde(default)]
+    pub rc: Option<RcConfig>,
+    /// For algorithms that need one: [`Algorithm::needs_group`].
+    #[serde(default)]
+    pub group: Option<GroupSpec>,
+    /// SHA-256 that the data must have; a receiver that holds something else fails.
+    #[serde(default)]
+    pub expected_sha256: Option<super::Digest>,
+}
+
+/// A spec that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SpecError {
+    #[error("a group of {0} members: at least 2 are needed")]
+    TooFewMembers(usize),
+    #[error("rank {rank} in a group of {members} members")]
+    NoSuchRank { rank: u32, members: usize },
+    #[error("member {rank} is {is}, but this host is {host}")]
+    WrongHost {
+        rank: u32,
+        is: Ipv4Addr,
+        host: Ipv4Addr,
+    },
+    #[error("address {0} appears twice in the group")]
+    DuplicateMember(Ipv4Addr),
+    #[error(
+        "{slices} slices of {size} bytes are too few: a message holds at most 2147483648 bytes"
+    )]
+    SlicesTooLarge { slices: u32, size: u64 },
+    #[error("the data cannot be cut into 0 slices")]
+    NoSlices,
+    #[error("algorithm {0} needs a group in the fabric, and none is given")]
+    NoGroup(Algorithm),
+}
+
+impl TransferSpec {
+    /// Whether this member has the data at the start.
+    pub fn is_root(&self) -> bool {
+        self.rank == 0
+    }
+
+    /// Fails when the spec makes no sense for the host with address `host`.
+    pub fn check(&self, host: Ipv4Addr) -> Result<(), SpecError> {
+        if self.members.len() < 2 {
+            return Err(SpecError::TooFewMembers(self.members.len()));
+        }
+        let Some(is) = self.members.get(self.rank as usize).copied() else {
+            return Err(SpecError::NoSuchRank {
+                rank: self.rank,
+                members: self.members.len(),
+            });
+        };
+        if is != host {
+            return Err(SpecError::WrongHost {
+                rank: self.rank,
+                is,
+                host,
+            });
+        }
+        let mut sorted = self.members.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|w| w[0] == w[1]) {
+            return Err(SpecError::DuplicateMember(pair[0]));
+        }
+        if self.slices == 0 {
+            return Err(SpecError::NoSlices);
+        }
+        if self.size.div_ceil(u64::from(self.slices)) > MAX_MESSAGE {
+            return Err(SpecError::SlicesTooLarge {
+                slices: self.slices,
+                size: self.size,
+            });
+        }
+        if self.algorithm.needs_group() && self.group.is_none() {
+            return Err(SpecError::NoGroup(self.algorithm));
+        }
+        Ok(())
+    }
+
+    /// Offset and length of a slice in bytes. Slices differ in length by at most one byte.
+    pub fn slice(&self, index: u32) -> (u64, u64) {
+        let (n, i) = (u64::from(self.slices), u64::from(index));
+        let (base, longer) = (self.size / n, self.size % n);
+        let offset = i * base + i.min(longer);
+        (offset, base + u64::from(i < longer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(size: u64, slices: u32) -> TransferSpec {
+        TransferSpec {
+            algorithm: Algorithm::Chain,
+            rank: 0,
+            members: vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
+            size,
+            slices,
+            op: TransferOp::Send,
+            rc: None,
+            group: None,
+            expected_sha256: None,
+        }
+    }
+
+    #[test]
+    fn slices_cover_the_data_without_gap() {
+        for (size, slices) in [(0, 1), (0, 3), (1, 4), (10, 3), (1 << 20, 7)] {
+            let spec = spec(size, slices);
+            let mut end = 0;
+            for i in 0..slices {
+                let (offset, len) = spec.slice(i);
+                assert_eq!(offset, end);
+                end += len;
+            }
+            assert_eq!(end, size);
+        }
+    }
+
+    #[test]
+    fn senseless_specs_are_refused() {
+        let host = Ipv4Addr::new(10, 0, 0, 1);
+        let good = spec(10, 1);
+        assert_eq!(good.check(host), Ok(()));
+        let alone = TransferSpec {
+            members: vec![host],
+            ..good.clone()
+        };
+        assert_eq!(alone.check(host), Err(SpecError::TooFewMembers(1)));
+        let rank = TransferSpec {
+            rank: 2,
+            ..good.clone()
+        };
+        assert!(matches!(
+            rank.check(host),
+            Err(SpecError::NoSuchRank { .. })
+        ));
+        let other = TransferSpec {
+            rank: 1,
+            ..good.clone()
+        };
+        assert!(matches!(
+            other.check(host),
+            Err(SpecError::WrongHost { .. })
+        ));
+        let twice = TransferSpec {
+            members: vec![host, host],
+            ..good.clone()
+        };
+        assert_eq!(twice.check(host), Err(SpecError::DuplicateMember(host)));
+        assert_eq!(spec(10, 0).check(host), Err(SpecError::NoSlices));
+        assert!(matches!(
+            spec(1 << 33, 3).check(host),
+            Err(SpecError::SlicesTooLarge { .. })
+        ));
+        let group = TransferSpec {
+            algorithm: Algorithm::Alfirk,
+            ..good
+        };
+        assert_eq!(
+            group.check(host),
+            Err(SpecError::NoGroup(Algorithm::Alfirk))
+        );
+    }
+
+    #[test]
+    fn algorithms_go_by_their_names() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.name().parse(), Ok(algorithm));
+            let json = serde_json::to_string(&algorithm).unwrap();
+            assert_eq!(json, format!("\"{algorithm}\""));
+        }
+        let error = "ring-ring".parse::<Algorithm>().unwrap_err();
+        assert!(error.to_string().contains("ring-ring"));
+    }
+}

@@ -1,0 +1,5 @@
+//! Hosts against each other in virtual time: over a faulty segment, and behind a model of the replicating fabric.
+
+mod collectives;
+
+mod net;
