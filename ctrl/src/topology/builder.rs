@@ -223,7 +223,7 @@ impl Builder {
                 prefix_len: host.prefix_len,
             });
         }
-        if !host.mac.is_station() {
+        if host.mac.is_multicast() || host.mac.0 == [0; 6] {
             return Err(Problem::Mac {
                 host: host.name,
                 mac: host.mac,

@@ -9,7 +9,6 @@
 
 mod builder;
 mod generate;
-mod mac;
 mod model;
 mod paths;
 mod print;
@@ -19,9 +18,9 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub use alfirk_roce::wire::MacAddr;
 pub use builder::{Builder, Problem};
 pub use generate::{fat_tree, leaf_spine, m_port_n_tree, testbed, GenerateError};
-pub use mac::{MacAddr, ParseMacError};
 pub use model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
     Topology,

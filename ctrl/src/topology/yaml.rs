@@ -3,11 +3,12 @@
 use std::fmt;
 use std::net::Ipv4Addr;
 
+use alfirk_roce::wire::ethernet::BadMac;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
 use super::units::{Quantity, UnitError, DELAY, RATE, SIZE};
-use super::{Builder, End, Host, LinkAttributes, MacAddr, Node, ParseMacError, Problem, Topology};
+use super::{Builder, End, Host, LinkAttributes, MacAddr, Node, Problem, Topology};
 
 /// A topology file that cannot be used: where, what, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,7 @@ pub struct TopologyError {
     /// Column from 1; 0 when the error has no place of its own.
     pub column: u64,
     /// What is wrong.
-    pub what: What,
+    pub what: Box<What>,
 }
 
 /// The kinds of [`TopologyError`].
@@ -42,7 +43,7 @@ pub enum What {
         /// The host.
         host: String,
         /// Why.
-        error: ParseMacError,
+        error: BadMac,
     },
     /// A rate, delay or size is malformed.
     #[error(transparent)]
@@ -92,7 +93,7 @@ impl Topology {
             file: file.to_owned(),
             line: location.line(),
             column: location.column(),
-            what,
+            what: Box::new(what),
         })
     }
 }
