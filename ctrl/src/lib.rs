@@ -1,3 +1,15 @@
-//! The controller: topology, multicast trees, group registration, P4Runtime client.
+//! The control plane: topology, multicast trees, groups, P4Runtime client.
+//!
+//! [`controller::Controller`] is a state machine without I/O whose effects are P4Runtime messages; [`topology`],
+//! [`tree`] and [`tables`] are what it decides with.  The `driver` feature adds the gRPC client that connects it
+//! to real switches, and the service by which other programs register groups.
 
+#![forbid(unsafe_code)]
+
+pub mod constants;
+pub mod controller;
+pub mod tables;
 pub mod topology;
+pub mod tree;
+
+pub use controller::{Controller, ControllerConfig, Effect, Event};

@@ -1,0 +1,204 @@
+//! How a controller is set up.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::config::v1::P4Info;
+
+use crate::tables::ProgramError;
+use crate::topology::Topology;
+use crate::tree::Policy;
+
+/// Settings of a [`super::Controller`].
+#[derive(Clone, Debug)]
+pub struct ControllerConfig {
+    /// Describes the compiled pipeline.
+    pub p4info: P4Info,
+    /// The target's own form of the pipeline: for BMv2 the bytes of its JSON.
+    pub device_config: Vec<u8>,
+    /// How trees are grown.
+    pub policy: Policy,
+    /// Of two controllers the one with the higher id is primary (P4Runtime § 5); not 0.
+    pub election_id: u128,
+    /// Addresses that may stand for groups.
+    pub group_range: GroupRange,
+    /// Nanoseconds after which an unanswered call counts as failed.
+    pub request_timeout_ns: u64,
+    /// Nanoseconds after which an unanswered register access is sent again.
+    pub register_retry_ns: u64,
+    /// How often a register access is sent before the switch counts as silent.
+    pub register_attempts: u32,
+    /// Updates per Write; more make fewer calls, each of which takes longer.
+    pub batch_limit: usize,
+}
+
+impl ControllerConfig {
+    /// Settings for everything but the pipeline.
+    pub fn new(p4info: P4Info, device_config: Vec<u8>) -> ControllerConfig {
+        ControllerConfig {
+            p4info,
+            device_config,
+            policy: Policy::default(),
+            election_id: 1,
+            group_range: GroupRange::default(),
+            request_timeout_ns: 10_000_000_000,
+            register_retry_ns: 200_000_000,
+            register_attempts: 10,
+            batch_limit: 1_000,
+        }
+    }
+}
+
+impl ControllerConfig {
+    /// Whether the settings fit together and fit the topology.
+    pub(super) fn check(&self, topology: &Topology) -> Result<(), ConfigError> {
+        if self.election_id == 0 {
+            return Err(ConfigError::ElectionId);
+        }
+        let range = self.group_range;
+        for host in topology.hosts() {
+            if range.covers(host.ip) {
+                return Err(ConfigError::HostInGroupRange {
+                    host: host.name.clone(),
+                    ip: host.ip,
+                    network: range.network,
+                    prefix_len: range.prefix_len,
+                });
+            }
+            let same = (u32::from(host.ip) ^ u32::from(range.network)) & mask(host.prefix_len) == 0;
+            if !same || host.prefix_len > range.prefix_len {
+                return Err(ConfigError::GroupsOffLink {
+                    host: host.name.clone(),
+                    ip: host.ip,
+                    host_prefix_len: host.prefix_len,
+                    network: range.network,
+                    prefix_len: range.prefix_len,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A prefix of unicast addresses that may stand for groups, its first and last address excepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupRange {
+    network: Ipv4Addr,
+    prefix_len: u8,
+}
+
+impl Default for GroupRange {
+    /// 10.255.0.0/16.
+    fn default() -> GroupRange {
+        GroupRange {
+            network: Ipv4Addr::new(10, 255, 0, 0),
+            prefix_len: 16,
+        }
+    }
+}
+
+impl GroupRange {
+    /// A range of 8 to 30 prefix bits; host bits of `network` are cleared.
+    pub fn new(network: Ipv4Addr, prefix_len: u8) -> Result<GroupRange, ConfigError> {
+        let good =
+            (8..=30).contains(&prefix_len) && !matches!(network.octets()[0], 0 | 127 | 224..);
+        match good {
+            true => Ok(GroupRange {
+                network: Ipv4Addr::from(u32::from(network) & mask(prefix_len)),
+                prefix_len,
+            }),
+            false => Err(ConfigError::GroupRange {
+                network,
+                prefix_len,
+            }),
+        }
+    }
+
+    /// The first address, never a group.
+    pub fn network(&self) -> Ipv4Addr {
+        self.network
+    }
+
+    /// Fixed bits.
+    pub fn prefix_len(&self) -> u8 {
+        self.prefix_len
+    }
+
+    /// Whether the address lies in the prefix.
+    pub fn covers(&self, ip: Ipv4Addr) -> bool {
+        u32::from(ip) & mask(self.prefix_len) == u32::from(self.network)
+    }
+
+    /// Whether the address may stand for a group.
+    pub fn may_be_group(&self, ip: Ipv4Addr) -> bool {
+        let host = u32::from(ip) & !mask(self.prefix_len);
+        self.covers(ip) && host != 0 && host != !mask(self.prefix_len)
+    }
+
+    /// The first and the last address that may stand for a group.
+    pub(super) fn bounds(&self) -> (u32, u32) {
+        let first = u32::from(self.network);
+        (first + 1, first | (!mask(self.prefix_len) - 1))
+    }
+}
+
+/// The mask of a prefix of 1 to 32 bits.
+pub(super) fn mask(prefix_len: u8) -> u32 {
+    u32::MAX << (32 - u32::from(prefix_len))
+}
+
+/// Why a controller cannot work with its settings.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The pipeline is another one.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// No election id.
+    #[error("election id 0 never becomes primary; use 1 or more")]
+    ElectionId,
+    /// No addresses for groups.
+    #[error("{network}/{prefix_len} cannot be the range of group addresses; use unicast addresses and 8 to 30 bits")]
+    GroupRange {
+        /// The range.
+        network: Ipv4Addr,
+        /// Its prefix length.
+        prefix_len: u8,
+    },
+    /// A host inside the range.
+    #[error("host {host} has the address {ip}, which lies in the range of group addresses {network}/{prefix_len}; move one of them")]
+    HostInGroupRange {
+        /// The host.
+        host: String,
+        /// Its address.
+        ip: Ipv4Addr,
+        /// The range.
+        network: Ipv4Addr,
+        /// Its prefix length.
+        prefix_len: u8,
+    },
+    /// A host that would send packets for groups to a gateway.
+    #[error("host {host}: its prefix {ip}/{host_prefix_len} does not hold the group addresses {network}/{prefix_len}; widen it, so that the host asks for them by ARP")]
+    GroupsOffLink {
+        /// The host.
+        host: String,
+        /// Its address.
+        ip: Ipv4Addr,
+        /// Its prefix length.
+        host_prefix_len: u8,
+        /// The range.
+        network: Ipv4Addr,
+        /// Its prefix length.
+        prefix_len: u8,
+    },
+    /// More routes than the pipeline has room for.
+    #[error("switch {switch} needs {needed} entries in {table}, which has room for {room}; compile p4src/ with larger sizes")]
+    TableTooSmall {
+        /// The switch.
+        switch: String,
+        /// The table.
+        table: &'static str,
+        /// Entries needed.
+        needed: usize,
+        /// Entries possible.
+        room: u32,
+    },
+}

@@ -1,0 +1,227 @@
+//! What goes into the controller and what comes out.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::{
+    ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest, StreamMessageRequest,
+    StreamMessageResponse, WriteRequest,
+};
+use alfirk_p4runtime::Status;
+use alfirk_roce::wire::{Psn, QpNum};
+
+use super::error::{GroupError, SwitchError};
+use super::status::StatusReport;
+use crate::topology::SwitchIndex;
+
+/// Something happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A connection to a switch is up and its stream is open; nothing is known about the switch's state.
+    SwitchUp {
+        /// The switch.
+        switch: SwitchIndex,
+    },
+    /// The connection is gone; requests that were under way will not be answered.
+    SwitchDown {
+        /// The switch.
+        switch: SwitchIndex,
+        /// What ended it, for messages.
+        why: String,
+    },
+    /// The answer to an [`Effect::Request`].
+    Reply {
+        /// The switch.
+        switch: SwitchIndex,
+        /// The request's id.
+        request: RequestId,
+        /// What the switch said.
+        result: Result<Response, Status>,
+    },
+    /// A message on the switch's stream.
+    Stream {
+        /// The switch.
+        switch: SwitchIndex,
+        /// The message.
+        message: StreamMessageResponse,
+    },
+    /// A request of a user.
+    Api(ApiRequest),
+    /// The time of [`super::Controller::poll_timeout`] has come.
+    Timeout,
+}
+
+/// Something to do.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// A call to a switch, to be answered by [`Event::Reply`].
+    Request {
+        /// The switch.
+        switch: SwitchIndex,
+        /// To be given back in the reply.
+        request: RequestId,
+        /// The call.
+        body: Request,
+    },
+    /// A message for the switch's stream.
+    Stream {
+        /// The switch.
+        switch: SwitchIndex,
+        /// The message.
+        message: StreamMessageRequest,
+    },
+    /// News for the users.
+    Api(ApiReply),
+}
+
+/// Names a call; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// The calls that the controller makes (P4Runtime § 16).
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// `SetForwardingPipelineConfig`
+    SetPipeline(Box<SetForwardingPipelineConfigRequest>),
+    /// `Write`
+    Write(WriteRequest),
+    /// `Read`
+    Read(ReadRequest),
+}
+
+/// Their answers.
+#[derive(Clone, Debug)]
+pub enum Response {
+    /// The pipeline is loaded.
+    SetPipeline,
+    /// Every update was applied.
+    Write,
+    /// All messages of the response stream.
+    Read(Vec<ReadResponse>),
+}
+
+/// Names a user's request; chosen by the user, given back in the reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u64);
+
+/// What a user can ask for.
+#[derive(Clone, Debug)]
+pub enum ApiRequest {
+    /// Make a group; answered by [`ApiReply::GroupReady`] or [`ApiReply::Failed`].
+    Register {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        group: RegisterGroup,
+    },
+    /// Remove a group; answered by [`ApiReply::GroupRemoved`] or [`ApiReply::Failed`].
+    Deregister {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
+    /// Tell about switches and groups; answered by [`ApiReply::Status`].
+    Status {
+        /// Given back in the reply.
+        tag: Tag,
+    },
+}
+
+/// A group to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterGroup {
+    /// The address that stands for the group, inside the configured range; `None` takes an unused one.
+    pub mcst_id: Option<Ipv4Addr>,
+    /// At least two; the first one leads: the tree grows from its switch.
+    pub members: Vec<MemberSpec>,
+    /// The PSN of the group's first packet, the same at all members.
+    pub initial_psn: Psn,
+}
+
+/// One queue pair of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberSpec {
+    /// A host of the topology.
+    pub ip: Ipv4Addr,
+    /// Its queue pair.
+    pub qpn: QpNum,
+    /// Where WRITEs go at this member; without it WRITEs of the group fail there.
+    pub region: Option<MemoryRegion>,
+}
+
+/// A memory region that a group writes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryRegion {
+    /// Virtual address, a multiple of the smallest power of two that is not below `len`.
+    pub va: u64,
+    /// The remote key.
+    pub rkey: u32,
+    /// Bytes, 1 or more.
+    pub len: u64,
+}
+
+/// News for the users.
+#[derive(Clone, Debug)]
+pub enum ApiReply {
+    /// A switch has its pipeline, routes and groups.
+    SwitchReady {
+        /// The switch.
+        switch: SwitchIndex,
+    },
+    /// A switch cannot be used until it connects again.
+    SwitchFailed {
+        /// The switch.
+        switch: SwitchIndex,
+        /// Why.
+        error: SwitchError,
+    },
+    /// All switches are ready; said again after each time when one was not.
+    Ready,
+    /// A group is made.
+    GroupReady {
+        /// Of the request.
+        tag: Tag,
+        /// How members address it.
+        group: GroupInfo,
+    },
+    /// A group is gone.
+    GroupRemoved {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
+    /// A request could not be fulfilled, and left nothing behind unless the error says so.
+    Failed {
+        /// Of the request.
+        tag: Tag,
+        /// Why.
+        error: GroupError,
+    },
+    /// How things are.
+    Status {
+        /// Of the request.
+        tag: Tag,
+        /// Switches and groups.
+        report: StatusReport,
+    },
+}
+
+/// How members address a group: each connects its queue pair to (`mcst_id`, `remote_qpn`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupInfo {
+    /// The remote address of every member's queue pair.
+    pub mcst_id: Ipv4Addr,
+    /// The remote queue pair of every member's queue pair.
+    pub remote_qpn: QpNum,
+    /// The PSN of the first packet.
+    pub initial_psn: Psn,
+    /// The virtual address at which WRITEs find the first byte of the members' regions.
+    pub remote_va: u64,
+    /// The R_Key of WRITEs.
+    pub remote_rkey: u32,
+    /// Members of the group.
+    pub members: usize,
+    /// Switches of its tree.
+    pub switches: usize,
+}

@@ -1,0 +1,136 @@
+//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::Update;
+
+use super::config::{mask, ConfigError, GroupRange};
+use crate::constants::VIRTUAL_MAC;
+use crate::tables::{
+    ArpTarget, CloneSession, NextHop, NextHopKey, Program, Route, RouteKey, Table,
+};
+use crate::topology::{Paths, SwitchIndex, Topology};
+
+/// The entries of one switch, in two steps: the second refers to the first.
+pub(super) struct FabricEntries {
+    pub(super) first: Vec<Update>,
+    pub(super) second: Vec<Update>,
+}
+
+/// All entries of one switch.
+pub(super) fn entries(
+    program: &Program,
+    topology: &Topology,
+    paths: &Paths,
+    group_range: GroupRange,
+    switch: SwitchIndex,
+) -> FabricEntries {
+    let ecmp = EcmpGroups::new(topology, paths, switch);
+    let mut first = Vec::new();
+    for neighbour in topology.neighbours(switch) {
+        let session = CloneSession {
+            port: neighbour.port,
+        };
+        first.push(session.insert());
+    }
+    for target in arp_targets(topology, group_range) {
+        first.push(program.arp_targets.insert(&target, &VIRTUAL_MAC));
+    }
+    for (ports, group) in &ecmp.groups {
+        for (index, port) in (0..).zip(ports.iter()) {
+            let key = NextHopKey {
+                group: *group,
+                index,
+            };
+            first.push(program.next_hops.insert(&key, &NextHop { port: *port }));
+        }
+    }
+    let second = topology
+        .host_indexes()
+        .map(|host| {
+            let key = RouteKey {
+                network: topology.host(host).ip,
+                prefix_len: 32,
+            };
+            let (own, port) = topology.attachment(host);
+            let route = match paths.next_hops(switch, host) {
+                _ if own == switch => Route::ToHost {
+                    port,
+                    mac: topology.host(host).mac,
+                },
+                [port] => Route::ToSwitch { port: *port },
+                ports => Route::Ecmp {
+                    group: ecmp.groups[ports],
+                    size: u16::try_from(ports.len()).expect("a switch has at most 509 ports"),
+                    seed: seed(switch),
+                },
+            };
+            program.routes.insert(&key, &route)
+        })
+        .collect();
+    FabricEntries { first, second }
+}
+
+/// Checks that the pipeline has room for the entries of every switch.
+pub(super) fn check(
+    program: &Program,
+    topology: &Topology,
+    paths: &Paths,
+) -> Result<(), ConfigError> {
+    for switch in topology.switch_indexes() {
+        let ecmp = EcmpGroups::new(topology, paths, switch);
+        let next_hops = ecmp.groups.keys().map(|ports| ports.len()).sum();
+        let needs = [
+            ("routes", topology.hosts().len(), program.sizes.routes),
+            ("next_hops", next_hops, program.sizes.next_hops),
+        ];
+        for (table, needed, room) in needs {
+            if needed > room as usize {
+                return Err(ConfigError::TableTooSmall {
+                    switch: topology.switch(switch).name.clone(),
+                    table,
+                    needed,
+                    room,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The sets of equal-cost ports of one switch, numbered from 0 in rising order.
+struct EcmpGroups<'a> {
+    groups: BTreeMap<&'a [u32], u16>,
+}
+
+impl<'a> EcmpGroups<'a> {
+    fn new(topology: &Topology, paths: &'a Paths, switch: SwitchIndex) -> EcmpGroups<'a> {
+        let sets: BTreeSet<&[u32]> = topology
+            .host_indexes()
+            .map(|host| paths.next_hops(switch, host))
+            .filter(|ports| ports.len() > 1)
+            .collect();
+        EcmpGroups {
+            groups: sets.into_iter().zip(0..).collect(),
+        }
+    }
+}
+
+/// The hosts' own networks, and the range of groups where they do not hold it.
+fn arp_targets(topology: &Topology, group_range: GroupRange) -> BTreeSet<ArpTarget> {
+    let networks = topology.hosts().iter().map(|host| ArpTarget {
+        network: Ipv4Addr::from(u32::from(host.ip) & mask(host.prefix_len)),
+        prefix_len: host.prefix_len,
+    });
+    let groups = ArpTarget {
+        network: group_range.network(),
+        prefix_len: group_range.prefix_len(),
+    };
+    networks.chain([groups]).collect()
+}
+
+/// Spreads switch numbers over 16 bits, so that neighbours hash differently.
+fn seed(switch: SwitchIndex) -> u16 {
+    (switch.0 as u16).wrapping_add(1).wrapping_mul(0x9e37)
+}

@@ -1,0 +1,278 @@
+//! A group as it is to be on the switches of its tree.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::Update;
+use alfirk_roce::icrc::neutral::{ExitRewrite, NeutralConstants, Unsolvable};
+use alfirk_roce::wire::Psn;
+
+use super::event::{GroupInfo, MemberSpec};
+use super::session::Task;
+use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::tables::{
+    Delivery, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry, Program, ReceiverKey,
+    Replica, Table,
+};
+use crate::topology::{HostIndex, MacAddr, Node, SwitchIndex, Topology};
+use crate::tree::Tree;
+
+/// One member, resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupMember {
+    pub(super) host: HostIndex,
+    pub(super) mac: MacAddr,
+    pub(super) spec: MemberSpec,
+}
+
+/// A path of a group on one switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Path {
+    pub(super) port: u32,
+    pub(super) lone: u8,
+    /// The member behind the port; `None` when another switch is.
+    pub(super) member: Option<GroupMember>,
+}
+
+/// A group on one switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OnSwitch {
+    pub(super) switch: SwitchIndex,
+    pub(super) group_index: u16,
+    /// In path order.
+    pub(super) paths: Vec<Path>,
+}
+
+/// A group with its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) mcst_id: Ipv4Addr,
+    pub(super) initial_psn: Psn,
+    pub(super) members: Vec<GroupMember>,
+    pub(super) tree: Tree,
+    pub(super) switches: Vec<OnSwitch>,
+}
+
+impl Group {
+    pub(super) fn info(&self) -> GroupInfo {
+        GroupInfo {
+            mcst_id: self.mcst_id,
+            remote_qpn: VIRTUAL_QPN,
+            initial_psn: self.initial_psn,
+            remote_va: VIRTUAL_VA,
+            remote_rkey: VIRTUAL_RKEY,
+            members: self.members.len(),
+            switches: self.switches.len(),
+        }
+    }
+
+    /// Sets the registers of the group on one switch; packets do not see them yet.
+    pub(super) fn registers(&self, on: &OnSwitch) -> Task {
+        Task::InitGroup {
+            group_index: on.group_index,
+            paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
+            initial_psn: self.initial_psn,
+        }
+    }
+
+    /// Everything of the group on one switch but the entry that makes it visible: egress, replication, ingress.
+    pub(super) fn entries(
+        &self,
+        program: &Program,
+        on: &OnSwitch,
+    ) -> Result<Vec<Update>, Unsolvable> {
+        let group_index = on.group_index;
+        let mut updates = Vec::new();
+        for (port, member) in on.members() {
+            let key = ReceiverKey { group_index, port };
+            updates.push(program.receivers.insert(&key, &self.delivery(member)?));
+        }
+        updates.push(
+            MulticastGroup {
+                group_index,
+                replicas: on
+                    .numbered()
+                    .map(|(path_index, path)| Replica {
+                        port: path.port,
+                        path_index,
+                    })
+                    .collect(),
+            }
+            .insert(),
+        );
+        for (port, member) in on.members() {
+            let key = MemberKey {
+                group_index,
+                port,
+                src_ip: member.spec.ip,
+            };
+            let neutral = NeutralConstants::entry(member.spec.ip, self.mcst_id)?;
+            updates.push(program.members.insert(&key, &Member { neutral }));
+        }
+        for (path_index, path) in on.numbered() {
+            let key = MftKey {
+                group_index,
+                port: path.port,
+            };
+            let entry = PathEntry {
+                path_index,
+                lone: path.lone,
+                is_host: path.member.is_some(),
+            };
+            updates.push(program.mft.insert(&key, &entry));
+        }
+        Ok(updates)
+    }
+
+    /// Takes away what [`Group::entries`] adds, in reverse.
+    pub(super) fn removal(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
+        let group_index = on.group_index;
+        let mut updates = Vec::new();
+        for path in &on.paths {
+            let port = path.port;
+            updates.push(program.mft.delete(&MftKey { group_index, port }));
+        }
+        for (port, member) in on.members() {
+            let src_ip = member.spec.ip;
+            updates.push(program.members.delete(&MemberKey {
+                group_index,
+                port,
+                src_ip,
+            }));
+        }
+        updates.push(MulticastGroup::delete(group_index));
+        for (port, _) in on.members() {
+            updates.push(program.receivers.delete(&ReceiverKey { group_index, port }));
+        }
+        updates
+    }
+
+    /// Makes the group visible to packets.
+    pub(super) fn publication(&self, program: &Program, on: &OnSwitch) -> Update {
+        program.groups.insert(&self.key(), &on.group_index)
+    }
+
+    /// Hides the group from packets.
+    pub(super) fn withdrawal(&self, program: &Program) -> Update {
+        program.groups.delete(&self.key())
+    }
+
+    /// Whether every rewrite of the group can be balanced.
+    pub(super) fn check(&self, program: &Program) -> Result<(), Unsolvable> {
+        self.switches
+            .iter()
+            .try_for_each(|on| self.entries(program, on).map(|_| ()))
+    }
+
+    fn key(&self) -> GroupKey {
+        GroupKey {
+            mcst_id: self.mcst_id,
+        }
+    }
+
+    fn delivery(&self, member: &GroupMember) -> Result<Delivery, Unsolvable> {
+        let MemberSpec { ip, qpn, region } = member.spec;
+        // Without a region the virtual address and key go through, and the member's queue pair refuses them.
+        let (va_xor, rkey_xor) = match region {
+            Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
+            None => (0, 0),
+        };
+        let neutral = NeutralConstants::exit(&ExitRewrite {
+            mcst_id: self.mcst_id,
+            host_ip: ip,
+            virtual_qpn: VIRTUAL_QPN,
+            host_qpn: qpn,
+            va_xor,
+            rkey_xor,
+        })?;
+        Ok(Delivery {
+            mac: member.mac,
+            ip,
+            qpn,
+            neutral,
+            va_xor,
+            rkey_xor,
+        })
+    }
+}
+
+impl OnSwitch {
+    /// Numbers the ports of a tree on one switch; ports in rising order are paths 0, 1, ...
+    pub(super) fn new(
+        topology: &Topology,
+        switch: SwitchIndex,
+        group_index: u16,
+        ports: impl IntoIterator<Item = u32>,
+        members: &[GroupMember],
+    ) -> OnSwitch {
+        let ports: Vec<u32> = ports.into_iter().collect();
+        let count = ports.len();
+        let paths = ports.into_iter().enumerate().map(|(path, port)| {
+            let host =
+                topology
+                    .behind(switch, port)
+                    .and_then(|neighbour| match neighbour.peer.node {
+                        Node::Host(host) => Some(host),
+                        Node::Switch(_) => None,
+                    });
+            Path {
+                port,
+                lone: lone(path, count),
+                member: members.iter().find(|m| Some(m.host) == host).copied(),
+            }
+        });
+        OnSwitch {
+            switch,
+            group_index,
+            paths: paths.collect(),
+        }
+    }
+
+    fn numbered(&self) -> impl Iterator<Item = (u8, &Path)> {
+        (0..=u8::MAX).zip(&self.paths)
+    }
+
+    fn members(&self) -> impl Iterator<Item = (u32, &GroupMember)> {
+        self.paths
+            .iter()
+            .filter_map(|path| Some((path.port, path.member.as_ref()?)))
+    }
+}
+
+/// Bit L is set when, at level L of the min-PSN tree over `count` paths, the sibling subtree of `path` is empty.
+///
+/// The node of a path at level L covers paths with the same bits from L up; its sibling differs in bit L.
+fn lone(path: usize, count: usize) -> u8 {
+    (0..8)
+        .filter(|level| (((path >> level) ^ 1) << level) >= count)
+        .fold(0, |bits, level| bits | 1 << level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lone;
+
+    #[test]
+    fn empty_siblings_are_marked_level_by_level() {
+        assert_eq!(lone(0, 1), 0xff);
+        assert_eq!(lone(0, 2), 0xfe);
+        assert_eq!(lone(1, 2), 0xfe);
+        // Paths 0 and 1 face each other, path 2 has nobody beside it; above, both halves hold paths.
+        assert_eq!(lone(0, 3), 0xfc);
+        assert_eq!(lone(2, 3), 0xfd);
+        // Paths 4 and 5 of 6: level 1's sibling would be 6 and 7.
+        assert_eq!(lone(4, 6), 0xfa);
+        assert_eq!(lone(3, 128), 0x80);
+    }
+
+    #[test]
+    fn a_sibling_subtree_is_lone_exactly_when_no_path_is_in_it() {
+        for count in 1..=128 {
+            for path in 0..count {
+                for level in 0..8 {
+                    let has_sibling = (0..count).any(|other| other >> level == (path >> level) ^ 1);
+                    assert_eq!(lone(path, count) >> level & 1 == 0, has_sibling);
+                }
+            }
+        }
+    }
+}

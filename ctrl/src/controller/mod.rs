@@ -1,0 +1,287 @@
+//! The controller as a state machine: events in, P4Runtime messages out.
+//!
+//! [`Controller::handle`] takes what happened, [`Controller::poll`] gives what to do, [`Controller::poll_timeout`]
+//! says when to come back if nothing happens.  It opens no socket and reads no clock; `client` drives it over
+//! gRPC and the simulator in virtual time.
+//!
+//! The controller owns the desired state: routes follow from the topology, groups from the users' requests.  A switch
+//! that connects gets all of it anew.
+
+mod boot;
+mod config;
+mod error;
+mod event;
+mod fabric;
+mod group;
+mod pool;
+mod registers;
+mod registration;
+mod session;
+mod status;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::Ipv4Addr;
+
+pub use config::{ConfigError, ControllerConfig, GroupRange};
+pub use error::{GroupError, SwitchError};
+pub use event::{
+    ApiReply, ApiRequest, Effect, Event, GroupInfo, MemberSpec, MemoryRegion, RegisterGroup,
+    Request, RequestId, Response, Tag,
+};
+pub use registers::RegisterControl;
+pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
+
+use boot::Boot;
+use pool::Pool;
+use registration::Registration;
+use session::{Context, Notice, Output, Session, Task, TaskId};
+
+use crate::tables::Program;
+use crate::topology::{Paths, SwitchIndex, Topology};
+use crate::tree::PortLoads;
+
+/// The control plane of one fabric.
+pub struct Controller {
+    topology: Topology,
+    paths: Paths,
+    config: ControllerConfig,
+    program: Program,
+    switches: Vec<SwitchControl>,
+    groups: BTreeMap<Ipv4Addr, Registration>,
+    addresses: Pool,
+    loads: PortLoads,
+    /// Who waits for a task.
+    tasks: BTreeMap<TaskId, Owner>,
+    next_task: u64,
+    /// Sessions that may have something to say.
+    touched: BTreeSet<SwitchIndex>,
+    /// When each session wants to be woken.
+    timers: BTreeSet<(u64, SwitchIndex)>,
+    effects: VecDeque<Effect>,
+    was_ready: bool,
+}
+
+/// One switch.
+struct SwitchControl {
+    session: Session,
+    boot: Boot,
+    indexes: Pool,
+    /// Groups that could not be removed here: their index and address wait for the switch's next start.
+    leftovers: BTreeSet<(u32, Ipv4Addr)>,
+    /// The session's entry in [`Controller::timers`].
+    timer: Option<u64>,
+}
+
+/// Who waits for a task.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Boot(SwitchIndex),
+    Group(Ipv4Addr, SwitchIndex),
+}
+
+impl Controller {
+    /// A controller of a network whose switches are not connected yet.
+    ///
+    /// Fails when the pipeline is not the one this controller knows, or when it or the group addresses do not fit
+    /// the topology.
+    pub fn new(topology: Topology, config: ControllerConfig) -> Result<Controller, ConfigError> {
+        let program = Program::resolve(&config.p4info)?;
+        let paths = Paths::new(&topology);
+        config.check(&topology)?;
+        fabric::check(&program, &topology, &paths)?;
+        let switches = topology
+            .switches()
+            .iter()
+            .map(|switch| SwitchControl {
+                session: Session::new(switch.name.clone(), switch.device_id),
+                boot: Boot::new(),
+                indexes: Pool::new(0, program.sizes.groups - 1),
+                leftovers: BTreeSet::new(),
+                timer: None,
+            })
+            .collect();
+        let (first, last) = config.group_range.bounds();
+        Ok(Controller {
+            topology,
+            paths,
+            config,
+            program,
+            switches,
+            groups: BTreeMap::new(),
+            addresses: Pool::new(first, last),
+            loads: PortLoads::default(),
+            tasks: BTreeMap::new(),
+            next_task: 0,
+            touched: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            effects: VecDeque::new(),
+            was_ready: false,
+        })
+    }
+
+    /// The network.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Whether every switch has its pipeline, routes and groups.
+    pub fn is_ready(&self) -> bool {
+        self.switches.iter().all(|switch| switch.boot.is_ready())
+    }
+
+    /// Takes an event that happened at `now` (nanoseconds since any epoch, never going back).
+    pub fn handle(&mut self, now: u64, event: Event) {
+        match event {
+            Event::SwitchUp { switch } => self.with_session(switch, |s, c| s.up(now, c)),
+            Event::SwitchDown { switch, why } => self.with_session(switch, |s, _| s.down(&why)),
+            Event::Reply {
+                switch,
+                request,
+                result,
+            } => self.with_session(switch, |s, c| s.reply(now, c, request, result)),
+            Event::Stream { switch, message } => {
+                self.with_session(switch, |s, c| s.stream(now, c, message));
+            }
+            Event::Api(ApiRequest::Register { tag, group }) => self.register(now, tag, group),
+            Event::Api(ApiRequest::Deregister { tag, mcst_id }) => {
+                self.deregister(now, tag, mcst_id);
+            }
+            Event::Api(ApiRequest::Status { tag }) => {
+                let report = self.status();
+                self.say(ApiReply::Status { tag, report });
+            }
+            Event::Timeout => self.wake(now),
+        }
+        self.settle(now);
+    }
+
+    /// The next thing to do, if any.
+    pub fn poll(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// When [`Event::Timeout`] is to come, if nothing else happens before; too early or too often does no harm.
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Switches and groups as they are.
+    pub fn status(&self) -> StatusReport {
+        let switches = self.topology.switch_indexes().map(|index| {
+            let control = &self.switches[index.0];
+            SwitchStatus {
+                name: self.topology.switch(index).name.clone(),
+                state: control.state(),
+                groups: control.indexes.in_use(),
+            }
+        });
+        StatusReport {
+            switches: switches.collect(),
+            groups: self
+                .groups
+                .values()
+                .map(|registration| registration.status(&self.topology))
+                .collect(),
+        }
+    }
+
+    fn say(&mut self, reply: ApiReply) {
+        self.effects.push_back(Effect::Api(reply));
+    }
+
+    fn with_session(&mut self, switch: SwitchIndex, act: impl FnOnce(&mut Session, &Context)) {
+        let context = Context {
+            config: &self.config,
+            program: &self.program,
+        };
+        act(&mut self.switches[switch.0].session, &context);
+        self.touched.insert(switch);
+    }
+
+    fn submit(&mut self, now: u64, owner: Owner, task: Task) -> TaskId {
+        self.next_task += 1;
+        let id = TaskId(self.next_task);
+        self.tasks.insert(id, owner);
+        let (Owner::Boot(switch) | Owner::Group(_, switch)) = owner;
+        self.with_session(switch, |session, context| {
+            session.submit(now, context, id, task);
+        });
+        id
+    }
+
+    fn wake(&mut self, now: u64) {
+        let due: Vec<_> = self
+            .timers
+            .iter()
+            .take_while(|(at, _)| *at <= now)
+            .map(|(_, switch)| *switch)
+            .collect();
+        for switch in due {
+            self.with_session(switch, |s, c| s.timeout(now, c));
+        }
+    }
+
+    /// Follows up on what sessions report until there is nothing new, and collects what they send.
+    fn settle(&mut self, now: u64) {
+        while let Some(switch) = self.touched.pop_first() {
+            while let Some(notice) = self.switches[switch.0].session.poll_notice() {
+                match notice {
+                    Notice::Open => self.start_boot(now, switch),
+                    Notice::Failed(error) => self.switch_failed(switch, error),
+                    Notice::Done(task, result) => match self.tasks.remove(&task) {
+                        Some(Owner::Boot(switch)) => self.boot_done(now, switch, task, result),
+                        Some(Owner::Group(mcst_id, switch)) => {
+                            self.group_done(now, mcst_id, switch, task, result);
+                        }
+                        None => {}
+                    },
+                }
+            }
+            self.collect(switch);
+        }
+        let is_ready = self.is_ready();
+        if is_ready && !self.was_ready {
+            self.say(ApiReply::Ready);
+        }
+        self.was_ready = is_ready;
+    }
+
+    fn collect(&mut self, switch: SwitchIndex) {
+        let control = &mut self.switches[switch.0];
+        while let Some(output) = control.session.poll_output() {
+            self.effects.push_back(match output {
+                Output::Request(request, body) => Effect::Request {
+                    switch,
+                    request,
+                    body,
+                },
+                Output::Stream(message) => Effect::Stream { switch, message },
+            });
+        }
+        let timer = control.session.poll_timeout();
+        if timer != control.timer {
+            if let Some(old) = std::mem::replace(&mut control.timer, timer) {
+                self.timers.remove(&(old, switch));
+            }
+            if let Some(new) = timer {
+                self.timers.insert((new, switch));
+            }
+        }
+    }
+}
+
+impl SwitchControl {
+    fn state(&self) -> SwitchState {
+        match self.session.usable() {
+            _ if self.boot.is_ready() => SwitchState::Ready,
+            Ok(()) => SwitchState::Starting,
+            Err(_) if self.session.is_starting() => SwitchState::Starting,
+            Err(why) => SwitchState::Down {
+                why: why.to_owned(),
+            },
+        }
+    }
+}

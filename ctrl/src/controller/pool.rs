@@ -1,0 +1,107 @@
+//! Numbers to give out: group indexes of a switch, addresses for groups.
+
+use std::collections::BTreeSet;
+
+/// A range of numbers, some of them in use.
+///
+/// Numbers are given out in turn, so that one that was just given back is reused as late as possible: packets of
+/// its last user may still be on the way.
+#[derive(Clone, Debug)]
+pub(super) struct Pool {
+    first: u32,
+    last: u32,
+    next: u32,
+    used: BTreeSet<u32>,
+    /// In use by nobody, but not known to be clean.
+    spoiled: BTreeSet<u32>,
+}
+
+impl Pool {
+    /// All numbers from `first` to `last`.
+    pub(super) fn new(first: u32, last: u32) -> Pool {
+        Pool {
+            first,
+            last,
+            next: first,
+            used: BTreeSet::new(),
+            spoiled: BTreeSet::new(),
+        }
+    }
+
+    /// An unused number, if there is one.
+    pub(super) fn take(&mut self) -> Option<u32> {
+        let number = (self.next..=self.last)
+            .chain(self.first..self.next)
+            .find(|n| !self.used.contains(n) && !self.spoiled.contains(n))?;
+        self.used.insert(number);
+        self.next = match number == self.last {
+            true => self.first,
+            false => number + 1,
+        };
+        Some(number)
+    }
+
+    /// This very number, if it is unused.
+    pub(super) fn take_this(&mut self, number: u32) -> bool {
+        let free = (self.first..=self.last).contains(&number) && !self.spoiled.contains(&number);
+        free && self.used.insert(number)
+    }
+
+    /// Gives a number back.
+    pub(super) fn release(&mut self, number: u32) {
+        self.used.remove(&number);
+    }
+
+    /// Gives a number back that must not be used before [`Pool::clean`].
+    pub(super) fn spoil(&mut self, number: u32) {
+        self.used.remove(&number);
+        self.spoiled.insert(number);
+    }
+
+    /// Makes spoiled numbers usable again.
+    pub(super) fn clean(&mut self) {
+        self.spoiled.clear();
+    }
+
+    /// Whether a number is left.
+    pub(super) fn has_room(&self) -> bool {
+        self.used.len() + self.spoiled.len() < (self.last - self.first) as usize + 1
+    }
+
+    /// Numbers in use.
+    pub(super) fn in_use(&self) -> usize {
+        self.used.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_late_as_possible() {
+        let mut pool = Pool::new(5, 7);
+        assert_eq!(pool.take(), Some(5));
+        pool.release(5);
+        assert_eq!(pool.take(), Some(6));
+        assert_eq!(pool.take(), Some(7));
+        assert_eq!(pool.take(), Some(5));
+        assert_eq!(pool.take(), None);
+        assert!(!pool.has_room());
+    }
+
+    #[test]
+    fn spoiled_numbers_wait_for_cleaning() {
+        let mut pool = Pool::new(0, 1);
+        assert!(pool.take_this(1));
+        assert!(!pool.take_this(1));
+        assert!(!pool.take_this(2));
+        pool.spoil(1);
+        assert!(!pool.take_this(1));
+        assert_eq!(pool.take(), Some(0));
+        assert_eq!(pool.take(), None);
+        pool.clean();
+        assert_eq!(pool.take(), Some(1));
+        assert_eq!(pool.in_use(), 2);
+    }
+}

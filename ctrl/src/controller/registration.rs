@@ -1,0 +1,430 @@
+//! Making and removing groups: one step after the other, on all switches of the tree at once.
+//!
+//! Registers come first, then egress, replication and ingress entries, and last, when all of these stand on every
+//! switch, the entries that make the group visible.  So no packet meets half a group.  Removal goes the other way round,
+//! and so does undoing after a failure.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use super::error::{GroupError, SwitchError};
+use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
+use super::group::{Group, GroupMember, OnSwitch};
+use super::session::{Task, TaskId};
+use super::status::{GroupOnSwitch, GroupState, GroupStatus};
+use super::{ApiReply, Controller, Owner};
+use crate::topology::{SwitchIndex, Topology};
+use crate::tree::{Tree, View};
+
+/// A group and how far it is.
+#[derive(Debug)]
+pub(super) struct Registration {
+    group: Group,
+    step: Step,
+    pending: BTreeSet<TaskId>,
+    /// First error of each switch in the present direction.
+    errors: BTreeMap<SwitchIndex, SwitchError>,
+    /// Switches that may hold something of the group, or may still come to, whatever is removed.
+    suspects: BTreeSet<SwitchIndex>,
+    goal: Goal,
+}
+
+/// Each step starts when every task of the one before is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Registers,
+    Entries,
+    Publication,
+    Ready,
+    Withdrawal,
+    Removal,
+}
+
+/// What the steps lead to.
+#[derive(Debug)]
+enum Goal {
+    /// The group in use.
+    Make(Tag),
+    /// The group gone, because a user asked for it.
+    Remove(Tag),
+    /// The group gone, because a switch failed.
+    Undo(Tag, SwitchError),
+}
+
+impl Registration {
+    pub(super) fn is_ready(&self) -> bool {
+        self.step == Step::Ready
+    }
+
+    pub(super) fn group(&self) -> &Group {
+        &self.group
+    }
+
+    fn failed_on(&mut self, switch: SwitchIndex, error: SwitchError) {
+        let is_removal = matches!(self.step, Step::Withdrawal | Step::Removal);
+        if is_removal || !error.is_definite() {
+            self.suspects.insert(switch);
+        }
+        self.errors.entry(switch).or_insert(error);
+    }
+
+    pub(super) fn status(&self, topology: &Topology) -> GroupStatus {
+        let switches = self.group.switches.iter().map(|on| GroupOnSwitch {
+            switch: topology.switch(on.switch).name.clone(),
+            group_index: on.group_index,
+            ports: on.paths.iter().map(|path| path.port).collect(),
+        });
+        GroupStatus {
+            mcst_id: self.group.mcst_id,
+            state: match self.step {
+                Step::Registers | Step::Entries | Step::Publication => GroupState::Registering,
+                Step::Ready => GroupState::Ready,
+                Step::Withdrawal | Step::Removal => GroupState::Removing,
+            },
+            members: self.group.members.iter().map(|m| m.spec.ip).collect(),
+            switches: switches.collect(),
+        }
+    }
+}
+
+impl Controller {
+    pub(super) fn register(&mut self, now: u64, tag: Tag, request: RegisterGroup) {
+        match self.plan(&request) {
+            Err(error) => self.say(ApiReply::Failed { tag, error }),
+            Ok(group) => {
+                let mcst_id = group.mcst_id;
+                self.groups.insert(
+                    mcst_id,
+                    Registration {
+                        group,
+                        step: Step::Registers,
+                        pending: BTreeSet::new(),
+                        errors: BTreeMap::new(),
+                        suspects: BTreeSet::new(),
+                        goal: Goal::Make(tag),
+                    },
+                );
+                self.group_step(now, mcst_id, Step::Registers);
+            }
+        }
+    }
+
+    pub(super) fn deregister(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
+        let error = match self.groups.get_mut(&mcst_id) {
+            None => GroupError::NoSuchGroup(mcst_id),
+            Some(registration) if registration.is_ready() => {
+                registration.goal = Goal::Remove(tag);
+                return self.group_step(now, mcst_id, Step::Withdrawal);
+            }
+            Some(_) => GroupError::Busy(mcst_id),
+        };
+        self.say(ApiReply::Failed { tag, error });
+    }
+
+    pub(super) fn group_done(
+        &mut self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        switch: SwitchIndex,
+        task: TaskId,
+        result: Result<(), SwitchError>,
+    ) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        registration.pending.remove(&task);
+        if let Err(error) = result {
+            registration.failed_on(switch, error);
+        }
+        if !registration.pending.is_empty() {
+            return;
+        }
+        let (step, failed) = (registration.step, !registration.errors.is_empty());
+        match step {
+            Step::Registers | Step::Entries if failed => self.undo(now, mcst_id, Step::Removal),
+            Step::Publication if failed => self.undo(now, mcst_id, Step::Withdrawal),
+            Step::Registers => self.group_step(now, mcst_id, Step::Entries),
+            Step::Entries => self.group_step(now, mcst_id, Step::Publication),
+            Step::Publication => self.group_made(mcst_id),
+            Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
+            Step::Removal => self.group_gone(mcst_id),
+            Step::Ready => {}
+        }
+    }
+
+    /// A switch has lost all its entries: groups that are being made must not go on as if it still had them.
+    pub(super) fn fail_registrations(&mut self, switch: SwitchIndex, error: &SwitchError) {
+        for registration in self.groups.values_mut() {
+            let is_there = registration
+                .group
+                .switches
+                .iter()
+                .any(|on| on.switch == switch);
+            if is_there && !registration.pending.is_empty() {
+                registration.failed_on(switch, error.clone());
+            }
+        }
+    }
+
+    fn group_step(&mut self, now: u64, mcst_id: Ipv4Addr, step: Step) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        registration.step = step;
+        let group = &registration.group;
+        let tasks = group.switches.iter().map(|on| {
+            let task = match step {
+                Step::Registers => group.registers(on),
+                // The constants were solved when the group was planned.
+                Step::Entries => Task::Write(group.entries(&self.program, on).unwrap_or_default()),
+                Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
+                Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
+                Step::Removal => Task::Write(group.removal(&self.program, on)),
+                Step::Ready => Task::Write(Vec::new()),
+            };
+            (on.switch, task)
+        });
+        let tasks: Vec<_> = tasks.collect();
+        for (switch, task) in tasks {
+            let id = self.submit(now, Owner::Group(mcst_id, switch), task);
+            if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                registration.pending.insert(id);
+            }
+        }
+    }
+
+    fn undo(&mut self, now: u64, mcst_id: Ipv4Addr, step: Step) {
+        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+            let first = registration.errors.pop_first();
+            registration.errors.clear();
+            if let (Goal::Make(tag), Some((_, initial))) = (&registration.goal, first) {
+                registration.goal = Goal::Undo(*tag, initial);
+            }
+        }
+        self.group_step(now, mcst_id, step);
+    }
+
+    fn group_made(&mut self, mcst_id: Ipv4Addr) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        registration.step = Step::Ready;
+        if let Goal::Make(tag) = registration.goal {
+            let group = registration.group.info();
+            self.say(ApiReply::GroupReady { tag, group });
+        }
+    }
+
+    fn group_gone(&mut self, mcst_id: Ipv4Addr) {
+        let Some(registration) = self.groups.remove(&mcst_id) else {
+            return;
+        };
+        let Registration {
+            group,
+            errors,
+            suspects,
+            goal,
+            ..
+        } = registration;
+        self.loads.remove(&group.tree);
+        for on in &group.switches {
+            let control = &mut self.switches[on.switch.0];
+            let index = u32::from(on.group_index);
+            if suspects.contains(&on.switch) {
+                control.indexes.spoil(index);
+                control.leftovers.insert((index, mcst_id));
+            } else {
+                control.indexes.release(index);
+            }
+        }
+        self.release_address(mcst_id);
+        // A switch that is away loses its entries when it comes back; that is no failure.
+        let unwind: Vec<_> = errors
+            .into_values()
+            .filter(|error| !matches!(error, SwitchError::Lost { .. }))
+            .collect();
+        let reply = match goal {
+            Goal::Undo(tag, initial) if unwind.is_empty() => ApiReply::Failed {
+                tag,
+                error: GroupError::Switch(initial),
+            },
+            Goal::Undo(tag, initial) => ApiReply::Failed {
+                tag,
+                error: GroupError::Unwind {
+                    initial: Box::new(initial),
+                    unwind,
+                },
+            },
+            Goal::Remove(tag) | Goal::Make(tag) if unwind.is_empty() => {
+                ApiReply::GroupRemoved { tag, mcst_id }
+            }
+            Goal::Remove(tag) | Goal::Make(tag) => ApiReply::Failed {
+                tag,
+                error: GroupError::Removal { mcst_id, unwind },
+            },
+        };
+        self.say(reply);
+    }
+
+    /// Checks a request, grows its tree, and takes an address and an index on every switch.
+    fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
+        let members = self.resolve_members(&request.members)?;
+        let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
+        let view = View {
+            topology: &self.topology,
+            paths: &self.paths,
+            loads: &self.loads,
+        };
+        let tree = Tree::grow(self.config.policy, &view, &hosts);
+        self.check_switches(&tree)?;
+        let mcst_id = self.take_address(request.mcst_id)?;
+        let mut switches = Vec::new();
+        for (switch, ports) in tree.switches() {
+            let index = self.switches[switch.0]
+                .indexes
+                .take()
+                .expect("room was checked before");
+            let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
+            let ports = ports.iter().copied();
+            switches.push(OnSwitch::new(
+                &self.topology,
+                switch,
+                group_index,
+                ports,
+                &members,
+            ));
+        }
+        let group = Group {
+            mcst_id,
+            initial_psn: request.initial_psn,
+            members,
+            tree,
+            switches,
+        };
+        self.loads.add(&group.tree);
+        if let Err(error) = group.check(&self.program) {
+            self.give_back(&group);
+            return Err(error.into());
+        }
+        Ok(group)
+    }
+
+    fn resolve_members(&self, specs: &[MemberSpec]) -> Result<Vec<GroupMember>, GroupError> {
+        if specs.len() < 2 {
+            return Err(GroupError::TooFewMembers(specs.len()));
+        }
+        if specs.len() > self.topology.hosts().len() {
+            return Err(GroupError::LargerThanTopology {
+                members: specs.len(),
+                hosts: self.topology.hosts().len(),
+            });
+        }
+        let mut seen = BTreeSet::new();
+        let resolve = |spec: &MemberSpec| {
+            let ip = spec.ip;
+            let host = self
+                .topology
+                .host_with_ip(ip)
+                .ok_or(GroupError::UnknownHost(ip))?;
+            let entry = self.topology.host(host);
+            if !seen.insert(host) {
+                return Err(GroupError::MemberTwice {
+                    host: entry.name.clone(),
+                    ip,
+                });
+            }
+            if spec.qpn.get() == 0 {
+                return Err(GroupError::QueuePair(ip));
+            }
+            check_region(spec)?;
+            Ok(GroupMember {
+                host,
+                mac: entry.mac,
+                spec: *spec,
+            })
+        };
+        specs.iter().map(resolve).collect()
+    }
+
+    /// Whether every switch of the tree is there and has room.
+    fn check_switches(&self, tree: &Tree) -> Result<(), GroupError> {
+        let sizes = self.program.sizes;
+        for (switch, ports) in tree.switches() {
+            let control = &self.switches[switch.0];
+            let name = || self.topology.switch(switch).name.clone();
+            if ports.len() > sizes.paths as usize {
+                return Err(GroupError::TooManyPaths {
+                    switch: name(),
+                    paths: ports.len(),
+                    limit: sizes.paths,
+                });
+            }
+            if !control.boot.is_ready() {
+                let why = control.session.usable().err();
+                return Err(GroupError::SwitchNotReady {
+                    switch: name(),
+                    why: why.unwrap_or("its entries are being written").to_owned(),
+                });
+            }
+            if !control.indexes.has_room() {
+                return Err(GroupError::SwitchFull {
+                    switch: name(),
+                    limit: sizes.groups,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn take_address(&mut self, wanted: Option<Ipv4Addr>) -> Result<Ipv4Addr, GroupError> {
+        let range = self.config.group_range;
+        match wanted {
+            Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {
+                mcst_id,
+                network: range.network(),
+                prefix_len: range.prefix_len(),
+            }),
+            Some(mcst_id) => match self.addresses.take_this(u32::from(mcst_id)) {
+                true => Ok(mcst_id),
+                false => Err(GroupError::Taken(mcst_id)),
+            },
+            None => match self.addresses.take() {
+                Some(number) => Ok(Ipv4Addr::from(number)),
+                None => Err(GroupError::NoAddress {
+                    network: range.network(),
+                    prefix_len: range.prefix_len(),
+                }),
+            },
+        }
+    }
+
+    /// Gives back what a plan took that never reached a switch.
+    fn give_back(&mut self, group: &Group) {
+        self.loads.remove(&group.tree);
+        for on in &group.switches {
+            let indexes = &mut self.switches[on.switch.0].indexes;
+            indexes.release(u32::from(on.group_index));
+        }
+        self.release_address(group.mcst_id);
+    }
+}
+
+/// A WRITE's virtual address changes by XOR, which moves it into the region only if the region is aligned.
+fn check_region(spec: &MemberSpec) -> Result<(), GroupError> {
+    let Some(MemoryRegion { va, len, .. }) = spec.region else {
+        return Ok(());
+    };
+    if len == 0 {
+        return Err(GroupError::EmptyRegion(spec.ip));
+    }
+    let alignment = u128::from(len).next_power_of_two();
+    match u128::from(va) % alignment {
+        0 => Ok(()),
+        _ => Err(GroupError::Region {
+            ip: spec.ip,
+            va,
+            len,
+            alignment,
+        }),
+    }
+}

@@ -1,0 +1,601 @@
+//! One switch: arbitration, pipeline, and an ordered queue of writes and register accesses.
+//!
+//! A session knows how to get things done on its switch, not why.  It is given tasks and reports each as done or
+//! failed.  One Write is under way at a time; whatever is asked for meanwhile goes out together in the next one, so that
+//! many groups registered at once cost few calls.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use alfirk_p4runtime::p4::v1::{
+    forwarding_pipeline_config::Cookie, set_forwarding_pipeline_config_request::Action,
+    stream_message_request, stream_message_response, update, ForwardingPipelineConfig,
+    MasterArbitrationUpdate, PacketIn, SetForwardingPipelineConfigRequest, StreamMessageRequest,
+    StreamMessageResponse, Uint128, Update, WriteRequest,
+};
+use alfirk_p4runtime::{Code, Status};
+use alfirk_roce::wire::Psn;
+
+use super::config::ControllerConfig;
+use super::error::SwitchError;
+use super::event::{Request, RequestId, Response};
+use super::registers::{refusal, RegisterControl};
+use crate::constants::{PACKET_IN_REGISTERS, PACKET_OUT_REGISTERS};
+use crate::tables::{PacketOutHeader, Program};
+
+/// Names a task; chosen by the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct TaskId(pub(super) u64);
+
+/// Something to be done on one switch.
+#[derive(Clone, Debug)]
+pub(super) enum Task {
+    /// Apply updates, in this order; deleting what is not there counts as done.
+    Write(Vec<Update>),
+    /// Set the registers of a group.
+    InitGroup {
+        group_index: u16,
+        paths: u8,
+        initial_psn: Psn,
+    },
+}
+
+/// What a session sends.
+#[derive(Debug)]
+pub(super) enum Output {
+    Request(RequestId, Request),
+    Stream(StreamMessageRequest),
+}
+
+/// What a session tells the controller.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// The switch runs the pipeline, empty of entries; tasks are taken from now on.
+    Open,
+    /// The switch cannot be used; all tasks are reported before.
+    Failed(SwitchError),
+    /// A task is done.
+    Done(TaskId, Result<(), SwitchError>),
+}
+
+/// What a session needs to know of the controller.
+pub(super) struct Context<'a> {
+    pub(super) config: &'a ControllerConfig,
+    pub(super) program: &'a Program,
+}
+
+/// When to do something without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No connection, or nothing can be done with it.
+    Closed,
+    /// Waiting to hear who is primary; `deadline` is when to give up.
+    Arbitrating { deadline: u64 },
+    /// Connected, but another controller is primary.
+    Backup,
+    /// Waiting for the pipeline to be loaded; `deadline` is when to give up.
+    Loading { request: RequestId, deadline: u64 },
+    /// Taking tasks.
+    Open,
+}
+
+/// The Write under way.
+#[derive(Debug)]
+struct InFlight {
+    request: RequestId,
+    /// When to give up.
+    deadline: u64,
+    /// One per update.
+    updates: Vec<(TaskId, Update)>,
+}
+
+/// What is left of a Write task.
+#[derive(Debug)]
+struct WriteTask {
+    remaining: usize,
+    error: Option<SwitchError>,
+}
+
+/// A register access under way.
+#[derive(Debug)]
+struct RegisterTask {
+    task: TaskId,
+    header: RegisterControl,
+    sent: u32,
+    answered: u32,
+    /// When to send it again, or to give up after the last attempt.
+    deadline: u64,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Session {
+    name: String,
+    device_id: u64,
+    state: State,
+    /// Why the session is not open.
+    why: String,
+    next_request: u64,
+    next_cookie: u32,
+    queue: VecDeque<(TaskId, Update)>,
+    in_flight: Option<InFlight>,
+    writes: BTreeMap<TaskId, WriteTask>,
+    registers: BTreeMap<u32, RegisterTask>,
+    outputs: VecDeque<Output>,
+    notices: VecDeque<Notice>,
+}
+
+impl Session {
+    pub(super) fn new(name: String, device_id: u64) -> Session {
+        Session {
+            name,
+            device_id,
+            state: State::Closed,
+            why: "not connected yet".to_owned(),
+            next_request: 0,
+            next_cookie: 0,
+            queue: VecDeque::new(),
+            in_flight: None,
+            writes: BTreeMap::new(),
+            registers: BTreeMap::new(),
+            outputs: VecDeque::new(),
+            notices: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    pub(super) fn poll_notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        let state = match self.state {
+            State::Arbitrating { deadline } | State::Loading { deadline, .. } => Some(deadline),
+            State::Closed | State::Backup | State::Open => None,
+        };
+        let write = self.in_flight.as_ref().map(|w| w.deadline);
+        let registers = self.registers.values().map(|r| r.deadline).min();
+        [state, write, registers].into_iter().flatten().min()
+    }
+
+    /// Whether the session takes tasks, or else why not.
+    pub(super) fn usable(&self) -> Result<(), &str> {
+        match self.state {
+            State::Open => Ok(()),
+            _ => Err(&self.why),
+        }
+    }
+
+    /// Whether a connection is being set up.
+    pub(super) fn is_starting(&self) -> bool {
+        matches!(
+            self.state,
+            State::Arbitrating { .. } | State::Loading { .. }
+        )
+    }
+
+    /// A new connection: nothing of an earlier one counts.
+    pub(super) fn up(&mut self, now: u64, context: &Context) {
+        if self.state != State::Closed {
+            self.down("replaced by a new connection");
+        }
+        let election_id = election_id(context.config);
+        self.outputs.push_back(Output::Stream(StreamMessageRequest {
+            update: Some(stream_message_request::Update::Arbitration(
+                MasterArbitrationUpdate {
+                    device_id: self.device_id,
+                    election_id: Some(election_id),
+                    ..MasterArbitrationUpdate::default()
+                },
+            )),
+        }));
+        self.enter(
+            State::Arbitrating {
+                deadline: now + context.config.request_timeout_ns,
+            },
+            "being connected",
+        );
+    }
+
+    /// The connection is gone.
+    pub(super) fn down(&mut self, why: &str) {
+        self.abandon(why);
+        self.notices.push_back(Notice::Failed(self.lost()));
+    }
+
+    /// Gives up on the switch until it connects again.
+    pub(super) fn fail(&mut self, error: SwitchError) {
+        self.abandon(&error.to_string());
+        self.notices.push_back(Notice::Failed(error));
+    }
+
+    pub(super) fn submit(&mut self, now: u64, context: &Context, id: TaskId, task: Task) {
+        if self.state != State::Open {
+            let lost = self.lost();
+            self.notices.push_back(Notice::Done(id, Err(lost)));
+            return;
+        }
+        match task {
+            Task::Write(updates) if updates.is_empty() => {
+                self.notices.push_back(Notice::Done(id, Ok(())));
+            }
+            Task::Write(updates) => {
+                let task = WriteTask {
+                    remaining: updates.len(),
+                    error: None,
+                };
+                self.writes.insert(id, task);
+                self.queue.extend(updates.into_iter().map(|u| (id, u)));
+                self.send_writes(now, context);
+            }
+            Task::InitGroup {
+                group_index,
+                paths,
+                initial_psn,
+            } => {
+                self.next_cookie = self.next_cookie.wrapping_add(1);
+                let cookie = self.next_cookie;
+                let task = RegisterTask {
+                    task: id,
+                    header: RegisterControl::init_group(group_index, paths, initial_psn, cookie),
+                    sent: 0,
+                    answered: 0,
+                    deadline: now,
+                };
+                self.registers.insert(cookie, task);
+                self.send_registers(now, context);
+            }
+        }
+    }
+
+    pub(super) fn reply(
+        &mut self,
+        now: u64,
+        context: &Context,
+        request: RequestId,
+        result: Result<Response, Status>,
+    ) {
+        match self.state {
+            State::Loading {
+                request: expected, ..
+            } if expected == request => match result {
+                Ok(_) => {
+                    self.enter(State::Open, "");
+                    self.notices.push_back(Notice::Open);
+                }
+                Err(status) => self.fail(SwitchError::Pipeline {
+                    switch: self.name.clone(),
+                    status,
+                }),
+            },
+            _ => {
+                let ours = self.in_flight.take_if(|write| write.request == request);
+                // Else the answer comes after its time, or after the connection that it was asked over.
+                if let Some(write) = ours {
+                    self.finish_write(context, write, result);
+                    self.send_writes(now, context);
+                }
+            }
+        }
+    }
+
+    pub(super) fn stream(&mut self, now: u64, context: &Context, message: StreamMessageResponse) {
+        match message.update {
+            Some(stream_message_response::Update::Arbitration(update)) => {
+                self.arbitration(now, context, &update);
+            }
+            Some(stream_message_response::Update::Packet(packet)) => {
+                self.packet_in(context, &packet);
+            }
+            Some(stream_message_response::Update::Error(error)) => {
+                tracing::warn!(
+                    switch = self.name,
+                    code = error.canonical_code,
+                    "{}",
+                    error.message
+                );
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn timeout(&mut self, now: u64, context: &Context) {
+        match self.state {
+            State::Arbitrating { deadline } if deadline <= now => {
+                self.fail(self.timed_out(context, "arbitration"));
+            }
+            State::Loading { deadline, .. } if deadline <= now => {
+                self.fail(self.timed_out(context, "SetForwardingPipelineConfig"));
+            }
+            _ => {}
+        }
+        if let Some(write) = self.in_flight.take_if(|write| write.deadline <= now) {
+            let error = self.timed_out(context, "Write");
+            for (task, _) in write.updates {
+                self.update_done(task, Err(error.clone()));
+            }
+            self.send_writes(now, context);
+        }
+        self.send_registers(now, context);
+    }
+
+    fn enter(&mut self, state: State, why: &str) {
+        self.state = state;
+        why.clone_into(&mut self.why);
+    }
+
+    fn arbitration(&mut self, now: u64, context: &Context, update: &MasterArbitrationUpdate) {
+        let is_primary = update
+            .status
+            .as_ref()
+            .is_none_or(|status| status.canonical_code() == Code::Ok);
+        match (self.state, is_primary) {
+            (State::Arbitrating { .. } | State::Backup, true) => self.load(now, context),
+            (State::Closed | State::Backup, false) => {}
+            (State::Closed | State::Loading { .. } | State::Open, true) => {}
+            (_, false) => {
+                let error = SwitchError::NotPrimary {
+                    switch: self.name.clone(),
+                };
+                self.fail(error.clone());
+                // The connection stands: when the other controller leaves, the switch will say so.
+                self.enter(State::Backup, &error.to_string());
+            }
+        }
+    }
+
+    fn load(&mut self, now: u64, context: &Context) {
+        let request = self.next_request();
+        let config = context.config;
+        let body = SetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            election_id: Some(election_id(config)),
+            action: Action::VerifyAndCommit.into(),
+            config: Some(ForwardingPipelineConfig {
+                p4info: Some(config.p4info.clone()),
+                p4_device_config: config.device_config.clone(),
+                cookie: Some(Cookie {
+                    cookie: fingerprint(&config.device_config),
+                }),
+            }),
+            ..SetForwardingPipelineConfigRequest::default()
+        };
+        self.outputs.push_back(Output::Request(
+            request,
+            Request::SetPipeline(Box::new(body)),
+        ));
+        self.enter(
+            State::Loading {
+                request,
+                deadline: now + config.request_timeout_ns,
+            },
+            "its pipeline is being loaded",
+        );
+    }
+
+    fn packet_in(&mut self, context: &Context, packet: &PacketIn) {
+        let Some(header) = context.program.packet_io.packet_in(packet) else {
+            tracing::warn!(switch = self.name, "PacketIn without the pipeline's header");
+            return;
+        };
+        if header.reason != PACKET_IN_REGISTERS {
+            tracing::debug!(
+                switch = self.name,
+                reason = header.reason,
+                "PacketIn ignored"
+            );
+            return;
+        }
+        let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
+            tracing::warn!(
+                switch = self.name,
+                "register access answered with too few bytes"
+            );
+            return;
+        };
+        // Else an answer to an access of an earlier connection.
+        if let Some(task) = self.registers.get_mut(&answer.cookie) {
+            task.answered += 1;
+            if let Some(reason) = refusal(answer.status) {
+                let error = SwitchError::Registers {
+                    switch: self.name.clone(),
+                    reason,
+                };
+                self.finish_register(answer.cookie, Err(error));
+            } else if task.answered == task.sent {
+                self.finish_register(answer.cookie, Ok(()));
+            }
+        }
+    }
+
+    fn finish_register(&mut self, cookie: u32, result: Result<(), SwitchError>) {
+        if let Some(task) = self.registers.remove(&cookie) {
+            self.notices.push_back(Notice::Done(task.task, result));
+        }
+    }
+
+    /// Sends the next Write, if none is under way and something waits.
+    fn send_writes(&mut self, now: u64, context: &Context) {
+        if self.in_flight.is_some() || self.queue.is_empty() {
+            return;
+        }
+        let count = self.queue.len().min(context.config.batch_limit.max(1));
+        let updates: Vec<_> = self.queue.drain(..count).collect();
+        let request = self.next_request();
+        let body = WriteRequest {
+            device_id: self.device_id,
+            election_id: Some(election_id(context.config)),
+            updates: updates.iter().map(|(_, update)| update.clone()).collect(),
+            ..WriteRequest::default()
+        };
+        self.outputs
+            .push_back(Output::Request(request, Request::Write(body)));
+        self.in_flight = Some(InFlight {
+            request,
+            deadline: now + context.config.request_timeout_ns,
+            updates,
+        });
+    }
+
+    fn finish_write(
+        &mut self,
+        context: &Context,
+        write: InFlight,
+        result: Result<Response, Status>,
+    ) {
+        let Err(status) = result else {
+            for (task, _) in write.updates {
+                self.update_done(task, Ok(()));
+            }
+            return;
+        };
+        let errors = status.update_errors();
+        if errors.len() != write.updates.len() {
+            let error = SwitchError::Call {
+                switch: self.name.clone(),
+                call: "Write",
+                status,
+            };
+            for (task, _) in write.updates {
+                self.update_done(task, Err(error.clone()));
+            }
+            return;
+        }
+        for ((task, update), error) in write.updates.into_iter().zip(errors) {
+            let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
+            let verb = match update.r#type() {
+                update::Type::Insert => "insert",
+                update::Type::Modify => "modify",
+                update::Type::Delete => "delete",
+                update::Type::Unspecified => "update",
+            };
+            let gone = verb == "delete" && code == Code::NotFound;
+            let result = match code == Code::Ok || gone {
+                true => Ok(()),
+                false => Err(SwitchError::Refused {
+                    switch: self.name.clone(),
+                    entity: context.program.describe(&update),
+                    verb,
+                    code,
+                    message: error.message,
+                }),
+            };
+            self.update_done(task, result);
+        }
+    }
+
+    /// Counts one update of a task; the first error is the task's.
+    fn update_done(&mut self, id: TaskId, result: Result<(), SwitchError>) {
+        let Some(task) = self.writes.get_mut(&id) else {
+            return;
+        };
+        task.remaining -= 1;
+        if let Err(error) = result {
+            task.error.get_or_insert(error);
+        }
+        if task.remaining == 0 {
+            let error = self.writes.remove(&id).and_then(|task| task.error);
+            self.notices
+                .push_back(Notice::Done(id, error.map_or(Ok(()), Err)));
+        }
+    }
+
+    /// Sends register accesses whose time has come, for the first time or again.
+    ///
+    /// An access that was sent twice is done when both copies are answered, or one is and the other had its time:
+    /// a copy that is still on its way must not find the group in use.
+    fn send_registers(&mut self, now: u64, context: &Context) {
+        let mut finished = Vec::new();
+        for (cookie, task) in &mut self.registers {
+            if task.deadline > now {
+                continue;
+            }
+            if task.answered > 0 || task.sent >= context.config.register_attempts {
+                finished.push((*cookie, task.answered > 0));
+                continue;
+            }
+            task.sent += 1;
+            task.deadline = now + context.config.register_retry_ns;
+            let header = PacketOutHeader {
+                kind: PACKET_OUT_REGISTERS,
+                egress_port: 0,
+            };
+            let packet = context
+                .program
+                .packet_io
+                .packet_out(header, task.header.to_bytes());
+            self.outputs.push_back(Output::Stream(StreamMessageRequest {
+                update: Some(stream_message_request::Update::Packet(packet)),
+            }));
+        }
+        for (cookie, answered) in finished {
+            let result = match answered {
+                true => Ok(()),
+                false => Err(self.timed_out(context, "a register access")),
+            };
+            self.finish_register(cookie, result);
+        }
+    }
+
+    /// Fails everything that is under way.
+    fn abandon(&mut self, why: &str) {
+        self.enter(State::Closed, why);
+        self.queue.clear();
+        self.in_flight = None;
+        self.outputs.clear();
+        let writes = std::mem::take(&mut self.writes).into_keys();
+        let registers = std::mem::take(&mut self.registers)
+            .into_values()
+            .map(|r| r.task);
+        let lost = self.lost();
+        for task in writes
+            .chain(registers)
+            .collect::<std::collections::BTreeSet<_>>()
+        {
+            self.notices
+                .push_back(Notice::Done(task, Err(lost.clone())));
+        }
+    }
+
+    fn lost(&self) -> SwitchError {
+        SwitchError::Lost {
+            switch: self.name.clone(),
+            why: self.why.clone(),
+        }
+    }
+
+    fn timed_out(&self, context: &Context, call: &'static str) -> SwitchError {
+        let ns = match call {
+            "a register access" => {
+                context.config.register_retry_ns * u64::from(context.config.register_attempts)
+            }
+            _ => context.config.request_timeout_ns,
+        };
+        SwitchError::Timeout {
+            switch: self.name.clone(),
+            call,
+            seconds: ns as f64 / 1e9,
+        }
+    }
+
+    fn next_request(&mut self) -> RequestId {
+        self.next_request += 1;
+        RequestId(self.next_request)
+    }
+}
+
+fn election_id(config: &ControllerConfig) -> Uint128 {
+    Uint128 {
+        high: (config.election_id >> 64) as u64,
+        low: config.election_id as u64,
+    }
+}
+
+/// Tells one pipeline from another (FNV-1a); the switch keeps it as the configuration's cookie.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

@@ -1,0 +1,72 @@
+//! How things are, for people and tools.
+
+use std::net::Ipv4Addr;
+
+/// Switches and groups, in the order of the topology and of the addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatusReport {
+    /// Every switch of the topology.
+    pub switches: Vec<SwitchStatus>,
+    /// Every group.
+    pub groups: Vec<GroupStatus>,
+}
+
+/// One switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchStatus {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub state: SwitchState,
+    /// Groups that it holds.
+    pub groups: usize,
+}
+
+/// Where a switch stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SwitchState {
+    /// Not connected, or failed.
+    Down {
+        /// What is wrong.
+        why: String,
+    },
+    /// Being set up.
+    Starting,
+    /// In use.
+    Ready,
+}
+
+/// One group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// Its address.
+    pub mcst_id: Ipv4Addr,
+    /// Where it stands.
+    pub state: GroupState,
+    /// Its members.
+    pub members: Vec<Ipv4Addr>,
+    /// The switches of its tree, with the group's index and ports on each.
+    pub switches: Vec<GroupOnSwitch>,
+}
+
+/// Where a group stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupState {
+    /// Being written.
+    Registering,
+    /// In use.
+    Ready,
+    /// Being removed.
+    Removing,
+}
+
+/// A group on one switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupOnSwitch {
+    /// The switch.
+    pub switch: String,
+    /// The group's index there.
+    pub group_index: u16,
+    /// Its ports there, in path order.
+    pub ports: Vec<u32>,
+}

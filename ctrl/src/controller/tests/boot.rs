@@ -1,0 +1,225 @@
+use super::*;
+use crate::tables::ProgramError;
+use crate::topology::{fat_tree, leaf_spine, testbed, Builder, End, Host, LinkAttributes, MacAddr};
+
+#[test]
+fn a_switch_gets_routes_arp_answers_and_mirror_sessions() {
+    let fabric = Fabric::ready(testbed());
+    insta::assert_snapshot!(fabric.switches[0].contents().join("\n"));
+}
+
+#[test]
+fn a_leaf_reaches_remote_hosts_by_every_spine() {
+    let fabric = Fabric::ready(leaf_spine(2, 2, 1).unwrap());
+    insta::assert_snapshot!(fabric.switches[0].contents().join("\n"));
+}
+
+#[test]
+fn readiness_is_said_once_when_the_last_switch_is_there() {
+    let mut fabric = Fabric::new(leaf_spine(2, 1, 1).unwrap());
+    fabric.connect_all();
+    let said: Vec<_> = fabric
+        .said
+        .iter()
+        .map(|reply| match reply {
+            ApiReply::SwitchReady { switch } => format!("switch {}", switch.0),
+            ApiReply::Ready => "ready".to_owned(),
+            other => panic!("unexpected: {other:?}"),
+        })
+        .collect();
+    assert_eq!(said, ["switch 0", "switch 1", "switch 2", "ready"]);
+    assert_eq!(fabric.controller.poll_timeout(), None);
+}
+
+#[test]
+fn every_switch_of_a_fat_tree_routes_to_every_host() {
+    let fabric = Fabric::ready(fat_tree(4).unwrap());
+    for switch in &fabric.switches {
+        assert_eq!(switch.count("table ingress.ipv4_routing.routes"), 16);
+    }
+}
+
+#[test]
+fn a_backup_takes_over_when_the_primary_leaves() {
+    let mut fabric = Fabric::new(testbed());
+    fabric.switches[0].has_primary = true;
+    fabric.connect_all();
+    assert_eq!(
+        shown(&fabric.said),
+        ["switch s1: another controller is primary; stop it, or use a higher election id"]
+    );
+    assert_eq!(fabric.controller.poll_timeout(), None);
+    fabric.said.clear();
+
+    let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::Ok, "");
+    let message = arbitration(status);
+    fabric.handle(Event::Stream {
+        switch: SwitchIndex(0),
+        message,
+    });
+    assert!(fabric.controller.is_ready());
+}
+
+#[test]
+fn a_primary_that_is_replaced_says_so() {
+    let mut fabric = Fabric::ready(testbed());
+    let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::AlreadyExists, "");
+    fabric.handle(Event::Stream {
+        switch: SwitchIndex(0),
+        message: arbitration(status),
+    });
+    assert!(!fabric.controller.is_ready());
+    assert!(matches!(
+        fabric.register(&["h1", "h2"]),
+        Err(GroupError::SwitchNotReady { .. })
+    ));
+}
+
+fn arbitration(
+    status: alfirk_p4runtime::Status,
+) -> alfirk_p4runtime::p4::v1::StreamMessageResponse {
+    use alfirk_p4runtime::p4::v1::{
+        stream_message_response::Update, MasterArbitrationUpdate, StreamMessageResponse,
+    };
+    StreamMessageResponse {
+        update: Some(Update::Arbitration(MasterArbitrationUpdate {
+            status: Some(status),
+            ..MasterArbitrationUpdate::default()
+        })),
+    }
+}
+
+#[test]
+fn a_refused_pipeline_is_reported() {
+    let mut fabric = Fabric::new(testbed());
+    fabric.switches[0].refuse_pipeline = true;
+    fabric.connect_all();
+    assert_eq!(
+        shown(&fabric.said),
+        ["switch s1: the pipeline was refused: INVALID_ARGUMENT: no such pipeline"]
+    );
+}
+
+#[test]
+fn a_refused_entry_fails_the_switch() {
+    let mut fabric = Fabric::new(testbed());
+    fabric.switches[0].refuse.insert(7);
+    fabric.connect_all();
+    assert_eq!(
+        shown(&fabric.said),
+        ["switch s1: table ingress.ipv4_routing.routes: insert refused: RESOURCE_EXHAUSTED: fake"]
+    );
+    // A new connection starts from the beginning.
+    fabric.connect_all();
+    assert!(fabric.controller.is_ready());
+}
+
+#[test]
+fn a_silent_switch_fails_after_the_time_limit() {
+    let mut fabric = Fabric::new(testbed());
+    fabric.switches[0].silent = true;
+    fabric.connect_all();
+    assert_eq!(fabric.controller.poll_timeout(), Some(10_000_000_000));
+    fabric.wait();
+    assert_eq!(
+        shown(&fabric.said),
+        ["switch s1: no answer to arbitration within 10 s"]
+    );
+}
+
+fn shown(said: &[ApiReply]) -> Vec<String> {
+    said.iter()
+        .map(|reply| match reply {
+            ApiReply::SwitchFailed { error, .. } => error.to_string(),
+            other => panic!("unexpected: {other:?}"),
+        })
+        .collect()
+}
+
+fn refused(topology: Topology, change: impl FnOnce(&mut ControllerConfig)) -> String {
+    let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
+    change(&mut config);
+    Controller::new(topology, config).err().unwrap().to_string()
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    assert_eq!(
+        refused(testbed(), |c| c.election_id = 0),
+        "election id 0 never becomes primary; use 1 or more"
+    );
+    assert_eq!(
+        refused(testbed(), |c| {
+            c.group_range = GroupRange::new([10, 0, 0, 0].into(), 16).unwrap();
+        }),
+        "host h1 has the address 10.0.0.1, which lies in the range of group addresses 10.0.0.0/16; move one of them"
+    );
+    assert_eq!(
+        refused(testbed(), |c| {
+            c.group_range = GroupRange::new([11, 0, 0, 0].into(), 16).unwrap();
+        }),
+        "host h1: its prefix 10.0.0.1/8 does not hold the group addresses 11.0.0.0/16; widen it, so that the host asks for them by ARP"
+    );
+    assert!(GroupRange::new([224, 0, 0, 0].into(), 16).is_err());
+    assert!(GroupRange::new([10, 255, 0, 0].into(), 31).is_err());
+}
+
+#[test]
+fn another_pipeline_is_refused_by_name() {
+    let messages = [
+        refused(testbed(), |c| {
+            c.p4info.tables.remove(3);
+        }),
+        refused(testbed(), |c| c.p4info.actions[1].params[0].bitwidth = 32),
+        refused(testbed(), |c| {
+            c.p4info.actions[8].params.pop();
+        }),
+        refused(testbed(), |c| c.p4info.registers.clear()),
+        refused(testbed(), |c| {
+            c.p4info.controller_packet_metadata[0].metadata[0].name = "why".to_owned();
+        }),
+        refused(testbed(), |c| c.p4info = p4info::sized(1024, 256)),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+    let lpm = p4info::p4info().tables[1].match_fields[0].r#match.clone();
+    let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
+    config.p4info.tables[3].match_fields[0].r#match = lpm;
+    assert_eq!(
+        Controller::new(testbed(), config).err(),
+        Some(ConfigError::Program(ProgramError::MatchKind {
+            name: "ingress.group_lookup.groups.mcst_id".to_owned(),
+            expected: "exact",
+        }))
+    );
+}
+
+#[test]
+fn a_topology_beyond_the_pipelines_tables_is_refused() {
+    let mut builder = Builder::new("wide", LinkAttributes::default()).unwrap();
+    let switches: Vec<_> = (1..=9)
+        .map(|n| builder.switch(format!("s{n}"), n).unwrap())
+        .collect();
+    for n in 1..9 {
+        let [a, b] = [switches[n - 1], switches[n]];
+        builder
+            .link(End::switch(a, 501), End::switch(b, 502))
+            .unwrap();
+    }
+    for n in 0..4100u32 {
+        let [_, _, hi, lo] = (n + 1).to_be_bytes();
+        let host = builder
+            .host(Host {
+                name: format!("h{n}"),
+                ip: [10, 0, hi, lo].into(),
+                prefix_len: 8,
+                mac: MacAddr([2, 0, 0, 0, hi, lo]),
+            })
+            .unwrap();
+        let port = End::switch(switches[n as usize / 500], n % 500 + 1);
+        builder.link(End::host(host), port).unwrap();
+    }
+    assert_eq!(
+        refused(builder.build().unwrap(), |_| {}),
+        "switch s1 needs 4100 entries in routes, which has room for 4096; compile p4src/ with larger sizes"
+    );
+}

@@ -1,0 +1,208 @@
+use super::*;
+use crate::topology::{fat_tree, leaf_spine, testbed};
+
+#[test]
+fn a_refusal_at_any_update_leaves_nothing() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let before = fabric.contents();
+    let hosts = ["h1", "h2", "h3", "h4"];
+    let mut failures = 0;
+    for switch in 0..fabric.switches.len() {
+        for update in 0.. {
+            for other in &mut fabric.switches {
+                other.updates = 0;
+            }
+            fabric.switches[switch].refuse = [update].into();
+            match fabric.register(&hosts) {
+                Err(GroupError::Switch(SwitchError::Refused { .. })) => failures += 1,
+                Err(other) => panic!("unexpected: {other}"),
+                Ok(group) => {
+                    fabric.switches[switch].refuse.clear();
+                    fabric.deregister(group.mcst_id).unwrap();
+                    break;
+                }
+            }
+            fabric.switches[switch].refuse.clear();
+            assert_eq!(
+                fabric.contents(),
+                before,
+                "switch {switch}, update {update}"
+            );
+            assert_eq!(fabric.controller.loads, PortLoads::default());
+            assert!(fabric
+                .controller
+                .status()
+                .switches
+                .iter()
+                .all(|s| s.groups == 0));
+        }
+    }
+    // Two leaves with 2 receivers, a multicast group, 2 members, 3 paths and a group; a spine with 1 + 2 + 1.
+    assert_eq!(failures, 9 + 9 + 4);
+}
+
+#[test]
+fn a_failed_undo_keeps_both_errors() {
+    let mut fabric = Fabric::ready(testbed());
+    fabric.switches[0].updates = 0;
+    // 2 receivers, the multicast group, then the first member is refused; so is the first deletion.
+    fabric.switches[0].refuse = [3, 7].into();
+    let error = fabric.register(&["h1", "h2"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "switch s1: table ingress.bridge_entry.members: insert refused: RESOURCE_EXHAUSTED: fake; \
+         and undoing left state behind: \
+         switch s1: table ingress.group_lookup.mft: delete refused: RESOURCE_EXHAUSTED: fake"
+    );
+    // What may be stale is not used again before the switch starts anew.
+    fabric.switches[0].refuse.clear();
+    let second = fabric.register(&["h1", "h2"]).unwrap();
+    assert_eq!(second.mcst_id, Ipv4Addr::new(10, 255, 0, 2));
+    fabric.deregister(second.mcst_id).unwrap();
+    let taken = Some([10, 255, 0, 1].into());
+    let mut group = fabric.request(&["h1", "h2"]);
+    group.mcst_id = taken;
+    assert!(matches!(
+        fabric.register_group(group.clone()),
+        Err(GroupError::Taken(_))
+    ));
+    fabric.connect_all();
+    fabric.said.clear();
+    fabric.register_group(group).unwrap();
+}
+
+#[test]
+fn a_failed_removal_says_what_is_left() {
+    let mut fabric = Fabric::ready(testbed());
+    let group = fabric.register(&["h1", "h2"]).unwrap();
+    fabric.switches[0].updates = 0;
+    fabric.switches[0].refuse = [0].into();
+    assert_eq!(
+        fabric.deregister(group.mcst_id).unwrap_err().to_string(),
+        "group 10.255.0.1 is removed, but left state behind: \
+         switch s1: table ingress.group_lookup.groups: delete refused: RESOURCE_EXHAUSTED: fake"
+    );
+}
+
+#[test]
+fn lost_register_packets_are_sent_again() {
+    let mut fabric = Fabric::ready(testbed());
+    fabric.switches[0].lose_packets = 3;
+    fabric.register(&["h1", "h2"]).unwrap();
+    // Three retries, and a pause after the last one, lest a late copy hit the group in use.
+    assert_eq!(fabric.now, 4 * 200_000_000);
+}
+
+#[test]
+fn a_switch_whose_registers_stay_silent_fails_the_group() {
+    let mut fabric = Fabric::ready(testbed());
+    let before = fabric.contents();
+    fabric.switches[0].lose_packets = usize::MAX;
+    assert_eq!(
+        fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
+        "switch s1: no answer to a register access within 2 s"
+    );
+    assert_eq!(fabric.contents(), before);
+}
+
+#[test]
+fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let before = fabric.contents();
+    let spine = fabric.switch("s1");
+    fabric.switches[spine.0].silent = true;
+    let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
+    fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
+    fabric.disconnect(spine);
+    match fabric.said.pop() {
+        Some(ApiReply::Failed { error, .. }) => {
+            assert_eq!(error.to_string(), "switch s1: connection lost: test");
+        }
+        other => panic!("unexpected: {other:?}"),
+    }
+    assert_eq!(fabric.contents(), before);
+    assert!(matches!(
+        fabric.register(&["h1", "h2"]),
+        Err(GroupError::SwitchNotReady { .. })
+    ));
+    fabric.switches[spine.0].silent = false;
+    fabric.connect(spine);
+    fabric.said.clear();
+    fabric.register(&["h1", "h2"]).unwrap();
+}
+
+#[test]
+fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let (leaf, spine) = (fabric.switch("l1"), fabric.switch("s1"));
+    fabric.switches[leaf.0].silent = true;
+    let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
+    fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
+    // The spine has done its part and forgets it; the fake checks that what it publishes is whole.
+    fabric.connect(spine);
+    fabric.switches[leaf.0].silent = false;
+    fabric.said.clear();
+    fabric.wait();
+    assert!(fabric.said.iter().any(|reply| matches!(
+        reply,
+        ApiReply::Failed {
+            error: GroupError::Switch(_),
+            ..
+        }
+    )));
+    assert_eq!(
+        fabric.switches[spine.0].count("table ingress.group_lookup"),
+        0
+    );
+}
+
+#[test]
+fn a_switch_that_restarts_gets_its_groups_back() {
+    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    fabric.register(&["h1", "h2", "h9"]).unwrap();
+    let removed = fabric.register(&["h3", "h10"]).unwrap();
+    fabric.register(&["h1", "h16"]).unwrap();
+    fabric.deregister(removed.mcst_id).unwrap();
+    let (contents, registers) = (fabric.contents(), fabric.switches[0].registers.clone());
+    for switch in fabric.controller.topology().switch_indexes() {
+        fabric.disconnect(switch);
+        assert!(!fabric.controller.is_ready());
+        fabric.connect(switch);
+        assert!(fabric.controller.is_ready());
+    }
+    assert_eq!(fabric.contents(), contents);
+    assert_eq!(fabric.switches[0].loads, 2);
+    assert!(registers.keys().all(|group| registers.contains_key(group)));
+}
+
+#[test]
+fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let before = fabric.contents();
+    let group = fabric.register(&["h1", "h2"]).unwrap();
+    let spine = fabric.switch("s1");
+    fabric.disconnect(spine);
+    fabric.said.clear();
+    fabric.deregister(group.mcst_id).unwrap();
+    // Its address is kept until no switch can know it.
+    let mut again = fabric.request(&["h1", "h2"]);
+    again.mcst_id = Some(group.mcst_id);
+    fabric.connect(spine);
+    assert_eq!(fabric.contents(), before);
+    fabric.said.clear();
+    fabric.register_group(again).unwrap();
+}
+
+#[test]
+fn answers_of_an_earlier_connection_are_ignored() {
+    let mut fabric = Fabric::ready(testbed());
+    for request in 0..10 {
+        fabric.handle(Event::Reply {
+            switch: SwitchIndex(0),
+            request: RequestId(request),
+            result: Ok(Response::Write),
+        });
+    }
+    assert!(fabric.said.is_empty());
+    fabric.register(&["h1", "h2"]).unwrap();
+}

@@ -1,0 +1,265 @@
+//! A P4Runtime server in memory, with faults on request.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alfirk_p4runtime::p4::v1::{
+    self, entity, packet_replication_engine_entry as pre, stream_message_request,
+    stream_message_response, update, MasterArbitrationUpdate, PacketIn, PacketMetadata,
+    StreamMessageRequest, StreamMessageResponse, TableEntry, Update, WriteRequest,
+};
+use alfirk_p4runtime::{Code, Message, Status};
+
+use super::super::{RegisterControl, Request, Response};
+use crate::tables::Program;
+
+/// One switch: its entries by kind and key, its registers, and its faults.
+pub(crate) struct FakeSwitch {
+    program: Program,
+    entries: BTreeMap<Vec<u8>, String>,
+    /// Groups whose registers are set: index to paths and PSN.
+    pub(super) registers: BTreeMap<u16, (u8, u64)>,
+    /// Updates that came, refused ones included.
+    pub(super) updates: usize,
+    pub(super) writes: usize,
+    pub(super) loads: usize,
+    /// Updates to refuse, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
+    pub(super) refuse: BTreeSet<usize>,
+    /// PacketOuts to lose.
+    pub(super) lose_packets: usize,
+    /// Answers to nothing.
+    pub(super) silent: bool,
+    /// Says that another controller is primary.
+    pub(super) has_primary: bool,
+    /// Refuses pipelines.
+    pub(super) refuse_pipeline: bool,
+}
+
+impl FakeSwitch {
+    pub(super) fn new(program: Program) -> FakeSwitch {
+        FakeSwitch {
+            program,
+            entries: BTreeMap::new(),
+            registers: BTreeMap::new(),
+            updates: 0,
+            writes: 0,
+            loads: 0,
+            refuse: BTreeSet::new(),
+            lose_packets: 0,
+            silent: false,
+            has_primary: false,
+            refuse_pipeline: false,
+        }
+    }
+
+    /// Every entry and register, as text.
+    pub(super) fn contents(&self) -> Vec<String> {
+        self.entries.values().cloned().collect()
+    }
+
+    /// Entries of one table, or of the replication engine by `multicast group` and `clone session`.
+    pub(super) fn count(&self, what: &str) -> usize {
+        self.contents()
+            .iter()
+            .filter(|text| text.starts_with(what))
+            .count()
+    }
+
+    pub(super) fn request(&mut self, request: &Request) -> Option<Result<Response, Status>> {
+        if self.silent {
+            return None;
+        }
+        Some(match request {
+            Request::SetPipeline(_) if self.refuse_pipeline => {
+                Err(Status::new(Code::InvalidArgument, "no such pipeline"))
+            }
+            Request::SetPipeline(_) => {
+                self.loads += 1;
+                self.entries.clear();
+                self.registers.clear();
+                Ok(Response::SetPipeline)
+            }
+            Request::Write(write) => self.write(write).map(|()| Response::Write),
+            Request::Read(_) => Ok(Response::Read(Vec::new())),
+        })
+    }
+
+    pub(super) fn stream(&mut self, message: &StreamMessageRequest) -> Vec<StreamMessageResponse> {
+        if self.silent {
+            return Vec::new();
+        }
+        let update = match message.update.as_ref().unwrap() {
+            stream_message_request::Update::Arbitration(request) => {
+                let code = match self.has_primary {
+                    true => Code::AlreadyExists,
+                    false => Code::Ok,
+                };
+                stream_message_response::Update::Arbitration(MasterArbitrationUpdate {
+                    status: Some(Status::new(code, "")),
+                    ..request.clone()
+                })
+            }
+            stream_message_request::Update::Packet(_) if self.lose_packets > 0 => {
+                self.lose_packets -= 1;
+                return Vec::new();
+            }
+            stream_message_request::Update::Packet(packet) => {
+                let request = RegisterControl::from_bytes(&packet.payload).unwrap();
+                assert_eq!(request.op, crate::constants::REGISTER_OP_INIT_GROUP);
+                self.registers
+                    .insert(request.group, (request.count, request.value));
+                stream_message_response::Update::Packet(PacketIn {
+                    payload: packet.payload.clone(),
+                    metadata: [[1], [0], [1]]
+                        .into_iter()
+                        .zip(1..)
+                        .map(|(value, metadata_id)| PacketMetadata {
+                            metadata_id,
+                            value: value.to_vec(),
+                        })
+                        .collect(),
+                })
+            }
+            other => panic!("unexpected: {other:?}"),
+        };
+        vec![StreamMessageResponse {
+            update: Some(update),
+        }]
+    }
+
+    fn write(&mut self, write: &WriteRequest) -> Result<(), Status> {
+        self.writes += 1;
+        let results: Vec<v1::Error> = write
+            .updates
+            .iter()
+            .map(|update| match self.apply(update) {
+                Ok(()) => v1::Error::ok(),
+                Err(code) => Status::new(code, "fake").into(),
+            })
+            .collect();
+        match results.iter().all(|result| result.canonical_code == 0) {
+            true => Ok(()),
+            false => Err(Status::of_updates(&results)),
+        }
+    }
+
+    fn apply(&mut self, update: &Update) -> Result<(), Code> {
+        self.updates += 1;
+        if self.refuse.contains(&(self.updates - 1)) {
+            return Err(Code::ResourceExhausted);
+        }
+        let (key, text) = self.show(update);
+        let is_there = self.entries.contains_key(&key);
+        match update.r#type() {
+            update::Type::Insert if is_there => return Err(Code::AlreadyExists),
+            update::Type::Insert => {
+                self.check(update);
+                self.entries.insert(key, text);
+            }
+            _ if !is_there => return Err(Code::NotFound),
+            update::Type::Modify => {
+                self.entries.insert(key, text);
+            }
+            update::Type::Delete => {
+                self.entries.remove(&key);
+            }
+            update::Type::Unspecified => return Err(Code::InvalidArgument),
+        }
+        Ok(())
+    }
+
+    /// A group that becomes visible is complete, and everything but that is written before.
+    fn check(&self, update: &Update) {
+        if self.program.describe(update) != "table ingress.group_lookup.groups" {
+            return;
+        }
+        let group = value(table_entry(update), 1);
+        let paths = self.registers[&u16::try_from(group).unwrap()].0;
+        let mft = format!("table ingress.group_lookup.mft {group:x} ");
+        assert_eq!(self.count(&mft), usize::from(paths));
+        assert_eq!(self.count(&format!("multicast group {} ", group + 1)), 1);
+    }
+
+    /// The identity of what an update is about, and its text.
+    fn show(&self, update: &Update) -> (Vec<u8>, String) {
+        let what = self.program.describe(update);
+        match update.entity.as_ref().unwrap().entity.as_ref().unwrap() {
+            entity::Entity::TableEntry(entry) => {
+                let key = TableEntry {
+                    action: None,
+                    ..entry.clone()
+                };
+                let fields: Vec<String> = entry.r#match.iter().map(show_match).collect();
+                let text = format!("{what} {} -> {}", fields.join(" "), show_action(entry));
+                (key.encode_to_vec(), text)
+            }
+            entity::Entity::PacketReplicationEngineEntry(entry) => {
+                let replicas = match entry.r#type.as_ref().unwrap() {
+                    pre::Type::MulticastGroupEntry(group) => &group.replicas,
+                    pre::Type::CloneSessionEntry(session) => &session.replicas,
+                };
+                let replicas: Vec<String> = replicas
+                    .iter()
+                    .map(|replica| match replica.port_kind {
+                        Some(v1::replica::PortKind::EgressPort(port)) => {
+                            format!("{port}/{}", replica.instance)
+                        }
+                        _ => "?".to_owned(),
+                    })
+                    .collect();
+                (
+                    what.clone().into_bytes(),
+                    format!("{what} -> {}", replicas.join(" ")),
+                )
+            }
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+}
+
+fn table_entry(update: &Update) -> &TableEntry {
+    match update.entity.as_ref().unwrap().entity.as_ref().unwrap() {
+        entity::Entity::TableEntry(entry) => entry,
+        other => panic!("unexpected: {other:?}"),
+    }
+}
+
+/// An action parameter by id.
+fn value(entry: &TableEntry, id: u32) -> u64 {
+    let action = match entry.action.as_ref().and_then(|a| a.r#type.as_ref()) {
+        Some(v1::table_action::Type::Action(action)) => action,
+        other => panic!("unexpected: {other:?}"),
+    };
+    let param = action.params.iter().find(|p| p.param_id == id).unwrap();
+    number(&param.value)
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    assert!(alfirk_p4runtime::bytestring::is_canonical(bytes));
+    bytes.iter().fold(0, |n, b| n << 8 | u64::from(*b))
+}
+
+fn show_match(field: &v1::FieldMatch) -> String {
+    use v1::field_match::FieldMatchType::{Exact, Lpm};
+    match field.field_match_type.as_ref().unwrap() {
+        Exact(exact) => format!("{:x}", number(&exact.value)),
+        Lpm(lpm) => {
+            let ip = std::net::Ipv4Addr::from(u32::try_from(number(&lpm.value)).unwrap());
+            format!("{ip}/{}", lpm.prefix_len)
+        }
+        other => panic!("unexpected: {other:?}"),
+    }
+}
+
+fn show_action(entry: &TableEntry) -> String {
+    match entry.action.as_ref().and_then(|a| a.r#type.as_ref()) {
+        Some(v1::table_action::Type::Action(action)) => {
+            let params: Vec<String> = action
+                .params
+                .iter()
+                .map(|p| format!("{:x}", number(&p.value)))
+                .collect();
+            format!("{:x}({})", action.action_id & 0xff, params.join(", "))
+        }
+        _ => "nothing".to_owned(),
+    }
+}

@@ -1,0 +1,198 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::topology::{fat_tree, leaf_spine, testbed};
+
+#[test]
+fn a_group_on_one_switch_has_an_entry_of_each_kind() {
+    let mut fabric = Fabric::ready(testbed());
+    let before: BTreeSet<_> = fabric.switches[0].contents().into_iter().collect();
+    let info = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    assert_eq!(info.mcst_id, Ipv4Addr::new(10, 255, 0, 1));
+    assert_eq!(info.remote_qpn, QpNum::new(1));
+    assert_eq!((info.members, info.switches), (3, 1));
+    assert_eq!(fabric.switches[0].registers[&0], (3, 0xff_fff0));
+    let after: BTreeSet<_> = fabric.switches[0].contents().into_iter().collect();
+    let added: Vec<_> = after.difference(&before).cloned().collect();
+    insta::assert_snapshot!(added.join("\n"));
+}
+
+#[test]
+fn switches_without_members_get_paths_but_no_bridges() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    fabric.register(&["h1", "h2", "h4"]).unwrap();
+    let spine = &fabric.switches[fabric.switch("s1").0];
+    assert_eq!(spine.count("table ingress.group_lookup.mft"), 2);
+    assert_eq!(spine.count("table ingress.bridge_entry.members"), 0);
+    assert_eq!(spine.count("table egress.bridge_exit.receivers"), 0);
+    let other = &fabric.switches[fabric.switch("s2").0];
+    assert_eq!(other.count("multicast group"), 0);
+    let leaf = &fabric.switches[fabric.switch("l1").0];
+    assert_eq!(leaf.count("table ingress.group_lookup.mft"), 3);
+    assert_eq!(leaf.count("table ingress.bridge_entry.members"), 2);
+    assert_eq!(leaf.count("table egress.bridge_exit.receivers"), 2);
+}
+
+#[test]
+fn deregistration_leaves_nothing() {
+    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let before = fabric.contents();
+    let hosts: Vec<String> = (1..=16).map(|n| format!("h{n}")).collect();
+    let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
+    let group = fabric.register(&hosts).unwrap();
+    assert_ne!(fabric.contents(), before);
+    fabric.deregister(group.mcst_id).unwrap();
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(
+        fabric.deregister(group.mcst_id),
+        Err(GroupError::NoSuchGroup(group.mcst_id))
+    );
+    assert!(fabric.controller.status().groups.is_empty());
+}
+
+#[test]
+fn indexes_and_addresses_come_back_as_late_as_possible() {
+    let mut fabric = Fabric::ready(testbed());
+    let first = fabric.register(&["h1", "h2"]).unwrap();
+    fabric.deregister(first.mcst_id).unwrap();
+    let second = fabric.register(&["h1", "h2"]).unwrap();
+    assert_ne!(first.mcst_id, second.mcst_id);
+    let status = fabric.controller.status();
+    assert_eq!(status.groups[0].switches[0].group_index, 1);
+    assert_eq!(status.groups[0].state, GroupState::Ready);
+    assert_eq!(status.switches[0].groups, 1);
+}
+
+#[test]
+fn many_groups_at_once_share_their_writes() {
+    let mut fabric = Fabric::ready(testbed());
+    fabric.switches[0].writes = 0;
+    for _ in 0..200 {
+        let tag = fabric.tag();
+        let group = fabric.request(&["h1", "h2", "h3", "h4"]);
+        let request = ApiRequest::Register { tag, group };
+        fabric.controller.handle(0, Event::Api(request));
+    }
+    fabric.run();
+    assert_eq!(fabric.said.len(), 200);
+    assert!(fabric
+        .said
+        .iter()
+        .all(|r| matches!(r, ApiReply::GroupReady { .. })));
+    assert!(
+        fabric.switches[0].writes < 10,
+        "{}",
+        fabric.switches[0].writes
+    );
+}
+
+#[test]
+fn wrong_requests_are_refused_before_anything_is_written() {
+    let mut fabric = Fabric::ready(testbed());
+    let before = fabric.contents();
+    let good = fabric.request(&["h1", "h2", "h3"]);
+    let mut cases = vec![fabric.request(&["h1"]), fabric.request(&[])];
+    let mut case = |change: &dyn Fn(&mut RegisterGroup)| {
+        let mut group = good.clone();
+        change(&mut group);
+        cases.push(group);
+    };
+    case(&|g| g.members.extend(g.members.clone()));
+    case(&|g| g.members[1].ip = [10, 9, 9, 9].into());
+    case(&|g| g.members[2] = g.members[0]);
+    case(&|g| g.members[2].qpn = QpNum::new(0));
+    case(&|g| g.mcst_id = Some([10, 0, 0, 77].into()));
+    case(&|g| g.mcst_id = Some([10, 255, 255, 255].into()));
+    case(&|g| {
+        g.members[0].region = Some(MemoryRegion {
+            va: 0x7000_1000,
+            rkey: 7,
+            len: 0x1001,
+        });
+    });
+    case(&|g| {
+        g.members[0].region = Some(MemoryRegion {
+            va: 0x7000_1000,
+            rkey: 7,
+            len: 0,
+        });
+    });
+    let messages: Vec<String> = cases
+        .into_iter()
+        .map(|group| fabric.register_group(group).unwrap_err().to_string())
+        .collect();
+    insta::assert_snapshot!(messages.join("\n"));
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.controller.loads, PortLoads::default());
+}
+
+#[test]
+fn an_address_stands_for_one_group() {
+    let mut fabric = Fabric::ready(testbed());
+    let mut group = fabric.request(&["h1", "h2"]);
+    group.mcst_id = Some([10, 255, 7, 7].into());
+    fabric.register_group(group.clone()).unwrap();
+    assert_eq!(
+        fabric.register_group(group).unwrap_err().to_string(),
+        "10.255.7.7 stands for another group already; deregister that one or leave the choice to the controller"
+    );
+}
+
+#[test]
+fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
+    let config = ControllerConfig::new(p4info::sized(3, 64), Vec::new());
+    let mut fabric = Fabric::with(testbed(), config);
+    fabric.connect_all();
+    let groups: Vec<_> = (0..3)
+        .map(|_| fabric.register(&["h1", "h2"]).unwrap().mcst_id)
+        .collect();
+    assert_eq!(
+        fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
+        "switch s1 has no room for another group: all 3 are in use"
+    );
+    fabric.deregister(groups[1]).unwrap();
+    fabric.register(&["h1", "h2"]).unwrap();
+}
+
+#[test]
+fn a_tree_with_too_many_ports_on_a_switch_is_refused() {
+    let config = ControllerConfig::new(p4info::sized(1024, 2), Vec::new());
+    let mut fabric = Fabric::with(testbed(), config);
+    fabric.connect_all();
+    assert_eq!(
+        fabric.register(&["h1", "h2", "h3"]).unwrap_err().to_string(),
+        "switch s1 would have 3 ports in the group's tree; its pipeline handles 2; compile p4src/ with a larger PATH_BITS"
+    );
+}
+
+#[test]
+fn addresses_run_out() {
+    let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
+    config.group_range = GroupRange::new([10, 255, 0, 0].into(), 30).unwrap();
+    let mut fabric = Fabric::with(testbed(), config);
+    fabric.connect_all();
+    fabric.register(&["h1", "h2"]).unwrap();
+    fabric.register(&["h1", "h2"]).unwrap();
+    assert_eq!(
+        fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
+        "every address of 10.255.0.0/30 stands for a group; deregister one or set a larger range"
+    );
+}
+
+#[test]
+fn a_group_that_is_being_made_cannot_be_removed() {
+    let mut fabric = Fabric::ready(testbed());
+    fabric.switches[0].silent = true;
+    let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
+    fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
+    let mcst_id = fabric.controller.status().groups[0].mcst_id;
+    let tag = fabric.tag();
+    fabric.handle(Event::Api(ApiRequest::Deregister { tag, mcst_id }));
+    assert!(matches!(
+        fabric.said.pop(),
+        Some(ApiReply::Failed {
+            error: GroupError::Busy(_),
+            ..
+        })
+    ));
+}

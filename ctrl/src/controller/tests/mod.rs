@@ -1,0 +1,170 @@
+//! The controller against switches in memory: no time passes but what the tests let pass, nothing is sent anywhere.
+
+mod boot;
+mod failures;
+mod fake_switch;
+mod groups;
+mod icrc;
+mod p4info;
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::{Psn, QpNum};
+
+use super::*;
+use crate::topology::Topology;
+pub(super) use fake_switch::FakeSwitch;
+
+/// A controller, its switches, and what it said.
+pub(super) struct Fabric {
+    pub(super) controller: Controller,
+    pub(super) switches: Vec<FakeSwitch>,
+    pub(super) said: Vec<ApiReply>,
+    pub(super) now: u64,
+    next_tag: u64,
+}
+
+impl Fabric {
+    pub(super) fn new(topology: Topology) -> Fabric {
+        let config = ControllerConfig::new(p4info::p4info(), b"{}".to_vec());
+        Fabric::with(topology, config)
+    }
+
+    pub(super) fn with(topology: Topology, config: ControllerConfig) -> Fabric {
+        let program = Program::resolve(&config.p4info).unwrap();
+        let switches = topology
+            .switches()
+            .iter()
+            .map(|_| FakeSwitch::new(program.clone()))
+            .collect();
+        Fabric {
+            controller: Controller::new(topology, config).unwrap(),
+            switches,
+            said: Vec::new(),
+            now: 0,
+            next_tag: 0,
+        }
+    }
+
+    /// A fabric whose switches are all ready.
+    pub(super) fn ready(topology: Topology) -> Fabric {
+        let mut fabric = Fabric::new(topology);
+        fabric.connect_all();
+        assert!(fabric.controller.is_ready(), "{:?}", fabric.said);
+        fabric.said.clear();
+        fabric
+    }
+
+    pub(super) fn connect_all(&mut self) {
+        for switch in self.controller.topology().switch_indexes() {
+            self.connect(switch);
+        }
+    }
+
+    pub(super) fn connect(&mut self, switch: SwitchIndex) {
+        self.handle(Event::SwitchUp { switch });
+    }
+
+    pub(super) fn disconnect(&mut self, switch: SwitchIndex) {
+        let why = "test".to_owned();
+        self.handle(Event::SwitchDown { switch, why });
+    }
+
+    pub(super) fn switch(&self, name: &str) -> SwitchIndex {
+        self.controller.topology().switch_named(name).unwrap()
+    }
+
+    /// Feeds an event and carries all messages to and fro until nothing moves.
+    pub(super) fn handle(&mut self, event: Event) {
+        self.controller.handle(self.now, event);
+        self.run();
+    }
+
+    pub(super) fn run(&mut self) {
+        while let Some(effect) = self.controller.poll() {
+            match effect {
+                Effect::Api(reply) => self.said.push(reply),
+                Effect::Request {
+                    switch,
+                    request,
+                    body,
+                } => {
+                    if let Some(result) = self.switches[switch.0].request(&body) {
+                        let event = Event::Reply {
+                            switch,
+                            request,
+                            result,
+                        };
+                        self.controller.handle(self.now, event);
+                    }
+                }
+                Effect::Stream { switch, message } => {
+                    for message in self.switches[switch.0].stream(&message) {
+                        self.controller
+                            .handle(self.now, Event::Stream { switch, message });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets time pass until no timer is left.
+    pub(super) fn wait(&mut self) {
+        while let Some(at) = self.controller.poll_timeout() {
+            self.now = self.now.max(at);
+            self.handle(Event::Timeout);
+        }
+    }
+
+    pub(super) fn tag(&mut self) -> Tag {
+        self.next_tag += 1;
+        Tag(self.next_tag)
+    }
+
+    pub(super) fn register(&mut self, hosts: &[&str]) -> Result<GroupInfo, GroupError> {
+        let group = self.request(hosts);
+        self.register_group(group)
+    }
+
+    pub(super) fn register_group(&mut self, group: RegisterGroup) -> Result<GroupInfo, GroupError> {
+        let tag = self.tag();
+        self.handle(Event::Api(ApiRequest::Register { tag, group }));
+        self.wait();
+        match self.said.pop() {
+            Some(ApiReply::GroupReady { tag: t, group }) if t == tag => Ok(group),
+            Some(ApiReply::Failed { tag: t, error }) if t == tag => Err(error),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    pub(super) fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+        let tag = self.tag();
+        self.handle(Event::Api(ApiRequest::Deregister { tag, mcst_id }));
+        self.wait();
+        match self.said.pop() {
+            Some(ApiReply::GroupRemoved { tag: t, .. }) if t == tag => Ok(()),
+            Some(ApiReply::Failed { tag: t, error }) if t == tag => Err(error),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    /// A request for a group of hosts; queue pairs are 0x100 plus the position.
+    pub(super) fn request(&self, hosts: &[&str]) -> RegisterGroup {
+        let topology = self.controller.topology();
+        let members = (0x100..).zip(hosts).map(|(qpn, name)| MemberSpec {
+            ip: topology.host(topology.host_named(name).unwrap()).ip,
+            qpn: QpNum::new(qpn),
+            region: None,
+        });
+        RegisterGroup {
+            mcst_id: None,
+            members: members.collect(),
+            initial_psn: Psn::new(0xff_fff0),
+        }
+    }
+
+    /// Everything that the switches hold, as text.
+    pub(super) fn contents(&self) -> Vec<Vec<String>> {
+        self.switches.iter().map(FakeSwitch::contents).collect()
+    }
+}

@@ -1,0 +1,75 @@
+//! `ingress.bridge_entry.members`: the hosts that may send to a group, and their entry constants.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
+use alfirk_p4runtime::p4::v1::TableEntry;
+use alfirk_roce::icrc::neutral::NeutralPair;
+
+use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::Table;
+
+/// Key: a member at its port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MemberKey {
+    /// The group on this switch.
+    pub group_index: u16,
+    /// The member's port.
+    pub port: u32,
+    /// The member's address.
+    pub src_ip: Ipv4Addr,
+}
+
+/// What keeps the ICRC right when the source address becomes the McstID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// For every packet of the member.
+    pub neutral: NeutralPair,
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Members {
+    key: KeyIds<3>,
+    enter: ActionIds<2>,
+}
+
+impl Members {
+    pub(super) fn resolve(schema: &Schema) -> Result<Members, ProgramError> {
+        Ok(Members {
+            key: schema.table("ingress.bridge_entry.members")?.key([
+                ("group_index", MatchType::Exact, 16),
+                ("ingress_port", MatchType::Exact, 9),
+                ("src_ip", MatchType::Exact, 32),
+            ])?,
+            enter: schema.action(
+                "ingress.bridge_entry.enter",
+                [("id_xor", 16), ("sport_xor", 16)],
+            )?,
+        })
+    }
+}
+
+impl Table for Members {
+    type Key = MemberKey;
+    type Action = Member;
+
+    fn entry(&self, key: &MemberKey, member: &Member) -> TableEntry {
+        let NeutralPair {
+            ip_id_xor,
+            udp_sport_xor,
+        } = member.neutral;
+        TableEntry {
+            action: Some(self.enter.call([ip_id_xor, udp_sport_xor].map(u64::from))),
+            ..self.pattern(key)
+        }
+    }
+
+    fn pattern(&self, key: &MemberKey) -> TableEntry {
+        self.key.exact([
+            u64::from(key.group_index),
+            u64::from(key.port),
+            u64::from(u32::from(key.src_ip)),
+        ])
+    }
+}

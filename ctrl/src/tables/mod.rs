@@ -1,0 +1,168 @@
+//! What the controller writes into a switch, one file per table family.
+//!
+//! Each family has a key, an action and turns them into P4Runtime entities; ids come from P4Info by name and are
+//! looked up once, in [`Program::resolve`].  Nothing here knows why an entry is wanted.
+
+mod arp_targets;
+mod clone_sessions;
+mod groups;
+mod members;
+mod mft;
+mod multicast_groups;
+mod next_hops;
+mod packet_io;
+mod receivers;
+mod routes;
+mod schema;
+
+use alfirk_p4runtime::p4::config::v1::P4Info;
+use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
+use alfirk_roce::wire::MacAddr;
+
+pub use arp_targets::{ArpTarget, ArpTargets};
+pub use clone_sessions::CloneSession;
+pub use groups::{GroupKey, Groups};
+pub use members::{Member, MemberKey, Members};
+pub use mft::{Mft, MftKey, PathEntry};
+pub use multicast_groups::{MulticastGroup, Replica};
+pub use next_hops::{NextHop, NextHopKey, NextHops};
+pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
+pub use receivers::{Delivery, ReceiverKey, Receivers};
+pub use routes::{Route, RouteKey, Routes};
+pub use schema::ProgramError;
+
+/// A table family: one P4 table with its key and action types.
+pub trait Table {
+    /// What an entry matches.
+    type Key;
+    /// What an entry does.
+    type Action;
+
+    /// The entry that matches `key` and does `action`.
+    fn entry(&self, key: &Self::Key, action: &Self::Action) -> TableEntry;
+
+    /// The entry of `key` without action, as deletions and reads name it.
+    fn pattern(&self, key: &Self::Key) -> TableEntry;
+
+    /// Adds an entry; refused by the switch when the key is there.
+    fn insert(&self, key: &Self::Key, action: &Self::Action) -> Update {
+        table_update(update::Type::Insert, self.entry(key, action))
+    }
+
+    /// Replaces the action of an entry; refused by the switch when the key is not there.
+    fn modify(&self, key: &Self::Key, action: &Self::Action) -> Update {
+        table_update(update::Type::Modify, self.entry(key, action))
+    }
+
+    /// Removes an entry; refused by the switch when the key is not there.
+    fn delete(&self, key: &Self::Key) -> Update {
+        table_update(update::Type::Delete, self.pattern(key))
+    }
+}
+
+/// An Ethernet address as a number, the first byte on the wire being the most significant.
+fn mac_bits(mac: MacAddr) -> u64 {
+    mac.0
+        .iter()
+        .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
+fn table_update(kind: update::Type, entry: TableEntry) -> Update {
+    entity_update(kind, entity::Entity::TableEntry(entry))
+}
+
+fn entity_update(kind: update::Type, entity: entity::Entity) -> Update {
+    Update {
+        r#type: kind.into(),
+        entity: Some(Entity {
+            entity: Some(entity),
+        }),
+    }
+}
+
+/// Every table family of the pipeline, with ids from P4Info, and the pipeline's sizes.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// `ingress.arp_responder.arp_targets`
+    pub arp_targets: ArpTargets,
+    /// `ingress.ipv4_routing.routes`
+    pub routes: Routes,
+    /// `ingress.ipv4_routing.next_hops`
+    pub next_hops: NextHops,
+    /// `ingress.group_lookup.groups`
+    pub groups: Groups,
+    /// `ingress.group_lookup.mft`
+    pub mft: Mft,
+    /// `ingress.bridge_entry.members`
+    pub members: Members,
+    /// `egress.bridge_exit.receivers`
+    pub receivers: Receivers,
+    /// Headers of PacketIn and PacketOut.
+    pub packet_io: PacketIo,
+    /// Bounds that the pipeline was compiled with.
+    pub sizes: Sizes,
+    names: schema::Names,
+}
+
+/// How much the pipeline has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Groups per switch: the size of `groups`.
+    pub groups: u32,
+    /// Paths per group and switch: from the size of the registers that hold one cell for each.
+    pub paths: u32,
+    /// Entries of `routes`.
+    pub routes: u32,
+    /// Entries of `next_hops`.
+    pub next_hops: u32,
+}
+
+impl Program {
+    /// Finds everything in P4Info, or says what is missing or different.
+    pub fn resolve(p4info: &P4Info) -> Result<Program, ProgramError> {
+        let schema = schema::Schema::new(p4info);
+        let groups = Groups::resolve(&schema)?;
+        let routes = Routes::resolve(&schema)?;
+        let next_hops = NextHops::resolve(&schema)?;
+        let group_count = schema.table(Groups::NAME)?.size()?;
+        let path_cells = schema.register_size("ingress.ack_aggregate.path_msn")?;
+        let sizes = Sizes {
+            groups: group_count,
+            paths: path_cells / group_count,
+            routes: schema.table(Routes::NAME)?.size()?,
+            next_hops: schema.table(NextHops::NAME)?.size()?,
+        };
+        if !(1..=128).contains(&sizes.paths) || sizes.groups > 1 << 15 {
+            return Err(ProgramError::Sizes {
+                groups: sizes.groups,
+                paths: sizes.paths,
+            });
+        }
+        Ok(Program {
+            arp_targets: ArpTargets::resolve(&schema)?,
+            routes,
+            next_hops,
+            groups,
+            mft: Mft::resolve(&schema)?,
+            members: Members::resolve(&schema)?,
+            receivers: Receivers::resolve(&schema)?,
+            packet_io: PacketIo::resolve(&schema)?,
+            sizes,
+            names: schema.names(),
+        })
+    }
+
+    /// What an update is about, for messages: `table ingress.group_lookup.groups`.
+    pub fn describe(&self, update: &Update) -> String {
+        match update.entity.as_ref().and_then(|e| e.entity.as_ref()) {
+            Some(entity::Entity::TableEntry(entry)) => match self.names.table(entry.table_id) {
+                Some(name) => format!("table {name}"),
+                None => format!("table {:#x}", entry.table_id),
+            },
+            Some(entity::Entity::PacketReplicationEngineEntry(entry)) => {
+                multicast_groups::describe(entry)
+            }
+            _ => "entity".to_owned(),
+        }
+    }
+}

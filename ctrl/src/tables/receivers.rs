@@ -1,0 +1,97 @@
+//! `egress.bridge_exit.receivers`: how copies become packets of a member's own queue pair.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
+use alfirk_p4runtime::p4::v1::TableEntry;
+use alfirk_roce::icrc::neutral::ExitPairs;
+use alfirk_roce::wire::{MacAddr, QpNum};
+
+use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::Table;
+
+/// Key: a member's port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ReceiverKey {
+    /// The group on this switch.
+    pub group_index: u16,
+    /// The member's port.
+    pub port: u32,
+}
+
+/// What a copy becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// The member's Ethernet address.
+    pub mac: MacAddr,
+    /// The member's address.
+    pub ip: Ipv4Addr,
+    /// The member's queue pair.
+    pub qpn: QpNum,
+    /// What keeps the ICRC right, without and with RETH.
+    pub neutral: ExitPairs,
+    /// From the group's virtual address to the member's.
+    pub va_xor: u64,
+    /// From the group's R_Key to the member's.
+    pub rkey_xor: u32,
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Receivers {
+    key: KeyIds<2>,
+    deliver: ActionIds<9>,
+}
+
+impl Receivers {
+    pub(super) fn resolve(schema: &Schema) -> Result<Receivers, ProgramError> {
+        Ok(Receivers {
+            key: schema.table("egress.bridge_exit.receivers")?.key([
+                ("group_index", MatchType::Exact, 16),
+                ("egress_port", MatchType::Exact, 9),
+            ])?,
+            deliver: schema.action(
+                "egress.bridge_exit.deliver",
+                [
+                    ("mac", 48),
+                    ("ip", 32),
+                    ("qpn", 24),
+                    ("id_xor", 16),
+                    ("sport_xor", 16),
+                    ("reth_id_xor", 16),
+                    ("reth_sport_xor", 16),
+                    ("va_xor", 64),
+                    ("rkey_xor", 32),
+                ],
+            )?,
+        })
+    }
+}
+
+impl Table for Receivers {
+    type Key = ReceiverKey;
+    type Action = Delivery;
+
+    fn entry(&self, key: &ReceiverKey, to: &Delivery) -> TableEntry {
+        let action = self.deliver.call([
+            super::mac_bits(to.mac),
+            u64::from(u32::from(to.ip)),
+            u64::from(to.qpn.get()),
+            u64::from(to.neutral.plain.ip_id_xor),
+            u64::from(to.neutral.plain.udp_sport_xor),
+            u64::from(to.neutral.reth.ip_id_xor),
+            u64::from(to.neutral.reth.udp_sport_xor),
+            to.va_xor,
+            u64::from(to.rkey_xor),
+        ]);
+        TableEntry {
+            action: Some(action),
+            ..self.pattern(key)
+        }
+    }
+
+    fn pattern(&self, key: &ReceiverKey) -> TableEntry {
+        self.key
+            .exact([u64::from(key.group_index), u64::from(key.port)])
+    }
+}

@@ -1,0 +1,95 @@
+//! `ingress.ipv4_routing.routes`: where unicast packets go.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
+use alfirk_p4runtime::p4::v1::TableEntry;
+use alfirk_roce::wire::MacAddr;
+
+use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::Table;
+
+/// Key: a destination prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteKey {
+    /// Any address of the prefix.
+    pub network: Ipv4Addr,
+    /// 0 to 32.
+    pub prefix_len: u8,
+}
+
+/// What to do with the prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Out of a port to a host, addressed to its MAC.
+    ToHost {
+        /// The host's port.
+        port: u32,
+        /// The host's address.
+        mac: MacAddr,
+    },
+    /// Out of a port to another switch.
+    ToSwitch {
+        /// The port.
+        port: u32,
+    },
+    /// To one of several ports by hash.
+    Ecmp {
+        /// Group id in `next_hops`.
+        group: u16,
+        /// Members of the group, 1 or more.
+        size: u16,
+        /// Differs by switch, lest every tier choose alike.
+        seed: u16,
+    },
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub struct Routes {
+    key: KeyIds<1>,
+    to_host: ActionIds<2>,
+    to_switch: ActionIds<1>,
+    ecmp: ActionIds<3>,
+}
+
+impl Routes {
+    pub(super) const NAME: &'static str = "ingress.ipv4_routing.routes";
+
+    pub(super) fn resolve(schema: &Schema) -> Result<Routes, ProgramError> {
+        Ok(Routes {
+            key: schema
+                .table(Self::NAME)?
+                .key([("dst_ip", MatchType::Lpm, 32)])?,
+            to_host: schema.action("ingress.ipv4_routing.to_host", [("port", 9), ("mac", 48)])?,
+            to_switch: schema.action("ingress.ipv4_routing.to_switch", [("port", 9)])?,
+            ecmp: schema.action(
+                "ingress.ipv4_routing.ecmp",
+                [("group", 16), ("size", 16), ("seed", 16)],
+            )?,
+        })
+    }
+}
+
+impl Table for Routes {
+    type Key = RouteKey;
+    type Action = Route;
+
+    fn entry(&self, key: &RouteKey, action: &Route) -> TableEntry {
+        let action = match *action {
+            Route::ToHost { port, mac } => {
+                self.to_host.call([u64::from(port), super::mac_bits(mac)])
+            }
+            Route::ToSwitch { port } => self.to_switch.call([u64::from(port)]),
+            Route::Ecmp { group, size, seed } => self.ecmp.call([group, size, seed].map(u64::from)),
+        };
+        TableEntry {
+            action: Some(action),
+            ..self.pattern(key)
+        }
+    }
+
+    fn pattern(&self, key: &RouteKey) -> TableEntry {
+        self.key.lpm(u32::from(key.network), key.prefix_len)
+    }
+}

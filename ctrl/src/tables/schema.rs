@@ -1,0 +1,341 @@
+//! Looking up names in P4Info: the only place where P4 names become numbers.
+
+use std::collections::BTreeMap;
+
+use alfirk_p4runtime::bytestring;
+use alfirk_p4runtime::p4::config::v1::{
+    match_field::{Match, MatchType},
+    Action, ControllerPacketMetadata, P4Info, Table,
+};
+use alfirk_p4runtime::p4::v1::{
+    action, field_match, table_action, Action as ActionMessage, FieldMatch, TableAction, TableEntry,
+};
+
+/// Why a program is not the one that this controller can drive.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProgramError {
+    /// Something has no entry of its name.
+    #[error(
+        "P4Info has no {kind} `{name}`; compile p4src/ of the same version as this controller"
+    )]
+    Missing {
+        /// `table`, `action`, `match field`, ...
+        kind: &'static str,
+        /// The full name, with its owner before it where it is a part.
+        name: String,
+    },
+    /// A field or parameter of another width.
+    #[error("P4Info: {name} has {given} bits, not {expected}; compile p4src/ of the same version as this controller")]
+    Width {
+        /// Owner and name.
+        name: String,
+        /// Bits in P4Info.
+        given: i32,
+        /// Bits that the controller writes.
+        expected: i32,
+    },
+    /// A key field of another match kind.
+    #[error("P4Info: {name} is not matched {expected}; compile p4src/ of the same version as this controller")]
+    MatchKind {
+        /// Owner and name.
+        name: String,
+        /// `exact` or `lpm`.
+        expected: &'static str,
+    },
+    /// Key fields, parameters or metadata that the controller does not know.
+    #[error("P4Info: {name} has {given} {parts}, not {expected}; compile p4src/ of the same version as this controller")]
+    Count {
+        /// The table, action or packet header.
+        name: String,
+        /// `match fields`, `parameters` or `metadata fields`.
+        parts: &'static str,
+        /// In P4Info.
+        given: usize,
+        /// That the controller writes.
+        expected: usize,
+    },
+    /// Sizes that do not fit the contract.
+    #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
+    Sizes {
+        /// Groups per switch.
+        groups: u32,
+        /// Paths per group.
+        paths: u32,
+    },
+}
+
+/// P4Info, by name.
+pub(super) struct Schema<'a> {
+    p4info: &'a P4Info,
+}
+
+/// Names of tables by id, for messages.
+#[derive(Clone, Debug)]
+pub(super) struct Names(BTreeMap<u32, String>);
+
+impl Names {
+    pub(super) fn table(&self, id: u32) -> Option<&str> {
+        self.0.get(&id).map(String::as_str)
+    }
+}
+
+impl<'a> Schema<'a> {
+    pub(super) fn new(p4info: &'a P4Info) -> Schema<'a> {
+        Schema { p4info }
+    }
+
+    pub(super) fn names(&self) -> Names {
+        let names = self.p4info.tables.iter().filter_map(|table| {
+            let preamble = table.preamble.as_ref()?;
+            Some((preamble.id, preamble.name.clone()))
+        });
+        Names(names.collect())
+    }
+
+    pub(super) fn table(&self, name: &str) -> Result<TableSchema<'a>, ProgramError> {
+        let table = self
+            .p4info
+            .tables
+            .iter()
+            .find(|t| t.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("table", name))?;
+        Ok(TableSchema {
+            name: name.to_owned(),
+            table,
+        })
+    }
+
+    /// An action with all its parameters, in the order given: name and width.
+    pub(super) fn action<const N: usize>(
+        &self,
+        name: &str,
+        params: [(&str, i32); N],
+    ) -> Result<ActionIds<N>, ProgramError> {
+        let action: &Action = self
+            .p4info
+            .actions
+            .iter()
+            .find(|a| a.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("action", name))?;
+        if action.params.len() != N {
+            return Err(ProgramError::Count {
+                name: format!("action {name}"),
+                parts: "parameters",
+                given: action.params.len(),
+                expected: N,
+            });
+        }
+        let mut ids = [0; N];
+        for (id, (param, width)) in ids.iter_mut().zip(params) {
+            let full = || format!("{name}.{param}");
+            let found = action
+                .params
+                .iter()
+                .find(|p| p.name == param)
+                .ok_or_else(|| missing("parameter", &full()))?;
+            check_width(full, found.bitwidth, width)?;
+            *id = found.id;
+        }
+        Ok(ActionIds {
+            id: action.preamble.as_ref().map_or(0, |p| p.id),
+            params: ids,
+        })
+    }
+
+    pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {
+        let register = self
+            .p4info
+            .registers
+            .iter()
+            .find(|r| r.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("register", name))?;
+        Ok(u32::try_from(register.size).unwrap_or(0))
+    }
+
+    /// A controller header with all its fields, in the order given: name and width.
+    pub(super) fn packet_header<const N: usize>(
+        &self,
+        name: &str,
+        fields: [(&str, i32); N],
+    ) -> Result<[u32; N], ProgramError> {
+        let header: &ControllerPacketMetadata = self
+            .p4info
+            .controller_packet_metadata
+            .iter()
+            .find(|h| h.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("controller header", name))?;
+        if header.metadata.len() != N {
+            return Err(ProgramError::Count {
+                name: format!("controller header {name}"),
+                parts: "metadata fields",
+                given: header.metadata.len(),
+                expected: N,
+            });
+        }
+        let mut ids = [0; N];
+        for (id, (field, width)) in ids.iter_mut().zip(fields) {
+            let full = || format!("{name}.{field}");
+            let found = header
+                .metadata
+                .iter()
+                .find(|m| m.name == field)
+                .ok_or_else(|| missing("metadata field", &full()))?;
+            check_width(full, found.bitwidth, width)?;
+            *id = found.id;
+        }
+        Ok(ids)
+    }
+}
+
+fn missing(kind: &'static str, name: &str) -> ProgramError {
+    ProgramError::Missing {
+        kind,
+        name: name.to_owned(),
+    }
+}
+
+fn check_width(name: impl Fn() -> String, given: i32, expected: i32) -> Result<(), ProgramError> {
+    match given == expected {
+        true => Ok(()),
+        false => Err(ProgramError::Width {
+            name: name(),
+            given,
+            expected,
+        }),
+    }
+}
+
+/// One table of P4Info.
+pub(super) struct TableSchema<'a> {
+    name: String,
+    table: &'a Table,
+}
+
+impl TableSchema<'_> {
+    /// The table's size, at least 1.
+    pub(super) fn size(&self) -> Result<u32, ProgramError> {
+        match u32::try_from(self.table.size) {
+            Ok(size) if size > 0 => Ok(size),
+            _ => Err(ProgramError::Missing {
+                kind: "size of table",
+                name: self.name.clone(),
+            }),
+        }
+    }
+
+    /// All key fields, in the order given: name, match kind and width.
+    pub(super) fn key<const N: usize>(
+        &self,
+        fields: [(&str, MatchType, i32); N],
+    ) -> Result<KeyIds<N>, ProgramError> {
+        if self.table.match_fields.len() != N {
+            return Err(ProgramError::Count {
+                name: format!("table {}", self.name),
+                parts: "match fields",
+                given: self.table.match_fields.len(),
+                expected: N,
+            });
+        }
+        let mut ids = [0; N];
+        for (id, (field, kind, width)) in ids.iter_mut().zip(fields) {
+            let full = || format!("{}.{field}", self.name);
+            let found = self
+                .table
+                .match_fields
+                .iter()
+                .find(|m| m.name == field)
+                .ok_or_else(|| missing("match field", &full()))?;
+            if found.r#match != Some(Match::MatchType(kind.into())) {
+                return Err(ProgramError::MatchKind {
+                    name: full(),
+                    expected: match kind {
+                        MatchType::Lpm => "lpm",
+                        _ => "exact",
+                    },
+                });
+            }
+            check_width(full, found.bitwidth, width)?;
+            *id = found.id;
+        }
+        Ok(KeyIds {
+            table: self.table.preamble.as_ref().map_or(0, |p| p.id),
+            fields: ids,
+        })
+    }
+}
+
+/// A table's id and those of its key fields.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeyIds<const N: usize> {
+    table: u32,
+    fields: [u32; N],
+}
+
+impl<const N: usize> KeyIds<N> {
+    /// An entry that matches all fields exactly.
+    pub(super) fn exact(&self, values: [u64; N]) -> TableEntry {
+        let fields = self.fields.iter().zip(values);
+        let matches = fields.map(|(id, value)| FieldMatch {
+            field_id: *id,
+            field_match_type: Some(field_match::FieldMatchType::Exact(field_match::Exact {
+                value: bytestring::encode(value),
+            })),
+        });
+        TableEntry {
+            table_id: self.table,
+            r#match: matches.collect(),
+            ..TableEntry::default()
+        }
+    }
+}
+
+impl KeyIds<1> {
+    /// An entry that matches a prefix; bits beyond it are cleared, and a prefix of no bits is no match at all
+    /// (P4Runtime, "don't care" matches are left out).
+    pub(super) fn lpm(&self, value: u32, prefix_len: u8) -> TableEntry {
+        let mask = u32::MAX
+            .checked_shl(32 - u32::from(prefix_len.min(32)))
+            .unwrap_or(0);
+        let field = FieldMatch {
+            field_id: self.fields[0],
+            field_match_type: Some(field_match::FieldMatchType::Lpm(field_match::Lpm {
+                value: bytestring::encode(value & mask),
+                prefix_len: i32::from(prefix_len),
+            })),
+        };
+        TableEntry {
+            table_id: self.table,
+            r#match: match prefix_len {
+                0 => Vec::new(),
+                _ => vec![field],
+            },
+            ..TableEntry::default()
+        }
+    }
+}
+
+/// An action's id and those of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ActionIds<const N: usize> {
+    id: u32,
+    params: [u32; N],
+}
+
+impl<const N: usize> ActionIds<N> {
+    /// The action with its arguments.
+    pub(super) fn call(&self, values: [u64; N]) -> TableAction {
+        let params = self.params.iter().zip(values);
+        let action = ActionMessage {
+            action_id: self.id,
+            params: params
+                .map(|(id, value)| action::Param {
+                    param_id: *id,
+                    value: bytestring::encode(value),
+                })
+                .collect(),
+        };
+        TableAction {
+            r#type: Some(table_action::Type::Action(action)),
+        }
+    }
+}

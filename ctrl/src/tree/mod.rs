@@ -1,0 +1,88 @@
+//! Multicast trees: which ports of which switches carry a group.
+//!
+//! A [`Tree`] spans the members of a group and has no root: every member may send, and a packet leaves a switch
+//! through every port of the tree but the one it came in by.  Policies decide which of the equal-cost ports become part
+//! of it; [`PortLoads`] remembers how many groups use each port.
+
+mod load;
+mod policy;
+mod reuse_least_loaded;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
+
+pub use load::PortLoads;
+pub use policy::{Policy, UnknownPolicy};
+
+/// The switches of a group and, for each, the ports that belong to its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    ports: BTreeMap<SwitchIndex, BTreeSet<u32>>,
+}
+
+impl Tree {
+    /// Grows a tree over `members`; the first one is the leader, from whose switch it grows.
+    ///
+    /// Panics when there is no member.
+    pub fn grow(policy: Policy, view: &View, members: &[HostIndex]) -> Tree {
+        match policy {
+            Policy::ReuseLeastLoaded => reuse_least_loaded::grow(view, members),
+        }
+    }
+
+    /// All switches of the tree with their ports, both in rising order.
+    pub fn switches(&self) -> impl Iterator<Item = (SwitchIndex, &BTreeSet<u32>)> {
+        self.ports.iter().map(|(switch, ports)| (*switch, ports))
+    }
+
+    /// Every port of the tree, at both ends of every link.
+    pub fn ports(&self) -> impl Iterator<Item = (SwitchIndex, u32)> + '_ {
+        self.ports
+            .iter()
+            .flat_map(|(switch, ports)| ports.iter().map(|port| (*switch, *port)))
+    }
+
+    fn new(leaf: SwitchIndex) -> Tree {
+        Tree {
+            ports: BTreeMap::from([(leaf, BTreeSet::new())]),
+        }
+    }
+
+    fn contains(&self, switch: SwitchIndex) -> bool {
+        self.ports.contains_key(&switch)
+    }
+
+    fn has_port(&self, switch: SwitchIndex, port: u32) -> bool {
+        self.ports
+            .get(&switch)
+            .is_some_and(|ports| ports.contains(&port))
+    }
+
+    /// Adds the link behind a port, with both its ends as far as they are switches.
+    fn add_link(&mut self, topology: &Topology, switch: SwitchIndex, port: u32) {
+        self.ports.entry(switch).or_default().insert(port);
+        if let Some(neighbour) = topology.behind(switch, port) {
+            if let Node::Switch(next) = neighbour.peer.node {
+                self.ports
+                    .entry(next)
+                    .or_default()
+                    .insert(neighbour.peer.port);
+            }
+        }
+    }
+}
+
+/// What a policy may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// The network.
+    pub topology: &'a Topology,
+    /// Its shortest paths.
+    pub paths: &'a crate::topology::Paths,
+    /// Groups per port so far.
+    pub loads: &'a PortLoads,
+}
