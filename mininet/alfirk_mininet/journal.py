@@ -115,7 +115,5 @@ def _our_interfaces(names: set[str]) -> list[str]:
     )
     links: list[dict[str, Any]] = json.loads(listed.stdout or "[]") if listed.returncode == 0 else []
     return [
-        str(link["ifname"])
-        for link in links
-        if link.get("ifname") in names and link.get("ifalias") == ALIAS
+        str(link["ifname"]) for link in links if link.get("ifname") in names and link.get("ifalias") == ALIAS
     ]

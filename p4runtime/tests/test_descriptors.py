@@ -38,9 +38,7 @@ def message_facts(scope: str, message: pb.DescriptorProto) -> Iterator[Fact]:
     name = f"{scope}.{message.name}"
     yield name, ("message", message.options.map_entry)
     for field in message.field:
-        oneof = (
-            message.oneof_decl[field.oneof_index].name if field.HasField("oneof_index") else None
-        )
+        oneof = message.oneof_decl[field.oneof_index].name if field.HasField("oneof_index") else None
         yield (
             f"{name}.{field.name}",
             (
@@ -90,9 +88,7 @@ def ours() -> dict[str, pb.FileDescriptorProto]:
 
 
 @pytest.mark.parametrize("name", sorted(OFFICIAL))
-def test_descriptors_equal_the_official_ones(
-    name: str, ours: dict[str, pb.FileDescriptorProto]
-) -> None:
+def test_descriptors_equal_the_official_ones(name: str, ours: dict[str, pb.FileDescriptorProto]) -> None:
     official = pb.FileDescriptorProto()
     OFFICIAL[name].CopyToProto(official)
     expected = file_facts(official)

@@ -60,11 +60,15 @@ def main() -> None:
         add(f"write only with immediate, {length} bytes", packet(rng, 0x0B, reth + rng.randbytes(4), length))
     add("send middle", packet(rng, 0x01, b"", 256))
     add("send last with immediate", packet(rng, 0x03, rng.randbytes(4), 17))
-    base = IP(src="10.0.0.2", dst="10.255.0.1", id=77, flags="DF") / UDP(sport=0xC011, dport=ROCE_PORT, chksum=0)
+    base = IP(src="10.0.0.2", dst="10.255.0.1", id=77, flags="DF") / UDP(
+        sport=0xC011, dport=ROCE_PORT, chksum=0
+    )
     add("acknowledge", base / BTH(opcode=0x11, dqpn=1, psn=0xFFFFFF) / AETH(syndrome=0x1F, msn=3))
     add("nak", base / BTH(opcode=0x11, dqpn=1, psn=5) / AETH(syndrome=0x60, msn=0))
     add("cnp", base / BTH(opcode=0x81, becn=1, dqpn=1) / CNPPadding())
-    json.dump({"made_by": f"make_vectors.py, scapy {scapy.__version__}", "vectors": made}, sys.stdout, indent=1)
+    json.dump(
+        {"made_by": f"make_vectors.py, scapy {scapy.__version__}", "vectors": made}, sys.stdout, indent=1
+    )
     print()
 
 

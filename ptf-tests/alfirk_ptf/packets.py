@@ -1,0 +1,151 @@
+"""RoCEv2 packets as hosts send them, and what should become of them.
+
+An expected packet is the sent one with each changed field named; IPv4 checksum and ICRC of what is expected
+are computed by scapy from the result, never taken from the switch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from scapy.contrib.roce import AETH, BTH
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+from alfirk_ptf.group import VIRTUAL_MAC, VIRTUAL_QPN, Group, Member
+
+ROCE_PORT = 4791
+
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x0A, 0x0B
+READ_REQUEST, ACKNOWLEDGE, FETCH_ADD, CNP = 0x0C, 0x11, 0x14, 0x81
+
+#: AETH syndromes.
+ACK = 0x1F
+NAK_SEQUENCE, NAK_INVALID, NAK_ACCESS, NAK_OPERATIONAL = 0x60, 0x61, 0x62, 0x63
+RNR_NAK = 0x2E
+
+PSN_LIMIT = 1 << 24
+
+
+@dataclass(frozen=True)
+class Roce:
+    """A RoCEv2 packet, field by field."""
+
+    eth_dst: str = VIRTUAL_MAC
+    eth_src: str = "02:00:00:00:00:01"
+    src: str = "10.0.0.1"
+    dst: str = "10.255.0.1"
+    tos: int = 0
+    ident: int = 0x1234
+    ttl: int = 64
+    sport: int = 0xC123
+    opcode: int = SEND_ONLY
+    solicited: int = 0
+    migreq: int = 1
+    padcount: int = 0
+    becn: int = 0
+    dqpn: int = VIRTUAL_QPN
+    ackreq: int = 0
+    psn: int = 0
+    #: Extended headers and payload; the trailer is added.
+    body: bytes = b""
+
+    def frame(self) -> bytes:
+        """Build the frame with right checksum and ICRC."""
+        return bytes(
+            Ether(dst=self.eth_dst, src=self.eth_src)
+            / IP(src=self.src, dst=self.dst, tos=self.tos, id=self.ident, flags="DF", ttl=self.ttl)
+            / UDP(sport=self.sport, dport=ROCE_PORT, chksum=0)
+            / BTH(
+                opcode=self.opcode,
+                solicited=self.solicited,
+                migreq=self.migreq,
+                padcount=self.padcount,
+                pkey=0xFFFF,
+                becn=self.becn,
+                dqpn=self.dqpn,
+                ackreq=self.ackreq,
+                psn=self.psn % PSN_LIMIT,
+            )
+            / Raw(self.body)
+        )
+
+
+def reth(va: int, r_key: int, length: int) -> bytes:
+    """Build the header that says where a WRITE goes."""
+    return va.to_bytes(8, "big") + r_key.to_bytes(4, "big") + length.to_bytes(4, "big")
+
+
+def aeth(syndrome: int, msn: int) -> bytes:
+    """Build the header of an acknowledgement."""
+    return bytes(AETH(syndrome=syndrome, msn=msn))
+
+
+def feedback(member: Member, group: Group, syndrome: int, psn: int, msn: int = 1) -> Roce:
+    """Build an ACK or NAK as a member's NIC sends it."""
+    return Roce(
+        eth_src=member.mac,
+        src=member.ip,
+        dst=group.mcst_id,
+        sport=0xC000 + member.qpn % 0x1000,
+        ident=0x4000 + psn % 0x1000,
+        opcode=ACKNOWLEDGE,
+        psn=psn,
+        body=aeth(syndrome, msn),
+    )
+
+
+def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+    """Apply the entry half of the bridge: what the packet is inside the fabric."""
+    params = group.entry_half(port, member).params
+    return replace(
+        packet,
+        src=group.mcst_id,
+        ident=packet.ident ^ params["id_xor"],
+        sport=packet.sport ^ params["sport_xor"],
+    )
+
+
+def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
+    """Apply the exit half of the bridge: what reaches a member."""
+    params = group.exit_half(port, member).params
+    with_reth = packet.opcode in (WRITE_FIRST, WRITE_ONLY, WRITE_ONLY_IMM)
+    prefix = "reth_" if with_reth else ""
+    body = packet.body
+    if with_reth:
+        va = int.from_bytes(body[:8], "big") ^ params["va_xor"]
+        r_key = int.from_bytes(body[8:12], "big") ^ params["rkey_xor"]
+        body = va.to_bytes(8, "big") + r_key.to_bytes(4, "big") + body[12:]
+    return replace(
+        packet,
+        eth_src=VIRTUAL_MAC,
+        eth_dst=member.mac,
+        dst=member.ip,
+        dqpn=member.qpn,
+        ident=packet.ident ^ params[f"{prefix}id_xor"],
+        sport=packet.sport ^ params[f"{prefix}sport_xor"],
+        body=body,
+    )
+
+
+def acknowledging(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+    """Turn a packet on its way to the source into an acknowledgement of `psn`."""
+    return replace(
+        packet,
+        tos=packet.tos & 0xFC,
+        opcode=ACKNOWLEDGE,
+        solicited=0,
+        padcount=0,
+        ackreq=0,
+        psn=psn,
+        body=aeth(syndrome, msn),
+    )
+
+
+def arp_request(asker: Member, target: str, sender_ip: str | None = None) -> Ether:
+    """Ask who has an address."""
+    return Ether(src=asker.mac, dst="ff:ff:ff:ff:ff:ff") / ARP(
+        op="who-has", hwsrc=asker.mac, psrc=asker.ip if sender_ip is None else sender_ip, pdst=target
+    )

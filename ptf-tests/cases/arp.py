@@ -1,0 +1,67 @@
+"""The fabric answers ARP for the addresses behind it, and for nobody else."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from alfirk_ptf.case import HOSTS, SwitchTest
+from alfirk_ptf.group import VIRTUAL_MAC, Entry
+from alfirk_ptf.packets import arp_request
+from scapy.layers.l2 import ARP, Ether
+
+
+class ArpTest(SwitchTest):
+    def setUp(self) -> None:
+        super().setUp()
+        self.switch.insert(
+            *(
+                Entry(
+                    "ingress.arp_responder.arp_targets",
+                    {"target_ip": (int(IPv4Address(address)), prefix)},
+                    "ingress.arp_responder.reply",
+                    {"mac": int(mac.replace(":", ""), 16)},
+                )
+                for address, prefix, mac in (
+                    ("10.255.0.0", 16, VIRTUAL_MAC),
+                    ("10.255.7.7", 32, "02:00:00:00:77:77"),
+                )
+            )
+        )
+
+
+class AddressOfAGroupIsAnsweredWithTheVirtualMac(ArpTest):
+    def runTest(self) -> None:
+        asker = HOSTS[2]
+        answer = Ether(src=VIRTUAL_MAC, dst=asker.mac) / ARP(
+            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=asker.mac, pdst=asker.ip
+        )
+        self.expect(2, bytes(arp_request(asker, "10.255.0.9")), p2=bytes(answer))
+
+
+class LongerPrefixWins(ArpTest):
+    def runTest(self) -> None:
+        asker = HOSTS[1]
+        answer = Ether(src="02:00:00:00:77:77", dst=asker.mac) / ARP(
+            op="is-at", hwsrc="02:00:00:00:77:77", psrc="10.255.7.7", hwdst=asker.mac, pdst=asker.ip
+        )
+        self.expect(1, bytes(arp_request(asker, "10.255.7.7")), p1=bytes(answer))
+
+
+class UnknownAddressIsNotAnswered(ArpTest):
+    def runTest(self) -> None:
+        self.expect(1, bytes(arp_request(HOSTS[1], "10.254.0.1")))
+
+
+class ProbesAndAnnouncementsAreNotAnswered(ArpTest):
+    """An answer would tell a host that its own address is taken (RFC 5227)."""
+
+    def runTest(self) -> None:
+        self.expect(1, bytes(arp_request(HOSTS[1], "10.255.0.9", sender_ip="0.0.0.0")))
+        self.expect(1, bytes(arp_request(HOSTS[1], "10.255.0.9", sender_ip="10.255.0.9")))
+
+
+class RepliesAreNotAnswered(ArpTest):
+    def runTest(self) -> None:
+        reply = arp_request(HOSTS[1], "10.255.0.9")
+        reply[ARP].op = 2
+        self.expect(1, bytes(reply))

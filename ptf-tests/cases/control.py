@@ -1,0 +1,139 @@
+"""Between pipeline and controller: register access, frames sent out as they are, registration packets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alfirk_ptf import registers
+from alfirk_ptf.case import HOSTS, PORTS, GroupTest, SwitchTest
+from alfirk_ptf.group import VIRTUAL_MAC
+from alfirk_ptf.packets import ACK, Roce, feedback
+from alfirk_ptf.registers import Control, Registers
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Raw
+
+_MRP_PORT = 4790
+_PACKET_IN_MRP = 2
+#: A group that no other test has.
+_GROUP = 1000
+
+
+class InitGroupSetsEveryPath(SwitchTest):
+    def runTest(self) -> None:
+        access = Registers(self.switch)
+        first = 0x123456
+        for paths in (1, 2, 5, 64):
+            with self.subTest(paths=paths):
+                access.init_group(_GROUP, paths, first)
+                for path in range(paths):
+                    self.assertEqual(access.read(registers.ACK, _GROUP, path) >> 8, first - 1)
+                    self.assertEqual(access.read(registers.FILTER, _GROUP, path), first - 1)
+                    self.assertEqual(access.read(registers.MSN, _GROUP, path), 0)
+                self.assertEqual(access.read(registers.AGG, _GROUP), (first - 1) << 24)
+                self.assertEqual(access.read(registers.NAK, _GROUP), 0)
+                self.assertEqual(access.read(registers.SRC_PORT, _GROUP), 0)
+
+
+class InitGroupAtPsnZeroStartsBeforeTheWrap(SwitchTest):
+    def runTest(self) -> None:
+        access = Registers(self.switch)
+        access.init_group(_GROUP, 3, 0)
+        self.assertEqual(access.read(registers.ACK, _GROUP, 2) >> 8, 0xFFFFFF)
+
+
+class InitGroupLeavesOtherGroupsAlone(SwitchTest):
+    def runTest(self) -> None:
+        access = Registers(self.switch)
+        access.init_group(_GROUP, 64, 100)
+        access.init_group(_GROUP + 1, 64, 200)
+        access.init_group(_GROUP - 1, 64, 300)
+        self.assertEqual({access.read(registers.ACK, _GROUP, path) >> 8 for path in range(64)}, {99})
+
+
+class WhatIsWrittenIsRead(SwitchTest):
+    def runTest(self) -> None:
+        access = Registers(self.switch)
+        access.init_group(_GROUP, 64, 7)
+        values = {
+            registers.AGG: 0x00ABCDEF_000123,
+            registers.NAK: 0x60ABCDEF,
+            registers.SRC_PORT: 3,
+            registers.ACK: 0xABCDEF05,
+            registers.MSN: 0x123456,
+            registers.FILTER: 0xFEDCBA,
+        }
+        for reg, value in values.items():
+            with self.subTest(reg=reg):
+                index = 5 if reg in (registers.ACK, registers.MSN, registers.FILTER) else 0
+                written = Control(registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9)
+                self.assertEqual(access.ask(written), replace(written, status=registers.OK))
+                self.assertEqual(access.read(reg, _GROUP, index), value)
+
+
+class WrongAccessIsRefusedWithItsReason(SwitchTest):
+    def runTest(self) -> None:
+        access = Registers(self.switch)
+        for control, status in (
+            (Control(9), registers.BAD_OP),
+            (Control(0), registers.BAD_OP),
+            (Control(registers.READ, reg=0), registers.BAD_REGISTER),
+            (Control(registers.WRITE, reg=7), registers.BAD_REGISTER),
+            (Control(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
+            (Control(registers.READ, reg=registers.ACK, index=64), registers.OUT_OF_RANGE),
+            (Control(registers.INIT_GROUP, count=65), registers.OUT_OF_RANGE),
+        ):
+            with self.subTest(control):
+                self.assertEqual(access.ask(control).status, status)
+
+
+class RegistersShowWhatPacketsDid(GroupTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        index = self.group.index
+        host = HOSTS[1]
+        for psn in range(4):
+            data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
+            self.exchange(1, data.frame())
+        self.exchange(2, feedback(HOSTS[2], self.group, ACK, 2, msn=3).frame())
+        self.assertEqual(self.registers.read(registers.SRC_PORT, index), 1)
+        psns = [self.registers.read(registers.ACK, index, path) >> 8 for path in range(3)]
+        self.assertEqual(psns, [3, 2, 0xFFFFFF])
+        self.assertEqual(self.registers.read(registers.MSN, index, 1), 3)
+        self.assertEqual(self.registers.read(registers.FILTER, index, 1), 2)
+
+
+class FrameOfTheControllerLeavesAsItIs(SwitchTest):
+    def runTest(self) -> None:
+        for port in PORTS:
+            with self.subTest(port=port):
+                frame = bytes(
+                    Ether(src="02:00:00:00:00:aa", dst="02:00:00:00:00:bb", type=0x88B5) / b"as it is"
+                )
+                self.switch.packet_out(frame, kind=0, egress_port=port)
+                found = self.dataplane.poll(0, port, timeout=10)
+                self.assertIsInstance(found, self.dataplane.PollSuccess)
+                self.assertEqual(bytes(getattr(found, "packet", b"")), frame)
+
+
+class RegistrationReachesTheController(GroupTest):
+    """Before the group exists and after."""
+
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        for destination in ("10.255.200.1", self.group.mcst_id):
+            with self.subTest(destination):
+                frame = bytes(
+                    Ether(src=HOSTS[2].mac, dst=VIRTUAL_MAC)
+                    / IP(src=HOSTS[2].ip, dst=destination)
+                    / UDP(sport=_MRP_PORT, dport=_MRP_PORT)
+                    / Raw(b"join me")
+                )
+                self.expect(2, frame)
+                packet = self.switch.packet_in()
+                self.assertEqual(packet.payload, frame)
+                self.assertEqual(
+                    (packet.metadata["reason"], packet.metadata["ingress_port"]), (_PACKET_IN_MRP, 2)
+                )

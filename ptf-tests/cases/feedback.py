@@ -1,0 +1,327 @@
+"""The receivers' ACKs and NAKs become the one stream that the sender's queue pair expects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import permutations
+
+from alfirk_ptf import packets, registers
+from alfirk_ptf.case import HOSTS, Frames, GroupTest
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the source must see."""
+
+    psn: int
+    syndrome: int = packets.ACK
+    msn: int = 1
+
+
+class FeedbackTest(GroupTest):
+    """The source is host 1; its packets up to `sent` are on their way."""
+
+    sent = 10
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.data(self.first_psn, self.sent)
+
+    def packet(self, psn: int) -> Roce:
+        host = HOSTS[1]
+        return Roce(
+            eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn % packets.PSN_LIMIT, body=b"x"
+        )
+
+    def data(self, first: int, count: int) -> Frames:
+        return self.exchange(1, *(self.packet(first + n).frame() for n in range(count)))
+
+    def report(self, port: int, psn: int, syndrome: int = packets.ACK, msn: int = 1) -> Roce:
+        return feedback(HOSTS[port], self.group, syndrome, psn % packets.PSN_LIMIT, msn)
+
+    def at_source(self, packet: Roce, port: int, told: Told) -> bytes:
+        """What reaches the source when the feedback packet of a port is turned into `told`."""
+        inside = entered(packet, self.group, port, HOSTS[port])
+        merged = acknowledging(inside, told.psn % packets.PSN_LIMIT, told.syndrome, told.msn)
+        return delivered(merged, self.group, 1, HOSTS[1]).frame()
+
+    def hears(
+        self,
+        port: int,
+        psn: int,
+        told: Told | None = None,
+        *,
+        syndrome: int = packets.ACK,
+        msn: int = 1,
+    ) -> None:
+        """A port reports; the source is told that, or nothing, and nobody else hears anything."""
+        packet = self.report(port, psn, syndrome, msn)
+        got = self.exchange(port, packet.frame())
+        self.same(got, {1: [self.at_source(packet, port, told)]} if told else {})
+        for frame in got.get(1, []):
+            self.assertTrue(icrc_is_right(frame[14:]))
+
+
+class SlowestReceiverDecides(FeedbackTest):
+    def runTest(self) -> None:
+        for order in permutations((2, 3, 4)):
+            with self.subTest(order):
+                self.register()
+                self.data(0, self.sent)
+                self.hears(order[0], 5)
+                self.hears(order[1], 7)
+                self.hears(order[2], 6, Told(5))
+                self.hears(order[0], 8, Told(6))
+                self.hears(order[2], 9, Told(7))
+
+
+class TwoReceivers(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3)
+        self.hears(3, 3, Told(3))
+        self.hears(3, 4)
+        self.hears(2, 9, Told(4))
+
+
+class OneReceiverIsPassedOn(FeedbackTest):
+    ports = (1, 4)
+
+    def runTest(self) -> None:
+        for psn in (0, 4, 9):
+            self.hears(4, psn, Told(psn))
+
+
+class SourceNeedNotBeThePathOfNumberZero(FeedbackTest):
+    ports = (3, 4, 1, 2)
+
+    def runTest(self) -> None:
+        self.hears(2, 4)
+        self.hears(3, 4)
+        self.hears(4, 4, Told(4))
+
+
+class RepeatedAndOldAcksTellNothing(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 5)
+        self.hears(3, 5, Told(5))
+        for port, psn in ((2, 5), (3, 5), (2, 4), (3, 0)):
+            with self.subTest(port=port, psn=psn):
+                self.hears(port, psn)
+
+
+class PsnsWrapAround(FeedbackTest):
+    first_psn = packets.PSN_LIMIT - 4
+
+    def runTest(self) -> None:
+        first = self.first_psn
+        self.hears(2, first + 2)
+        self.hears(3, first + 7)
+        self.hears(4, first + 5, Told(first + 2))
+        self.hears(2, first + 9, Told(first + 5))
+        self.hears(4, first + 3)
+        self.hears(4, first + 9, Told(first + 7))
+        self.assertEqual(
+            self.registers.read(registers.AGG, self.group.index) >> 24, first + 7 - packets.PSN_LIMIT
+        )
+
+
+class WrappedMinimumStandsBehindUnwrappedOnes(FeedbackTest):
+    first_psn = packets.PSN_LIMIT - 2
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3)
+        self.hears(3, packets.PSN_LIMIT - 1, Told(packets.PSN_LIMIT - 1))
+
+
+class MsnBelongsToTheMinimum(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3, msn=2)
+        self.hears(3, 7, Told(3, msn=2), msn=5)
+        self.hears(2, 7, Told(7, msn=5), msn=5)
+
+
+class AckFromASwitchCounts(FeedbackTest):
+    uplinks = (4,)
+    ports = (1, 2, 4)
+
+    def runTest(self) -> None:
+        self.hears(2, 5)
+        # Inside the fabric both addresses are the McstID already.
+        packet = replace(self.report(4, 4), src=self.group.mcst_id)
+        told = delivered(acknowledging(packet, 4, msn=1), self.group, 1, HOSTS[1])
+        self.expect(4, packet.frame(), p1=told.frame())
+
+
+class SourceBehindASwitchIsTold(GroupTest):
+    uplinks = (1,)
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        data = Roce(src=self.group.mcst_id, dst=self.group.mcst_id, body=b"x")
+        self.exchange(1, data.frame())
+        self.expect(2, feedback(HOSTS[2], self.group, packets.ACK, 0).frame())
+        last = feedback(HOSTS[3], self.group, packets.ACK, 0)
+        told = acknowledging(entered(last, self.group, 3, HOSTS[3]), 0, msn=1)
+        self.expect(3, last.frame(), p1=told.frame())
+
+
+class FeedbackOfStrangersIsRefused(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        good = self.report(2, 5)
+        self.expect(2, replace(good, src="10.0.0.77").frame())
+        self.expect(3, good.frame())
+        self.expect(4, good.frame())
+        self.expect(2, replace(good, dqpn=7).frame())
+        wrong = good.frame()
+        self.expect(2, wrong[:-1] + bytes([wrong[-1] ^ 0x80]))
+        # Had one of them counted, the source would be told 5 now.
+        self.hears(3, 9)
+
+
+class NakWaitsUntilAllBeforeItIsThere(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, 6, syndrome=nak)
+        self.hears(3, 3, Told(3))
+        self.hears(3, 5, Told(6, nak))
+        # Sent once: a second report of the same minimum tells nothing.
+        self.hears(3, 5)
+
+
+class NakThatIsNextIsSentAtOnce(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, 4)
+        self.hears(3, 4, Told(4))
+        self.hears(2, 5, Told(5, nak), syndrome=nak)
+
+
+class SmallestNakGoesFirst(FeedbackTest):
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, 8, syndrome=nak)
+        self.hears(3, 5, syndrome=nak)
+        # Host 4 has everything: the minimum is 4, and the NAK of 5 acknowledges just that.
+        self.hears(4, 9, Told(5, nak))
+        # Host 2 says it again when what comes after is there but 8 is not.
+        self.hears(3, 9, Told(7))
+        self.hears(2, 8, Told(8, nak), syndrome=nak)
+
+
+class NakNeverCoversAnEarlierLoss(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(3, 3, syndrome=nak)
+        # Host 2 misses 7 only: its NAK must not reach the source, which would take 3 to 6 as received.
+        self.hears(2, 7, Told(3, nak), syndrome=nak)
+        self.hears(3, 3, Told(3))
+
+
+class NakThatEveryoneHasPassedIsForgotten(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, 6, syndrome=nak)
+        # A retransmission has filled the gap meanwhile.
+        self.hears(2, 9)
+        self.hears(3, 9, Told(9))
+        self.assertEqual(self.registers.read(registers.NAK, self.group.index), 0)
+
+
+class OvertakenNakIsNotTold(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, 9)
+        self.hears(2, 5, syndrome=nak)
+        self.hears(3, 4, Told(4))
+
+
+class NakAcrossTheWrap(FeedbackTest):
+    first_psn = packets.PSN_LIMIT - 3
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(2, packets.PSN_LIMIT + 1, syndrome=nak)
+        self.hears(3, packets.PSN_LIMIT + 0, Told(packets.PSN_LIMIT + 1, nak))
+
+
+class ReceiverNotReadyKeepsItsTimer(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 6, syndrome=packets.RNR_NAK)
+        self.hears(3, 9, Told(6, packets.RNR_NAK))
+
+
+class FatalNaksArePassedAsTheyAre(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        for syndrome in (packets.NAK_INVALID, packets.NAK_ACCESS, packets.NAK_OPERATIONAL):
+            with self.subTest(syndrome=hex(syndrome)):
+                packet = self.report(2, 5, syndrome)
+                inside = entered(packet, self.group, 2, HOSTS[2])
+                self.expect(2, packet.frame(), p1=delivered(inside, self.group, 1, HOSTS[1]).frame())
+        # They acknowledge nothing.
+        self.hears(3, 9)
+
+
+class CongestionNotificationReachesTheSource(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        host = HOSTS[2]
+        packet = Roce(
+            eth_src=host.mac,
+            src=host.ip,
+            dst=self.group.mcst_id,
+            opcode=packets.CNP,
+            becn=1,
+            body=bytes(16),
+        )
+        inside = entered(packet, self.group, 2, host)
+        self.expect(2, packet.frame(), p1=delivered(inside, self.group, 1, HOSTS[1]).frame())
+
+
+class FeedbackBeforeAnyDataGoesNowhere(GroupTest):
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        for port in (2, 1):
+            self.expect(port, feedback(HOSTS[port], self.group, packets.ACK, 5).frame())
+
+
+class SourceMayChange(FeedbackTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 9)
+        self.hears(3, 9, Told(9))
+        host = HOSTS[3]
+        data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=10, body=b"mine now")
+        self.exchange(3, data.frame())
+        self.expect(1, self.report(1, 10).frame())
+        last = self.report(2, 10)
+        merged = acknowledging(entered(last, self.group, 2, HOSTS[2]), 10, msn=1)
+        self.expect(2, last.frame(), p3=delivered(merged, self.group, 3, HOSTS[3]).frame())

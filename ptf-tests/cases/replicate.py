@@ -1,0 +1,146 @@
+"""Data of a group: one bridged copy for each member, right to the last byte."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, PORTS, Frames, GroupTest
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.packets import Roce, delivered, entered, reth
+
+
+class DataTest(GroupTest):
+    def sent(self, **fields: object) -> Roce:
+        host = HOSTS[1]
+        base = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id)
+        return replace(base, **fields)  # type: ignore[arg-type]
+
+    def copies(self, sent: Roce, source: int = 1) -> Frames:
+        """What must leave each port of the tree but the source's."""
+        member = HOSTS[source]
+        inside = sent if source in self.uplinks else entered(sent, self.group, source, member)
+        return {
+            port: [
+                (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()
+            ]
+            for port in self.ports
+            if port != source
+        }
+
+
+class EveryMemberGetsItsOwnCopy(DataTest):
+    def runTest(self) -> None:
+        sent = self.sent(psn=0, body=b"one write reaches all")
+        got = self.exchange(1, sent.frame())
+        self.same(got, self.copies(sent))
+        for port in (2, 3, 4):
+            (frame,) = got[port]
+            self.assertTrue(icrc_is_right(frame[14:]))
+            self.assertEqual(frame[-4:], sent.frame()[-4:], "the trailer itself is not touched")
+
+
+class PayloadsOfAnyLengthKeepTheirIcrc(DataTest):
+    def runTest(self) -> None:
+        source = random.Random(7)
+        for psn, length in enumerate((0, 1, 3, 4, 64, 255, 1000, 1024, 2048, 4096)):
+            with self.subTest(length=length):
+                sent = self.sent(
+                    psn=psn,
+                    body=source.randbytes(length),
+                    ident=source.randrange(1 << 16),
+                    sport=source.randrange(0xC000, 1 << 16),
+                    tos=source.randrange(256) & 0xFC,
+                )
+                self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class FirstPacketOfAWriteGetsEachMembersRegion(DataTest):
+    def runTest(self) -> None:
+        group = self.group
+        for psn, opcode in enumerate((packets.WRITE_FIRST, packets.WRITE_ONLY, packets.WRITE_ONLY_IMM)):
+            with self.subTest(opcode=opcode):
+                immediate = b"\x01\x02\x03\x04" if opcode == packets.WRITE_ONLY_IMM else b""
+                body = reth(group.va + 0x1000, group.r_key, 8192) + immediate + bytes(range(256)) * 4
+                sent = self.sent(psn=psn, opcode=opcode, body=body)
+                got = self.exchange(1, sent.frame())
+                self.same(got, self.copies(sent))
+                # Said once without the model: 14 + 20 + 8 + 12 bytes come before the RETH.
+                self.assertEqual(got[3][0][54:62], (HOSTS[3].va + 0x1000).to_bytes(8, "big"))
+                self.assertEqual(got[3][0][62:66], HOSTS[3].r_key.to_bytes(4, "big"))
+
+
+class LaterPacketsOfAMessageAreBridgedWithoutReth(DataTest):
+    def runTest(self) -> None:
+        opcodes = (
+            *(packets.SEND_FIRST, packets.SEND_MIDDLE, packets.SEND_LAST),
+            *(packets.WRITE_MIDDLE, packets.WRITE_LAST),
+        )
+        for psn, opcode in enumerate(opcodes):
+            with self.subTest(opcode=opcode):
+                sent = self.sent(psn=psn, opcode=opcode, ackreq=psn & 1, body=b"\xa5" * 1024)
+                self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class AnyMemberMaySend(DataTest):
+    def runTest(self) -> None:
+        for psn, source in enumerate(PORTS):
+            with self.subTest(source=source):
+                host = HOSTS[source]
+                sent = self.sent(psn=psn, eth_src=host.mac, src=host.ip, body=b"from another")
+                self.same(self.exchange(source, sent.frame()), self.copies(sent, source))
+
+
+class CopyToASwitchIsNotBridged(DataTest):
+    uplinks = (4,)
+
+    def runTest(self) -> None:
+        sent = self.sent(body=b"up")
+        got = self.exchange(1, sent.frame())
+        self.same(got, self.copies(sent))
+        self.assertEqual(got[4][0][26:30], got[4][0][30:34], "source and destination are the McstID")
+
+
+class PacketFromASwitchIsBridgedOnceOnly(DataTest):
+    uplinks = (1,)
+
+    def runTest(self) -> None:
+        sent = self.sent(src=self.group.mcst_id, body=b"down")
+        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class GroupOfTwoHasOneReceiver(DataTest):
+    ports = (1, 3)
+
+    def runTest(self) -> None:
+        sent = self.sent(body=b"alone")
+        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class StrangersGetNothingIn(DataTest):
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        strange = {
+            "address of no member": (1, self.sent(src="10.0.0.99")),
+            "member's address on another member's port": (2, self.sent()),
+            "port outside the tree": (4, self.sent(src=HOSTS[4].ip)),
+            "another queue pair": (1, self.sent(dqpn=2)),
+            "read request": (1, self.sent(opcode=packets.READ_REQUEST, body=reth(0, 0, 8))),
+            "atomic": (1, self.sent(opcode=packets.FETCH_ADD, body=bytes(28))),
+            "McstID as a host's source": (1, self.sent(src=self.group.mcst_id)),
+        }
+        for what, (port, packet) in strange.items():
+            with self.subTest(what):
+                self.expect(port, packet.frame())
+        # None of it has left a trace: the group still begins with its first PSN.
+        sent = self.sent(body=b"the first")
+        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class PacketsOfASwitchThatAreNotFromTheFabricAreRefused(DataTest):
+    uplinks = (1,)
+
+    def runTest(self) -> None:
+        self.expect(1, self.sent().frame())

@@ -1,0 +1,109 @@
+"""Packets that come again: answered when everyone has them, else sent only where they are missing."""
+
+from __future__ import annotations
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, Frames, GroupTest
+from alfirk_ptf.packets import ACK, Roce, acknowledging, delivered, entered, feedback, reth
+
+
+class RetransmissionTest(GroupTest):
+    """Host 1 has sent ten packets."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.exchange(1, *(self.data(psn).frame() for psn in range(10)))
+
+    def data(self, psn: int, opcode: int = packets.SEND_ONLY, body: bytes = b"again") -> Roce:
+        host = HOSTS[1]
+        return Roce(
+            eth_src=host.mac,
+            src=host.ip,
+            dst=self.group.mcst_id,
+            opcode=opcode,
+            solicited=1,
+            ackreq=1,
+            tos=0x62,
+            psn=(self.first_psn + psn) % packets.PSN_LIMIT,
+            body=body,
+        )
+
+    def acknowledge(self, port: int, psn: int, msn: int = 1) -> Frames:
+        at = (self.first_psn + psn) % packets.PSN_LIMIT
+        return self.exchange(port, feedback(HOSTS[port], self.group, ACK, at, msn).frame())
+
+    def copy(self, sent: Roce, port: int) -> bytes:
+        return delivered(entered(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port]).frame()
+
+    def answer(self, sent: Roce, psn: int, msn: int) -> bytes:
+        inside = entered(sent, self.group, 1, HOSTS[1])
+        at = (self.first_psn + psn) % packets.PSN_LIMIT
+        # A WRITE's answer has no RETH any more: it takes the constants of packets without one.
+        return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+
+
+class AcknowledgedByAllIsAnsweredNotRepeated(RetransmissionTest):
+    def runTest(self) -> None:
+        for port in (2, 3, 4):
+            self.acknowledge(port, 6, msn=7)
+        for psn in (6, 3, 0):
+            with self.subTest(psn=psn):
+                sent = self.data(psn)
+                self.expect(1, sent.frame(), p1=self.answer(sent, 6, msn=7))
+
+
+class AnswerIsShortWhateverCameIn(RetransmissionTest):
+    def runTest(self) -> None:
+        for port in (2, 3, 4):
+            self.acknowledge(port, 9, msn=3)
+        write = reth(self.group.va, self.group.r_key, 4096)
+        for opcode, body in (
+            (packets.SEND_FIRST, bytes(4096)),
+            (packets.WRITE_ONLY, write + bytes(1024)),
+            (packets.SEND_ONLY, b""),
+        ):
+            with self.subTest(opcode=opcode, length=len(body)):
+                sent = self.data(5, opcode, body)
+                self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+
+
+class CopyGoesOnlyWhereItIsMissing(RetransmissionTest):
+    def runTest(self) -> None:
+        self.acknowledge(2, 9)
+        self.acknowledge(3, 4)
+        for psn, ports in ((3, (4,)), (4, (4,)), (5, (3, 4)), (9, (3, 4))):
+            with self.subTest(psn=psn):
+                sent = self.data(psn)
+                self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
+
+
+class ForwardedAckFiltersToo(RetransmissionTest):
+    """The ACK that goes on to the source must reach the filter of its own path as well."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.acknowledge(2, 4)
+        self.assertEqual(list(self.acknowledge(3, 7)), [1])
+        sent = self.data(6)
+        self.same(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
+
+
+class FilterAcrossTheWrap(RetransmissionTest):
+    first_psn = packets.PSN_LIMIT - 5
+
+    def runTest(self) -> None:
+        self.acknowledge(2, 7)
+        self.acknowledge(3, 2)
+        for psn, ports in ((4, (3, 4)), (7, (3, 4)), (8, (2, 3, 4)), (1, (4,))):
+            with self.subTest(psn=psn):
+                sent = self.data(psn)
+                self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
+
+
+class SameDataTwiceIsSentTwice(RetransmissionTest):
+    """Nobody has acknowledged: the switch holds no opinion on duplicates."""
+
+    def runTest(self) -> None:
+        sent = self.data(3)
+        self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in (2, 3, 4)})

@@ -1,0 +1,132 @@
+"""Unicast IPv4: routes to hosts and switches, equal-cost multipath, and what is dropped."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+from alfirk_ptf.case import HOSTS, PORTS, SwitchTest
+from alfirk_ptf.group import VIRTUAL_MAC, Entry
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.l2 import Ether
+from scapy.packet import Packet, Raw
+
+_ROUTES = "ingress.ipv4_routing.routes"
+_FIRST_DROP = {"no_route": 5, "ttl": 6, "checksum": 2, "ethertype": 3}
+
+
+class UnicastTest(SwitchTest):
+    def route(self, address: str, prefix: int, action: str, **params: int) -> None:
+        match = {"dst_ip": (int(IPv4Address(address)), prefix)}
+        self.switch.insert(Entry(_ROUTES, match, f"ingress.ipv4_routing.{action}", params))
+
+    def packet(self, destination: str, *, sport: int = 5000, ttl: int = 64) -> Packet:
+        return (
+            Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC)
+            / IP(src=HOSTS[1].ip, dst=destination, ttl=ttl, id=77)
+            / UDP(sport=sport, dport=5001)
+            / Raw(b"to one only")
+        )
+
+    def drops(self, reason: str) -> int:
+        return self.switch.counters("ingress.drops").get(_FIRST_DROP[reason], 0)
+
+
+class HostGetsItsOwnMacAndOneHopLess(UnicastTest):
+    def runTest(self) -> None:
+        host = HOSTS[3]
+        self.route(host.ip, 32, "to_host", port=3, mac=int(host.mac.replace(":", ""), 16))
+        sent = self.packet(host.ip)
+        expected = sent.copy()
+        expected[Ether].src = VIRTUAL_MAC
+        expected[Ether].dst = host.mac
+        expected[IP].ttl = 63
+        self.expect(1, bytes(sent), p3=bytes(expected))
+
+
+class SwitchGetsThePacketWithOneHopLess(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "to_switch", port=4)
+        sent = self.packet("10.1.2.3")
+        expected = sent.copy()
+        expected[IP].ttl = 63
+        self.expect(1, bytes(sent), p4=bytes(expected))
+
+
+class LongestPrefixWins(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "to_switch", port=4)
+        self.route("10.1.2.0", 24, "to_switch", port=3)
+        self.route("10.1.2.3", 32, "to_switch", port=2)
+        for destination, port in (("10.1.1.1", 4), ("10.1.2.2", 3), ("10.1.2.3", 2)):
+            with self.subTest(destination):
+                got = self.exchange(1, bytes(self.packet(destination)))
+                self.assertEqual(list(got), [port])
+
+
+class OtherProtocolsAreRoutedToo(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "to_switch", port=4)
+        for layer in (ICMP() / b"ping", TCP(dport=80) / b"GET", UDP(sport=1, dport=53) / b"?"):
+            with self.subTest(layer.name):
+                sent = self.packet("10.1.2.3")
+                sent[IP].remove_payload()
+                sent /= layer
+                expected = sent.copy()
+                expected[IP].ttl = 63
+                self.expect(1, bytes(sent), p4=bytes(expected))
+
+
+class EqualCostPathsShareFlowsAndKeepEachInOrder(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "ecmp", group=5, size=3, seed=99)
+        for index, port in enumerate(PORTS[1:]):
+            self.switch.insert(
+                Entry(
+                    "ingress.ipv4_routing.next_hops",
+                    {"ecmp_group": 5, "ecmp_index": index},
+                    "ingress.ipv4_routing.to_switch_hop",
+                    {"port": port},
+                )
+            )
+        taken: dict[int, list[int]] = {}
+        for sport in range(0xC000, 0xC000 + 60):
+            frame = bytes(self.packet("10.1.2.3", sport=sport))
+            got = self.exchange(1, frame, frame)
+            (port,) = got
+            self.assertEqual(len(got[port]), 2, "both packets of a flow take one path")
+            taken.setdefault(port, []).append(sport)
+        self.assertEqual(sorted(taken), [2, 3, 4])
+        # 20 each are expected; fewer than 8 would happen to a fair hash once in thousands of seeds.
+        self.assertGreaterEqual(min(map(len, taken.values())), 8)
+
+
+class WithoutRouteItIsDroppedAndCounted(UnicastTest):
+    def runTest(self) -> None:
+        before = self.drops("no_route")
+        self.expect(1, bytes(self.packet("10.77.0.1")))
+        self.assertEqual(self.drops("no_route") - before, 1)
+
+
+class LastHopIsNotForwarded(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "to_switch", port=4)
+        before = self.drops("ttl")
+        self.expect(1, bytes(self.packet("10.1.2.3", ttl=1)))
+        self.assertEqual(self.drops("ttl") - before, 1)
+
+
+class WrongChecksumIsDroppedAndCounted(UnicastTest):
+    def runTest(self) -> None:
+        self.route("10.1.0.0", 16, "to_switch", port=4)
+        before = self.drops("checksum")
+        sent = self.packet("10.1.2.3")
+        sent[IP].chksum = 0xDEAD
+        self.expect(1, bytes(sent))
+        self.assertEqual(self.drops("checksum") - before, 1)
+
+
+class UnknownEthertypeIsDroppedAndCounted(UnicastTest):
+    def runTest(self) -> None:
+        before = self.drops("ethertype")
+        self.expect(1, bytes(Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC, type=0x88B5) / Raw(b"x" * 46)))
+        self.assertEqual(self.drops("ethertype") - before, 1)

@@ -1,0 +1,91 @@
+"""The ICRC and the solver, against scapy and against themselves."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from alfirk_ptf import icrc
+from alfirk_ptf.group import Group, Member, Path, lone_levels
+from alfirk_ptf.packets import SEND_ONLY, WRITE_ONLY, Roce, delivered, entered, reth
+
+_H1 = Member("02:00:00:00:00:01", "10.0.0.1", 0x11)
+_H2 = Member("02:00:00:00:00:02", "10.3.1.2", 0xABCDEF, va=0x7F00_0000_0000, r_key=0x1234_5678)
+_GROUP = Group("10.255.0.7", 6, (Path(1, _H1), Path(2, _H2)), va=0x1_0000_0000, r_key=0x99)
+_PAYLOADS = [0, 4, 64, 1000, 1024, 4096]
+
+
+@pytest.mark.parametrize("length", _PAYLOADS)
+def agrees_with_scapy(length: int) -> None:
+    frame = Roce(body=random.Random(length).randbytes(length), tos=3, ttl=9, becn=1).frame()
+    assert icrc.icrc_is_right(frame[14:])
+    assert not icrc.icrc_is_right(frame[14:-1] + bytes([frame[-1] ^ 1]))
+
+
+@pytest.mark.parametrize("opcode", [SEND_ONLY, WRITE_ONLY])
+@pytest.mark.parametrize("length", _PAYLOADS)
+def bridge_keeps_the_trailer(opcode: int, length: int) -> None:
+    source = random.Random(opcode << 16 | length)
+    body = source.randbytes(length)
+    if opcode == WRITE_ONLY:
+        body = reth(_GROUP.va + 0x1230, _GROUP.r_key, length) + body
+    sent = Roce(
+        dst=_GROUP.mcst_id,
+        opcode=opcode,
+        body=body,
+        ident=source.randrange(1 << 16),
+        sport=source.randrange(0xC000, 1 << 16),
+        psn=source.randrange(1 << 24),
+    )
+    inside = entered(sent, _GROUP, 1, _H1)
+    received = delivered(inside, _GROUP, 2, _H2)
+    # scapy computes each packet's trailer anew.
+    assert sent.frame()[-4:] == inside.frame()[-4:] == received.frame()[-4:]
+    assert (received.src, received.dst, received.dqpn) == (_GROUP.mcst_id, _H2.ip, _H2.qpn)
+    if opcode == WRITE_ONLY:
+        assert received.body[:12] == (_H2.va + 0x1230).to_bytes(8, "big") + _H2.r_key.to_bytes(4, "big")
+
+
+def pair_is_the_only_one() -> None:
+    sent = Roce(body=b"12345678").frame()
+    for bit in range(16):
+        for field in ({"ident": 0x1234 ^ 1 << bit}, {"sport": 0xC123 ^ 1 << bit}):
+            assert replace(Roce(body=b"12345678"), **field).frame()[-4:] != sent[-4:]  # type: ignore[arg-type]
+
+
+def nothing_changed_needs_nothing() -> None:
+    assert icrc.solve({}) == icrc.Neutral(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("paths", "flags"),
+    [
+        (1, [0b111111]),
+        (2, [0b111110, 0b111110]),
+        (3, [0b111100, 0b111100, 0b111101]),
+        (4, [0b111100] * 4),
+        (5, [0b111000] * 4 + [0b111011]),
+        (64, [0] * 64),
+    ],
+)
+def lone_flags_name_the_levels_without_a_sibling(paths: int, flags: list[int]) -> None:
+    assert [lone_levels(path, paths) for path in range(paths)] == flags
+
+
+def every_path_meets_every_other_in_the_tree() -> None:
+    # Play the tournament as the pipeline does, in every order of arrival.
+    for paths in range(1, 65):
+        values = [random.Random(paths * 64 + path).randrange(1000) for path in range(paths)]
+        nodes: dict[tuple[int, int], int] = {(0, path): 0 for path in range(paths)}
+        order = list(range(paths))
+        random.Random(paths).shuffle(order)
+        minimum = 0
+        for path in order:
+            carried = values[path]
+            for level in range(6):
+                nodes[level, path >> level] = carried
+                if not lone_levels(path, paths) >> level & 1:
+                    carried = min(carried, nodes.get((level, (path >> level) ^ 1), 0))
+            minimum = carried
+        assert minimum == min(values)
