@@ -6,8 +6,10 @@
 //! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
 //! * [`capture`]: packet captures and text traces of a run.
 //! * [`frame`]: what a frame is, for counters and traces.
+//! * [`mft`]: a plain model of what a switch's multicast forwarding table does, the reference of tests.
 
 pub mod capture;
 pub mod engine;
 pub mod experiment;
 pub mod frame;
+pub mod mft;
