@@ -116,7 +116,13 @@ impl Group {
     /// A group whose first packet will be `initial_psn`, with one path for each of `ports`.
     pub fn new(space: Space, ports: &[Port], initial_psn: u32, flaw: Flaw) -> Group {
         let before = space.previous(initial_psn);
-        let path = |&port| Path { port, ack_psn: before, reported: before, msn: 0, by_sender: false };
+        let path = |&port| Path {
+            port,
+            ack_psn: before,
+            reported: before,
+            msn: 0,
+            by_sender: false,
+        };
         Group {
             space,
             flaw,
@@ -139,7 +145,13 @@ impl Group {
         if space.lt(minimum, psn) {
             self.src_port = Some(port);
             let lacks = |path: &&Path| path.port != port && space.lt(path.reported, psn);
-            return Action::Replicate(self.paths.iter().filter(lacks).map(|path| path.port).collect());
+            return Action::Replicate(
+                self.paths
+                    .iter()
+                    .filter(lacks)
+                    .map(|path| path.port)
+                    .collect(),
+            );
         }
         if self.flaw == Flaw::DroppedTailAck {
             return Action::Record;
@@ -148,7 +160,11 @@ impl Group {
         if space.lt(self.agg.0, minimum) {
             self.agg = (minimum, msn);
         }
-        Action::Answer { port, psn: minimum, msn }
+        Action::Answer {
+            port,
+            psn: minimum,
+            msn,
+        }
     }
 
     /// Feedback comes in through `port`, which must be a path of the group.
@@ -169,13 +185,19 @@ impl Group {
             path.reported = acked;
         }
         let minimum = self.minimum();
-        let msn = if acked == minimum { own_msn } else { self.msn_of(minimum) };
+        let msn = if acked == minimum {
+            own_msn
+        } else {
+            self.msn_of(minimum)
+        };
 
         if let Some(nak) = nak {
             if self.flaw == Flaw::CoveredNak {
                 return self.tell(Feedback::Nak { nak, msn }, minimum, msn);
             }
-            let is_oldest = self.waiting.is_none_or(|waiting| space.lt(nak.psn, waiting.psn));
+            let is_oldest = self
+                .waiting
+                .is_none_or(|waiting| space.lt(nak.psn, waiting.psn));
             if is_news && space.lt(minimum, nak.psn) && is_oldest {
                 self.waiting = Some(nak);
             }
@@ -208,7 +230,11 @@ impl Group {
     /// The oldest AckPSN of all paths.
     pub fn minimum(&self) -> u32 {
         let older = |a: u32, b: u32| if self.space.lt(b, a) { b } else { a };
-        self.paths.iter().map(|path| path.ack_psn).reduce(older).expect("a group has paths")
+        self.paths
+            .iter()
+            .map(|path| path.ack_psn)
+            .reduce(older)
+            .expect("a group has paths")
     }
 
     /// The MSN that goes with the minimum: of the first receiver that stands there.
@@ -221,7 +247,10 @@ impl Group {
     }
 
     fn path_mut(&mut self, port: Port) -> &mut Path {
-        self.paths.iter_mut().find(|path| path.port == port).expect("packets come through paths of the group")
+        self.paths
+            .iter_mut()
+            .find(|path| path.port == port)
+            .expect("packets come through paths of the group")
     }
 }
 

@@ -7,7 +7,13 @@ fn ack(psn: u32) -> Feedback {
 }
 
 fn nak(psn: u32) -> Feedback {
-    Feedback::Nak { nak: Nak { psn, syndrome: SYNDROME_SEQUENCE }, msn: psn / 10 }
+    Feedback::Nak {
+        nak: Nak {
+            psn,
+            syndrome: SYNDROME_SEQUENCE,
+        },
+        msn: psn / 10,
+    }
 }
 
 fn told(feedback: Feedback) -> Action {
@@ -58,7 +64,14 @@ fn what_everyone_has_is_answered() {
     for port in [2, 3, 4] {
         group.feedback(port, ack(3));
     }
-    assert_eq!(group.data(1, 2), Action::Answer { port: 1, psn: 3, msn: 0 });
+    assert_eq!(
+        group.data(1, 2),
+        Action::Answer {
+            port: 1,
+            psn: 3,
+            msn: 0
+        }
+    );
 }
 
 #[test]
@@ -78,11 +91,19 @@ fn the_source_may_change() {
     assert_eq!(group.data(3, 4), Action::Replicate(vec![1, 2, 4]));
     group.feedback(1, ack(4));
     group.feedback(2, ack(4));
-    assert_eq!(group.feedback(4, ack(4)), Action::Tell { port: 3, feedback: ack(4) });
+    assert_eq!(
+        group.feedback(4, ack(4)),
+        Action::Tell {
+            port: 3,
+            feedback: ack(4)
+        }
+    );
 }
 
 #[test]
 fn numbers_wrap_around() {
     let space = Space::new(3);
-    assert!(space.lt(7, 0) && space.lt(6, 1) && !space.lt(0, 7) && !space.lt(0, 4) && !space.lt(4, 0));
+    assert!(
+        space.lt(7, 0) && space.lt(6, 1) && !space.lt(0, 7) && !space.lt(0, 4) && !space.lt(4, 0)
+    );
 }
