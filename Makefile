@@ -45,7 +45,7 @@ ptf: build setup ## Run the packet tests against a live switch (needs root)
 install: build ## Install the command, its P4 sources and the BMv2 names under PREFIX
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
-	install -m 755 tools/p4c-bm2-ss $(DESTDIR)$(PREFIX)/bin/p4c-bm2-ss
+	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c-bm2-ss
 	install -d $(ROOM)
 	cp -R p4include p4src topologies $(ROOM)/
 	install -d $(ROOM)/mininet

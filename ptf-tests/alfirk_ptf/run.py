@@ -160,7 +160,7 @@ def veth_pairs() -> Iterator[dict[int, tuple[str, str]]]:
 @contextmanager
 def switch(options: argparse.Namespace, work: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[str]:
     """Start the switch and wait until it serves P4Runtime."""
-    address = f"127.0.0.1:{_free_port()}"
+    address = f"127.0.0.1:{free_port()}"
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     command += ["--device-id", str(DEVICE_ID), "--no-p4", "--log-console"]
     for port, ends in pairs.items():
@@ -168,7 +168,7 @@ def switch(options: argparse.Namespace, work: Path, pairs: dict[int, tuple[str, 
     command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
     child = Child.spawn("the switch", command, work / "switch.log")
     try:
-        _wait_for(address, child)
+        wait_for(address, child)
         yield address
         if ended := child.ended():
             msg = f"the switch {ended} during the tests; see {child.log}"
@@ -177,7 +177,8 @@ def switch(options: argparse.Namespace, work: Path, pairs: dict[int, tuple[str, 
         stop_all([child])
 
 
-def _wait_for(address: str, child: Child) -> None:
+def wait_for(address: str, child: Child) -> None:
+    """Wait until the switch serves P4Runtime."""
     deadline = time.monotonic() + START_LIMIT
     with grpc.insecure_channel(address) as channel:
         ready = grpc.channel_ready_future(channel)
@@ -196,7 +197,8 @@ def _wait_for(address: str, child: Child) -> None:
                 raise RunError(msg)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Find a port of the loopback interface that nobody uses."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,7 +1,9 @@
 class DataPlane:
     class PollSuccess:
         packet: bytes
+
     class PollFailure: ...
+
     def send(self, device_number: int, port_number: int, packet: bytes) -> int: ...
     def poll(
         self,
