@@ -2,4 +2,6 @@
 
 mod collectives;
 
+mod fabric;
 mod net;
+mod reliability;

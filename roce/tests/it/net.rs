@@ -215,7 +215,7 @@ impl<M: Medium> Net<M> {
 /// Transfers of all members, run as an orchestrator would.
 pub struct Collective {
     pub transfers: Vec<Transfer>,
-    pub endpoints: Vec<Endpoint>,
+
     pub events: Vec<(usize, TransferEvent)>,
 }
 
@@ -239,7 +239,7 @@ impl Collective {
         }
         Collective {
             transfers,
-            endpoints,
+
             events: Vec::new(),
         }
     }
