@@ -20,12 +20,9 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alfirk_mininet.interfaces import make_pair
-from alfirk_mininet.journal import ALIAS, Journal, clean
-from alfirk_mininet.process import Child, stop_all
 from alfirk_ptf.group import Entry
+from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
 from alfirk_ptf.p4runtime import Client
-from alfirk_ptf.run import compile_program, free_port, wait_for
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -81,7 +78,7 @@ def compiler(alfirk: Path) -> None:
         times = []
         for _ in range(10):
             begin = time.perf_counter()
-            compile_program(alfirk, Path(directory))
+            compile_program(alfirk, MAIN_PROGRAM, Path(directory))
             times.append(time.perf_counter() - begin)
     say("compile p4src", f"{min(times) * 1e3:.1f} ms (best of {len(times)})")
 
@@ -124,10 +121,11 @@ def over_veth(alfirk: Path, size: int) -> None:
         / UDP(sport=4000, dport=4000)
         / Raw(bytes(size - 42))
     )
-    with veth_pairs() as ((near, switch_in), (switch_out, far)):
-        with bridge(switch_in, switch_out):
+    with veth_pairs((1, 2)) as pairs:
+        (inside_1, near), (inside_2, far) = pairs[1], pairs[2]
+        with bridge(inside_1, inside_2):
             through_bridge = measure(near, far, frame)
-        with switch(alfirk, switch_in, switch_out):
+        with routing_switch(alfirk, pairs):
             through_switch = measure(near, far, frame)
     say(
         f"switch over veth, {size} B",
@@ -137,30 +135,12 @@ def over_veth(alfirk: Path, size: int) -> None:
 
 
 @contextmanager
-def veth_pairs() -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
-    """Make two pairs, all four ends up and quiet."""
-    clean()
-    journal = Journal()
-    tag = f"bench{os.getpid() % 100000}"
-    pairs = ((f"{tag}a", f"{tag}b"), (f"{tag}c", f"{tag}d"))
-    try:
-        for pair in pairs:
-            journal.interfaces(list(pair))
-            make_pair([(name, os.getpid(), None) for name in pair], 4200, list(pair))
-            for name in pair:
-                _ip(f"link set dev {name} up")
-        yield pairs
-    finally:
-        journal.close()
-
-
-@contextmanager
 def bridge(*ports: str) -> Iterator[None]:
     """Join the ports by a Linux bridge."""
     name = f"bench{os.getpid() % 100000}br"
     _ip(f"link add name {name} type bridge")
     try:
-        _ip(f"link set dev {name} alias {ALIAS} up")
+        _ip(f"link set dev {name} up")
         for port in ports:
             _ip(f"link set dev {port} master {name}")
         yield
@@ -169,28 +149,13 @@ def bridge(*ports: str) -> Iterator[None]:
 
 
 @contextmanager
-def switch(alfirk: Path, entry: str, leave: str) -> Iterator[None]:
-    """Join the ports by `alfirk switch` with the multicast program, routing one way."""
+def routing_switch(alfirk: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[None]:
+    """Join the ports by `alfirk switch` with the multicast program, which routes from port 1 to port 2."""
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
-        program = compile_program(alfirk, work)
-        address = f"127.0.0.1:{free_port()}"
-        command = [
-            str(alfirk),
-            "switch",
-            "--no-p4",
-            "--device-id",
-            "1",
-            "-i",
-            f"1@{entry}",
-            "-i",
-            f"2@{leave}",
-        ]
-        command += ["--", "--grpc-server-addr", address, "--cpu-port", "510"]
-        child = Child.spawn("the switch", command, work / "switch.log")
-        try:
-            wait_for(address, child)
-            client = Client(address, 1, program.with_suffix(".p4info.txtpb"))
+        program = compile_program(alfirk, MAIN_PROGRAM, work)
+        with switch([str(alfirk), "switch"], work, pairs, log=False) as address:
+            client = Client(address, DEVICE_ID, program.with_suffix(".p4info.txtpb"))
             client.push(program)
             match = {"dst_ip": (int(IPv4Address("10.0.0.2")), 32)}
             to_host = {"port": 2, "mac": 0x020000000002}
@@ -199,8 +164,6 @@ def switch(alfirk: Path, entry: str, leave: str) -> Iterator[None]:
             )
             yield
             client.close()
-        finally:
-            stop_all([child])
 
 
 def measure(near: str, far: str, frame: bytes) -> float:

@@ -7,37 +7,16 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-import grpc
-from alfirk_mininet.errors import NetworkError
-from alfirk_mininet.interfaces import make_pair
-from alfirk_mininet.journal import Journal, clean
-from alfirk_mininet.process import Child, stop_all
+from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, ROOT, RunError, compile_program, switch, veth_pairs
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOT = Path(__file__).resolve().parents[2]
 PTF = Path(sys.executable).with_name("ptf")
 PORTS = (1, 2, 3, 4)
-DEVICE_ID = 1
-CPU_PORT = 510
-#: Largest IP packet on the veth pairs.
-MTU = 4200
-#: Seconds that the switch has to answer.
-START_LIMIT = 30.0
-
-
-class RunError(Exception):
-    """Something that keeps the tests from being run."""
 
 
 def main() -> int:
@@ -86,15 +65,16 @@ def run(options: argparse.Namespace, work: Path) -> int:
     if os.geteuid() != 0:
         msg = "veth pairs need root: run it with sudo"
         raise RunError(msg)
-    program = options.program or compile_program(options.alfirk, work)
-    with veth_pairs() as pairs, switch(options, work, pairs) as address:
+    program = options.program or compile_program(options.alfirk, MAIN_PROGRAM, work)
+    command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
+    with veth_pairs(PORTS) as pairs, switch(command, work, pairs) as address:
         parameters = {
             "grpc": address,
             "device_id": DEVICE_ID,
             "program": str(program),
             "p4info": str(program.with_suffix(".p4info.txtpb")),
         }
-        command = [
+        ptf = [
             *(sys.executable, str(PTF), "--test-dir", str(ROOT / "ptf-tests" / "cases")),
             *("--platform", "eth", "--log-file", str(work / "ptf.log"), "--socket-recv-size", "10240"),
             *("--qlen", "1000", "--test-case-timeout", "60"),
@@ -103,7 +83,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
             *options.tests,
         ]
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, check=False
+            ptf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, check=False
         )
     sys.stdout.write(done.stdout)
     return summarise(done.stdout, done.returncode)
@@ -117,92 +97,6 @@ def summarise(output: str, returncode: int) -> int:
         bad = 1
     sys.stdout.write(f"{max(0, ran - bad)} passed, {bad} failed\n")
     return 1 if bad or not ran else 0
-
-
-def compile_program(alfirk: Path, work: Path) -> Path:
-    """Compile p4src with our compiler."""
-    program = work / "main.json"
-    command = [
-        *(str(alfirk), "p4c", str(ROOT / "p4src" / "v1model" / "main.p4"), "-o", str(program)),
-        *("--p4runtime-files", str(program.with_suffix(".p4info.txtpb"))),
-    ]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        msg = f"cannot run {alfirk}: {error.strerror}; build it: make build"
-        raise RunError(msg) from error
-    if done.returncode:
-        msg = f"p4src does not compile:\n{done.stderr}"
-        raise RunError(msg)
-    return program
-
-
-@contextmanager
-def veth_pairs() -> Iterator[dict[int, tuple[str, str]]]:
-    """Make a pair for each port: the switch's end and the tester's."""
-    clean()
-    journal = Journal()
-    tag = f"ptf{os.getpid()}"
-    pairs = {port: (f"{tag}s{port}", f"{tag}t{port}") for port in PORTS}
-    try:
-        for ends in pairs.values():
-            journal.interfaces(list(ends))
-            make_pair([(end, os.getpid(), None) for end in ends], MTU, list(ends))
-            for end in ends:
-                subprocess.run(["ip", "link", "set", "dev", end, "up"], check=True)
-        yield pairs
-    except NetworkError as error:
-        raise RunError(str(error)) from error
-    finally:
-        journal.close()
-
-
-@contextmanager
-def switch(options: argparse.Namespace, work: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[str]:
-    """Start the switch and wait until it serves P4Runtime."""
-    address = f"127.0.0.1:{free_port()}"
-    command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
-    command += ["--device-id", str(DEVICE_ID), "--no-p4", "--log-console"]
-    for port, ends in pairs.items():
-        command += ["-i", f"{port}@{ends[0]}"]
-    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
-    child = Child.spawn("the switch", command, work / "switch.log")
-    try:
-        wait_for(address, child)
-        yield address
-        if ended := child.ended():
-            msg = f"the switch {ended} during the tests; see {child.log}"
-            raise RunError(msg)
-    finally:
-        stop_all([child])
-
-
-def wait_for(address: str, child: Child) -> None:
-    """Wait until the switch serves P4Runtime."""
-    deadline = time.monotonic() + START_LIMIT
-    with grpc.insecure_channel(address) as channel:
-        ready = grpc.channel_ready_future(channel)
-        while True:
-            try:
-                ready.result(timeout=0.05)
-            except grpc.FutureTimeoutError:
-                pass
-            else:
-                return
-            if ended := child.ended():
-                msg = f"the switch {ended}: {child.last_lines()}"
-                raise RunError(msg)
-            if time.monotonic() > deadline:
-                msg = f"the switch did not answer within {START_LIMIT:.0f} s; see {child.log}"
-                raise RunError(msg)
-
-
-def free_port() -> int:
-    """Find a port of the loopback interface that nobody uses."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _stop(*_: object) -> NoReturn:

@@ -1,0 +1,58 @@
+// Lab "merge the ACKs": one solution.
+
+#include "common.p4"
+
+// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+#define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
+
+control LabIngress(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
+    register<bit<24>>(1) told;   // what the sender was told last
+
+    bit<32> receiver;
+    bit<24> smallest;
+    bit<24> other;
+    bit<24> last;
+
+    apply {
+        if (!hdr.lab.isValid()) {
+            mark_to_drop(standard_metadata);
+        } else if (hdr.lab.kind == KIND_MARK) {
+            standard_metadata.egress_spec = hdr.lab.psn[8:0];
+        } else if (hdr.lab.kind == KIND_DATA && standard_metadata.ingress_port == SENDER) {
+            standard_metadata.mcast_grp = ALL_RECEIVERS;
+        } else if (hdr.lab.kind == KIND_ACK
+                   && standard_metadata.ingress_port >= FIRST_RECEIVER
+                   && standard_metadata.ingress_port <= LAST_RECEIVER) {
+            receiver = (bit<32>)(standard_metadata.ingress_port - FIRST_RECEIVER);
+            acked.read(last, receiver);
+            if (OLDER(last, hdr.lab.psn)) {
+                acked.write(receiver, hdr.lab.psn);
+            }
+
+            acked.read(smallest, 0);
+            acked.read(other, 1);
+            if (OLDER(other, smallest)) {
+                smallest = other;
+            }
+            acked.read(other, 2);
+            if (OLDER(other, smallest)) {
+                smallest = other;
+            }
+
+            told.read(last, 0);
+            if (OLDER(last, smallest)) {
+                told.write(0, smallest);
+                hdr.lab.psn = smallest;
+                standard_metadata.egress_spec = SENDER;
+            } else {
+                mark_to_drop(standard_metadata);
+            }
+        } else {
+            mark_to_drop(standard_metadata);
+        }
+    }
+}
+
+V1Switch(LabParser(), NoVerify(), LabIngress(), NoEgress(), NoUpdate(), LabDeparser()) main;

@@ -1,0 +1,120 @@
+"""A live switch on veth pairs: interfaces, compiled program and process, none of which outlives its use."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import grpc
+from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.interfaces import make_pair
+from alfirk_mininet.journal import Journal, clean
+from alfirk_mininet.process import Child, stop_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parents[2]
+MAIN_PROGRAM = ROOT / "p4src" / "v1model" / "main.p4"
+DEVICE_ID = 1
+CPU_PORT = 510
+#: Largest IP packet on the veth pairs.
+MTU = 4200
+#: Seconds that the switch has to answer.
+START_LIMIT = 30.0
+
+
+class RunError(Exception):
+    """Something that keeps a live switch from being used."""
+
+
+def compile_program(alfirk: Path, source: Path, work: Path) -> Path:
+    """Compile a P4 program with our compiler; return the JSON file, with its P4Info beside it."""
+    program = work / f"{source.stem}.json"
+    command = [
+        *(str(alfirk), "p4c", str(source), "-o", str(program)),
+        *("--p4runtime-files", str(program.with_suffix(".p4info.txtpb"))),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        msg = f"cannot run {alfirk}: {error.strerror}; build it: make build"
+        raise RunError(msg) from error
+    if done.returncode:
+        msg = f"{source} does not compile:\n{done.stderr}"
+        raise RunError(msg)
+    return program
+
+
+@contextmanager
+def veth_pairs(ports: Sequence[int]) -> Iterator[dict[int, tuple[str, str]]]:
+    """Make a pair for each port: the switch's end and the tester's."""
+    clean()
+    journal = Journal()
+    tag = f"ptf{os.getpid()}"
+    pairs = {port: (f"{tag}s{port}", f"{tag}t{port}") for port in ports}
+    try:
+        for ends in pairs.values():
+            journal.interfaces(list(ends))
+            make_pair([(end, os.getpid(), None) for end in ends], MTU, list(ends))
+            for end in ends:
+                subprocess.run(["ip", "link", "set", "dev", end, "up"], check=True)
+        yield pairs
+    except NetworkError as error:
+        raise RunError(str(error)) from error
+    finally:
+        journal.close()
+
+
+@contextmanager
+def switch(
+    executable: Sequence[str], work: Path, pairs: dict[int, tuple[str, str]], *, log: bool = True
+) -> Iterator[str]:
+    """Start a simple_switch_grpc of any make; give its P4Runtime address once it serves."""
+    address = f"127.0.0.1:{free_port()}"
+    command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *(["--log-console"] if log else [])]
+    for port, ends in pairs.items():
+        command += ["-i", f"{port}@{ends[0]}"]
+    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    child = Child.spawn("the switch", command, work / "switch.log")
+    try:
+        wait_for(address, child)
+        yield address
+        if ended := child.ended():
+            msg = f"the switch {ended} during the tests; see {child.log}"
+            raise RunError(msg)
+    finally:
+        stop_all([child])
+
+
+def wait_for(address: str, child: Child) -> None:
+    """Wait until the switch serves P4Runtime."""
+    deadline = time.monotonic() + START_LIMIT
+    with grpc.insecure_channel(address) as channel:
+        ready = grpc.channel_ready_future(channel)
+        while True:
+            try:
+                ready.result(timeout=0.05)
+            except grpc.FutureTimeoutError:
+                pass
+            else:
+                return
+            if ended := child.ended():
+                msg = f"the switch {ended}: {child.last_lines()}"
+                raise RunError(msg)
+            if time.monotonic() > deadline:
+                msg = f"the switch did not answer within {START_LIMIT:.0f} s; see {child.log}"
+                raise RunError(msg)
+
+
+def free_port() -> int:
+    """Find a port of the loopback interface that nobody uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
