@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "driver")]
+pub mod client;
 pub mod constants;
 pub mod controller;
 pub mod tables;
@@ -13,3 +15,6 @@ pub mod topology;
 pub mod tree;
 
 pub use controller::{Controller, ControllerConfig, Effect, Event};
+
+#[cfg(feature = "driver")]
+pub use client::{run, CtrlArgs, CtrlError};

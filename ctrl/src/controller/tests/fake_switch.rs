@@ -17,25 +17,25 @@ pub(crate) struct FakeSwitch {
     program: Program,
     entries: BTreeMap<Vec<u8>, String>,
     /// Groups whose registers are set: index to paths and PSN.
-    pub(super) registers: BTreeMap<u16, (u8, u64)>,
+    pub(crate) registers: BTreeMap<u16, (u8, u64)>,
     /// Updates that came, refused ones included.
-    pub(super) updates: usize,
-    pub(super) writes: usize,
-    pub(super) loads: usize,
+    pub(crate) updates: usize,
+    pub(crate) writes: usize,
+    pub(crate) loads: usize,
     /// Updates to refuse, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
-    pub(super) refuse: BTreeSet<usize>,
+    pub(crate) refuse: BTreeSet<usize>,
     /// PacketOuts to lose.
-    pub(super) lose_packets: usize,
+    pub(crate) lose_packets: usize,
     /// Answers to nothing.
-    pub(super) silent: bool,
+    pub(crate) silent: bool,
     /// Says that another controller is primary.
-    pub(super) has_primary: bool,
+    pub(crate) has_primary: bool,
     /// Refuses pipelines.
-    pub(super) refuse_pipeline: bool,
+    pub(crate) refuse_pipeline: bool,
 }
 
 impl FakeSwitch {
-    pub(super) fn new(program: Program) -> FakeSwitch {
+    pub(crate) fn new(program: Program) -> FakeSwitch {
         FakeSwitch {
             program,
             entries: BTreeMap::new(),
@@ -52,19 +52,19 @@ impl FakeSwitch {
     }
 
     /// Every entry and register, as text.
-    pub(super) fn contents(&self) -> Vec<String> {
+    pub(crate) fn contents(&self) -> Vec<String> {
         self.entries.values().cloned().collect()
     }
 
     /// Entries of one table, or of the replication engine by `multicast group` and `clone session`.
-    pub(super) fn count(&self, what: &str) -> usize {
+    pub(crate) fn count(&self, what: &str) -> usize {
         self.contents()
             .iter()
             .filter(|text| text.starts_with(what))
             .count()
     }
 
-    pub(super) fn request(&mut self, request: &Request) -> Option<Result<Response, Status>> {
+    pub(crate) fn request(&mut self, request: &Request) -> Option<Result<Response, Status>> {
         if self.silent {
             return None;
         }
@@ -83,7 +83,7 @@ impl FakeSwitch {
         })
     }
 
-    pub(super) fn stream(&mut self, message: &StreamMessageRequest) -> Vec<StreamMessageResponse> {
+    pub(crate) fn stream(&mut self, message: &StreamMessageRequest) -> Vec<StreamMessageResponse> {
         if self.silent {
             return Vec::new();
         }

@@ -5,7 +5,7 @@ mod failures;
 mod fake_switch;
 mod groups;
 mod icrc;
-mod p4info;
+pub(crate) mod p4info;
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +13,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::*;
 use crate::topology::Topology;
-pub(super) use fake_switch::FakeSwitch;
+pub(crate) use fake_switch::FakeSwitch;
 
 /// A controller, its switches, and what it said.
 pub(super) struct Fabric {

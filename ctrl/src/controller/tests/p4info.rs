@@ -58,7 +58,7 @@ fn header(id: u32, name: &str, fields: &[(&str, i32)]) -> ControllerPacketMetada
 }
 
 /// With the sizes of `p4src/shared/sizes.p4`.
-pub(super) fn p4info() -> P4Info {
+pub(crate) fn p4info() -> P4Info {
     sized(1024, 64)
 }
 

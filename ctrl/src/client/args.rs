@@ -1,0 +1,178 @@
+//! `alfirk ctrl`: arguments, set-up, and the run until a signal.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Parser;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{signal, SignalKind};
+use tokio_stream::wrappers::TcpListenerStream;
+use tonic::transport::Server;
+
+use super::control::control_server::ControlServer;
+use super::files::{self, FileError, SwitchAddress};
+use super::runner::{Runner, StartError};
+use super::service::ControlService;
+use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
+use crate::tree::Policy;
+
+/// Runs the controller of a fabric: routes, multicast groups, and a service to ask for groups.
+///
+/// Connects to every switch of the topology, loads the pipeline, writes routes, and then prints one line and
+/// serves until it gets SIGINT or SIGTERM. Switches that go away are connected to again and get everything anew.
+#[derive(Clone, Debug, Parser)]
+#[command(after_help = "Example:
+  alfirk ctrl --topology topologies/testbed.yaml --switch s1=127.0.0.1:9559 \\
+      --p4info build/main.p4info.txtpb --device-config build/main.json")]
+pub struct CtrlArgs {
+    /// The network, in YAML (see topologies/README.md).
+    #[arg(long, value_name = "FILE")]
+    pub topology: PathBuf,
+    /// Where a switch's P4Runtime server listens; once per switch.
+    #[arg(long = "switch", value_name = "NAME=HOST:PORT")]
+    pub switches: Vec<String>,
+    /// A file of NAME=HOST:PORT lines; # starts a comment.
+    #[arg(long = "switches", value_name = "FILE")]
+    pub switches_file: Option<PathBuf>,
+    /// P4Info of the pipeline: text, or by its name .json, .bin or .pb.
+    #[arg(long, value_name = "FILE")]
+    pub p4info: PathBuf,
+    /// The compiled pipeline (BMv2 JSON).
+    #[arg(long, value_name = "FILE")]
+    pub device_config: PathBuf,
+    /// Where the control service listens; port 0 takes a free one.
+    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9560")]
+    pub listen: SocketAddr,
+    /// How trees choose among ports of equal cost: reuse-least-loaded.
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    pub policy: Policy,
+    /// Addresses that may stand for groups; no host may have one of them.
+    #[arg(long, value_name = "PREFIX", default_value = "10.255.0.0/16", value_parser = parse_range)]
+    pub group_range: GroupRange,
+    /// P4Runtime election id; of two controllers the one with the higher id is primary.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub election_id: u128,
+    /// Seconds to wait for all switches at the start.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub wait: u64,
+    /// Print the line of readiness as a JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why `alfirk ctrl` ended.
+#[derive(Debug, thiserror::Error)]
+pub enum CtrlError {
+    /// An argument or file cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Arguments that do not fit together.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The service's address cannot be used.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The runtime did not start.
+    #[error("cannot start: {0}")]
+    Runtime(std::io::Error),
+    /// The fabric did not come up.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The service broke down.
+    #[error("the control service failed: {0}")]
+    Service(tonic::transport::Error),
+}
+
+impl CtrlError {
+    /// Whether nothing was tried, because the input was bad (exit code 2 rather than 1).
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, CtrlError::File(_) | CtrlError::Config(_))
+    }
+}
+
+/// Runs the controller until SIGINT or SIGTERM.
+///
+/// `announce` gets the line that says that the fabric is ready.
+pub fn run(args: &CtrlArgs, announce: impl FnOnce(String)) -> Result<(), CtrlError> {
+    let (controller, switches) = prepare(args)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(CtrlError::Runtime)?
+        .block_on(serve(args, controller, switches, announce))
+}
+
+fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlError> {
+    let topology = files::read_topology(&args.topology)?;
+    let switches =
+        files::switch_addresses(&topology, &args.switches, args.switches_file.as_deref())?;
+    let config = ControllerConfig {
+        policy: args.policy,
+        election_id: args.election_id,
+        group_range: args.group_range,
+        ..ControllerConfig::new(
+            files::read_p4info(&args.p4info)?,
+            files::read_device_config(&args.device_config)?,
+        )
+    };
+    Ok((Controller::new(topology, config)?, switches))
+}
+
+async fn serve(
+    args: &CtrlArgs,
+    controller: Controller,
+    switches: Vec<SwitchAddress>,
+    announce: impl FnOnce(String),
+) -> Result<(), CtrlError> {
+    let address = args.listen;
+    let refused = |error| CtrlError::Listen { address, error };
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let local = listener.local_addr().map_err(refused)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(CtrlError::Runtime)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(CtrlError::Runtime)?;
+
+    let count = switches.len();
+    let (runner, handle) = Runner::new(controller, switches);
+    let service = ControlServer::new(ControlService::new(handle.clone()));
+    let server = Server::builder()
+        .add_service(service)
+        .serve_with_incoming(TcpListenerStream::new(listener));
+    let starting = async {
+        handle.ready(Duration::from_secs(args.wait)).await?;
+        announce(ready_line(args.json, local, count));
+        std::future::pending::<Result<(), CtrlError>>().await
+    };
+    tokio::select! {
+        () = runner.run() => Ok(()),
+        result = server => result.map_err(CtrlError::Service),
+        result = starting => result,
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+fn ready_line(json: bool, listen: SocketAddr, switches: usize) -> String {
+    if json {
+        let listen = listen.to_string();
+        serde_json::json!({"ready": true, "switches": switches, "listen": listen}).to_string()
+    } else {
+        format!("ready: {switches} switches, control service on {listen}")
+    }
+}
+
+fn parse_range(text: &str) -> Result<GroupRange, String> {
+    let parts = text
+        .split_once('/')
+        .and_then(|(network, len)| Some((network.parse().ok()?, len.parse().ok()?)));
+    match parts {
+        Some((network, len)) => GroupRange::new(network, len).map_err(|error| error.to_string()),
+        None => Err("write it as 10.255.0.0/16".to_owned()),
+    }
+}

@@ -1,0 +1,180 @@
+//! Files and arguments of `alfirk ctrl`, read and checked.
+
+use std::path::{Path, PathBuf};
+
+use alfirk_p4runtime::p4::config::v1::P4Info;
+use alfirk_p4runtime::{json, text, Message};
+
+use crate::topology::{SwitchIndex, Topology, TopologyError};
+
+/// Why an input cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Not there, or not to be read.
+    #[error("cannot read {what} {}: {error}", path.display())]
+    Unreadable {
+        /// `topology file` or another.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The topology is wrong.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// Not P4Info.
+    #[error("{}: {reason}", path.display())]
+    P4Info {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Not a BMv2 JSON file.
+    #[error("{} is not BMv2 JSON: {reason}; give the file that `alfirk p4c -o` wrote", path.display())]
+    DeviceConfig {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Not `NAME=ADDRESS`.
+    #[error("{place}: `{text}` is not NAME=HOST:PORT, as s1=127.0.0.1:9559")]
+    SwitchAddress {
+        /// Option, or file and line.
+        place: String,
+        /// The text as written.
+        text: String,
+    },
+    /// A switch that the topology does not have.
+    #[error("{place}: the topology has no switch `{name}`")]
+    UnknownSwitch {
+        /// Option, or file and line.
+        place: String,
+        /// The name.
+        name: String,
+    },
+    /// One switch, two addresses.
+    #[error("{place}: switch {name} has an address already")]
+    SwitchTwice {
+        /// Option, or file and line.
+        place: String,
+        /// The name.
+        name: String,
+    },
+    /// Switches without address.
+    #[error("no address for switch {}; give each with --switch NAME=HOST:PORT or in a --switches file", names.join(", "))]
+    NoAddress {
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+/// Where a switch listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchAddress {
+    /// The switch.
+    pub switch: SwitchIndex,
+    /// `HOST:PORT`.
+    pub address: String,
+}
+
+pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {
+    let text = read(path, "topology file")?;
+    let text = String::from_utf8_lossy(&text);
+    Ok(Topology::from_yaml(&path.display().to_string(), &text)?)
+}
+
+/// Reads P4Info in the form that the file's name tells: `.json`, `.bin` or `.pb`, else text.
+pub(super) fn read_p4info(path: &Path) -> Result<P4Info, FileError> {
+    let bytes = read(path, "P4Info file")?;
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or("");
+    let p4info = match extension {
+        "bin" | "pb" => P4Info::decode(bytes.as_slice()).map_err(|e| e.to_string()),
+        "json" => json::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| e.to_string()),
+        _ => text::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| e.to_string()),
+    };
+    p4info.map_err(|reason| FileError::P4Info {
+        path: path.to_owned(),
+        reason,
+    })
+}
+
+/// Reads BMv2 JSON; the switch looks at its contents, here it need only be JSON.
+pub(super) fn read_device_config(path: &Path) -> Result<Vec<u8>, FileError> {
+    let bytes = read(path, "device config")?;
+    match serde_json::from_slice::<serde::de::IgnoredAny>(&bytes) {
+        Ok(_) => Ok(bytes),
+        Err(error) => Err(FileError::DeviceConfig {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Gathers the addresses of all switches from options and a file of such lines (`#` starts a comment).
+pub(super) fn switch_addresses(
+    topology: &Topology,
+    options: &[String],
+    file: Option<&Path>,
+) -> Result<Vec<SwitchAddress>, FileError> {
+    let mut lines: Vec<(String, String)> = options
+        .iter()
+        .map(|text| ("--switch".to_owned(), text.clone()))
+        .collect();
+    if let Some(path) = file {
+        let bytes = read(path, "switches file")?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        for (number, line) in (1..).zip(text.lines()) {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                lines.push((format!("{}:{number}", path.display()), line.to_owned()));
+            }
+        }
+    }
+
+    let mut found = vec![None; topology.switches().len()];
+    for (place, text) in lines {
+        let parts = text.split_once('=').map(|(n, a)| (n.trim(), a.trim()));
+        let Some((name, address)) = parts.filter(|(_, address)| is_address(address)) else {
+            return Err(FileError::SwitchAddress { place, text });
+        };
+        let Some(switch) = topology.switch_named(name) else {
+            let name = name.to_owned();
+            return Err(FileError::UnknownSwitch { place, name });
+        };
+        if found[switch.0].replace(address.to_owned()).is_some() {
+            let name = name.to_owned();
+            return Err(FileError::SwitchTwice { place, name });
+        }
+    }
+    let missing = topology.switches().iter().zip(&found);
+    let names: Vec<String> = missing
+        .filter(|(_, address)| address.is_none())
+        .map(|(switch, _)| switch.name.clone())
+        .collect();
+    if !names.is_empty() {
+        return Err(FileError::NoAddress { names });
+    }
+    Ok(topology
+        .switch_indexes()
+        .zip(found.into_iter().flatten())
+        .map(|(switch, address)| SwitchAddress { switch, address })
+        .collect())
+}
+
+fn is_address(text: &str) -> bool {
+    let Some((host, port)) = text.rsplit_once(':') else {
+        return false;
+    };
+    !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0)
+}
+
+fn read(path: &Path, what: &'static str) -> Result<Vec<u8>, FileError> {
+    std::fs::read(path).map_err(|error| FileError::Unreadable {
+        what,
+        path: path.to_owned(),
+        error,
+    })
+}

@@ -1,0 +1,25 @@
+//! The real driver: gRPC connections to switches, and a gRPC service for programs that want groups.
+//!
+//! [`run`] is `alfirk ctrl`.  Below it, a runner owns the [`Controller`](crate::Controller), one task per switch
+//! keeps a connection up, and a service turns calls into API requests.  Whatever decides is in the controller;
+//! here are only sockets, clocks and files.
+
+mod args;
+mod connection;
+mod files;
+mod runner;
+mod service;
+
+#[cfg(test)]
+mod tests;
+
+/// The messages, client and server of `proto/alfirk/ctrl/v1/control.proto`.
+#[allow(missing_docs, clippy::all, rustdoc::all)]
+pub mod control {
+    tonic::include_proto!("alfirk.ctrl.v1");
+}
+
+pub use args::{run, CtrlArgs, CtrlError};
+pub use files::{FileError, SwitchAddress};
+pub use runner::{Handle, Runner, StartError};
+pub use service::ControlService;

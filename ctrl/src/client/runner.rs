@@ -1,0 +1,299 @@
+//! Runs a controller on real time and real connections.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+
+use super::connection::{self, Command, Report};
+use super::files::SwitchAddress;
+use crate::controller::{
+    ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, RegisterGroup,
+    StatusReport, SwitchError, Tag,
+};
+use crate::topology::SwitchIndex;
+
+/// Why a fabric did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A switch refused what every further attempt would ask for again.
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    /// Switches that were not ready in time, each with what is wrong.
+    #[error("not all switches are ready after {seconds} s: {}", missing.join("; "))]
+    NotReady {
+        /// How long was waited.
+        seconds: f64,
+        /// One text per switch.
+        missing: Vec<String>,
+    },
+    /// The runner has ended.
+    #[error("the controller has ended")]
+    Ended,
+}
+
+/// Owns a controller and its connections; everything ends with it.
+pub struct Runner {
+    controller: Controller,
+    started: Instant,
+    reports: mpsc::UnboundedReceiver<(SwitchIndex, Report)>,
+    calls: mpsc::UnboundedReceiver<Call>,
+    commands: Vec<Option<mpsc::UnboundedSender<Command>>>,
+    /// Why each switch is not connected.
+    troubles: Vec<Option<String>>,
+    waiting: BTreeMap<Tag, Waiting>,
+    next_tag: u64,
+    ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
+    _connections: JoinSet<()>,
+}
+
+/// Asks a runner for things, from any task.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    calls: mpsc::UnboundedSender<Call>,
+}
+
+#[derive(Debug)]
+enum Call {
+    Register(
+        RegisterGroup,
+        oneshot::Sender<Result<GroupInfo, GroupError>>,
+    ),
+    Deregister(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    Status(oneshot::Sender<StatusReport>),
+    Ready(oneshot::Sender<Result<(), SwitchError>>),
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
+    Deregister(oneshot::Sender<Result<(), GroupError>>),
+}
+
+impl Handle {
+    /// Makes a group; `None` when the runner has ended.
+    pub async fn register(&self, group: RegisterGroup) -> Option<Result<GroupInfo, GroupError>> {
+        self.call(|reply| Call::Register(group, reply)).await
+    }
+
+    /// Removes a group; `None` when the runner has ended.
+    pub async fn deregister(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::Deregister(mcst_id, reply)).await
+    }
+
+    /// Switches and groups as they are; `None` when the runner has ended.
+    pub async fn status(&self) -> Option<StatusReport> {
+        self.call(Call::Status).await
+    }
+
+    /// Waits until every switch is ready, at most `limit`.
+    pub async fn ready(&self, limit: Duration) -> Result<(), StartError> {
+        match tokio::time::timeout(limit, self.call(Call::Ready)).await {
+            Ok(Some(result)) => Ok(result?),
+            Ok(None) => Err(StartError::Ended),
+            Err(_) => {
+                let report = self.status().await.ok_or(StartError::Ended)?;
+                let missing = report.switches.iter().filter_map(|switch| {
+                    use crate::controller::SwitchState::{Down, Ready, Starting};
+                    match &switch.state {
+                        Ready => None,
+                        Starting => Some(format!("switch {} is still being set up", switch.name)),
+                        Down { why } => Some(format!("switch {}: {why}", switch.name)),
+                    }
+                });
+                Err(StartError::NotReady {
+                    seconds: limit.as_secs_f64(),
+                    missing: missing.collect(),
+                })
+            }
+        }
+    }
+
+    async fn call<T>(&self, call: impl FnOnce(oneshot::Sender<T>) -> Call) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.calls.send(call(reply)).ok()?;
+        answer.await.ok()
+    }
+}
+
+impl Runner {
+    /// Starts to connect; nothing happens before [`Runner::run`] is polled.
+    ///
+    /// Must be called inside a tokio runtime.
+    pub fn new(controller: Controller, switches: Vec<SwitchAddress>) -> (Runner, Handle) {
+        let (to_calls, calls) = mpsc::unbounded_channel();
+        let (to_reports, reports) = mpsc::unbounded_channel();
+        let count = controller.topology().switches().len();
+        let mut connections = JoinSet::new();
+        for target in switches {
+            connections.spawn(connection::keep(target, to_reports.clone()));
+        }
+        let runner = Runner {
+            controller,
+            started: Instant::now(),
+            reports,
+            calls,
+            commands: (0..count).map(|_| None).collect(),
+            troubles: vec![None; count],
+            waiting: BTreeMap::new(),
+            next_tag: 0,
+            ready: Vec::new(),
+            _connections: connections,
+        };
+        (runner, Handle { calls: to_calls })
+    }
+
+    /// Runs until every [`Handle`] is gone.
+    pub async fn run(mut self) {
+        loop {
+            let wake = self.controller.poll_timeout().map(Duration::from_nanos);
+            let wake = wake.map(|at| tokio::time::Instant::from_std(self.started + at));
+            tokio::select! {
+                report = self.reports.recv() => match report {
+                    Some((switch, report)) => self.report(switch, report),
+                    None => return,
+                },
+                call = self.calls.recv() => match call {
+                    Some(call) => self.call(call),
+                    None => return,
+                },
+                () = sleep_until(wake) => self.handle(Event::Timeout),
+            }
+            self.act();
+        }
+    }
+
+    fn report(&mut self, switch: SwitchIndex, report: Report) {
+        match report {
+            Report::Up(commands) => {
+                self.commands[switch.0] = Some(commands);
+                self.troubles[switch.0] = None;
+                self.handle(Event::SwitchUp { switch });
+            }
+            Report::Down { was_up, why } => {
+                let name = &self.controller.topology().switch(switch).name;
+                if was_up || self.troubles[switch.0].is_none() {
+                    tracing::warn!("switch {name}: {why}");
+                }
+                self.commands[switch.0] = None;
+                self.troubles[switch.0] = Some(why.clone());
+                self.handle(Event::SwitchDown { switch, why });
+            }
+            Report::Reply(request, result) => self.handle(Event::Reply {
+                switch,
+                request,
+                result,
+            }),
+            Report::Stream(message) => self.handle(Event::Stream { switch, message }),
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        self.next_tag += 1;
+        let tag = Tag(self.next_tag);
+        match call {
+            Call::Register(group, reply) => {
+                self.waiting.insert(tag, Waiting::Register(reply));
+                self.handle(Event::Api(ApiRequest::Register { tag, group }));
+            }
+            Call::Deregister(mcst_id, reply) => {
+                self.waiting.insert(tag, Waiting::Deregister(reply));
+                self.handle(Event::Api(ApiRequest::Deregister { tag, mcst_id }));
+            }
+            // Whoever asked may have stopped waiting; that is no error here and below.
+            Call::Status(reply) => drop(reply.send(self.controller.status())),
+            Call::Ready(reply) if self.controller.is_ready() => drop(reply.send(Ok(()))),
+            Call::Ready(reply) => self.ready.push(reply),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.controller.handle(now, event);
+    }
+
+    fn act(&mut self) {
+        while let Some(effect) = self.controller.poll() {
+            match effect {
+                Effect::Request {
+                    switch,
+                    request,
+                    body,
+                } => self.send(switch, Command::Request(request, body)),
+                Effect::Stream { switch, message } => {
+                    self.send(switch, Command::Stream(message));
+                }
+                Effect::Api(reply) => self.reply(reply),
+            }
+        }
+    }
+
+    /// A connection that has just ended will report so; what was meant for it is lost with it.
+    fn send(&mut self, switch: SwitchIndex, command: Command) {
+        if let Some(commands) = &self.commands[switch.0] {
+            let _ = commands.send(command);
+        }
+    }
+
+    fn reply(&mut self, reply: ApiReply) {
+        match reply {
+            ApiReply::SwitchReady { switch } => {
+                let name = &self.controller.topology().switch(switch).name;
+                tracing::info!("switch {name} is ready");
+            }
+            ApiReply::SwitchFailed { switch, error } => self.switch_failed(switch, error),
+            ApiReply::Ready => {
+                tracing::info!("all switches are ready");
+                for waiting in self.ready.drain(..) {
+                    let _ = waiting.send(Ok(()));
+                }
+            }
+            ApiReply::GroupReady { tag, group } => {
+                if let Some(Waiting::Register(reply)) = self.waiting.remove(&tag) {
+                    let _ = reply.send(Ok(group));
+                }
+            }
+            ApiReply::GroupRemoved { tag, .. } => {
+                if let Some(Waiting::Deregister(reply)) = self.waiting.remove(&tag) {
+                    let _ = reply.send(Ok(()));
+                }
+            }
+            ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
+                Some(Waiting::Register(reply)) => drop(reply.send(Err(error))),
+                Some(Waiting::Deregister(reply)) => drop(reply.send(Err(error))),
+                None => {}
+            },
+            ApiReply::Status { .. } => {}
+        }
+    }
+
+    fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
+        match error {
+            // Said when the connection reported it.
+            SwitchError::Lost { .. } => {}
+            SwitchError::Timeout { .. } | SwitchError::Call { .. } => {
+                tracing::warn!("{error}; connecting anew");
+                self.commands[switch.0] = None;
+            }
+            // Asking again would end in the same way: whoever waits for the fabric need not wait longer.
+            SwitchError::NotPrimary { .. }
+            | SwitchError::Pipeline { .. }
+            | SwitchError::Refused { .. }
+            | SwitchError::Registers { .. } => {
+                tracing::error!("{error}");
+                for waiting in self.ready.drain(..) {
+                    let _ = waiting.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+}
+
+async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,180 @@
+//! The control service: groups for other programs.
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::{Psn, QpNum};
+use tonic::{Code, Request, Response, Status};
+
+use super::control::control_server::Control;
+use super::control::{
+    self, group_status, switch_status, DeregisterRequest, DeregisterResponse, RegisterRequest,
+    RegisterResponse, StatusRequest, StatusResponse,
+};
+use super::runner::Handle;
+use crate::controller::{
+    GroupError, GroupState, MemberSpec, MemoryRegion, RegisterGroup, SwitchError, SwitchState,
+};
+
+/// The server side of `alfirk.ctrl.v1.Control`.
+#[derive(Clone, Debug)]
+pub struct ControlService {
+    handle: Handle,
+}
+
+impl ControlService {
+    /// A service that passes calls on to a runner.
+    pub fn new(handle: Handle) -> ControlService {
+        ControlService { handle }
+    }
+}
+
+#[tonic::async_trait]
+impl Control for ControlService {
+    async fn register(
+        &self,
+        request: Request<RegisterRequest>,
+    ) -> Result<Response<RegisterResponse>, Status> {
+        let group = self
+            .handle
+            .register(register_group(request.into_inner())?)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(RegisterResponse {
+            mcst_id: group.mcst_id.to_string(),
+            remote_qpn: group.remote_qpn.get(),
+            initial_psn: group.initial_psn.get(),
+            remote_va: group.remote_va,
+            remote_rkey: group.remote_rkey,
+            switches: count(group.switches),
+        }))
+    }
+
+    async fn deregister(
+        &self,
+        request: Request<DeregisterRequest>,
+    ) -> Result<Response<DeregisterResponse>, Status> {
+        let mcst_id = address("mcst_id", &request.into_inner().mcst_id)?;
+        self.handle
+            .deregister(mcst_id)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(DeregisterResponse {}))
+    }
+
+    async fn status(
+        &self,
+        _request: Request<StatusRequest>,
+    ) -> Result<Response<StatusResponse>, Status> {
+        let report = self.handle.status().await.ok_or_else(ended)?;
+        let is_ready =
+            |switch: &crate::controller::SwitchStatus| switch.state == SwitchState::Ready;
+        Ok(Response::new(StatusResponse {
+            ready: report.switches.iter().all(is_ready),
+            switches: report.switches.into_iter().map(switch_status).collect(),
+            groups: report.groups.into_iter().map(group_status).collect(),
+        }))
+    }
+}
+
+fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
+    let members = request.members.into_iter().map(|member| {
+        Ok(MemberSpec {
+            ip: address("members.ip", &member.ip)?,
+            qpn: QpNum::try_from(member.qpn)
+                .map_err(|error| Status::invalid_argument(format!("members.qpn: {error}")))?,
+            region: member.region.map(|region| MemoryRegion {
+                va: region.va,
+                rkey: region.rkey,
+                len: region.len,
+            }),
+        })
+    });
+    Ok(RegisterGroup {
+        members: members.collect::<Result<_, Status>>()?,
+        mcst_id: match request.mcst_id.as_str() {
+            "" => None,
+            text => Some(address("mcst_id", text)?),
+        },
+        initial_psn: Psn::try_from(request.initial_psn)
+            .map_err(|error| Status::invalid_argument(format!("initial_psn: {error}")))?,
+    })
+}
+
+fn address(field: &str, text: &str) -> Result<Ipv4Addr, Status> {
+    text.parse().map_err(|_| {
+        Status::invalid_argument(format!(
+            "{field}: `{text}` is not an IPv4 address, as 10.0.0.1"
+        ))
+    })
+}
+
+fn switch_status(switch: crate::controller::SwitchStatus) -> control::SwitchStatus {
+    let (state, why) = match switch.state {
+        SwitchState::Down { why } => (switch_status::State::Down, why),
+        SwitchState::Starting => (switch_status::State::Starting, String::new()),
+        SwitchState::Ready => (switch_status::State::Ready, String::new()),
+    };
+    control::SwitchStatus {
+        name: switch.name,
+        state: state.into(),
+        why,
+        groups: count(switch.groups),
+    }
+}
+
+fn group_status(group: crate::controller::GroupStatus) -> control::GroupStatus {
+    let state = match group.state {
+        GroupState::Registering => group_status::State::Registering,
+        GroupState::Ready => group_status::State::Ready,
+        GroupState::Removing => group_status::State::Removing,
+    };
+    let switches = group.switches.into_iter().map(|on| control::GroupOnSwitch {
+        switch: on.switch,
+        group_index: u32::from(on.group_index),
+        ports: on.ports,
+    });
+    control::GroupStatus {
+        mcst_id: group.mcst_id.to_string(),
+        state: state.into(),
+        members: group.members.iter().map(ToString::to_string).collect(),
+        switches: switches.collect(),
+    }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn ended() -> Status {
+    Status::unavailable("the controller is ending")
+}
+
+fn status(error: &GroupError) -> Status {
+    let code = match error {
+        GroupError::TooFewMembers(_)
+        | GroupError::LargerThanTopology { .. }
+        | GroupError::UnknownHost(_)
+        | GroupError::MemberTwice { .. }
+        | GroupError::QueuePair(_)
+        | GroupError::Region { .. }
+        | GroupError::EmptyRegion(_)
+        | GroupError::OutsideRange { .. } => Code::InvalidArgument,
+        GroupError::Taken(_) => Code::AlreadyExists,
+        GroupError::NoAddress { .. }
+        | GroupError::SwitchFull { .. }
+        | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,
+        GroupError::NoSuchGroup(_) => Code::NotFound,
+        GroupError::Busy(_) => Code::FailedPrecondition,
+        GroupError::Icrc(_) => Code::Internal,
+        GroupError::SwitchNotReady { .. }
+        | GroupError::Switch(SwitchError::Lost { .. } | SwitchError::Timeout { .. }) => {
+            Code::Unavailable
+        }
+        GroupError::Switch(_) | GroupError::Removal { .. } | GroupError::Unwind { .. } => {
+            Code::Aborted
+        }
+    };
+    Status::new(code, error.to_string())
+}
