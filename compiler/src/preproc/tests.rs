@@ -167,7 +167,7 @@ fn missing_files_and_slips_are_explained() {
             2 | #include "mine.p4"
               |          ^^^^^^^^^
               = note: searched in .
-              = help: did you mean `core.p4`?
+              = help: add the folder that has it with `-I`
 
             error[E0101]: unknown directive `#inlcude`
              --> main.p4:3:1

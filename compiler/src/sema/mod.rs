@@ -1,9 +1,39 @@
 //! Names, types and compile-time values.
+//!
+//! [`check`] walks the tree once, in order: P4 has names declared before they are used. It reports all errors of the language that can
+//! be seen without knowing the target, and returns the [`CheckedProgram`].
 
+mod blocks;
+mod call;
 mod checked;
+mod checker;
+mod convert;
+mod decl;
+mod expr;
+mod operator;
+mod stmt;
+mod table;
+#[cfg(test)]
+mod tests;
+mod typeref;
 mod types;
 pub mod value;
 
 pub use checked::*;
 pub use types::*;
 pub use value::{FoldError, Value, MAX_WIDTH};
+
+use crate::diag::Diagnostics;
+use crate::syntax::ast::Program;
+use checker::Checker;
+
+/// Resolves names, checks types and evaluates constants. The result is usable by later phases only if `diagnostics` has no errors.
+pub fn check(program: Program, diagnostics: &mut Diagnostics) -> CheckedProgram {
+    let mut checker = Checker::new(&program, diagnostics);
+    for decl in &program.decls {
+        checker.declaration(decl);
+    }
+    let mut out = checker.finish();
+    out.program = program;
+    out
+}

@@ -1,0 +1,457 @@
+//! Parsers and controls.
+
+use super::checked::*;
+use super::checker::{Checker, Place};
+use super::decl::ParamsOf;
+use super::types::{Nominal, Type};
+use crate::diag::{closest, Code, Diagnostic, Span, Warning};
+use crate::syntax::ast::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::rc::Rc;
+
+impl Checker<'_> {
+    pub fn parser_decl(&mut self, d: &Rc<ParserDecl>) {
+        self.define(d.id, DefKind::Parser(d.clone()), d.name.span);
+        self.declare(d.id, &d.name);
+        self.structured_annotations(&d.annotations);
+        self.inside(d.id, &d.annotations, |c| {
+            c.type_params(&d.type_params);
+            c.params(&d.params, ParamsOf::Block);
+            let Some(body) = &d.body else { return };
+            c.not_generic(&d.type_params, "parser");
+            c.params(&body.ctor_params, ParamsOf::Constructor);
+            let ty = Type::Parser(Nominal::plain(d.id, d.name.name.clone()));
+            let this = c.this.take();
+            c.out.decl_types.insert(d.id, ty);
+            let place = std::mem::replace(&mut c.place, Place::Declarations);
+            for local in &body.locals {
+                c.declaration(local);
+            }
+            c.states(d, body);
+            c.place = place;
+            c.this = this;
+        });
+    }
+
+    fn not_generic(&mut self, params: &[TypeParam], what: &str) {
+        if let Some(first) = params.first() {
+            self.report(
+                Diagnostic::error(
+                    Code::DECLARATION_RULE,
+                    first.name.span,
+                    format!("a {what} with a body cannot be generic"),
+                )
+                .note(format!(
+                    "only {what} types, which have no body, have type parameters"
+                )),
+            );
+        }
+    }
+
+    fn states(&mut self, d: &ParserDecl, body: &ParserBody) {
+        let outer = std::mem::take(&mut self.states);
+        for state in &body.states {
+            self.define(state.id, DefKind::State(state.clone()), state.name.span);
+            self.structured_annotations(&state.annotations);
+            if matches!(&*state.name.name, "accept" | "reject") {
+                let message = format!(
+                    "state `{}` exists already and cannot be declared",
+                    state.name
+                );
+                self.error(Code::PARSER_RULE, state.name.span, message);
+            }
+            if let Some(first) = self.states.insert(state.name.name.clone(), state.id) {
+                let at = self.name_span(first);
+                self.report(
+                    Diagnostic::error(
+                        Code::DUPLICATE,
+                        state.name.span,
+                        format!("state `{}` is declared twice", state.name),
+                    )
+                    .other(at, "first declaration"),
+                );
+            }
+        }
+        if !self.states.contains_key("start") {
+            self.report(
+                Diagnostic::error(
+                    Code::PARSER_RULE,
+                    d.name.span,
+                    format!("parser `{}` has no state `start`", d.name),
+                )
+                .help("parsing begins in the state `start`"),
+            );
+        }
+        self.place = Place::State;
+        for state in &body.states {
+            self.in_scope(|c| {
+                c.stmts(&state.stmts);
+                c.transition(state);
+            });
+        }
+        self.place = Place::Declarations;
+        self.unreachable_states(body);
+        self.states = outer;
+    }
+
+    fn transition(&mut self, state: &State) {
+        match &state.transition {
+            Transition::None => {
+                self.warn(
+                    Diagnostic::warning(
+                        Warning::ParserTransition,
+                        state.name.span,
+                        format!(
+                            "state `{}` has no transition: it goes to `reject`",
+                            state.name
+                        ),
+                    )
+                    .help("write `transition accept;` or `transition reject;`"),
+                );
+            }
+            Transition::Direct(target) => self.target(target),
+            Transition::Select(select) => self.select(select),
+        }
+    }
+
+    fn target(&mut self, target: &Ident) {
+        if matches!(&*target.name, "accept" | "reject") || self.states.contains_key(&target.name) {
+            return;
+        }
+        let mut d = Diagnostic::error(
+            Code::UNKNOWN_NAME,
+            target.span,
+            format!("there is no state `{target}`"),
+        );
+        let mut names: Vec<&str> = self
+            .states
+            .keys()
+            .map(|n| &**n)
+            .chain(["accept", "reject"])
+            .collect();
+        names.sort_unstable();
+        if let Some(near) = closest(&target.name, names) {
+            d = d.help(format!("did you mean `{near}`?"));
+        }
+        self.report(d);
+    }
+
+    fn select(&mut self, select: &Select) {
+        let types: Vec<Type> = select
+            .keys
+            .iter()
+            .map(|key| {
+                let ty = self.expr(key);
+                self.key_type(key, &ty)
+            })
+            .collect();
+        if select.keys.is_empty() {
+            self.error(
+                Code::PARSER_RULE,
+                select.span,
+                "`select` needs something to look at",
+            );
+        }
+        let mut catch_all: Option<Span> = None;
+        for case in &select.cases {
+            if let Some(before) = catch_all {
+                self.warn(
+                    Diagnostic::warning(
+                        Warning::Unreachable,
+                        case.span,
+                        "this case is never reached",
+                    )
+                    .other(before, "this one takes everything"),
+                );
+            }
+            self.keyset(&case.keyset, &types);
+            if is_catch_all(&case.keyset) {
+                catch_all = Some(case.span);
+            }
+            self.target(&case.target);
+        }
+        if select.cases.is_empty() {
+            self.warn(Diagnostic::warning(
+                Warning::ParserTransition,
+                select.span,
+                "this `select` has no cases: it always goes to `reject`",
+            ));
+        }
+    }
+
+    /// The type to which the keysets for a key are converted.
+    pub fn key_type(&mut self, key: &Expr, ty: &Type) -> Type {
+        match self.out.representation(ty) {
+            Type::Bit(_)
+            | Type::Signed(_)
+            | Type::Bool
+            | Type::Enum(_)
+            | Type::Error
+            | Type::Int
+            | Type::Varbit(_) => ty.clone(),
+            Type::Invalid => Type::Invalid,
+            _ if matches!(ty, Type::NewType(_) | Type::SerializableEnum(_)) => ty.clone(),
+            other => {
+                self.error(
+                    Code::TYPE_MISMATCH,
+                    key.span,
+                    format!("`{other}` cannot be matched"),
+                );
+                Type::Invalid
+            }
+        }
+    }
+
+    /// Checks a keyset against the types of the keys.
+    pub fn keyset(&mut self, keyset: &Expr, types: &[Type]) {
+        match &keyset.kind {
+            ExprKind::Keyset(list) if list.len() == types.len() => {
+                for (part, ty) in list.iter().zip(types) {
+                    self.simple_keyset(part, ty);
+                }
+                self.info_mut(keyset).ty = Type::Set(Rc::new(Type::Tuple(types.into())));
+            }
+            ExprKind::Keyset(list) => {
+                let (want, got) = (types.len(), list.len());
+                let message = format!("{want} keys are matched, but {got} values given");
+                self.error(Code::TYPE_MISMATCH, keyset.span, message);
+            }
+            ExprKind::DontCare(_) => {
+                self.info_mut(keyset).ty = Type::Set(Rc::new(Type::Tuple(types.into())))
+            }
+            // A list as one value for several keys, as older programs write it.
+            ExprKind::List(list) if types.len() != 1 && list.len() == types.len() => {
+                for (part, ty) in list.iter().zip(types) {
+                    self.simple_keyset(part, ty);
+                }
+                self.info_mut(keyset).ty = Type::Set(Rc::new(Type::Tuple(types.into())));
+            }
+            _ => match types {
+                [ty] => self.simple_keyset(keyset, ty),
+                types => {
+                    let ty = self.expr(keyset);
+                    if !self.is_set_of_all(&ty, types) && ty != Type::Invalid {
+                        let message =
+                            format!("{} keys are matched, but one value given", types.len());
+                        self.report(
+                            Diagnostic::error(Code::TYPE_MISMATCH, keyset.span, message).help(
+                                "write `(value, value, ...)`, with `_` for keys that do not matter",
+                            ),
+                        );
+                    }
+                }
+            },
+        }
+    }
+
+    /// Whether this is a value set with an element for each key.
+    fn is_set_of_all(&mut self, set: &Type, types: &[Type]) -> bool {
+        let Type::Set(element) = set else {
+            return false;
+        };
+        let parts: Vec<Type> = match &**element {
+            Type::Tuple(parts) => parts.to_vec(),
+            Type::Struct(_) => self
+                .field_table(element)
+                .list
+                .iter()
+                .map(|(_, ty)| ty.clone())
+                .collect(),
+            _ => return false,
+        };
+        parts.len() == types.len() && parts.iter().zip(types).all(|(a, b)| self.unify(a, b))
+    }
+
+    fn simple_keyset(&mut self, keyset: &Expr, ty: &Type) {
+        match &keyset.kind {
+            ExprKind::DontCare(_) => {}
+            ExprKind::Mask(value, mask) => {
+                self.expr_as(value, ty, "the value");
+                self.expr_as(mask, ty, "the mask");
+                if !matches!(
+                    self.out.representation(ty),
+                    Type::Bit(_) | Type::Invalid | Type::Int | Type::Signed(_)
+                ) {
+                    self.error(
+                        Code::OPERATOR,
+                        keyset.span,
+                        format!("`{ty}` cannot be masked"),
+                    );
+                }
+            }
+            ExprKind::Range(low, high) => {
+                self.expr_as(low, ty, "the low end");
+                self.expr_as(high, ty, "the high end");
+                if !matches!(
+                    self.out.representation(ty),
+                    Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid
+                ) {
+                    self.error(Code::OPERATOR, keyset.span, format!("`{ty}` has no ranges"));
+                }
+                let ends = (self.value_of(low), self.value_of(high));
+                if let (Some(super::Value::Int(a)), Some(super::Value::Int(b))) = ends {
+                    if a > b {
+                        self.error(
+                            Code::BOUNDS,
+                            keyset.span,
+                            format!("the range {a} .. {b} is empty"),
+                        );
+                    }
+                }
+            }
+            _ => {
+                let own = self.expr(keyset);
+                match &own {
+                    Type::Set(element) => {
+                        let single = self.single_field(element);
+                        if !self.unify(element, ty)
+                            && !single.is_some_and(|single| self.unify(&single, ty))
+                        {
+                            let message =
+                                format!("a set of `{element}` cannot be matched with `{ty}`");
+                            self.error(Code::TYPE_MISMATCH, keyset.span, message);
+                        }
+                        return;
+                    }
+                    _ => {
+                        self.coerce(keyset, ty, "the value");
+                    }
+                }
+            }
+        }
+        if matches!(
+            keyset.kind,
+            ExprKind::DontCare(_) | ExprKind::Mask(..) | ExprKind::Range(..)
+        ) {
+            self.info_mut(keyset).ty = Type::Set(Rc::new(ty.clone()));
+        }
+    }
+
+    /// The type of the only field of a struct, or of the only part of a tuple.
+    fn single_field(&mut self, ty: &Type) -> Option<Type> {
+        match ty {
+            Type::Struct(_) => match &self.field_table(ty).list[..] {
+                [(_, ty)] => Some(ty.clone()),
+                _ => None,
+            },
+            Type::Tuple(types) if types.len() == 1 => Some(types[0].clone()),
+            _ => None,
+        }
+    }
+
+    fn unreachable_states(&mut self, body: &ParserBody) {
+        let by_name: FxHashMap<&Name, &Rc<State>> =
+            body.states.iter().map(|s| (&s.name.name, s)).collect();
+        let Some((start, _)) = by_name.iter().find(|(name, _)| &****name == "start") else {
+            return;
+        };
+        let mut reached: FxHashSet<&Name> = FxHashSet::default();
+        let mut todo: Vec<&Name> = vec![start];
+        while let Some(name) = todo.pop() {
+            let Some(state) = by_name.get(name).filter(|_| reached.insert(name)) else {
+                continue;
+            };
+            match &state.transition {
+                Transition::None => {}
+                Transition::Direct(target) => todo.push(&target.name),
+                Transition::Select(select) => {
+                    todo.extend(select.cases.iter().map(|c| &c.target.name))
+                }
+            }
+        }
+        for state in body
+            .states
+            .iter()
+            .filter(|s| !reached.contains(&s.name.name))
+        {
+            self.warn(
+                Diagnostic::warning(
+                    Warning::Unreachable,
+                    state.name.span,
+                    format!("state `{}` is never reached", state.name),
+                )
+                .label("no transition leads here"),
+            );
+        }
+    }
+
+    pub fn value_set_decl(&mut self, d: &Rc<ValueSetDecl>) {
+        let ty = self.type_ref(&d.ty);
+        self.structured_annotations(&d.annotations);
+        let mut allowed = |ty: &Type| {
+            matches!(
+                self.out.representation(ty),
+                Type::Bit(_)
+                    | Type::Signed(_)
+                    | Type::Bool
+                    | Type::Enum(_)
+                    | Type::Error
+                    | Type::Invalid
+            )
+        };
+        let fits = match &ty {
+            Type::Tuple(types) => types.iter().all(&mut allowed),
+            Type::Struct(_) => self.out.fields(&ty).iter().all(|(_, ty)| {
+                matches!(
+                    self.out.representation(ty),
+                    Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Enum(_) | Type::Error
+                )
+            }),
+            ty => allowed(ty),
+        };
+        if !fits {
+            self.error(
+                Code::BAD_TYPE,
+                d.ty.span,
+                format!("a value set cannot hold `{ty}`"),
+            );
+        }
+        let size = self.expr(&d.size);
+        if !self.out.representation(&size).is_numeric() && size != Type::Invalid {
+            self.error(
+                Code::TYPE_MISMATCH,
+                d.size.span,
+                format!("the size of a value set must be a number, not `{size}`"),
+            );
+        } else if size != Type::Invalid && !self.is_compile_time(&d.size) {
+            self.not_constant(&d.size, "the size of a value set");
+        }
+        self.define(d.id, DefKind::ValueSet(d.clone()), d.name.span);
+        self.out.decl_types.insert(d.id, ty);
+        self.declare(d.id, &d.name);
+    }
+
+    pub fn control_decl(&mut self, d: &Rc<ControlDecl>) {
+        self.define(d.id, DefKind::Control(d.clone()), d.name.span);
+        self.declare(d.id, &d.name);
+        self.structured_annotations(&d.annotations);
+        self.inside(d.id, &d.annotations, |c| {
+            c.type_params(&d.type_params);
+            c.params(&d.params, ParamsOf::Block);
+            let Some(body) = &d.body else { return };
+            c.not_generic(&d.type_params, "control");
+            c.params(&body.ctor_params, ParamsOf::Constructor);
+            let place = std::mem::replace(&mut c.place, Place::Declarations);
+            let this = c.this.take();
+            for local in &body.locals {
+                c.declaration(local);
+            }
+            c.place = Place::Apply;
+            let ret = c.ret.replace(Type::Void);
+            c.structured_annotations(&body.apply.annotations);
+            c.block(&body.apply);
+            c.ret = ret;
+            c.place = place;
+            c.this = this;
+        });
+    }
+}
+
+/// Whether a keyset takes everything.
+fn is_catch_all(keyset: &Expr) -> bool {
+    match &keyset.kind {
+        ExprKind::DontCare(_) => true,
+        ExprKind::Keyset(list) => list.iter().all(is_catch_all),
+        _ => false,
+    }
+}

@@ -1,0 +1,485 @@
+//! The state of the type checker: scopes, definitions, the place in the program.
+
+use super::checked::*;
+use super::types::Type;
+use super::value::Value;
+use crate::diag::{closest, Code, Diagnostic, Diagnostics, Span, Warning};
+use crate::syntax::ast::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Where in the program the checker is: what may be called and done there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Outside of everything, also among the declarations of a parser or control.
+    Declarations,
+    /// In a state of a parser.
+    State,
+    /// In the `apply` block of a control.
+    Apply,
+    /// In an action.
+    Action,
+    /// In a function.
+    Function,
+}
+
+/// Names of one pair of braces.
+#[derive(Debug, Default)]
+pub(super) struct Scope {
+    pub names: FxHashMap<Name, DeclId>,
+}
+
+pub(super) struct Checker<'a> {
+    pub out: CheckedProgram,
+    pub diagnostics: &'a mut Diagnostics,
+    pub scopes: Vec<Scope>,
+    /// From a function to the next one with the same name in the same scope.
+    pub next_overload: FxHashMap<DeclId, DeclId>,
+    pub match_kind_names: FxHashMap<Name, DeclId>,
+    pub error_names: FxHashMap<Name, DeclId>,
+    /// Where each declaration's name is written.
+    pub name_spans: Vec<Span>,
+    pub used: FxHashSet<DeclId>,
+    pub place: Place,
+    /// Result type of the function around.
+    pub ret: Option<Type>,
+    /// Nesting of loops.
+    pub loops: u32,
+    /// The declaration around.
+    pub parent: Option<DeclId>,
+    /// Type of `this`: in implementations of abstract methods.
+    pub this: Option<Type>,
+    /// Bindings of types being inferred.
+    pub inferred: Vec<Option<Type>>,
+    /// Names of warnings that `@noWarn` of the declarations around turns off.
+    pub silenced: Vec<String>,
+    /// States of the parser around.
+    pub states: FxHashMap<Name, DeclId>,
+    /// Default values of struct-like types, to keep repeated lookups cheap.
+    pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
+}
+
+/// Fields of a type with their types, and their indices by name.
+#[derive(Debug, Default)]
+pub(super) struct FieldTable {
+    pub list: Vec<(std::rc::Rc<Field>, Type)>,
+    pub index: FxHashMap<Name, usize>,
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(program: &Program, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
+        let out = CheckedProgram {
+            defs: vec![None; program.decl_count as usize],
+            exprs: vec![ExprInfo::default(); program.expr_count as usize],
+            type_refs: vec![Type::Invalid; program.type_ref_count as usize],
+            ..CheckedProgram::default()
+        };
+        Checker {
+            out,
+            diagnostics,
+            scopes: vec![Scope::default()],
+            next_overload: FxHashMap::default(),
+            match_kind_names: FxHashMap::default(),
+            error_names: FxHashMap::default(),
+            name_spans: vec![Span::default(); program.decl_count as usize],
+            used: FxHashSet::default(),
+            place: Place::Declarations,
+            ret: None,
+            loops: 0,
+            parent: None,
+            this: None,
+            inferred: Vec::new(),
+            silenced: Vec::new(),
+            states: FxHashMap::default(),
+            field_cache: FxHashMap::default(),
+        }
+    }
+
+    pub fn report(&mut self, diagnostic: Diagnostic) {
+        self.diagnostics.report(diagnostic);
+    }
+
+    pub fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report(Diagnostic::error(code, span, message));
+    }
+
+    pub fn warn(&mut self, diagnostic: Diagnostic) {
+        let name = diagnostic.warning.map(Warning::name);
+        if !self.silenced.iter().any(|s| Some(s.as_str()) == name) {
+            self.diagnostics.report(diagnostic);
+        }
+    }
+
+    /// Records what a declaration is.
+    pub fn define(&mut self, id: DeclId, kind: DefKind, span: Span) {
+        self.name_spans[id.0 as usize] = span;
+        self.out.defs[id.0 as usize] = Some(Def {
+            kind,
+            parent: self.parent,
+        });
+    }
+
+    pub fn name_span(&self, id: DeclId) -> Span {
+        self.name_spans[id.0 as usize]
+    }
+
+    pub fn def(&self, id: DeclId) -> &DefKind {
+        &self.out.def(id).kind
+    }
+
+    /// Makes a declaration known by its name from here on.
+    pub fn declare(&mut self, id: DeclId, name: &Ident) {
+        let scope = self.scopes.len() - 1;
+        let Some(first) = self.scopes[scope].names.get(&name.name).copied() else {
+            self.warn_shadow(id, name);
+            self.scopes[scope].names.insert(name.name.clone(), id);
+            return;
+        };
+        let mut last = first;
+        loop {
+            if !self.may_overload(last, id) {
+                let span = self.name_span(last);
+                self.report(
+                    Diagnostic::error(
+                        Code::DUPLICATE,
+                        name.span,
+                        format!("`{name}` is declared twice"),
+                    )
+                    .label("second declaration")
+                    .other(span, "first declaration"),
+                );
+                return;
+            }
+            match self.next_overload.get(&last) {
+                Some(next) => last = *next,
+                None => break,
+            }
+        }
+        self.next_overload.insert(last, id);
+    }
+
+    /// Whether two functions of one name can be told apart: by the number of their parameters or by their names.
+    pub fn may_overload(&self, a: DeclId, b: DeclId) -> bool {
+        let function = |id: DeclId| match self.out.opt_def(id).map(|d| &d.kind) {
+            Some(DefKind::Function(f) | DefKind::ExternFunction(f)) => Some(f.clone()),
+            _ => None,
+        };
+        match (function(a), function(b)) {
+            (Some(a), Some(b)) => !same_parameters(&a.params, &b.params),
+            _ => false,
+        }
+    }
+
+    fn warn_shadow(&mut self, id: DeclId, name: &Ident) {
+        if self.scopes.len() < 2 {
+            return;
+        }
+        let outer = self.scopes[..self.scopes.len() - 1]
+            .iter()
+            .rev()
+            .find_map(|s| s.names.get(&name.name).copied());
+        let Some(outer) = outer.filter(|outer| *outer != id) else {
+            return;
+        };
+        // Type parameters, and parameters of things without a body, hide nothing that anyone could mean.
+        if matches!(self.def(id), DefKind::TypeParam(..)) {
+            return;
+        }
+        let span = self.name_span(outer);
+        self.warn(
+            Diagnostic::warning(
+                Warning::Shadow,
+                name.span,
+                format!("`{name}` hides another declaration of that name"),
+            )
+            .other(span, "this one"),
+        );
+    }
+
+    /// The declaration that a name stands for. Unknown names are reported.
+    pub fn lookup(&mut self, path: &Path) -> Option<DeclId> {
+        let found = self.find(path);
+        match found {
+            Some(id) => {
+                self.used.insert(id);
+                self.check_deprecated(id, path.span());
+            }
+            None => self.unknown_name(&path.name),
+        }
+        found
+    }
+
+    /// The declaration that a name stands for, without a word when there is none.
+    pub fn find(&self, path: &Path) -> Option<DeclId> {
+        let name = &path.name.name;
+        if path.absolute {
+            return self.scopes[0].names.get(name).copied();
+        }
+        self.scopes
+            .iter()
+            .rev()
+            .find_map(|scope| scope.names.get(name).copied())
+            .or_else(|| self.match_kind_names.get(name).copied())
+    }
+
+    fn unknown_name(&mut self, name: &Ident) {
+        let mut d = Diagnostic::error(
+            Code::UNKNOWN_NAME,
+            name.span,
+            format!("`{name}` is not declared"),
+        )
+        .label("not found in this scope");
+        if let Some(near) = self.suggest(name) {
+            d = d.help(format!("did you mean `{near}`?"));
+        } else if let Some(file) = declared_in(&name.name) {
+            d = d.help(format!(
+                "it is declared in `{file}`: add `#include <{file}>`"
+            ));
+        }
+        self.report(d);
+    }
+
+    fn suggest(&self, name: &Ident) -> Option<String> {
+        let mut names: Vec<&str> = self
+            .scopes
+            .iter()
+            .rev()
+            .flat_map(|s| s.names.keys())
+            .map(|n| &**n)
+            .collect();
+        names.sort_unstable();
+        closest(&name.name, names).map(str::to_owned)
+    }
+
+    /// Warns when something marked `@deprecated` is used.
+    pub fn check_deprecated(&mut self, id: DeclId, at: Span) {
+        let Some(annotation) = self.annotations(id).annotation("deprecated") else {
+            return;
+        };
+        let text = annotation.string().unwrap_or("").to_owned();
+        let name = self.out.name(id);
+        let mut d = Diagnostic::warning(Warning::Deprecated, at, format!("`{name}` is deprecated"));
+        if !text.is_empty() {
+            d = d.note(text);
+        }
+        self.warn(d);
+    }
+
+    /// Annotations of a declaration.
+    pub fn annotations(&self, id: DeclId) -> &[Annotation] {
+        match self.out.opt_def(id).map(|d| &d.kind) {
+            Some(kind) => kind.annotations(),
+            None => &[],
+        }
+    }
+
+    pub fn in_scope<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
+        self.scopes.push(Scope::default());
+        let result = f(self);
+        self.scopes.pop();
+        result
+    }
+
+    /// Runs `f` inside of a declaration: a scope of its own, its warnings turned off as its `@noWarn` says.
+    pub fn inside<T>(
+        &mut self,
+        id: DeclId,
+        annotations: &[Annotation],
+        f: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let silenced = self.silenced.len();
+        for annotation in annotations.iter().filter(|a| &*a.name.name == "noWarn") {
+            self.silenced.extend(annotation.string().map(str::to_owned));
+        }
+        let parent = self.parent.replace(id);
+        let result = self.in_scope(f);
+        self.parent = parent;
+        self.silenced.truncate(silenced);
+        result
+    }
+
+    pub fn info_mut(&mut self, expr: &Expr) -> &mut ExprInfo {
+        &mut self.out.exprs[expr.id.0 as usize]
+    }
+
+    /// Type of an expression that has been checked, before implicit casts.
+    pub fn type_of(&self, expr: &Expr) -> Type {
+        self.out.info(expr.id).ty.clone()
+    }
+
+    /// Value of an expression as its context sees it.
+    pub fn value_of(&self, expr: &Expr) -> Option<Value> {
+        self.out.value(expr)
+    }
+
+    /// Fields of a struct-like type.
+    pub fn field_table(&mut self, ty: &Type) -> std::rc::Rc<FieldTable> {
+        if let Some(table) = self.field_cache.get(ty) {
+            return table.clone();
+        }
+        let list = self.out.fields(ty);
+        let index = list
+            .iter()
+            .enumerate()
+            .map(|(i, (f, _))| (f.name.name.clone(), i))
+            .collect();
+        let table = std::rc::Rc::new(FieldTable { list, index });
+        self.field_cache.insert(ty.clone(), table.clone());
+        table
+    }
+}
+
+/// Whether calls cannot tell two lists of parameters apart.
+pub(super) fn same_parameters(a: &[std::rc::Rc<Param>], b: &[std::rc::Rc<Param>]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.name.name == b.name.name)
+}
+
+/// The shipped file that declares a well-known name.
+fn declared_in(name: &str) -> Option<&'static str> {
+    crate::preproc::shipped_files()
+        .iter()
+        .find(|(_, text)| {
+            let mut rest = *text;
+            while let Some(at) = rest.find(name) {
+                let before = rest[..at].chars().next_back();
+                let after = rest[at + name.len()..].chars().next();
+                let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+                if !word(before) && matches!(after, Some('(' | '<' | ' ' | ',')) && !name.is_empty()
+                {
+                    let line = rest[..at].rsplit('\n').next().unwrap_or("");
+                    let declares = [
+                        "extern ", "enum ", "struct ", "parser ", "control ", "package ",
+                        "action ", "typedef ",
+                    ];
+                    if declares.iter().any(|d| line.contains(d)) {
+                        return true;
+                    }
+                }
+                rest = &rest[at + name.len()..];
+            }
+            false
+        })
+        .map(|(file, _)| *file)
+}
+
+impl DefKind {
+    /// Annotations of the declaration.
+    pub fn annotations(&self) -> &[Annotation] {
+        match self {
+            DefKind::Const(d) => &d.annotations,
+            DefKind::Var(d) => &d.annotations,
+            DefKind::Param(d) | DefKind::CtorParam(d) => &d.annotations,
+            DefKind::Instance(d) => &d.annotations,
+            DefKind::Extern(d) => &d.annotations,
+            DefKind::Constructor(d)
+            | DefKind::Method(d)
+            | DefKind::ExternFunction(d)
+            | DefKind::Function(d) => &d.annotations,
+            DefKind::Action(d) => &d.annotations,
+            DefKind::Parser(d) => &d.annotations,
+            DefKind::State(d) => &d.annotations,
+            DefKind::Control(d) => &d.annotations,
+            DefKind::Package(d) => &d.annotations,
+            DefKind::Table(d) => &d.annotations,
+            DefKind::ValueSet(d) => &d.annotations,
+            DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => &d.annotations,
+            DefKind::Field(d, _) => &d.annotations,
+            DefKind::Enum(d) => &d.annotations,
+            DefKind::EnumMember(d, _)
+            | DefKind::ErrorMember(d, _)
+            | DefKind::MatchKindMember(d) => &d.annotations,
+            DefKind::Typedef(d) | DefKind::NewType(d) => &d.annotations,
+            DefKind::TypeParam(..) => &[],
+        }
+    }
+
+    /// What a message calls it.
+    pub fn noun(&self) -> &'static str {
+        match self {
+            DefKind::Const(_) => "a constant",
+            DefKind::Var(_) => "a variable",
+            DefKind::Param(_) => "a parameter",
+            DefKind::CtorParam(_) => "a constructor parameter",
+            DefKind::Instance(_) => "an instance",
+            DefKind::Extern(_) => "an extern type",
+            DefKind::Constructor(_) => "a constructor",
+            DefKind::Method(_) => "a method",
+            DefKind::ExternFunction(_) | DefKind::Function(_) => "a function",
+            DefKind::Action(_) => "an action",
+            DefKind::Parser(_) => "a parser",
+            DefKind::State(_) => "a state",
+            DefKind::Control(_) => "a control",
+            DefKind::Package(_) => "a package",
+            DefKind::Table(_) => "a table",
+            DefKind::ValueSet(_) => "a value set",
+            DefKind::Struct(_) => "a struct type",
+            DefKind::Header(_) => "a header type",
+            DefKind::HeaderUnion(_) => "a header union type",
+            DefKind::Field(..) => "a field",
+            DefKind::Enum(_) => "an enum type",
+            DefKind::EnumMember(..) => "a member of an enum",
+            DefKind::ErrorMember(..) => "an error",
+            DefKind::MatchKindMember(_) => "a match kind",
+            DefKind::Typedef(_) | DefKind::NewType(_) | DefKind::TypeParam(..) => "a type",
+        }
+    }
+
+    /// Whether the name stands for a type.
+    pub fn is_type(&self) -> bool {
+        matches!(
+            self,
+            DefKind::Extern(_)
+                | DefKind::Parser(_)
+                | DefKind::Control(_)
+                | DefKind::Package(_)
+                | DefKind::Struct(_)
+                | DefKind::Header(_)
+                | DefKind::HeaderUnion(_)
+                | DefKind::Enum(_)
+                | DefKind::Typedef(_)
+                | DefKind::NewType(_)
+                | DefKind::TypeParam(..)
+        )
+    }
+}
+
+impl Checker<'_> {
+    /// Ends the check: types found by inference take the place of types to be inferred.
+    pub fn finish(self) -> CheckedProgram {
+        let bound = self.inferred;
+        fn settle(ty: &mut Type, bound: &[Option<Type>]) {
+            if ty.any(&mut |t| matches!(t, Type::Infer(_))) {
+                *ty = resolved(ty, bound);
+            }
+        }
+        fn resolved(ty: &Type, bound: &[Option<Type>]) -> Type {
+            ty.map(&mut |t| match t {
+                Type::Infer(n) => Some(
+                    bound[*n as usize]
+                        .as_ref()
+                        .map_or(Type::Invalid, |t| resolved(t, bound)),
+                ),
+                _ => None,
+            })
+        }
+        let mut out = self.out;
+        for info in &mut out.exprs {
+            settle(&mut info.ty, &bound);
+            if let Some(cast) = &mut info.cast {
+                settle(cast, &bound);
+            }
+        }
+        out.type_refs.iter_mut().for_each(|ty| settle(ty, &bound));
+        out.decl_types
+            .values_mut()
+            .for_each(|ty| settle(ty, &bound));
+        for call in out.calls.values_mut() {
+            call.type_args.iter_mut().for_each(|ty| settle(ty, &bound));
+            call.args
+                .iter_mut()
+                .for_each(|arg| settle(&mut arg.ty, &bound));
+            settle(&mut call.ret, &bound);
+        }
+        out
+    }
+}

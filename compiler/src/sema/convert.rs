@@ -1,0 +1,415 @@
+//! Unification, implicit casts (spec § 8.11.2) and explicit casts (§ 8.11.1).
+
+use super::checked::*;
+use super::checker::Checker;
+use super::types::{Nominal, Substitution, Type};
+use super::value::{self, Value};
+use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::syntax::ast::*;
+use num_bigint::{BigInt, Sign};
+use num_traits::Zero;
+use std::rc::Rc;
+
+impl Checker<'_> {
+    /// A type to be inferred.
+    pub fn fresh(&mut self) -> Type {
+        self.inferred.push(None);
+        Type::Infer(self.inferred.len() as u32 - 1)
+    }
+
+    /// Replaces inferred types by what they were found to be.
+    pub fn resolve(&self, ty: &Type) -> Type {
+        if !ty.any(&mut |t| matches!(t, Type::Infer(_))) {
+            return ty.clone();
+        }
+        ty.map(&mut |t| match t {
+            Type::Infer(n) => self.inferred[*n as usize]
+                .as_ref()
+                .map(|bound| self.resolve(bound)),
+            _ => None,
+        })
+    }
+
+    /// Whether something in the type has not been inferred.
+    pub fn is_open(&self, ty: &Type) -> bool {
+        self.resolve(ty).any(&mut |t| matches!(t, Type::Infer(_)))
+    }
+
+    /// Makes two types equal by binding types to be inferred.
+    pub fn unify(&mut self, a: &Type, b: &Type) -> bool {
+        let (a, b) = (self.resolve(a), self.resolve(b));
+        match (&a, &b) {
+            _ if a == b => true,
+            (Type::Invalid, _) | (_, Type::Invalid) => true,
+            (Type::Infer(n), other) | (other, Type::Infer(n)) => {
+                let n = *n;
+                if other.any(&mut |t| *t == Type::Infer(n)) {
+                    return false;
+                }
+                self.inferred[n as usize] = Some(other.clone());
+                true
+            }
+            (Type::Stack(x, m), Type::Stack(y, n)) => m == n && self.unify(x, y),
+            (Type::List(x), Type::List(y)) | (Type::Set(x), Type::Set(y)) => self.unify(x, y),
+            (Type::Tuple(x), Type::Tuple(y)) => {
+                x.len() == y.len() && x.iter().zip(y.iter()).all(|(x, y)| self.unify(x, y))
+            }
+            (Type::Parser(x), Type::Parser(y)) | (Type::Control(x), Type::Control(y))
+                if x.id != y.id =>
+            {
+                self.unify_signatures(x, y)
+            }
+            (Type::Struct(x), Type::Struct(y))
+            | (Type::Header(x), Type::Header(y))
+            | (Type::HeaderUnion(x), Type::HeaderUnion(y))
+            | (Type::Extern(x), Type::Extern(y))
+            | (Type::Parser(x), Type::Parser(y))
+            | (Type::Control(x), Type::Control(y))
+            | (Type::Package(x), Type::Package(y)) => {
+                x.id == y.id
+                    && x.args.len() == y.args.len()
+                    && x.args
+                        .iter()
+                        .zip(y.args.iter())
+                        .all(|(x, y)| self.unify(x, y))
+            }
+            _ => false,
+        }
+    }
+
+    /// Parsers and controls fit a parser or control type when their parameters do.
+    fn unify_signatures(&mut self, want: &Nominal, have: &Nominal) -> bool {
+        let (want, have) = (self.apply_signature(want), self.apply_signature(have));
+        let fits = |w: &(Rc<Param>, Type), h: &(Rc<Param>, Type)| w.0.direction == h.0.direction;
+        if have.len() > want.len() {
+            return false;
+        }
+        for (i, w) in want.iter().enumerate() {
+            match have.get(i) {
+                Some(h) if fits(w, h) && self.unify(&w.1, &h.1) => {}
+                None if w.0.annotations.annotation("optional").is_some() => {}
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Parameters of `apply` with their types.
+    pub fn apply_signature(&self, n: &Nominal) -> Vec<(Rc<Param>, Type)> {
+        let (params, type_params) = match self.def(n.id) {
+            DefKind::Parser(d) => (&d.params, &d.type_params),
+            DefKind::Control(d) => (&d.params, &d.type_params),
+            _ => return Vec::new(),
+        };
+        let args = Substitution::new(type_params.iter().map(|p| p.id), n.args.iter().cloned());
+        params
+            .iter()
+            .map(|p| (p.clone(), self.out.type_ref(&p.ty).substitute(&args)))
+            .collect()
+    }
+
+    /// Converts a checked expression to the type that its context takes, or reports why that cannot be. `what` names the context.
+    pub fn coerce(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
+        let to = &self.resolve(to);
+        let from = self.resolve(&self.type_of(expr));
+        if from == Type::Invalid || *to == Type::Invalid {
+            return false;
+        }
+        match &expr.kind {
+            ExprKind::Dots => return self.coerce_dots(expr, to),
+            ExprKind::InvalidHeader if matches!(to, Type::Header(_) | Type::HeaderUnion(_)) => {
+                let info = self.info_mut(expr);
+                info.ty = to.clone();
+                info.value = Some(Value::InvalidHeader);
+                return true;
+            }
+            ExprKind::List(list) => {
+                if let Some(ok) = self.coerce_list(expr, list, to, what) {
+                    return ok;
+                }
+            }
+            ExprKind::Struct { fields, dots } => {
+                if to.is_struct_like() {
+                    return self.coerce_record(expr, fields, *dots, to);
+                }
+            }
+            ExprKind::Ternary(_, yes, no) if from != *to => {
+                let ok = self.coerce(yes, to, what) & self.coerce(no, to, what);
+                let info = self.info_mut(expr);
+                info.ty = to.clone();
+                return ok;
+            }
+            _ => {}
+        }
+        if from == *to || self.unify(&from, to) {
+            return true;
+        }
+        if from == Type::Int && matches!(to, Type::Bit(_) | Type::Signed(_)) {
+            return self.coerce_int(expr, to);
+        }
+        let mut under = from.clone();
+        while let (Type::SerializableEnum(_), Some(next)) = (&under, self.out.underlying(&under)) {
+            under = next;
+            if under == *to {
+                self.info_mut(expr).cast = Some(to.clone());
+                return true;
+            }
+        }
+        self.mismatch(expr, &from, to, what);
+        false
+    }
+
+    fn coerce_int(&mut self, expr: &Expr, to: &Type) -> bool {
+        let Some(Value::Int(n)) = self.out.info(expr.id).value.clone() else {
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    expr.span,
+                    "the width of this expression is not known",
+                )
+                .help(format!(
+                    "cast it: `({to}) ...`, or give its literals a width"
+                )),
+            );
+            return false;
+        };
+        self.info_mut(expr).cast = Some(to.clone());
+        self.warn_overflow(&n, to, expr.span);
+        true
+    }
+
+    /// Warns when a number does not fit a type, as p4c does.
+    pub fn warn_overflow(&mut self, n: &BigInt, to: &Type, span: Span) {
+        if value::fits(n, to) {
+            return;
+        }
+        let wrapped = value::wrap(n.clone(), to);
+        let message = if n.sign() == Sign::Minus && matches!(to, Type::Bit(_)) {
+            format!("negative number {n} for the unsigned type `{to}`")
+        } else {
+            format!("{n} does not fit `{to}`")
+        };
+        self.warn(
+            Diagnostic::warning(Warning::Overflow, span, message)
+                .label(format!("becomes {wrapped}")),
+        );
+    }
+
+    fn coerce_dots(&mut self, expr: &Expr, to: &Type) -> bool {
+        let value = self.default_value(to);
+        let info = self.info_mut(expr);
+        info.ty = to.clone();
+        info.value = value;
+        true
+    }
+
+    /// Converts `{x, y}`; `None` when the target is nothing that lists convert to.
+    fn coerce_list(&mut self, expr: &Expr, list: &[Expr], to: &Type, what: &str) -> Option<bool> {
+        let dots = matches!(
+            list.last(),
+            Some(Expr {
+                kind: ExprKind::Dots,
+                ..
+            })
+        );
+        let targets: Vec<Type> = match to {
+            Type::Tuple(types) => types.to_vec(),
+            Type::Struct(_) | Type::Header(_) => self
+                .field_table(to)
+                .list
+                .iter()
+                .map(|(_, ty)| ty.clone())
+                .collect(),
+            Type::Stack(element, size) => vec![(**element).clone(); *size as usize],
+            Type::List(element) => vec![(**element).clone(); list.len()],
+            _ => return None,
+        };
+        let given = if dots { list.len() - 1 } else { list.len() };
+        let short_stack = matches!(to, Type::Stack(..)) && given <= targets.len();
+        if given > targets.len() || (given < targets.len() && !dots && !short_stack) {
+            let (want, s) = (targets.len(), if targets.len() == 1 { "" } else { "s" });
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    expr.span,
+                    format!("`{to}` has {want} element{s}, not {given}"),
+                )
+                .label(format!("{what} of type `{to}`")),
+            );
+            return Some(false);
+        }
+        let mut ok = true;
+        let mut values = Some(Vec::with_capacity(targets.len()));
+        for (i, target) in targets.iter().enumerate() {
+            let value = match list.get(i).filter(|_| i < given) {
+                Some(element) => {
+                    ok &= self.coerce(element, target, "an element");
+                    self.value_of(element)
+                }
+                None => self.default_value(target),
+            };
+            match (values.as_mut(), value) {
+                (Some(values), Some(value)) => values.push(value),
+                _ => values = None,
+            }
+        }
+        if let Some(last) = list.last().filter(|_| dots) {
+            self.info_mut(last).ty = Type::Tuple(targets[given.min(targets.len())..].into());
+        }
+        let own = if dots || *to != self.type_of(expr) {
+            Some(to.clone())
+        } else {
+            None
+        };
+        let info = self.info_mut(expr);
+        info.cast = own;
+        info.value = values.map(|v| Value::Aggregate(v.into()));
+        Some(ok)
+    }
+
+    /// Converts `{f = x, g = y}`.
+    fn coerce_record(
+        &mut self,
+        expr: &Expr,
+        fields: &[NamedExpr],
+        dots: Option<Span>,
+        to: &Type,
+    ) -> bool {
+        let table = self.field_table(to);
+        let mut ok = true;
+        let mut values: Vec<Option<Value>> = vec![None; table.list.len()];
+        let mut seen = vec![false; table.list.len()];
+        for field in fields {
+            let Some(&index) = table.index.get(&field.name.name) else {
+                self.unknown_field(&field.name, to, &table);
+                ok = false;
+                continue;
+            };
+            if std::mem::replace(&mut seen[index], true) {
+                self.error(
+                    Code::DUPLICATE,
+                    field.name.span,
+                    format!("field `{}` is given twice", field.name),
+                );
+                ok = false;
+            }
+            ok &= self.coerce(&field.value, &table.list[index].1, "the field");
+            values[index] = self.value_of(&field.value);
+        }
+        let missing: Vec<usize> = (0..seen.len()).filter(|i| !seen[*i]).collect();
+        if dots.is_some() {
+            for i in missing {
+                values[i] = self.default_value(&table.list[i].1);
+            }
+        } else if !missing.is_empty() {
+            let names: Vec<String> = missing
+                .iter()
+                .map(|i| format!("`{}`", table.list[*i].0.name))
+                .collect();
+            let s = if names.len() == 1 { "" } else { "s" };
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    expr.span,
+                    format!("field{s} {} of `{to}` missing", names.join(", ")),
+                )
+                .help("give all fields, or end with `...` for default values"),
+            );
+            ok = false;
+        }
+        let info = self.info_mut(expr);
+        info.cast = Some(to.clone());
+        info.value = values
+            .into_iter()
+            .collect::<Option<Vec<Value>>>()
+            .map(|v| Value::Aggregate(v.into()));
+        ok
+    }
+
+    fn mismatch(&mut self, expr: &Expr, from: &Type, to: &Type, what: &str) {
+        let mut d = Diagnostic::error(
+            Code::TYPE_MISMATCH,
+            expr.span,
+            format!("expected `{to}`, found `{from}`"),
+        )
+        .label(format!("{what} must be `{to}`"));
+        if !matches!(expr.kind, ExprKind::List(_) | ExprKind::Struct { .. })
+            && self.can_cast(from, to)
+        {
+            d = d.help(format!("an explicit cast is needed: `({to}) ...`"));
+        }
+        self.report(d);
+    }
+
+    /// Whether an explicit cast exists.
+    pub fn can_cast(&self, from: &Type, to: &Type) -> bool {
+        if from == to {
+            return true;
+        }
+        match (from, to) {
+            (Type::Invalid, _) | (_, Type::Invalid) => true,
+            (Type::Bit(a), Type::Signed(b)) | (Type::Signed(a), Type::Bit(b)) => a == b,
+            (Type::Bit(_), Type::Bit(_)) | (Type::Signed(_), Type::Signed(_)) => true,
+            (Type::Bit(1), Type::Bool) | (Type::Bool, Type::Bit(1)) | (Type::Int, Type::Bool) => {
+                true
+            }
+            (Type::Bool, Type::Int) => true,
+            (Type::Int, Type::Bit(_) | Type::Signed(_))
+            | (Type::Bit(_) | Type::Signed(_), Type::Int) => true,
+            (Type::NewType(_) | Type::SerializableEnum(_), _) => self
+                .out
+                .underlying(from)
+                .is_some_and(|under| self.can_cast(&under, to)),
+            (_, Type::NewType(_)) => self
+                .out
+                .underlying(to)
+                .is_some_and(|under| self.can_cast(from, &under)),
+            (_, Type::SerializableEnum(_)) => self
+                .out
+                .underlying(to)
+                .is_some_and(|under| *from == under || *from == Type::Int),
+            _ => false,
+        }
+    }
+
+    /// What `...` stands for (spec § 7.3).
+    pub fn default_value(&mut self, ty: &Type) -> Option<Value> {
+        Some(match ty {
+            Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Varbit(_) => {
+                Value::Int(BigInt::zero())
+            }
+            Type::SerializableEnum(_) => Value::Int(BigInt::zero()),
+            Type::Bool => Value::Bool(false),
+            Type::String => Value::String("".into()),
+            Type::Error => Value::Member(*self.out.errors.first()?),
+            Type::Enum(n) => match self.def(n.id) {
+                DefKind::Enum(d) => Value::Member(d.members.first()?.id),
+                _ => return None,
+            },
+            Type::NewType(_) => {
+                let under = self.out.underlying(ty)?;
+                self.default_value(&under)?
+            }
+            Type::Header(_) | Type::HeaderUnion(_) => Value::InvalidHeader,
+            Type::Struct(_) => {
+                let table = self.field_table(ty);
+                let values: Option<Vec<Value>> = table
+                    .list
+                    .iter()
+                    .map(|(_, ty)| self.default_value(ty))
+                    .collect();
+                Value::Aggregate(values?.into())
+            }
+            Type::Tuple(types) => {
+                let values: Option<Vec<Value>> =
+                    types.iter().map(|ty| self.default_value(ty)).collect();
+                Value::Aggregate(values?.into())
+            }
+            Type::Stack(element, size) => {
+                Value::Aggregate(vec![self.default_value(element)?; *size as usize].into())
+            }
+            Type::List(_) => Value::Aggregate(Rc::new([])),
+            _ => return None,
+        })
+    }
+}

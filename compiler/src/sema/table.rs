@@ -1,0 +1,587 @@
+//! Tables (spec § 14.2).
+
+use super::checked::*;
+use super::checker::Checker;
+use super::types::{Nominal, Type};
+use super::value::Value;
+use crate::diag::{closest, Code, Diagnostic, Span, Warning};
+use crate::syntax::ast::*;
+use num_traits::Signed;
+use rustc_hash::FxHashMap;
+use std::rc::Rc;
+
+/// Properties that v1model knows, apart from those of the language.
+const TARGET_PROPERTIES: &[&str] = &[
+    "implementation",
+    "counters",
+    "meters",
+    "support_timeout",
+    "size",
+    "largest_priority_wins",
+    "priority_delta",
+];
+
+/// How a reference to an action is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// In the list of actions: arguments are for parameters with a direction.
+    Listed,
+    /// As default action or in an entry: all parameters get a value.
+    Complete,
+}
+
+impl Checker<'_> {
+    pub fn table_decl(&mut self, d: &Rc<TableDecl>) {
+        self.define(d.id, DefKind::Table(d.clone()), d.name.span);
+        self.structured_annotations(&d.annotations);
+        let nominal = Nominal::plain(d.id, d.name.name.clone());
+        self.out.decl_types.insert(d.id, Type::Table(nominal));
+        self.inside(d.id, &d.annotations, |c| c.table_body(d));
+        self.declare(d.id, &d.name);
+    }
+
+    fn table_body(&mut self, d: &Rc<TableDecl>) {
+        let mut seen: FxHashMap<&Name, Span> = FxHashMap::default();
+        for property in &d.properties {
+            self.structured_annotations(&property.annotations);
+            if let Some(first) = seen.insert(&property.name.name, property.name.span) {
+                self.report(
+                    Diagnostic::error(
+                        Code::DUPLICATE,
+                        property.name.span,
+                        format!("property `{}` is given twice", property.name),
+                    )
+                    .other(first, "the first time"),
+                );
+            }
+        }
+        let keys = self.keys(d);
+        if d.property("actions").is_none() {
+            self.report(
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    d.name.span,
+                    format!("table `{}` has no property `actions`", d.name),
+                )
+                .help("list its actions: `actions = { NoAction; }`"),
+            );
+        }
+        let listed = self.listed_actions(d);
+        for property in &d.properties {
+            match &property.value {
+                TablePropertyValue::Key(_) | TablePropertyValue::Actions(_) => {}
+                TablePropertyValue::DefaultAction(action) => {
+                    self.default_action(action, d, &listed)
+                }
+                TablePropertyValue::Entries(entries) => {
+                    self.entries(property, entries, &keys, d, &listed)
+                }
+                TablePropertyValue::Expr(value) => self.other_property(property, value),
+            }
+        }
+    }
+
+    fn keys(&mut self, d: &TableDecl) -> Vec<(Type, Name)> {
+        let mut keys = Vec::new();
+        for element in d.key() {
+            let ty = self.expr(&element.expr);
+            self.structured_annotations(&element.annotations);
+            let ty = self.key_type(&element.expr, &ty);
+            if ty == Type::Int {
+                self.report(
+                    Diagnostic::error(
+                        Code::TYPE_MISMATCH,
+                        element.expr.span,
+                        "the width of this key is not known",
+                    )
+                    .help("give the number a width, such as `8w1`"),
+                );
+            }
+            let kind = &element.match_kind;
+            match self.match_kind_names.get(&kind.name).copied() {
+                Some(id) => {
+                    self.used.insert(id);
+                }
+                None => {
+                    let mut names: Vec<&str> = self.match_kind_names.keys().map(|n| &**n).collect();
+                    names.sort_unstable();
+                    let mut diagnostic = Diagnostic::error(
+                        Code::UNKNOWN_NAME,
+                        kind.span,
+                        format!("there is no match kind `{kind}`"),
+                    );
+                    diagnostic = match closest(&kind.name, names.iter().copied()) {
+                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                        None => diagnostic.note(format!("declared are {}", names.join(", "))),
+                    };
+                    self.report(diagnostic);
+                }
+            }
+            keys.push((ty, kind.name.clone()));
+        }
+        keys
+    }
+
+    /// Actions of the table's list, by declaration.
+    fn listed_actions<'d>(&mut self, d: &'d TableDecl) -> FxHashMap<DeclId, &'d ActionRef> {
+        let mut listed: FxHashMap<DeclId, &ActionRef> = FxHashMap::default();
+        for action in d.actions() {
+            self.structured_annotations(&action.annotations);
+            let Some(id) = self.action_ref(action, Use::Listed) else {
+                continue;
+            };
+            if let Some(first) = listed.insert(id, action) {
+                self.report(
+                    Diagnostic::error(
+                        Code::DUPLICATE,
+                        action.span,
+                        format!("action `{}` is listed twice", action.path.name),
+                    )
+                    .other(first.span, "the first time"),
+                );
+            }
+        }
+        listed
+    }
+
+    /// Resolves a reference to an action and its arguments.
+    fn action_ref(&mut self, action: &ActionRef, usage: Use) -> Option<DeclId> {
+        let id = match self.lookup(&action.path) {
+            Some(id) => id,
+            None => {
+                for arg in action.args.iter().flatten() {
+                    self.expr(&arg.value);
+                }
+                return None;
+            }
+        };
+        let DefKind::Action(decl) = self.def(id).clone() else {
+            let message = format!(
+                "`{}` is {}, not an action",
+                action.path.name,
+                self.def(id).noun()
+            );
+            self.error(Code::WRONG_KIND, action.path.span(), message);
+            return None;
+        };
+        let bound: Vec<Rc<Param>> = match usage {
+            Use::Listed => decl
+                .params
+                .iter()
+                .filter(|p| p.direction != Direction::None)
+                .cloned()
+                .collect(),
+            Use::Complete => decl.params.clone(),
+        };
+        let args = action.args.as_deref().unwrap_or(&[]);
+        let target = super::call::Target {
+            name: action.path.name.name.clone(),
+            span: action.path.span(),
+            callee: Callee::Action(id),
+            params: &bound,
+            type_params: &[],
+            outer: Default::default(),
+        };
+        let all_data =
+            usage == Use::Listed && args.len() > bound.len() && args.len() <= decl.params.len();
+        if all_data {
+            self.report(
+                Diagnostic::error(
+                    Code::ARGUMENTS,
+                    action.span,
+                    format!("`{}` gets its data from the control plane", decl.name),
+                )
+                .label("only parameters with a direction get arguments here"),
+            );
+            return Some(id);
+        }
+        let mut info = self.bind(args, target, false);
+        if info.is_none() && usage == Use::Listed {
+            // The list is the place to complain; the table is usable still.
+            info = Some(CallInfo {
+                callee: Callee::Action(id),
+                type_args: Vec::new(),
+                args: Vec::new(),
+                ret: Type::Void,
+            });
+        }
+        self.out.calls.insert(action.call, info?);
+        Some(id)
+    }
+
+    /// A default action or an entry's action: listed, its data constant, its other arguments as in the list.
+    fn complete_action(
+        &mut self,
+        action: &ActionRef,
+        d: &TableDecl,
+        listed: &FxHashMap<DeclId, &ActionRef>,
+    ) -> Option<DeclId> {
+        // Arguments for parameters with a direction may be left out: then they are those of the list.
+        let short = self.find(&action.path).filter(|id| {
+            let DefKind::Action(decl) = self.def(*id) else {
+                return false;
+            };
+            let data = decl
+                .params
+                .iter()
+                .filter(|p| p.direction == Direction::None)
+                .count();
+            let given = action.args.as_ref().map_or(0, Vec::len);
+            data != decl.params.len() && given == data
+        });
+        let id = match short {
+            Some(id) => self.data_only_action(action, id),
+            None => self.action_ref(action, Use::Complete)?,
+        };
+        let Some(in_list) = listed.get(&id) else {
+            let at = self.name_span(d.id);
+            self.report(
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    action.span,
+                    format!(
+                        "`{}` is not among the actions of table `{}`",
+                        action.path.name, d.name
+                    ),
+                )
+                .other(at, "the table")
+                .help(format!("add `{};` to its `actions`", action.path.name)),
+            );
+            return Some(id);
+        };
+        if let Some(info) = self.out.call(action.call).cloned() {
+            let args = action.args.as_deref().unwrap_or(&[]);
+            for bound in &info.args {
+                let ArgSource::Arg(i) = bound.source else {
+                    continue;
+                };
+                let value = &args[i].value;
+                if bound.direction == Direction::None {
+                    if !self.is_compile_time(value) {
+                        self.not_constant(value, "data of an action in a table");
+                    }
+                } else if !self.same_argument(in_list, bound.param, value) {
+                    self.report(
+                        Diagnostic::error(
+                            Code::TABLE_RULE,
+                            value.span,
+                            "this argument differs from that in the list of actions",
+                        )
+                        .other(in_list.span, "listed here"),
+                    );
+                }
+            }
+        }
+        Some(id)
+    }
+
+    fn data_only_action(&mut self, action: &ActionRef, id: DeclId) -> DeclId {
+        self.lookup(&action.path);
+        let DefKind::Action(decl) = self.def(id).clone() else {
+            return id;
+        };
+        let data: Vec<Rc<Param>> = decl
+            .params
+            .iter()
+            .filter(|p| p.direction == Direction::None)
+            .cloned()
+            .collect();
+        let target = super::call::Target {
+            name: action.path.name.name.clone(),
+            span: action.path.span(),
+            callee: Callee::Action(id),
+            params: &data,
+            type_params: &[],
+            outer: Default::default(),
+        };
+        if let Some(info) = self.bind(action.args.as_deref().unwrap_or(&[]), target, false) {
+            self.out.calls.insert(action.call, info);
+        }
+        id
+    }
+
+    /// Whether the list of actions gives a parameter the same argument.
+    fn same_argument(&self, listed: &ActionRef, param: Option<DeclId>, value: &Expr) -> bool {
+        let Some(info) = self.out.call(listed.call) else {
+            return true;
+        };
+        let Some(ArgSource::Arg(i)) = info
+            .args
+            .iter()
+            .find(|a| a.param == param)
+            .map(|a| a.source)
+        else {
+            return true;
+        };
+        let Some(other) = listed.args.as_ref().and_then(|args| args.get(i)) else {
+            return true;
+        };
+        same_expr(&other.value, value)
+    }
+
+    fn default_action(
+        &mut self,
+        action: &ActionRef,
+        d: &TableDecl,
+        listed: &FxHashMap<DeclId, &ActionRef>,
+    ) {
+        let Some(id) = self.complete_action(action, d, listed) else {
+            return;
+        };
+        if let Some(in_list) = listed.get(&id) {
+            if in_list.annotations.annotation("tableonly").is_some() {
+                self.report(
+                    Diagnostic::error(
+                        Code::TABLE_RULE,
+                        action.span,
+                        "a `@tableonly` action cannot be the default action",
+                    )
+                    .other(in_list.span, "listed here"),
+                );
+            }
+        }
+    }
+
+    fn entries(
+        &mut self,
+        property: &TableProperty,
+        entries: &[Entry],
+        keys: &[(Type, Name)],
+        d: &TableDecl,
+        listed: &FxHashMap<DeclId, &ActionRef>,
+    ) {
+        if keys.is_empty() {
+            self.error(
+                Code::TABLE_RULE,
+                property.name.span,
+                "a table without a key cannot have entries",
+            );
+        }
+        let types: Vec<Type> = keys.iter().map(|(ty, _)| ty.clone()).collect();
+        for entry in entries {
+            self.structured_annotations(&entry.annotations);
+            if let Some(priority) = &entry.priority {
+                if let Some(n) = self.constant_int(priority, "a priority") {
+                    if n.is_negative() {
+                        self.error(
+                            Code::TABLE_RULE,
+                            priority.span,
+                            "a priority cannot be negative",
+                        );
+                    }
+                }
+                if !keys
+                    .iter()
+                    .any(|(_, kind)| matches!(&**kind, "ternary" | "range" | "optional" | "lpm"))
+                {
+                    self.warn(Diagnostic::warning(
+                        Warning::Ignore,
+                        priority.span,
+                        "a priority has no effect when all keys match exactly",
+                    ));
+                }
+            }
+            if !keys.is_empty() {
+                self.keyset(&entry.keyset, &types);
+                self.entry_keys(&entry.keyset, keys);
+            }
+            let Some(id) = self.complete_action(&entry.action, d, listed) else {
+                continue;
+            };
+            if let Some(in_list) = listed.get(&id) {
+                if in_list.annotations.annotation("defaultonly").is_some() {
+                    self.report(
+                        Diagnostic::error(
+                            Code::TABLE_RULE,
+                            entry.action.span,
+                            "a `@defaultonly` action cannot be in an entry",
+                        )
+                        .other(in_list.span, "listed here"),
+                    );
+                }
+            }
+        }
+    }
+
+    /// Values of an entry must be constant, and fit the kinds of match.
+    fn entry_keys(&mut self, keyset: &Expr, keys: &[(Type, Name)]) {
+        let parts: Vec<&Expr> = match &keyset.kind {
+            ExprKind::Keyset(list) => list.iter().collect(),
+            ExprKind::List(list) if keys.len() != 1 => list.iter().collect(),
+            _ => vec![keyset],
+        };
+        if parts.len() != keys.len() {
+            return;
+        }
+        for (part, (_, kind)) in parts.into_iter().zip(keys) {
+            match &part.kind {
+                ExprKind::DontCare(_) => {
+                    if &**kind == "exact" && keys.len() > 1 {
+                        self.error(
+                            Code::TABLE_RULE,
+                            part.span,
+                            "a key that matches exactly needs a value",
+                        );
+                    }
+                }
+                ExprKind::Mask(value, mask) => {
+                    self.must_be_constant(value);
+                    self.must_be_constant(mask);
+                    if !matches!(&**kind, "ternary" | "lpm") {
+                        self.error(
+                            Code::TABLE_RULE,
+                            part.span,
+                            format!("a key of kind `{kind}` cannot be masked"),
+                        );
+                    }
+                    if &**kind == "lpm" {
+                        self.check_prefix(mask);
+                    }
+                }
+                ExprKind::Range(low, high) => {
+                    self.must_be_constant(low);
+                    self.must_be_constant(high);
+                    if &**kind != "range" {
+                        self.error(
+                            Code::TABLE_RULE,
+                            part.span,
+                            format!("a key of kind `{kind}` has no ranges"),
+                        );
+                    }
+                }
+                _ => self.must_be_constant(part),
+            }
+        }
+    }
+
+    fn check_prefix(&mut self, mask: &Expr) {
+        let Some(width) = self
+            .out
+            .representation(&self.type_of(mask))
+            .bits()
+            .or(self.out.type_as_used(mask).bits())
+        else {
+            return;
+        };
+        let Some(Value::Int(n)) = self.value_of(mask) else {
+            return;
+        };
+        let zeros = n
+            .trailing_zeros()
+            .unwrap_or(u64::from(width))
+            .min(u64::from(width));
+        let all: num_bigint::BigInt = (num_bigint::BigInt::from(1) << width) - 1;
+        let prefix: num_bigint::BigInt = (&all >> zeros) << zeros;
+        if prefix != n {
+            self.report(
+                Diagnostic::error(Code::TABLE_RULE, mask.span, "this mask is no prefix")
+                    .note("the mask of an `lpm` key consists of ones followed by zeros"),
+            );
+        }
+    }
+
+    fn must_be_constant(&mut self, expr: &Expr) {
+        if self.type_of(expr) != Type::Invalid && !self.is_compile_time(expr) {
+            self.not_constant(expr, "a value in an entry");
+        }
+    }
+
+    fn other_property(&mut self, property: &TableProperty, value: &Expr) {
+        let name = &*property.name.name;
+        let ty = self.expr(value);
+        match name {
+            "size" => {
+                let numeric = self.out.representation(&ty).is_numeric();
+                if ty != Type::Invalid && !numeric {
+                    self.error(
+                        Code::TYPE_MISMATCH,
+                        value.span,
+                        format!("the size of a table must be a number, not `{ty}`"),
+                    );
+                } else if ty != Type::Invalid && !self.is_compile_time(value) {
+                    self.not_constant(value, "the size of a table");
+                } else if self
+                    .value_of(value)
+                    .and_then(|v| v.as_int().cloned())
+                    .is_some_and(|n| n.is_negative())
+                {
+                    self.error(
+                        Code::TABLE_RULE,
+                        value.span,
+                        "the size of a table cannot be negative",
+                    );
+                }
+            }
+            "implementation" | "counters" | "meters" => {
+                if ty != Type::Invalid && !matches!(ty, Type::Extern(_)) {
+                    self.error(
+                        Code::TYPE_MISMATCH,
+                        value.span,
+                        format!("`{name}` must be an instance of an extern, not `{ty}`"),
+                    );
+                }
+            }
+            _ if TARGET_PROPERTIES.contains(&name) => {}
+            _ => {
+                let known = TARGET_PROPERTIES.iter().copied().chain([
+                    "key",
+                    "actions",
+                    "entries",
+                    "default_action",
+                ]);
+                let mut d = Diagnostic::warning(
+                    Warning::IgnoreProp,
+                    property.name.span,
+                    format!("unknown property `{name}` of a table is ignored"),
+                );
+                if let Some(near) = closest(name, known) {
+                    d = d.help(format!("did you mean `{near}`?"));
+                }
+                self.warn(d);
+            }
+        }
+    }
+}
+
+/// Whether two expressions are written the same way.
+fn same_expr(a: &Expr, b: &Expr) -> bool {
+    match (&a.kind, &b.kind) {
+        (ExprKind::Name(a), ExprKind::Name(b)) => {
+            a.absolute == b.absolute && a.name.name == b.name.name
+        }
+        (ExprKind::Member(a, f), ExprKind::Member(b, g)) => f.name == g.name && same_expr(a, b),
+        (ExprKind::Index(a, i), ExprKind::Index(b, j)) => same_expr(a, b) && same_expr(i, j),
+        (ExprKind::Int(a), ExprKind::Int(b)) => a.value == b.value,
+        (ExprKind::Bool(a), ExprKind::Bool(b)) => a == b,
+        (ExprKind::String(a), ExprKind::String(b)) => a == b,
+        (ExprKind::Unary(o, a), ExprKind::Unary(p, b)) => o == p && same_expr(a, b),
+        (ExprKind::Binary(o, a, x), ExprKind::Binary(p, b, y)) => {
+            o == p && same_expr(a, b) && same_expr(x, y)
+        }
+        (
+            ExprKind::Slice {
+                base: a,
+                hi: b,
+                lo: c,
+            },
+            ExprKind::Slice {
+                base: x,
+                hi: y,
+                lo: z,
+            },
+        ) => same_expr(a, x) && same_expr(b, y) && same_expr(c, z),
+        (ExprKind::Cast(_, a), ExprKind::Cast(_, b)) => same_expr(a, b),
+        (ExprKind::Call(a), ExprKind::Call(b)) => {
+            same_expr(&a.callee, &b.callee)
+                && a.args.len() == b.args.len()
+                && a.args
+                    .iter()
+                    .zip(&b.args)
+                    .all(|(a, b)| same_expr(&a.value, &b.value))
+        }
+        (ExprKind::List(a), ExprKind::List(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_expr(a, b))
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,274 @@
+//! Written types to types.
+
+use super::checked::*;
+use super::checker::Checker;
+use super::types::{Nominal, Type};
+use super::value::MAX_WIDTH;
+use crate::diag::{Code, Diagnostic, Span};
+use crate::syntax::ast::*;
+use num_traits::ToPrimitive;
+use std::rc::Rc;
+
+/// Most elements of a header stack.
+const MAX_STACK: u32 = 1 << 16;
+
+/// What to do with the type arguments of a generic type.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Args {
+    /// They must be given.
+    Required,
+    /// When none is given they are left open, for inference.
+    Optional,
+}
+
+impl Checker<'_> {
+    /// The type of a value that is written there. `void` and `_` are refused.
+    pub fn type_ref(&mut self, written: &TypeRef) -> Type {
+        let ty = self.any_type(written, Args::Required);
+        match ty {
+            Type::Void => {
+                self.error(Code::BAD_TYPE, written.span, "`void` is no type of values");
+                Type::Invalid
+            }
+            Type::Infer(_) => {
+                self.error(
+                    Code::BAD_TYPE,
+                    written.span,
+                    "`_` may only stand for a type argument",
+                );
+                Type::Invalid
+            }
+            ty => ty,
+        }
+    }
+
+    /// The result type that is written there: `void` too.
+    pub fn result_type(&mut self, written: &TypeRef) -> Type {
+        match self.any_type(written, Args::Required) {
+            Type::Void => Type::Void,
+            Type::Infer(_) => self.type_ref(written),
+            ty => ty,
+        }
+    }
+
+    /// The type of an instance: type arguments may be missing, to be inferred.
+    pub fn instance_type(&mut self, written: &TypeRef) -> Type {
+        self.any_type(written, Args::Optional)
+    }
+
+    /// A type argument: `_` and `void` too.
+    pub fn type_argument(&mut self, written: &TypeRef) -> Type {
+        self.any_type(written, Args::Required)
+    }
+
+    fn any_type(&mut self, written: &TypeRef, args: Args) -> Type {
+        let ty = self.resolve_type(written, args);
+        self.out.type_refs[written.id.0 as usize] = ty.clone();
+        ty
+    }
+
+    fn resolve_type(&mut self, written: &TypeRef, args: Args) -> Type {
+        match &written.kind {
+            TypeRefKind::Bool => Type::Bool,
+            TypeRefKind::Error => Type::Error,
+            TypeRefKind::MatchKind => Type::MatchKind,
+            TypeRefKind::String => Type::String,
+            TypeRefKind::Void => Type::Void,
+            TypeRefKind::Int => Type::Int,
+            TypeRefKind::Bit(None) => Type::Bit(1),
+            TypeRefKind::Bit(Some(width)) => self.width(width, 0).map_or(Type::Invalid, Type::Bit),
+            TypeRefKind::SignedInt(width) => {
+                self.width(width, 1).map_or(Type::Invalid, Type::Signed)
+            }
+            TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Invalid, Type::Varbit),
+            TypeRefKind::Name(path) => self.named_type(path, None, written.span, args),
+            TypeRefKind::Specialized(path, list) => {
+                self.named_type(path, Some(list), written.span, args)
+            }
+            TypeRefKind::Stack(element, size) => self.stack_type(element, size),
+            TypeRefKind::Tuple(list) => {
+                let types: Vec<Type> = list.iter().map(|t| self.type_ref(t)).collect();
+                for (ty, written) in types.iter().zip(list) {
+                    self.check_field_type(ty, written.span, "a tuple");
+                }
+                Type::Tuple(types.into())
+            }
+            TypeRefKind::List(element) => Type::List(Rc::new(self.type_ref(element))),
+            TypeRefKind::DontCare => self.fresh(),
+            TypeRefKind::Invalid => Type::Invalid,
+        }
+    }
+
+    fn width(&mut self, expr: &Expr, min: u32) -> Option<u32> {
+        let n = self.constant_int(expr, "a width")?;
+        match n.to_u32() {
+            Some(w) if w >= min && w <= MAX_WIDTH => Some(w),
+            _ => {
+                self.report(
+                    Diagnostic::error(Code::BAD_TYPE, expr.span, format!("{n} is no width"))
+                        .note(format!("widths are from {min} to {MAX_WIDTH} bits")),
+                );
+                None
+            }
+        }
+    }
+
+    fn stack_type(&mut self, element: &TypeRef, size: &Expr) -> Type {
+        let ty = self.type_ref(element);
+        let size = self
+            .constant_int(size, "the size of a stack")
+            .map(|n| (n.to_u32(), size.span, n));
+        match ty {
+            Type::Header(_) | Type::HeaderUnion(_) | Type::Invalid | Type::Var(_) => {}
+            ref ty => {
+                let message =
+                    format!("a stack consists of headers or header unions, not of `{ty}`");
+                self.error(Code::BAD_TYPE, element.span, message);
+                return Type::Invalid;
+            }
+        }
+        match size {
+            Some((Some(n), ..)) if (1..=MAX_STACK).contains(&n) => Type::Stack(Rc::new(ty), n),
+            Some((_, span, n)) => {
+                self.error(
+                    Code::BAD_TYPE,
+                    span,
+                    format!("a stack cannot have {n} elements"),
+                );
+                Type::Invalid
+            }
+            None => Type::Invalid,
+        }
+    }
+
+    fn named_type(
+        &mut self,
+        path: &Path,
+        written: Option<&[TypeRef]>,
+        span: Span,
+        mode: Args,
+    ) -> Type {
+        let Some(id) = self.lookup(path) else {
+            if let Some(list) = written {
+                list.iter().for_each(|t| drop(self.type_argument(t)));
+            }
+            return Type::Invalid;
+        };
+        let args: Option<Vec<Type>> =
+            written.map(|list| list.iter().map(|t| self.type_argument(t)).collect());
+        self.type_of_decl(id, args, span, mode)
+    }
+
+    fn type_of_decl(
+        &mut self,
+        id: DeclId,
+        args: Option<Vec<Type>>,
+        span: Span,
+        mode: Args,
+    ) -> Type {
+        let kind = self.def(id).clone();
+        let name = kind.name();
+        let params = match &kind {
+            DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => {
+                d.type_params.len()
+            }
+            DefKind::Extern(d) => d.type_params.len(),
+            DefKind::Parser(d) => d.type_params.len(),
+            DefKind::Control(d) => d.type_params.len(),
+            DefKind::Package(d) => d.type_params.len(),
+            DefKind::Enum(_) | DefKind::NewType(_) | DefKind::TypeParam(..) => 0,
+            DefKind::Typedef(_) => match self.out.decl_types.get(&id).cloned() {
+                // `typedef` of a generic type that is not specialised yet.
+                Some(ty) if args.is_none() => return ty,
+                Some(ty) => match ty.nominal() {
+                    Some(n) if n.args.is_empty() && n.id != id => {
+                        return self.type_of_decl(n.id, args, span, mode)
+                    }
+                    _ => 0,
+                },
+                None => return Type::Invalid,
+            },
+            other => {
+                let message = format!("`{name}` is {}, not a type", other.noun());
+                let at = self.name_span(id);
+                self.report(
+                    Diagnostic::error(Code::WRONG_KIND, span, message).other(at, "declared here"),
+                );
+                return Type::Invalid;
+            }
+        };
+        let args: Rc<[Type]> = match args {
+            Some(args) if args.len() == params => args.into(),
+            Some(args) => {
+                let (s, got) = (if params == 1 { "" } else { "s" }, args.len());
+                let at = self.name_span(id);
+                let message = match params {
+                    0 => format!("`{name}` takes no type arguments"),
+                    _ => format!("`{name}` takes {params} type argument{s}, not {got}"),
+                };
+                self.report(
+                    Diagnostic::error(Code::TYPE_ARGUMENTS, span, message)
+                        .other(at, "declared here"),
+                );
+                return Type::Invalid;
+            }
+            None if params == 0 => Rc::new([]),
+            None if mode == Args::Optional => (0..params).map(|_| self.fresh()).collect(),
+            None => {
+                let at = self.name_span(id);
+                self.report(
+                    Diagnostic::error(
+                        Code::TYPE_ARGUMENTS,
+                        span,
+                        format!("`{name}` needs type arguments"),
+                    )
+                    .help(format!(
+                        "write `{name}<{}>`",
+                        vec!["..."; params].join(", ")
+                    ))
+                    .other(at, "declared here"),
+                );
+                return Type::Invalid;
+            }
+        };
+        let nominal = Nominal { id, name, args };
+        match kind {
+            DefKind::Struct(_) => Type::Struct(nominal),
+            DefKind::Header(_) => Type::Header(nominal),
+            DefKind::HeaderUnion(_) => Type::HeaderUnion(nominal),
+            DefKind::Extern(_) => Type::Extern(nominal),
+            DefKind::Parser(_) => Type::Parser(nominal),
+            DefKind::Control(_) => Type::Control(nominal),
+            DefKind::Package(_) => Type::Package(nominal),
+            DefKind::Enum(d) if d.underlying.is_some() => Type::SerializableEnum(nominal),
+            DefKind::Enum(_) => Type::Enum(nominal),
+            DefKind::NewType(_) => Type::NewType(nominal),
+            _ => Type::Var(nominal),
+        }
+    }
+
+    /// The type that a declaration stands for, its type arguments open.
+    pub fn open_type(&mut self, id: DeclId, span: Span) -> Type {
+        self.type_of_decl(id, None, span, Args::Optional)
+    }
+
+    /// Reports types that cannot be parts of structs, tuples and stacks.
+    pub fn check_field_type(&mut self, ty: &Type, span: Span, container: &str) {
+        let bad = match ty {
+            Type::Extern(_)
+            | Type::Parser(_)
+            | Type::Control(_)
+            | Type::Package(_)
+            | Type::Void => true,
+            Type::Table(_) | Type::Set(_) | Type::Callable(_) => true,
+            _ => false,
+        };
+        if bad {
+            self.error(
+                Code::BAD_TYPE,
+                span,
+                format!("{container} cannot contain a `{ty}`"),
+            );
+        }
+    }
+}
