@@ -1,1 +1,36 @@
-//! To be written.
+//! A software switch that runs BMv2 JSON as `simple_switch` does.
+//!
+//! [`Program::from_json`] compiles what a P4 compiler wrote; a [`Switch`] holds a program and all of
+//! its state and turns frames into frames. It does no I/O and reads no clock: frames and times come
+//! in as arguments, effects go out in [`Effects`]. Ingress and egress are separate calls, because the
+//! queues between them belong to whoever drives the switch.
+//!
+//! Semantics are those of BMv2's JSON_format and simple_switch documents.
+
+mod effects;
+mod exec;
+mod externs;
+mod frame;
+mod load;
+mod manage;
+mod pre;
+mod program;
+mod state;
+mod switch;
+mod tables;
+
+pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
+pub use externs::counter::Counter;
+pub use externs::meter::{Color, MeterConfig};
+pub use load::LoadError;
+pub use manage::{
+    ActionId, ActionInfo, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo, ProfileId,
+    RegisterInfo, TableId, TableInfo,
+};
+pub use pre::{CloneSession, NodeHandle, Pre, PreError, Replica, MAX_SESSION};
+pub use program::Program;
+pub use switch::{Switch, SwitchOptions};
+pub use tables::{
+    EntryHandle, EntryTarget, GroupMember, KeyFault, KeyMatch, ProfileGroup, ProfileMember,
+    TableEntry,
+};

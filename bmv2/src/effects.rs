@@ -1,0 +1,140 @@
+//! What processing a packet brings about.
+
+use crate::exec::ops::Slot;
+use crate::exec::run::Context;
+use crate::frame::Frame;
+use std::sync::Arc;
+
+/// Collects the effects of [`Switch::ingress`](crate::Switch::ingress) and
+/// [`Switch::egress`](crate::Switch::egress). The caller empties it; nothing is ever removed here.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Packets for the queues of their egress ports, in order.
+    pub enqueued: Vec<Queued>,
+    /// Frames to send.
+    pub output: Vec<Output>,
+    /// Messages of `digest`.
+    pub digests: Vec<Digest>,
+    /// Packets that went nowhere, and why.
+    pub dropped: Vec<DropReason>,
+    /// Lines of `log_msg`, and failed assertions.
+    pub logs: Vec<String>,
+    /// Used frames given back, so that the next ones need no memory. Optional.
+    pub spare: Vec<Vec<u8>>,
+}
+
+impl Effects {
+    /// Forgets everything but the spare memory.
+    pub fn clear(&mut self) {
+        self.enqueued.clear();
+        self.output.clear();
+        self.digests.clear();
+        self.dropped.clear();
+        self.logs.clear();
+    }
+
+    /// Takes all output frames and gives their memory back.
+    pub fn recycle(&mut self) {
+        self.spare
+            .extend(self.output.drain(..).map(|output| output.frame));
+    }
+}
+
+/// A packet between ingress and egress.
+#[derive(Debug)]
+pub struct Queued {
+    /// The egress port whose queue it belongs to.
+    pub port: u32,
+    /// Of the queue, from `standard_metadata.priority` or the clone session; higher goes first.
+    pub priority: u8,
+    /// Bytes on the wire as far as known now, for the queue's depth in bytes.
+    pub len: usize,
+    /// Which load of a program it belongs to.
+    pub(crate) generation: u64,
+    pub(crate) packet: Packet,
+}
+
+/// A packet within the switch.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// See `Layout`.
+    pub words: Box<[u64]>,
+    /// The bytes it came in with, shared by all of its copies.
+    pub frame: Arc<Frame>,
+    /// Where in them the payload begins.
+    pub payload: usize,
+    pub ctx: Context,
+}
+
+/// What the queue tells about a packet when it leaves it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// When it was enqueued, in nanoseconds.
+    pub enq_timestamp: u64,
+    /// Packets in the queue when it was enqueued, and now.
+    pub enq_qdepth: u32,
+    pub deq_qdepth: u32,
+}
+
+/// A frame that leaves the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Output {
+    pub port: u32,
+    pub frame: Vec<u8>,
+}
+
+/// One message of a `digest` call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// The learn list's number and name in the program.
+    pub list: u32,
+    pub name: String,
+    /// The fields in order, big-endian, each in as many bytes as its width needs.
+    pub fields: Vec<Vec<u8>>,
+}
+
+/// Why a packet went no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DropReason {
+    /// `egress_spec` was the drop port at the end of ingress.
+    Ingress,
+    /// The same at the end of egress.
+    Egress,
+    /// A multicast group that does not exist or is empty.
+    NoGroup,
+    /// An `assert` or `assume` did not hold.
+    Assertion,
+    /// Resubmitted again and again, or recirculated without end in [`Switch::process`](crate::Switch::process).
+    EndlessLoop,
+    /// The program was replaced while the packet was queued, or there is none.
+    NoProgram,
+}
+
+impl DropReason {
+    /// A short name for counters and traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropReason::Ingress => "ingress",
+            DropReason::Egress => "egress",
+            DropReason::NoGroup => "no_group",
+            DropReason::Assertion => "assertion",
+            DropReason::EndlessLoop => "endless_loop",
+            DropReason::NoProgram => "no_program",
+        }
+    }
+}
+
+/// A word of metadata.
+pub(crate) fn set(words: &mut [u64], field: Option<crate::program::Meta>, value: u64) {
+    if let Some(field) = field {
+        words[slot(field.slot)] = value & field.mask;
+    }
+}
+
+pub(crate) fn get(words: &[u64], field: Option<crate::program::Meta>) -> u64 {
+    field.map_or(0, |field| words[slot(field.slot)])
+}
+
+fn slot(slot: Slot) -> usize {
+    usize::from(slot)
+}

@@ -1,0 +1,134 @@
+//! The deparser: checksums are updated, then all valid headers are written in order.
+
+use super::expr::{words_of, wrap};
+use super::headers;
+use super::run::{self, Context};
+use crate::program::{Header, Place, Program};
+use crate::state::State;
+
+/// Writes the packet to `out`: headers, then payload, cut to the length wanted.
+pub(crate) fn deparse(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    payload: &[u8],
+    ctx: &mut Context,
+    out: &mut Vec<u8>,
+) {
+    update_checksums(program, state, phv, payload, ctx);
+    if let Some(code) = program.deparser.code {
+        run::run(program, state, 0, phv, payload, ctx, code);
+    }
+    out.clear();
+    for &header in &program.deparser.order {
+        let h = &program.layout.headers[usize::from(header)];
+        if headers::is_valid(h, phv) {
+            emit(h, phv, out);
+        }
+    }
+    out.extend_from_slice(payload);
+    if let Some(bytes) = ctx.truncate {
+        out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+}
+
+fn update_checksums(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    payload: &[u8],
+    ctx: &mut Context,
+) {
+    for checksum in &program.update {
+        if checksum
+            .condition
+            .is_some_and(|c| !run::test(program, state, phv, ctx, c))
+        {
+            continue;
+        }
+        let at = usize::from(checksum.calculation);
+        let value = program.calculations[at].output(
+            &program.layout,
+            phv,
+            payload,
+            &mut state.buffer,
+            &mut state.hashes[at],
+            &mut state.random,
+        );
+        phv[usize::from(checksum.slot)] = wrap(value, checksum.bits, false);
+    }
+}
+
+/// Appends a header's bytes.
+#[inline]
+fn emit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
+    let varbit_bits = h.varbit.map_or(0, |v| phv[usize::from(v.length)] as usize);
+    let start = out.len();
+    out.resize(start + h.bytes + varbit_bits / 8, 0);
+    let bytes = &mut out[start..];
+    for plan in &h.plan {
+        let mut offset = plan.offset as usize;
+        let mut bits = plan.bits;
+        match plan.place {
+            Place::Fixed => {}
+            Place::AfterVarbit => offset += varbit_bits,
+            Place::Varbit => bits = varbit_bits as u32,
+        }
+        let slot = usize::from(plan.slot);
+        if bits <= 64 {
+            put(bytes, offset, bits, phv[slot]);
+            continue;
+        }
+        let mut left = bits;
+        for &word in &phv[slot..slot + words_of(bits)] {
+            let n = left.min(64);
+            left -= n;
+            put(bytes, offset + left as usize, n, word);
+        }
+    }
+}
+
+/// Writes the low `bits` bits of `value` at the bit `offset` of zeroed bytes.
+#[inline]
+fn put(bytes: &mut [u8], offset: usize, bits: u32, value: u64) {
+    if bits == 0 {
+        return;
+    }
+    let (byte, skip) = (offset / 8, (offset % 8) as u32);
+    let end = skip + bits;
+    let n = end.div_ceil(8) as usize;
+    if skip == 0 && bits % 8 == 0 {
+        bytes[byte..byte + n].copy_from_slice(&value.to_be_bytes()[8 - n..]);
+        return;
+    }
+    let mut value = u128::from(wrap(value, bits, false)) << (8 * n as u32 - end);
+    for at in bytes[byte..byte + n].iter_mut().rev() {
+        *at |= value as u8;
+        value >>= 8;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::Frame;
+
+    #[test]
+    fn what_is_put_can_be_read_back() {
+        for offset in 0..17 {
+            for bits in 1..=64 {
+                let mut bytes = [0; 12];
+                let value = 0x9e37_79b9_7f4a_7c15u64.rotate_left(bits);
+                put(&mut bytes, offset, bits, value);
+                let frame = Frame::copy_of(&bytes);
+                assert_eq!(frame.bits(offset, bits), wrap(value, bits, false));
+                let ones: u32 = bytes.iter().map(|b| b.count_ones()).sum();
+                assert_eq!(
+                    ones,
+                    wrap(value, bits, false).count_ones(),
+                    "nothing else is set"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Messages of `log_msg`.
+
+use super::expr::eval;
+use crate::program::Program;
+use crate::state::State;
+use std::fmt::Write;
+
+/// Fills the `{}` of a message with its arguments in decimal; `\{` and `\}` stand for braces.
+pub(crate) fn format(program: &Program, state: &State, phv: &[u64], index: u16) -> String {
+    let message = &program.logs[usize::from(index)];
+    let mut args = message
+        .args
+        .iter()
+        .map(|node| eval(node, program, state, phv));
+    let mut text = String::new();
+    let mut chars = message.format.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, chars.peek()) {
+            ('\\', Some('{' | '}')) => text.extend(chars.next()),
+            ('{', _) => {
+                // Whatever stands between the braces is replaced as well.
+                let closed = chars.by_ref().any(|c| c == '}');
+                match args.next() {
+                    Some(value) if closed => {
+                        write!(text, "{value}").expect("a String takes everything");
+                    }
+                    _ => text.push_str("{}"),
+                }
+            }
+            _ => text.push(c),
+        }
+    }
+    text
+}

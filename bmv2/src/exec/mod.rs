@@ -1,0 +1,10 @@
+//! Running a program on a packet.
+
+pub mod big;
+pub mod deparse;
+pub mod expr;
+pub mod headers;
+pub mod log;
+pub mod ops;
+pub mod parse;
+pub mod run;

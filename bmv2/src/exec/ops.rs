@@ -1,0 +1,329 @@
+//! The instructions that a program is compiled to.
+//!
+//! All operands are *slots*: indexes into one flat array of 64-bit words that holds the packet's
+//! fields, the arguments of the running action, temporaries and the program's constants. A slot of
+//! a field of up to 64 bits holds its value, sign-extended when the field is signed; wider fields
+//! have several slots, least significant word first. A temporary holds a value modulo 2^64.
+
+/// Index into the packet's words.
+pub type Slot = u16;
+
+/// Index of an instruction in `Program::code`.
+pub type Pc = u32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Op {
+    Mov {
+        d: Slot,
+        a: Slot,
+    },
+    /// The low `bits` bits, unsigned.
+    Mask {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+    /// The low `bits` bits, signed.
+    Sext {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+    Add {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Sub {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Mul {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    And {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Or {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Xor {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Not {
+        d: Slot,
+        a: Slot,
+    },
+    /// Zero when `b` is 64 or more, as for `ShrU`.
+    Shl {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ShrU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ShrS {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// Zero when `b` is zero, as for `ModU`.
+    DivU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    ModU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    /// Clamp a signed number to `bits` bits, unsigned.
+    UsatS {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+    /// Clamp an unsigned number to `bits` bits, unsigned.
+    UsatU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+    /// Clamp a signed number to `bits` bits, signed.
+    SatS {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+    /// Clamp an unsigned number to `bits` bits, signed.
+    SatU {
+        d: Slot,
+        a: Slot,
+        bits: u8,
+    },
+
+    Eq {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    Ne {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LtU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LeU {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LtS {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    LeS {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+    },
+
+    Jump {
+        to: Pc,
+    },
+    JumpIfZero {
+        a: Slot,
+        to: Pc,
+    },
+    JumpIfNot {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+        test: Test,
+    },
+
+    /// Copy `n` words.
+    Copy {
+        d: Slot,
+        a: Slot,
+        n: u16,
+    },
+    /// Evaluate `Program::bigs[index]`.
+    Big {
+        index: u32,
+    },
+
+    /// Read a field of an element of a stack: `Program::elements[element]`, at index `i`.
+    LoadElement {
+        d: Slot,
+        element: u16,
+        i: Slot,
+    },
+    /// Write one; the value is already wrapped. Indexes outside of the stack are ignored.
+    StoreElement {
+        element: u16,
+        i: Slot,
+        a: Slot,
+    },
+
+    AddHeader {
+        h: u16,
+    },
+    RemoveHeader {
+        h: u16,
+    },
+    AssignHeader {
+        d: u16,
+        s: u16,
+    },
+    /// The same on elements of stacks: `Program::dyn_headers[op]`.
+    DynHeader {
+        op: u16,
+    },
+    /// Validity and all fields are equal, and both are valid.
+    HeaderEq {
+        d: Slot,
+        a: u16,
+        b: u16,
+    },
+    UnionEq {
+        d: Slot,
+        a: u16,
+        b: u16,
+    },
+    UnionValid {
+        d: Slot,
+        u: u16,
+    },
+    AssignUnion {
+        d: u16,
+        s: u16,
+    },
+    AssignStack {
+        d: u16,
+        s: u16,
+    },
+    AssignUnionStack {
+        d: u16,
+        s: u16,
+    },
+    Push {
+        stack: u16,
+        n: Slot,
+    },
+    Pop {
+        stack: u16,
+        n: Slot,
+    },
+    AssignVl {
+        d: u16,
+        s: u16,
+    },
+
+    RegisterRead {
+        d: Slot,
+        array: u16,
+        i: Slot,
+    },
+    RegisterWrite {
+        array: u16,
+        i: Slot,
+        a: Slot,
+    },
+    Count {
+        array: u16,
+        i: Slot,
+    },
+    Meter {
+        d: Slot,
+        array: u16,
+        i: Slot,
+    },
+    /// `d := hash % max + base`, where a `max` of 0 counts as 1.
+    Hash {
+        d: Slot,
+        calculation: u16,
+        base: Slot,
+        max: Slot,
+    },
+    Random {
+        d: Slot,
+        low: Slot,
+        high: Slot,
+    },
+
+    MarkToDrop,
+    Digest {
+        list: Slot,
+    },
+    CloneIngress {
+        session: Slot,
+        list: Slot,
+    },
+    CloneEgress {
+        session: Slot,
+        list: Slot,
+    },
+    Resubmit {
+        list: Slot,
+    },
+    Recirculate {
+        list: Slot,
+    },
+    Truncate {
+        bytes: Slot,
+    },
+    Log {
+        index: u16,
+    },
+    /// Drop the packet and report when `a` is zero.
+    Assert {
+        a: Slot,
+        index: u16,
+    },
+    Exit,
+
+    /// Look the packet up and call the action found.
+    Apply {
+        table: u16,
+    },
+    /// Call an action and come back.
+    Call {
+        action: u16,
+    },
+    /// End of an action.
+    Return,
+    /// End of a pipeline.
+    End,
+}
+
+/// What `JumpIfNot` tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Test {
+    Eq,
+    Ne,
+    LtU,
+    LeU,
+    LtS,
+    LeS,
+}
+
+const _: () = assert!(std::mem::size_of::<Op>() <= 16);

@@ -1,0 +1,468 @@
+//! The parser, and the verification of checksums after it.
+
+use super::expr::{wrap, write_field};
+use super::headers;
+use super::run::{self, Context};
+use crate::exec::big::Big;
+use crate::frame::Frame;
+use crate::program::{CaseOn, Header, KeyPart, ParseState, Place, Program, Step};
+use crate::state::{Shadow, State, ValueSetState};
+
+/// States that one packet may go through; then the parser gives up with `ParserTimeout`.
+const MAX_STATES: u32 = 4096;
+
+/// Fills the headers. Gives the offset of the payload; the error, if any, is in the metadata.
+pub(crate) fn parse(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    frame: &Frame,
+    ctx: &mut Context,
+) -> usize {
+    let mut parser = Parser {
+        program,
+        phv,
+        frame,
+        cursor: 0,
+    };
+    let error = parser.run(state, ctx);
+    let cursor = parser.cursor;
+    let intrinsic = &program.intrinsic;
+    if let Some(field) = intrinsic.parser_error {
+        phv[usize::from(field.slot)] = error & field.mask;
+    }
+    if !program.verify.is_empty() {
+        let payload = &frame.bytes()[cursor..];
+        let wrong = !verify(program, state, phv, payload, ctx);
+        if let (true, Some(field)) = (wrong, intrinsic.checksum_error) {
+            phv[usize::from(field.slot)] = 1;
+        }
+    }
+    cursor
+}
+
+fn verify(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    payload: &[u8],
+    ctx: &mut Context,
+) -> bool {
+    let mut right = true;
+    for checksum in &program.verify {
+        let header = &program.layout.headers[usize::from(checksum.header)];
+        if !headers::is_valid(header, phv) {
+            continue;
+        }
+        if checksum
+            .condition
+            .is_some_and(|c| !run::test(program, state, phv, ctx, c))
+        {
+            continue;
+        }
+        let at = usize::from(checksum.calculation);
+        let value = program.calculations[at].output(
+            &program.layout,
+            phv,
+            payload,
+            &mut state.buffer,
+            &mut state.hashes[at],
+            &mut state.random,
+        );
+        right &= value == phv[usize::from(checksum.slot)];
+    }
+    right
+}
+
+struct Parser<'a> {
+    program: &'a Program,
+    phv: &'a mut [u64],
+    frame: &'a Frame,
+    cursor: usize,
+}
+
+impl Parser<'_> {
+    /// Gives the error's number.
+    fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
+        let program = self.program;
+        let parser = &program.parser;
+        let mut at = parser.start;
+        let mut budget = MAX_STATES;
+        while let Some(index) = at {
+            if budget == 0 {
+                return parser.errors.parser_timeout;
+            }
+            budget -= 1;
+            let parse_state = &parser.states[usize::from(index)];
+            for step in &parse_state.steps {
+                if let Err(error) = self.step(step, state, ctx) {
+                    return error;
+                }
+            }
+            if ctx.fault.is_some() {
+                return parser.errors.no_error;
+            }
+            at = match self.next(parse_state, state) {
+                Ok(next) => next,
+                Err(error) => return error,
+            };
+        }
+        parser.errors.no_error
+    }
+
+    fn left(&self) -> usize {
+        self.frame.len() - self.cursor
+    }
+
+    fn eval(&mut self, state: &mut State, ctx: &mut Context, code: super::ops::Pc) {
+        run::run(self.program, state, 0, self.phv, &[], ctx, code);
+    }
+
+    fn step(&mut self, step: &Step, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
+        let layout = &self.program.layout;
+        let errors = &self.program.parser.errors;
+        match *step {
+            Step::Extract { header } => self.extract(header, 0),
+            Step::ExtractVl { header, code, bits } => {
+                self.eval(state, ctx, code);
+                self.extract(header, self.phv[usize::from(bits)])
+            }
+            Step::ExtractOwnVl { header, code, bits } => {
+                let h = &layout.headers[usize::from(header)];
+                if self.left() < h.bytes {
+                    return Err(errors.packet_too_short);
+                }
+                extract_fields(h, self.phv, self.frame, self.cursor, 0);
+                self.eval(state, ctx, code);
+                self.extract(header, self.phv[usize::from(bits)])
+            }
+            Step::ExtractStack { stack } => self.extract_next(stack, None),
+            Step::ExtractStackVl { stack, code, bits } => {
+                self.eval(state, ctx, code);
+                self.extract_next(stack, Some(self.phv[usize::from(bits)]))
+            }
+            Step::ExtractUnionStack { stack, member } => self.extract_union(stack, member, 0),
+            Step::ExtractUnionStackVl {
+                stack,
+                member,
+                code,
+                bits,
+            } => {
+                self.eval(state, ctx, code);
+                self.extract_union(stack, member, self.phv[usize::from(bits)])
+            }
+            Step::Code { code } => {
+                self.eval(state, ctx, code);
+                Ok(())
+            }
+            Step::Lookahead {
+                offset,
+                bits,
+                slot,
+                field_bits,
+                signed,
+            } => {
+                let bytes = (offset as usize + bits as usize).div_ceil(8);
+                if self.left() < bytes {
+                    return Err(errors.packet_too_short);
+                }
+                let value = self.frame.big(self.cursor * 8 + offset as usize, bits);
+                write_field(self.phv, usize::from(slot), field_bits, signed, &value);
+                Ok(())
+            }
+            Step::Verify { code, cond, error } => {
+                self.eval(state, ctx, code);
+                if self.phv[usize::from(cond)] == 0 {
+                    return Err(self.phv[usize::from(error)]);
+                }
+                Ok(())
+            }
+            Step::Shift { bytes } => self.skip(u64::from(bytes) * 8),
+            Step::Advance { code, bits } => {
+                self.eval(state, ctx, code);
+                self.skip(self.phv[usize::from(bits)])
+            }
+        }
+    }
+
+    fn skip(&mut self, bits: u64) -> Result<(), u64> {
+        let errors = &self.program.parser.errors;
+        if bits % 8 != 0 {
+            return Err(errors.parser_invalid_argument);
+        }
+        if bits / 8 > self.left() as u64 {
+            return Err(errors.packet_too_short);
+        }
+        self.cursor += (bits / 8) as usize;
+        Ok(())
+    }
+
+    fn extract_next(&mut self, stack: u16, bits: Option<u64>) -> Result<(), u64> {
+        let stack = &self.program.layout.stacks[usize::from(stack)];
+        let next = self.phv[usize::from(stack.next)];
+        let Some(&header) = usize::try_from(next)
+            .ok()
+            .and_then(|i| stack.headers.get(i))
+        else {
+            return Err(self.program.parser.errors.stack_out_of_bounds);
+        };
+        self.extract(header, bits.unwrap_or(0))?;
+        self.phv[usize::from(stack.next)] = next + 1;
+        Ok(())
+    }
+
+    fn extract_union(&mut self, stack: u16, member: u16, bits: u64) -> Result<(), u64> {
+        let layout = &self.program.layout;
+        let stack = &layout.union_stacks[usize::from(stack)];
+        let next = self.phv[usize::from(stack.next)];
+        let Some(&union) = usize::try_from(next).ok().and_then(|i| stack.unions.get(i)) else {
+            return Err(self.program.parser.errors.stack_out_of_bounds);
+        };
+        let header = layout.unions[usize::from(union)].headers[usize::from(member)];
+        self.extract(header, bits)?;
+        self.phv[usize::from(stack.next)] = next + 1;
+        Ok(())
+    }
+
+    /// Extracts a header whose variable-length field has `varbit_bits` bits.
+    #[inline]
+    fn extract(&mut self, header: u16, varbit_bits: u64) -> Result<(), u64> {
+        let layout = &self.program.layout;
+        let h = &layout.headers[usize::from(header)];
+        let bytes = match h.varbit {
+            None => h.bytes,
+            Some(varbit) => {
+                let errors = &self.program.parser.errors;
+                if varbit_bits % 8 != 0 {
+                    return Err(errors.parser_invalid_argument);
+                }
+                let bytes = u64::try_from(h.bytes)
+                    .unwrap_or(u64::MAX)
+                    .saturating_add(varbit_bits / 8);
+                if bytes > self.left() as u64 {
+                    return Err(errors.packet_too_short);
+                }
+                if varbit_bits > u64::from(varbit.max_bits) {
+                    return Err(errors.header_too_short);
+                }
+                bytes as usize
+            }
+        };
+        if self.left() < bytes {
+            return Err(self.program.parser.errors.packet_too_short);
+        }
+        extract_fields(h, self.phv, self.frame, self.cursor, varbit_bits as u32);
+        headers::mark_valid(layout, self.phv, header);
+        self.cursor += bytes;
+        Ok(())
+    }
+
+    #[inline]
+    fn next(&self, parse_state: &ParseState, state: &State) -> Result<Option<u16>, u64> {
+        if parse_state.key.is_empty() {
+            return Ok(parse_state.default);
+        }
+        if self.left() < parse_state.lookahead_bytes {
+            return Err(self.program.parser.errors.packet_too_short);
+        }
+        if parse_state.key_bytes <= 8 {
+            let mut key = 0;
+            for part in &parse_state.key {
+                let bits = part.bits();
+                let value = match *part {
+                    KeyPart::Field { slot, .. } => self.phv[usize::from(slot)],
+                    _ => self.part(part)?.low(),
+                };
+                // Parts of 64 bits come alone.
+                key = if bits > 56 {
+                    wrap(value, bits, false)
+                } else {
+                    key << (bits.div_ceil(8) * 8) | wrap(value, bits, false)
+                };
+            }
+            for case in &parse_state.cases {
+                let matches = match &case.on {
+                    CaseOn::Word { value, mask } => key & mask == *value,
+                    CaseOn::Set { set, mask } => {
+                        let bytes = &key.to_be_bytes()[8 - parse_state.key_bytes..];
+                        contains(
+                            &state.vsets[usize::from(*set)],
+                            parse_state,
+                            mask.as_deref(),
+                            bytes,
+                        )
+                    }
+                    CaseOn::Bytes { .. } => false,
+                };
+                if matches {
+                    return Ok(case.next);
+                }
+            }
+            return Ok(parse_state.default);
+        }
+        let mut key = Vec::with_capacity(parse_state.key_bytes);
+        for part in &parse_state.key {
+            let (bits, value) = (part.bits(), self.part(part)?.truncate(part.bits()));
+            for i in (0..bits.div_ceil(8) as usize).rev() {
+                key.push((value.word(i / 8) >> (8 * (i % 8))) as u8);
+            }
+        }
+        for case in &parse_state.cases {
+            let matches = match &case.on {
+                CaseOn::Word { .. } => false,
+                CaseOn::Bytes { value, mask } => key
+                    .iter()
+                    .zip(mask)
+                    .zip(value)
+                    .all(|((k, m), v)| k & m == *v),
+                CaseOn::Set { set, mask } => contains(
+                    &state.vsets[usize::from(*set)],
+                    parse_state,
+                    mask.as_deref(),
+                    &key,
+                ),
+            };
+            if matches {
+                return Ok(case.next);
+            }
+        }
+        Ok(parse_state.default)
+    }
+
+    /// A part of the key as a number.
+    fn part(&self, part: &KeyPart) -> Result<Big, u64> {
+        let layout = &self.program.layout;
+        let last = |next: u16, start: usize, stride: usize, offset: u16| {
+            let index = self.phv[usize::from(next)].checked_sub(1);
+            let index = index.ok_or(self.program.parser.errors.stack_out_of_bounds)?;
+            Ok::<usize, u64>(start + index as usize * stride + usize::from(offset))
+        };
+        let (slot, bits) = match *part {
+            KeyPart::Field { slot, bits } => (usize::from(slot), bits),
+            KeyPart::StackLast {
+                stack,
+                offset,
+                bits,
+            } => {
+                let s = &layout.stacks[usize::from(stack)];
+                (last(s.next, s.start, s.stride, offset)?, bits)
+            }
+            KeyPart::UnionStackLast {
+                stack,
+                offset,
+                bits,
+            } => {
+                let s = &layout.union_stacks[usize::from(stack)];
+                (last(s.next, s.start, s.stride, offset)?, bits)
+            }
+            KeyPart::Lookahead { offset, bits } => {
+                return Ok(self.frame.big(self.cursor * 8 + offset as usize, bits));
+            }
+        };
+        Ok(Big::from_unsigned(
+            &self.phv[slot..slot + super::expr::words_of(bits)],
+        ))
+    }
+}
+
+#[inline]
+fn extract_fields(h: &Header, phv: &mut [u64], frame: &Frame, cursor: usize, varbit_bits: u32) {
+    for plan in &h.plan {
+        let mut offset = cursor * 8 + plan.offset as usize;
+        let mut bits = plan.bits;
+        match plan.place {
+            Place::Fixed => {}
+            Place::AfterVarbit => offset += varbit_bits as usize,
+            Place::Varbit => {
+                let varbit = h.varbit.as_ref().expect("a varbit has its description");
+                phv[usize::from(varbit.length)] = u64::from(varbit_bits);
+                let start = usize::from(varbit.slot);
+                phv[start..start + super::expr::words_of(varbit.max_bits)].fill(0);
+                bits = varbit_bits;
+            }
+        }
+        let slot = usize::from(plan.slot);
+        if bits <= 64 {
+            if bits > 0 {
+                let value = frame.bits(offset, bits);
+                phv[slot] = if plan.signed {
+                    wrap(value, bits, true)
+                } else {
+                    value
+                };
+            }
+            continue;
+        }
+        // Words from the right.
+        let mut left = bits;
+        let mut word = slot;
+        while left > 0 {
+            let n = left.min(64);
+            left -= n;
+            phv[word] = frame.bits(offset + left as usize, n);
+            word += 1;
+        }
+    }
+}
+
+fn contains(set: &ValueSetState, state: &ParseState, mask: Option<&[u8]>, key: &[u8]) -> bool {
+    let bits = state.key.iter().map(KeyPart::bits);
+    let shadow = set
+        .shadows
+        .iter()
+        .find(|s| s.mask.as_deref() == mask && s.bits.iter().copied().eq(bits.clone()));
+    let Some(shadow) = shadow else { return false };
+    match mask {
+        None => shadow.values.contains(key),
+        Some(mask) => {
+            let masked: Vec<u8> = key.iter().zip(mask).map(|(k, m)| k & m).collect();
+            shadow.values.contains(&masked)
+        }
+    }
+}
+
+/// Empty value sets with a shadow for every way in which the parser uses them.
+pub(crate) fn value_sets(program: &Program) -> Vec<ValueSetState> {
+    let mut sets = vec![ValueSetState::default(); program.vsets.len()];
+    for state in &program.parser.states {
+        for case in &state.cases {
+            let CaseOn::Set { set, mask } = &case.on else {
+                continue;
+            };
+            let bits: Vec<u32> = state.key.iter().map(KeyPart::bits).collect();
+            let shadows = &mut sets[usize::from(*set)].shadows;
+            if !shadows.iter().any(|s| s.bits == bits && s.mask == *mask) {
+                shadows.push(Shadow {
+                    bits,
+                    mask: mask.clone(),
+                    values: Default::default(),
+                });
+            }
+        }
+    }
+    sets
+}
+
+impl Shadow {
+    /// Takes up a member of the set, given without padding between its parts.
+    pub(crate) fn insert(&mut self, member: &[u8]) {
+        let frame = Frame::copy_of(member);
+        let total: usize = self.bits.iter().map(|b| *b as usize).sum();
+        // The member's bits stand at the right end of its bytes.
+        let Some(mut at) = (member.len() * 8).checked_sub(total) else {
+            return;
+        };
+        let mut padded = Vec::new();
+        for &bits in &self.bits {
+            let value = frame.big(at, bits);
+            at += bits as usize;
+            for i in (0..bits.div_ceil(8) as usize).rev() {
+                padded.push((value.word(i / 8) >> (8 * (i % 8))) as u8);
+            }
+        }
+        if let Some(mask) = &self.mask {
+            padded.iter_mut().zip(mask).for_each(|(p, m)| *p &= m);
+        }
+        self.values.insert(padded);
+    }
+}

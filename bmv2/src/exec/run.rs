@@ -1,0 +1,380 @@
+//! The interpreter of compiled code.
+
+use super::expr::{run_big, wrap};
+use super::headers::{self, StackWords};
+use super::ops::{Op, Pc, Slot, Test};
+use crate::effects::DropReason;
+use crate::externs::hash::Calculation;
+use crate::frame::Frame;
+use crate::program::Program;
+use crate::state::State;
+use crate::tables::{ActionRef, Target};
+
+/// Backward jumps that one packet may make in one pipeline. No compiler makes loops that long; a
+/// malformed program must not hang the switch.
+const MAX_LOOPS: u32 = 100_000;
+
+/// What a packet carries besides its words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Context {
+    /// Time in nanoseconds.
+    pub now: u64,
+    /// Length when the packet came in; what counters and byte meters count.
+    pub ingress_length: usize,
+    /// Length with the headers added and removed since.
+    pub length: i64,
+    pub clone: Option<CloneRequest>,
+    /// Field list; 0 for no resubmission, as for the next two.
+    pub resubmit: u32,
+    pub recirculate: u32,
+    pub digest: u32,
+    /// Bytes the packet is cut to when it leaves.
+    pub truncate: Option<u64>,
+    pub exit: bool,
+    /// Set when the packet must not go on.
+    pub fault: Option<DropReason>,
+    pub logs: Vec<String>,
+}
+
+/// What the last call of a clone primitive asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CloneRequest {
+    pub session: u32,
+    /// Field list that the clone keeps.
+    pub list: u32,
+}
+
+impl Context {
+    /// Of a packet at the start of ingress.
+    pub fn of_frame(frame: &Frame, now: u64) -> Context {
+        let length = frame.len();
+        Context {
+            now,
+            ingress_length: length,
+            length: length as i64,
+            ..Context::default()
+        }
+    }
+}
+
+/// Runs code from `pc` to its `End`, or to the `Return` that no `Apply` waits for.
+pub(crate) fn run(
+    program: &Program,
+    state: &mut State,
+    drop_port: u32,
+    phv: &mut [u64],
+    payload: &[u8],
+    ctx: &mut Context,
+    mut pc: Pc,
+) {
+    let layout = &program.layout;
+    let mut back: Option<Pc> = None;
+    let mut loops = 0;
+    macro_rules! w {
+        ($slot:expr) => {
+            phv[$slot as usize]
+        };
+    }
+    macro_rules! jump {
+        ($to:expr) => {{
+            if $to <= pc {
+                loops += 1;
+                if loops > MAX_LOOPS {
+                    ctx.fault = Some(DropReason::EndlessLoop);
+                    return;
+                }
+            }
+            pc = $to;
+            continue;
+        }};
+    }
+    loop {
+        match program.code[pc as usize] {
+            Op::Mov { d, a } => w!(d) = w!(a),
+            Op::Mask { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), false),
+            Op::Sext { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), true),
+            Op::Add { d, a, b } => w!(d) = w!(a).wrapping_add(w!(b)),
+            Op::Sub { d, a, b } => w!(d) = w!(a).wrapping_sub(w!(b)),
+            Op::Mul { d, a, b } => w!(d) = w!(a).wrapping_mul(w!(b)),
+            Op::And { d, a, b } => w!(d) = w!(a) & w!(b),
+            Op::Or { d, a, b } => w!(d) = w!(a) | w!(b),
+            Op::Xor { d, a, b } => w!(d) = w!(a) ^ w!(b),
+            Op::Not { d, a } => w!(d) = !w!(a),
+            Op::Shl { d, a, b } => w!(d) = if w!(b) < 64 { w!(a) << w!(b) } else { 0 },
+            Op::ShrU { d, a, b } => w!(d) = if w!(b) < 64 { w!(a) >> w!(b) } else { 0 },
+            Op::ShrS { d, a, b } => w!(d) = (w!(a) as i64 >> w!(b).min(63)) as u64,
+            Op::DivU { d, a, b } => w!(d) = w!(a).checked_div(w!(b)).unwrap_or(0),
+            Op::ModU { d, a, b } => w!(d) = w!(a).checked_rem(w!(b)).unwrap_or(0),
+            Op::UsatS { d, a, bits } => {
+                let max = u64::MAX >> (64 - bits);
+                w!(d) = (w!(a) as i64).max(0).unsigned_abs().min(max);
+            }
+            Op::UsatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (64 - bits)),
+            Op::SatS { d, a, bits } => {
+                let max = (u64::MAX >> (65 - bits.max(1))) as i64;
+                w!(d) = (w!(a) as i64).clamp(-max - 1, max) as u64;
+            }
+            Op::SatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (65 - bits.max(1))),
+            Op::Eq { d, a, b } => w!(d) = u64::from(w!(a) == w!(b)),
+            Op::Ne { d, a, b } => w!(d) = u64::from(w!(a) != w!(b)),
+            Op::LtU { d, a, b } => w!(d) = u64::from(w!(a) < w!(b)),
+            Op::LeU { d, a, b } => w!(d) = u64::from(w!(a) <= w!(b)),
+            Op::LtS { d, a, b } => w!(d) = u64::from((w!(a) as i64) < w!(b) as i64),
+            Op::LeS { d, a, b } => w!(d) = u64::from(w!(a) as i64 <= w!(b) as i64),
+            Op::Jump { to } => jump!(to),
+            Op::JumpIfZero { a, to } => {
+                if w!(a) == 0 {
+                    jump!(to);
+                }
+            }
+            Op::JumpIfNot { a, b, to, test } => {
+                let (a, b) = (w!(a), w!(b));
+                let holds = match test {
+                    Test::Eq => a == b,
+                    Test::Ne => a != b,
+                    Test::LtU => a < b,
+                    Test::LeU => a <= b,
+                    Test::LtS => (a as i64) < b as i64,
+                    Test::LeS => a as i64 <= b as i64,
+                };
+                if !holds {
+                    jump!(to);
+                }
+            }
+            Op::Copy { d, a, n } => {
+                phv.copy_within(
+                    usize::from(a)..usize::from(a) + usize::from(n),
+                    usize::from(d),
+                );
+            }
+            Op::Big { index } => run_big(&program.bigs[index as usize], program, state, phv),
+            Op::LoadElement { d, element, i } => {
+                let slot = program.elements[usize::from(element)].slot(w!(i));
+                w!(d) = slot.map_or(0, |slot| phv[slot]);
+            }
+            Op::StoreElement { element, i, a } => {
+                if let Some(slot) = program.elements[usize::from(element)].slot(w!(i)) {
+                    phv[slot] = w!(a);
+                }
+            }
+            Op::AddHeader { h } => ctx.length += headers::add(layout, phv, h),
+            Op::RemoveHeader { h } => ctx.length += headers::remove(layout, phv, h),
+            Op::AssignHeader { d, s } => headers::assign(layout, phv, d, s),
+            Op::DynHeader { op } => {
+                let op = &program.dyn_headers[usize::from(op)];
+                ctx.length += headers::run_dyn(layout, phv, op);
+            }
+            Op::HeaderEq { d, a, b } => w!(d) = u64::from(headers::equal(layout, phv, a, b)),
+            Op::UnionEq { d, a, b } => w!(d) = u64::from(headers::unions_equal(layout, phv, a, b)),
+            Op::UnionValid { d, u } => w!(d) = u64::from(headers::union_valid(layout, phv, u)),
+            Op::AssignUnion { d, s } => headers::assign_union(layout, phv, d, s),
+            Op::AssignStack { d, s } => headers::assign_stack(layout, phv, d, s),
+            Op::AssignUnionStack { d, s } => headers::assign_union_stack(layout, phv, d, s),
+            Op::Push { stack, n } => StackWords::of(layout, stack).push(phv, w!(n)),
+            Op::Pop { stack, n } => StackWords::of(layout, stack).pop(phv, w!(n)),
+            Op::AssignVl { d, s } => headers::assign_varbit(layout, phv, d, s),
+            Op::RegisterRead { d, array, i } => {
+                if let Some(value) = state.registers[usize::from(array)].get(w!(i)) {
+                    w!(d) = value;
+                }
+            }
+            Op::RegisterWrite { array, i, a } => {
+                state.registers[usize::from(array)].set(w!(i), w!(a));
+            }
+            Op::Count { array, i } => {
+                let cells = &mut state.counters[usize::from(array)];
+                if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
+                    cell.count(ctx.ingress_length);
+                }
+            }
+            Op::Meter { d, array, i } => {
+                let kind = program.meters[usize::from(array)].kind;
+                let cells = &mut state.meters[usize::from(array)];
+                if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
+                    w!(d) = cell.execute(kind, ctx.ingress_length, ctx.now / 1000) as u64;
+                }
+            }
+            Op::Hash {
+                d,
+                calculation,
+                base,
+                max,
+            } => {
+                let at = usize::from(calculation);
+                let value = program.calculations[at].output(
+                    layout,
+                    phv,
+                    payload,
+                    &mut state.buffer,
+                    &mut state.hashes[at],
+                    &mut state.random,
+                );
+                w!(d) = (value % w!(max).max(1)).wrapping_add(w!(base));
+            }
+            Op::Random { d, low, high } => w!(d) = state.random.between(w!(low), w!(high)),
+            Op::MarkToDrop => {
+                if let Some(spec) = program.intrinsic.egress_spec {
+                    w!(spec.slot) = u64::from(drop_port) & spec.mask;
+                }
+                if let Some(group) = program.intrinsic.mcast_grp {
+                    w!(group.slot) = 0;
+                }
+            }
+            Op::Digest { list } => ctx.digest = w!(list) as u32,
+            Op::CloneIngress { session, list } | Op::CloneEgress { session, list } => {
+                let session = w!(session) as u32 & crate::pre::MAX_SESSION;
+                ctx.clone = Some(CloneRequest {
+                    session,
+                    list: w!(list) as u32,
+                });
+            }
+            Op::Resubmit { list } => ctx.resubmit = w!(list) as u32,
+            Op::Recirculate { list } => ctx.recirculate = w!(list) as u32,
+            Op::Truncate { bytes } => ctx.truncate = Some(w!(bytes)),
+            Op::Log { index } => {
+                let message = super::log::format(program, state, phv, index);
+                ctx.logs.push(message);
+            }
+            Op::Assert { a, index } => {
+                if w!(a) == 0 {
+                    ctx.logs.push(program.asserts[usize::from(index)].clone());
+                    ctx.fault = Some(DropReason::Assertion);
+                    return;
+                }
+            }
+            Op::Exit => ctx.exit = true,
+            Op::Apply { table } => {
+                let (code, next) = apply(program, state, phv, payload, ctx, usize::from(table));
+                match code {
+                    Some(code) => {
+                        back = Some(next);
+                        pc = code;
+                        continue;
+                    }
+                    None => jump!(next),
+                }
+            }
+            Op::Call { action } => {
+                back = Some(pc + 1);
+                pc = program.actions[usize::from(action)].code;
+                continue;
+            }
+            Op::Return => match back.take() {
+                Some(_) if ctx.exit => return,
+                Some(next) => jump!(next),
+                None => return,
+            },
+            Op::End => return,
+        }
+        pc += 1;
+    }
+}
+
+/// Looks up, and puts the arguments of the action found into place. Gives the action's code, if
+/// one is to run, and the node after the table.
+#[inline]
+fn apply(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    payload: &[u8],
+    ctx: &mut Context,
+    at: usize,
+) -> (Option<Pc>, Pc) {
+    let table = &program.tables[at];
+    let tables = &mut state.tables[at];
+    let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {
+        Some(found) => {
+            if let (Some(meter), Some(direct)) = (found.meter, table.direct_meter) {
+                let color = meter.execute(direct.kind, ctx.ingress_length, ctx.now / 1000);
+                phv[usize::from(direct.slot)] = wrap(color as u64, direct.bits, false);
+            }
+            (true, found.target)
+        }
+        None => {
+            if let Some(action) = &tables.default {
+                return (Some(enter(program, phv, action)), action.next);
+            }
+            match &tables.default_target {
+                Some(target) => (false, target),
+                None => return (None, table.on_miss.unwrap_or(table.on_nothing)),
+            }
+        }
+    };
+    let member = match target {
+        Target::Action(action) => return (Some(enter(program, phv, action)), action.next),
+        Target::Member(id) => *id,
+        Target::Group(id) => {
+            let profile = table.profile.map(usize::from).unwrap_or_default();
+            let group = state.profiles.get(profile).and_then(|p| p.groups.get(id));
+            let Some(group) = group else {
+                return (None, table.on_nothing);
+            };
+            let hash = match program.profiles[profile].selector.as_ref() {
+                Some(selector) => selector_hash(
+                    selector,
+                    program,
+                    phv,
+                    payload,
+                    &mut state.buffer,
+                    &mut state.selector_hashes[profile],
+                    &mut state.random,
+                ),
+                None => 0,
+            };
+            match group.choose(hash) {
+                Some(member) => member,
+                None => return (None, table.on_hit.unwrap_or(table.on_nothing)),
+            }
+        }
+    };
+    let profile = table.profile.map(usize::from).unwrap_or_default();
+    let Some(member) = state
+        .profiles
+        .get(profile)
+        .and_then(|p| p.members.get(&member))
+    else {
+        return (None, table.on_nothing);
+    };
+    let action = &member.action;
+    let next = if hit {
+        table.next_on_hit(action.action)
+    } else {
+        table.next_on_miss(action.action)
+    };
+    (
+        Some(enter(program, phv, action)),
+        next.unwrap_or(table.on_nothing),
+    )
+}
+
+#[inline]
+fn enter(program: &Program, phv: &mut [u64], action: &ActionRef) -> Pc {
+    let params = usize::from(program.layout.params);
+    phv[params..params + action.args.len()].copy_from_slice(&action.args);
+    action.code
+}
+
+fn selector_hash(
+    selector: &Calculation,
+    program: &Program,
+    phv: &[u64],
+    payload: &[u8],
+    buffer: &mut crate::externs::hash::BitBuffer,
+    state: &mut crate::externs::hash::HashState,
+    random: &mut crate::externs::random::Random,
+) -> u64 {
+    selector.output(&program.layout, phv, payload, buffer, state, random)
+}
+
+/// Evaluates code that leaves a condition in a word.
+pub(crate) fn test(
+    program: &Program,
+    state: &mut State,
+    phv: &mut [u64],
+    ctx: &mut Context,
+    (code, slot): (Pc, Slot),
+) -> bool {
+    run(program, state, 0, phv, &[], ctx, code);
+    phv[usize::from(slot)] != 0
+}

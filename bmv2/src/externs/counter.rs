@@ -1,0 +1,17 @@
+//! Counters. BMv2's always count both packets and bytes.
+
+/// The two counts of a counter cell or a table entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counter {
+    pub packets: u64,
+    /// Bytes of the packets as they entered the switch.
+    pub bytes: u64,
+}
+
+impl Counter {
+    #[inline]
+    pub(crate) fn count(&mut self, bytes: usize) {
+        self.packets = self.packets.wrapping_add(1);
+        self.bytes = self.bytes.wrapping_add(bytes as u64);
+    }
+}

@@ -1,0 +1,120 @@
+use super::*;
+use proptest::prelude::*;
+
+const CHECK: &[u8] = b"123456789";
+
+fn named(name: &str) -> Algorithm {
+    Algorithm::from_name(name).unwrap()
+}
+
+#[test]
+fn check_values_are_those_of_the_catalogues() {
+    // The check values of the CRC RevEng catalogue: ARC, ISO-HDLC, CCITT-FALSE, SMBUS.
+    assert_eq!(hash_bytes(named("crc16"), CHECK), 0xbb3d);
+    assert_eq!(hash_bytes(named("crc16_custom"), CHECK), 0xbb3d);
+    assert_eq!(hash_bytes(named("crc32"), CHECK), 0xcbf4_3926);
+    assert_eq!(hash_bytes(named("crc32_custom"), CHECK), 0xcbf4_3926);
+    assert_eq!(hash_bytes(named("crcCCITT"), CHECK), 0x29b1);
+    assert_eq!(hash_bytes(named("crc8_custom"), CHECK), 0xf4);
+    // xxhsum -H64.
+    assert_eq!(hash_bytes(named("xxh64"), b""), 0xef46_db37_51d8_e999);
+    assert_eq!(hash_bytes(named("xxh64"), b"a"), 0xd24e_c4f1_a98c_6e5b);
+    // The example of RFC 1071, section 3.
+    let rfc = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+    assert_eq!(hash_bytes(named("csum16"), &rfc), u64::from(!0xddf2u16));
+    assert_eq!(
+        hash_bytes(named("xor16"), &[0x12, 0x34, 0xff]),
+        0x1234 ^ 0xff00
+    );
+    assert_eq!(
+        hash_bytes(named("xor32"), &[1, 2, 3, 4, 5]),
+        0x0102_0304 ^ 0x0500_0000
+    );
+    assert_eq!(hash_bytes(named("identity"), &[1, 2, 3]), 0x0001_0203);
+    assert_eq!(
+        hash_bytes(named("identity"), &[1, 2, 3, 4, 5, 6, 7, 8, 9]),
+        0x0102_0304_0506_0708
+    );
+}
+
+fn output(calculation: &Calculation, phv: &[u64], payload: &[u8], state: &mut HashState) -> u64 {
+    let layout = Layout::default();
+    let mut random = Random::new(1);
+    calculation.output(
+        &layout,
+        phv,
+        payload,
+        &mut BitBuffer::default(),
+        state,
+        &mut random,
+    )
+}
+
+proptest! {
+    /// The checksum by arithmetic equals the one over the joined bytes.
+    #[test]
+    fn short_cut_of_the_checksum_is_exact(
+        fields in proptest::collection::vec((any::<u64>(), 1u32..=64, any::<bool>()), 0..12),
+        payload in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..70)),
+    ) {
+        let phv: Vec<u64> = fields.iter().flat_map(|(v, bits, valid)| {
+            [v & (u64::MAX >> (64 - bits)), u64::from(*valid)]
+        }).collect();
+        let inputs = fields.iter().enumerate().map(|(i, (_, bits, _))| Input::Field {
+            slot: 2 * i as u16, bits: *bits, valid: Some(2 * i as u16 + 1),
+        }).collect();
+        let mut calculation = Calculation {
+            algorithm: Algorithm::Csum16, inputs, payload: payload.is_some(),
+        };
+        let payload = payload.unwrap_or_default();
+        let fast = output(&calculation, &phv, &payload, &mut HashState::default());
+        // An empty header makes the short cut impossible.
+        calculation.inputs.push(Input::Const { words: vec![], bits: 0 });
+        let slow = output(&calculation, &phv, &payload, &mut HashState::default());
+        prop_assert_eq!(fast, slow);
+    }
+
+    #[test]
+    fn bits_are_joined_without_padding(fields in proptest::collection::vec((any::<u64>(), 0u32..=64), 0..20)) {
+        let mut buffer = BitBuffer::default();
+        let mut text = String::new();
+        for (value, bits) in &fields {
+            buffer.push(low(*value, *bits), *bits);
+            for i in (0..*bits).rev() {
+                text.push(if value >> i & 1 == 1 { '1' } else { '0' });
+            }
+        }
+        while text.len() % 8 != 0 {
+            text.push('0');
+        }
+        let bytes: Vec<u8> = (0..text.len() / 8)
+            .map(|i| u8::from_str_radix(&text[8 * i..8 * i + 8], 2).unwrap())
+            .collect();
+        prop_assert_eq!(buffer.finish(), &bytes[..]);
+    }
+}
+
+#[test]
+fn round_robin_counts_and_its_consistent_kin_remembers() {
+    let mut calculation = Calculation {
+        algorithm: named("round_robin"),
+        inputs: vec![Input::Field {
+            slot: 0,
+            bits: 8,
+            valid: None,
+        }],
+        payload: false,
+    };
+    let mut state = HashState::default();
+    let values: Vec<u64> = (0..3)
+        .map(|_| output(&calculation, &[5], &[], &mut state))
+        .collect();
+    assert_eq!(values, [0, 1, 2]);
+    calculation.algorithm = named("round_robin_consistent");
+    let mut state = HashState::default();
+    let values: Vec<u64> = [5, 6, 5, 7, 6]
+        .iter()
+        .map(|v| output(&calculation, &[*v], &[], &mut state))
+        .collect();
+    assert_eq!(values, [0, 1, 0, 2, 1]);
+}

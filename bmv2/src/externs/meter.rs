@@ -1,0 +1,168 @@
+//! Two-rate three-colour meters (RFC 2698, colour-blind), in packets or bytes.
+
+use alfirk_bmv2_json::MeterType;
+
+/// Rates per second and burst sizes, in packets or bytes as the meter counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeterConfig {
+    /// Committed information rate.
+    pub cir: u64,
+    pub cburst: u64,
+    /// Peak information rate, at least `cir`.
+    pub pir: u64,
+    pub pburst: u64,
+}
+
+/// What a packet is marked with; the value is what P4 programs read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Color {
+    Green = 0,
+    Yellow = 1,
+    Red = 2,
+}
+
+/// One meter. Without a configuration all packets are green.
+#[derive(Clone, Debug, Default)]
+pub struct Meter {
+    config: Option<Box<Buckets>>,
+}
+
+#[derive(Clone, Debug)]
+struct Buckets {
+    config: MeterConfig,
+    committed: Bucket,
+    peak: Bucket,
+}
+
+/// Tokens are kept in millionths, so that rates below one per microsecond add up.
+#[derive(Clone, Debug)]
+struct Bucket {
+    tokens: u128,
+    /// Microseconds of the last refill.
+    at: u64,
+}
+
+const UNIT: u128 = 1_000_000;
+
+impl Bucket {
+    fn refill(&mut self, rate: u64, burst: u64, now: u64) {
+        let elapsed = u128::from(now.saturating_sub(self.at));
+        self.at = self.at.max(now);
+        self.tokens = (self.tokens + elapsed * u128::from(rate)).min(u128::from(burst) * UNIT);
+    }
+
+    fn has(&self, amount: u64) -> bool {
+        self.tokens >= u128::from(amount) * UNIT
+    }
+
+    fn take(&mut self, amount: u64) {
+        self.tokens -= u128::from(amount) * UNIT;
+    }
+}
+
+impl Meter {
+    pub fn config(&self) -> Option<MeterConfig> {
+        self.config.as_ref().map(|b| b.config)
+    }
+
+    /// Sets rates, with full buckets, or removes them.
+    pub fn configure(&mut self, config: Option<MeterConfig>, now_us: u64) {
+        self.config = config.map(|config| {
+            let full = |burst: u64| Bucket {
+                tokens: u128::from(burst) * UNIT,
+                at: now_us,
+            };
+            Box::new(Buckets {
+                config,
+                committed: full(config.cburst),
+                peak: full(config.pburst),
+            })
+        });
+    }
+
+    /// Marks a packet.
+    pub fn execute(&mut self, kind: MeterType, bytes: usize, now_us: u64) -> Color {
+        let Some(b) = &mut self.config else {
+            return Color::Green;
+        };
+        let amount = match kind {
+            MeterType::Packets => 1,
+            MeterType::Bytes => bytes as u64,
+        };
+        b.committed.refill(b.config.cir, b.config.cburst, now_us);
+        b.peak.refill(b.config.pir, b.config.pburst, now_us);
+        if !b.peak.has(amount) {
+            return Color::Red;
+        }
+        b.peak.take(amount);
+        if !b.committed.has(amount) {
+            return Color::Yellow;
+        }
+        b.committed.take(amount);
+        Color::Green
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bursts_beyond_the_committed_are_yellow_and_beyond_the_peak_red() {
+        let mut meter = Meter::default();
+        assert_eq!(meter.execute(MeterType::Packets, 64, 0), Color::Green);
+        let config = MeterConfig {
+            cir: 1,
+            cburst: 2,
+            pir: 2,
+            pburst: 3,
+        };
+        meter.configure(Some(config), 0);
+        let colors: Vec<_> = (0..5)
+            .map(|_| meter.execute(MeterType::Packets, 64, 0))
+            .collect();
+        use Color::*;
+        assert_eq!(colors, [Green, Green, Yellow, Red, Red]);
+        // After one second: one committed token, two peak tokens.
+        let colors: Vec<_> = (0..3)
+            .map(|_| meter.execute(MeterType::Packets, 64, 1_000_000))
+            .collect();
+        assert_eq!(colors, [Green, Yellow, Red]);
+        assert_eq!(meter.config(), Some(config));
+    }
+
+    #[test]
+    fn slow_rates_add_up_over_short_intervals() {
+        let mut meter = Meter::default();
+        meter.configure(
+            Some(MeterConfig {
+                cir: 1000,
+                cburst: 1,
+                pir: 1000,
+                pburst: 1,
+            }),
+            0,
+        );
+        assert_eq!(meter.execute(MeterType::Packets, 1, 0), Color::Green);
+        let green = (1..=10_000)
+            .filter(|now| meter.execute(MeterType::Packets, 1, *now) == Color::Green)
+            .count();
+        assert_eq!(green, 10);
+    }
+
+    #[test]
+    fn bytes_are_metered_by_length() {
+        let mut meter = Meter::default();
+        meter.configure(
+            Some(MeterConfig {
+                cir: 0,
+                cburst: 100,
+                pir: 0,
+                pburst: 100,
+            }),
+            0,
+        );
+        assert_eq!(meter.execute(MeterType::Bytes, 60, 0), Color::Green);
+        assert_eq!(meter.execute(MeterType::Bytes, 60, 0), Color::Red);
+    }
+}

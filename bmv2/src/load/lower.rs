@@ -1,0 +1,539 @@
+//! From expressions to 64-bit instructions, where that gives the same result as unbounded integers.
+//!
+//! Two facts carry this. First, sums, differences, products, bitwise operations and shifts to the
+//! left can be computed modulo 2^64 when only the low 64 bits of the result are wanted. Second, when
+//! all values of a node fit a word (its range says so), its value modulo 2^64 *is* its value. What
+//! neither fact covers, such as comparing two 128-bit fields, becomes an `Op::Big`.
+
+use super::expr::Dest;
+use super::{LoadError, Loader};
+use crate::exec::big::Big;
+use crate::exec::expr::{words_of, BigDest, BigOp, Binary, Cast, Kind, Node, Unary};
+use crate::exec::ops::{Op, Slot, Test};
+
+impl Loader<'_> {
+    /// Code that leaves a node's value modulo 2^64 in the word returned.
+    pub(super) fn low(&mut self, node: &Node) -> Result<Slot, LoadError> {
+        match self.try_low(node)? {
+            Some(slot) => Ok(slot),
+            None => self.big_word(node),
+        }
+    }
+
+    /// Code that leaves the value in the word returned; none when it may not fit a word.
+    pub(super) fn exact(&mut self, node: &Node) -> Result<Option<Slot>, LoadError> {
+        if node.is_u64() || node.is_i64() {
+            self.low(node).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// An index or amount: an unsigned word, the greatest when it does not fit.
+    pub(super) fn amount(&mut self, node: &Node) -> Result<Slot, LoadError> {
+        if node.is_u64() {
+            return self.low(node);
+        }
+        let capped = Node::new(Kind::Cast(Cast::SatUnsigned, 64, Box::new(node.clone())));
+        // A negative amount counts as the greatest, a saturated one as zero.
+        let negative = Node::new(Kind::Binary(
+            Binary::Lt,
+            Box::new(node.clone()),
+            Box::new(Node::constant(Big::default())),
+        ));
+        let greatest = Node::constant(Big::from_u64(u64::MAX));
+        self.low(&Node::new(Kind::Ternary(
+            Box::new(negative),
+            Box::new(greatest),
+            Box::new(capped),
+        )))
+    }
+
+    fn big_word(&mut self, node: &Node) -> Result<Slot, LoadError> {
+        let slot = self.temp()?;
+        self.big(node.clone(), BigDest::Word(slot));
+        Ok(slot)
+    }
+
+    fn big(&mut self, node: Node, dest: BigDest) {
+        let index = self.bigs.len() as u32;
+        self.bigs.push(BigOp { node, dest });
+        self.emit(Op::Big { index });
+    }
+
+    fn try_low(&mut self, node: &Node) -> Result<Option<Slot>, LoadError> {
+        let slot = match &node.kind {
+            Kind::Const(value) => self.constant(value.low())?,
+            // The first word of a wide field is its lowest.
+            Kind::Field { slot, .. } => *slot,
+            Kind::Element { element, index } => {
+                let i = self.amount(index)?;
+                self.load_element(*element, i)?
+            }
+            Kind::Last { element, next } => {
+                let one = self.constant(1)?;
+                let i = self.temp()?;
+                self.emit(Op::Sub {
+                    d: i,
+                    a: *next,
+                    b: one,
+                });
+                self.load_element(*element, i)?
+            }
+            Kind::Register { array, bits, index } => {
+                if *bits > 64 {
+                    return Ok(None);
+                }
+                let i = self.amount(index)?;
+                let (d, zero) = (self.temp()?, self.constant(0)?);
+                self.emit(Op::Mov { d, a: zero });
+                self.emit(Op::RegisterRead {
+                    d,
+                    array: *array,
+                    i,
+                });
+                d
+            }
+            Kind::Unary(Unary::Not, a) => {
+                let a = self.low(a)?;
+                let d = self.temp()?;
+                self.emit(Op::Not { d, a });
+                d
+            }
+            Kind::Unary(Unary::LogicNot | Unary::NonZero, a) => {
+                let Some(a) = self.exact(a)? else {
+                    return Ok(None);
+                };
+                let (d, b) = (self.temp()?, self.constant(0)?);
+                self.emit(match node.kind {
+                    Kind::Unary(Unary::NonZero, _) => Op::Ne { d, a, b },
+                    _ => Op::Eq { d, a, b },
+                });
+                d
+            }
+            Kind::Unary(Unary::Decrement, a) => {
+                let a = self.low(a)?;
+                let (d, b) = (self.temp()?, self.constant(1)?);
+                self.emit(Op::Sub { d, a, b });
+                d
+            }
+            Kind::Binary(op, a, b) => return self.binary_low(*op, a, b),
+            Kind::Ternary(cond, a, b) => {
+                let d = self.temp()?;
+                let to_b = self.branch(cond, false)?;
+                let slot = self.low(a)?;
+                self.emit(Op::Mov { d, a: slot });
+                let to_end = self.emit(Op::Jump { to: 0 });
+                self.land(to_b);
+                let slot = self.low(b)?;
+                self.emit(Op::Mov { d, a: slot });
+                let end = self.pc();
+                self.patch(to_end, end);
+                d
+            }
+            Kind::Cast(cast, bits, a) => {
+                if *bits > 64 {
+                    // Wrapping to more than a word does not change the low one.
+                    return if *cast == Cast::TwoComp {
+                        self.low(a).map(Some)
+                    } else {
+                        Ok(None)
+                    };
+                }
+                let (bits, d);
+                let op = match cast {
+                    Cast::TwoComp => {
+                        let value = self.low(a)?;
+                        if node.range == a.range {
+                            return Ok(Some(value));
+                        }
+                        (bits, d) = (node_bits(node), self.temp()?);
+                        Op::Sext { d, a: value, bits }
+                    }
+                    Cast::SatUnsigned | Cast::SatSigned => {
+                        let Some(value) = self.exact(a)? else {
+                            return Ok(None);
+                        };
+                        (bits, d) = (node_bits(node), self.temp()?);
+                        match (cast, a.is_i64()) {
+                            (Cast::SatUnsigned, true) => Op::UsatS { d, a: value, bits },
+                            (Cast::SatUnsigned, false) => Op::UsatU { d, a: value, bits },
+                            (_, true) => Op::SatS { d, a: value, bits },
+                            (_, false) => Op::SatU { d, a: value, bits },
+                        }
+                    }
+                };
+                self.emit(op);
+                d
+            }
+            Kind::HeaderEq(a, b) => {
+                let d = self.temp()?;
+                self.emit(Op::HeaderEq { d, a: *a, b: *b });
+                d
+            }
+            Kind::UnionEq(a, b) => {
+                let d = self.temp()?;
+                self.emit(Op::UnionEq { d, a: *a, b: *b });
+                d
+            }
+            Kind::UnionValid(u) => {
+                let d = self.temp()?;
+                self.emit(Op::UnionValid { d, u: *u });
+                d
+            }
+        };
+        Ok(Some(slot))
+    }
+
+    fn load_element(&mut self, element: u16, i: Slot) -> Result<Slot, LoadError> {
+        let d = self.temp()?;
+        self.emit(Op::LoadElement { d, element, i });
+        Ok(d)
+    }
+
+    fn binary_low(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
+        let op = match op {
+            Binary::Add
+            | Binary::Sub
+            | Binary::Mul
+            | Binary::BitAnd
+            | Binary::BitOr
+            | Binary::BitXor => {
+                let (a, b) = (self.low(a)?, self.low(b)?);
+                let d = self.temp()?;
+                match op {
+                    Binary::Add => Op::Add { d, a, b },
+                    Binary::Sub => Op::Sub { d, a, b },
+                    Binary::Mul => Op::Mul { d, a, b },
+                    Binary::BitAnd => Op::And { d, a, b },
+                    Binary::BitOr => Op::Or { d, a, b },
+                    _ => Op::Xor { d, a, b },
+                }
+            }
+            Binary::Shl => {
+                let (a, b) = (self.low(a)?, self.amount(b)?);
+                Op::Shl {
+                    d: self.temp()?,
+                    a,
+                    b,
+                }
+            }
+            Binary::Shr => {
+                let signed = !a.is_u64();
+                let Some(a) = self.exact(a)? else {
+                    return Ok(None);
+                };
+                let b = self.amount(b)?;
+                let d = self.temp()?;
+                if signed {
+                    Op::ShrS { d, a, b }
+                } else {
+                    Op::ShrU { d, a, b }
+                }
+            }
+            Binary::Div | Binary::Mod => {
+                if !a.is_u64() || !b.is_u64() {
+                    return Ok(None);
+                }
+                let (a, b) = (self.low(a)?, self.low(b)?);
+                let d = self.temp()?;
+                if op == Binary::Div {
+                    Op::DivU { d, a, b }
+                } else {
+                    Op::ModU { d, a, b }
+                }
+            }
+            Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le => {
+                let Some((a, b, test)) = self.comparison(op, a, b)? else {
+                    return Ok(None);
+                };
+                let d = self.temp()?;
+                match test {
+                    Test::Eq => Op::Eq { d, a, b },
+                    Test::Ne => Op::Ne { d, a, b },
+                    Test::LtU => Op::LtU { d, a, b },
+                    Test::LeU => Op::LeU { d, a, b },
+                    Test::LtS => Op::LtS { d, a, b },
+                    Test::LeS => Op::LeS { d, a, b },
+                }
+            }
+            Binary::And | Binary::Or => {
+                let (a, b) = (self.low(a)?, self.low(b)?);
+                let d = self.temp()?;
+                if op == Binary::And {
+                    Op::And { d, a, b }
+                } else {
+                    Op::Or { d, a, b }
+                }
+            }
+        };
+        self.emit(op);
+        Ok(dest_of(&op))
+    }
+
+    /// The operands of a comparison in words that compare alike.
+    fn comparison(
+        &mut self,
+        op: Binary,
+        a: &Node,
+        b: &Node,
+    ) -> Result<Option<(Slot, Slot, Test)>, LoadError> {
+        let unsigned = a.is_u64() && b.is_u64();
+        if !(unsigned || a.is_i64() && b.is_i64()) {
+            return Ok(None);
+        }
+        let test = match (op, unsigned) {
+            (Binary::Eq, _) => Test::Eq,
+            (Binary::Ne, _) => Test::Ne,
+            (Binary::Lt, true) => Test::LtU,
+            (Binary::Lt, false) => Test::LtS,
+            (_, true) => Test::LeU,
+            (_, false) => Test::LeS,
+        };
+        Ok(Some((self.low(a)?, self.low(b)?, test)))
+    }
+
+    /// Code that jumps when a boolean is `wanted`, and goes on when not. Gives the jumps to patch.
+    pub(super) fn branch(&mut self, node: &Node, wanted: bool) -> Result<Vec<usize>, LoadError> {
+        match &node.kind {
+            Kind::Const(value) => {
+                return Ok(if value.is_zero() != wanted {
+                    vec![self.emit(Op::Jump { to: 0 })]
+                } else {
+                    vec![]
+                });
+            }
+            Kind::Unary(Unary::LogicNot, a) => return self.branch(a, !wanted),
+            Kind::Binary(op @ (Binary::And | Binary::Or), a, b) => {
+                // `and` is false, and `or` is true, as soon as one side is.
+                let one_decides = *op == Binary::Or;
+                let mut jumps = self.branch(a, one_decides)?;
+                if wanted == one_decides {
+                    jumps.extend(self.branch(b, wanted)?);
+                    return Ok(jumps);
+                }
+                let others = self.branch(b, wanted)?;
+                self.land(jumps);
+                return Ok(others);
+            }
+            Kind::Binary(op @ (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le), a, b) => {
+                if let Some((a, b, test)) = self.comparison(*op, a, b)? {
+                    let (a, b, test) = if wanted {
+                        negate(a, b, test)
+                    } else {
+                        (a, b, test)
+                    };
+                    return Ok(vec![self.emit(Op::JumpIfNot { a, b, to: 0, test })]);
+                }
+            }
+            Kind::Unary(Unary::NonZero, a) => {
+                if let Some(a) = self.exact(a)? {
+                    return self.branch_on(a, wanted);
+                }
+            }
+            _ => {}
+        }
+        let a = self.low(node)?;
+        self.branch_on(a, wanted)
+    }
+
+    fn branch_on(&mut self, a: Slot, wanted: bool) -> Result<Vec<usize>, LoadError> {
+        let op = match wanted {
+            false => Op::JumpIfZero { a, to: 0 },
+            true => Op::JumpIfNot {
+                a,
+                b: self.constant(0)?,
+                to: 0,
+                test: Test::Eq,
+            },
+        };
+        Ok(vec![self.emit(op)])
+    }
+
+    /// Lets jumps lead here.
+    pub(super) fn land(&mut self, jumps: Vec<usize>) {
+        let here = self.pc();
+        for jump in jumps {
+            self.patch(jump, here);
+        }
+    }
+
+    /// Code that assigns a value, wrapped to the target's width.
+    pub(super) fn assign(&mut self, dest: Dest, value: &Node) -> Result<(), LoadError> {
+        match dest {
+            Dest::Field { slot, bits, signed } => self.assign_field(slot, bits, signed, value),
+            Dest::Element { element, index } => {
+                let e = self.elements[usize::from(element)];
+                if e.bits > 64 {
+                    self.big(value.clone(), BigDest::Element { element, index });
+                    return Ok(());
+                }
+                let value = self.wrapped(value, e.bits, e.signed)?;
+                let i = self.amount(&index)?;
+                self.emit(Op::StoreElement {
+                    element,
+                    i,
+                    a: value,
+                });
+                Ok(())
+            }
+            Dest::Register { array, bits, index } => self.write_register(array, bits, index, value),
+        }
+    }
+
+    pub(super) fn write_register(
+        &mut self,
+        array: u16,
+        bits: u32,
+        index: Node,
+        value: &Node,
+    ) -> Result<(), LoadError> {
+        if bits > 64 {
+            self.big(value.clone(), BigDest::Register { array, index });
+            return Ok(());
+        }
+        let i = self.amount(&index)?;
+        let a = self.low(value)?;
+        self.emit(Op::RegisterWrite { array, i, a });
+        Ok(())
+    }
+
+    fn assign_field(
+        &mut self,
+        slot: Slot,
+        bits: u32,
+        signed: bool,
+        value: &Node,
+    ) -> Result<(), LoadError> {
+        if let Kind::Ternary(cond, a, b) = &value.kind {
+            let to_b = self.branch(cond, false)?;
+            self.assign_field(slot, bits, signed, a)?;
+            let to_end = self.emit(Op::Jump { to: 0 });
+            self.land(to_b);
+            self.assign_field(slot, bits, signed, b)?;
+            self.land(vec![to_end]);
+            return Ok(());
+        }
+        if bits <= 64 {
+            let first = self.code.len();
+            let from = self.wrapped(value, bits, signed)?;
+            // The last instruction can write the field itself when it wrote a temporary.
+            match self.code[first..].last_mut().and_then(dest_mut) {
+                Some(d) if *d == from && self.temps.contains(&from) => *d = slot,
+                _ if from == slot => {}
+                _ => {
+                    self.emit(Op::Mov { d: slot, a: from });
+                }
+            }
+            return Ok(());
+        }
+        match &value.kind {
+            Kind::Field {
+                slot: from,
+                bits: b,
+                signed: s,
+            } if *b == bits && (*s == signed || !s) => {
+                self.emit(Op::Copy {
+                    d: slot,
+                    a: *from,
+                    n: words_of(bits) as u16,
+                });
+            }
+            Kind::Const(value) => {
+                let value = value.truncate(bits);
+                let words: Vec<u64> = (0..words_of(bits)).map(|i| value.word(i)).collect();
+                let from = self.wide_constant(&words)?;
+                self.emit(Op::Copy {
+                    d: slot,
+                    a: from,
+                    n: words.len() as u16,
+                });
+            }
+            _ => self.big(value.clone(), BigDest::Field { slot, bits, signed }),
+        }
+        Ok(())
+    }
+
+    /// Code for a value as a field of up to 64 bits stores it.
+    pub(super) fn wrapped(
+        &mut self,
+        value: &Node,
+        bits: u32,
+        signed: bool,
+    ) -> Result<Slot, LoadError> {
+        let a = self.low(value)?;
+        let fits = value.range.is_some_and(|(low, high)| match signed {
+            false => low >= 0 && high < 1 << bits,
+            true => low >= -(1 << (bits - 1)) && high < 1 << (bits - 1),
+        });
+        if fits || bits == 64 {
+            return Ok(a);
+        }
+        let (d, bits) = (self.temp()?, bits as u8);
+        self.emit(if signed {
+            Op::Sext { d, a, bits }
+        } else {
+            Op::Mask { d, a, bits }
+        });
+        Ok(d)
+    }
+}
+
+fn node_bits(node: &Node) -> u8 {
+    match node.kind {
+        Kind::Cast(_, bits, _) => bits as u8,
+        _ => 64,
+    }
+}
+
+/// A comparison that holds when the given one does not.
+fn negate(a: Slot, b: Slot, test: Test) -> (Slot, Slot, Test) {
+    match test {
+        Test::Eq => (a, b, Test::Ne),
+        Test::Ne => (a, b, Test::Eq),
+        Test::LtU => (b, a, Test::LeU),
+        Test::LeU => (b, a, Test::LtU),
+        Test::LtS => (b, a, Test::LeS),
+        Test::LeS => (b, a, Test::LtS),
+    }
+}
+
+fn dest_of(op: &Op) -> Option<Slot> {
+    let mut op = *op;
+    dest_mut(&mut op).copied()
+}
+
+/// The word that a computing instruction writes, reading all its operands before.
+fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
+    match op {
+        Op::Mask { d, .. }
+        | Op::Sext { d, .. }
+        | Op::Add { d, .. }
+        | Op::Sub { d, .. }
+        | Op::Mul { d, .. }
+        | Op::And { d, .. }
+        | Op::Or { d, .. }
+        | Op::Xor { d, .. }
+        | Op::Not { d, .. }
+        | Op::Shl { d, .. }
+        | Op::ShrU { d, .. }
+        | Op::ShrS { d, .. }
+        | Op::DivU { d, .. }
+        | Op::ModU { d, .. }
+        | Op::UsatS { d, .. }
+        | Op::UsatU { d, .. }
+        | Op::SatS { d, .. }
+        | Op::SatU { d, .. }
+        | Op::Eq { d, .. }
+        | Op::Ne { d, .. }
+        | Op::LtU { d, .. }
+        | Op::LeU { d, .. }
+        | Op::LtS { d, .. }
+        | Op::LeS { d, .. }
+        | Op::LoadElement { d, .. }
+        | Op::HeaderEq { d, .. }
+        | Op::UnionEq { d, .. }
+        | Op::UnionValid { d, .. } => Some(d),
+        _ => None,
+    }
+}

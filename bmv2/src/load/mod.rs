@@ -1,0 +1,305 @@
+//! From BMv2 JSON to a [`Program`]: names are resolved, everything is checked, expressions and
+//! actions become flat code.
+//!
+//! Phases: `layout` places headers and metadata, `objects` the extern objects and calculations,
+//! `action`, `parser` and `pipeline` make code by way of `expr` (names) and `lower` (instructions).
+
+mod action;
+mod error;
+mod expr;
+mod layout;
+mod lower;
+mod objects;
+mod parser;
+mod pipeline;
+
+pub use error::LoadError;
+
+use crate::exec::expr::{BigOp, Element};
+use crate::exec::ops::{Op, Pc, Slot};
+use crate::program::{
+    Action, CounterArray, DynHeader, Field, Layout, LogMessage, MeterArray, Param, Program,
+    RegisterArray, ValueSet,
+};
+use alfirk_bmv2_json::{BmV2Json, FieldRef};
+use rustc_hash::FxHashMap;
+
+type Names = FxHashMap<String, u16>;
+
+/// What is known so far of the program being loaded.
+struct Loader<'a> {
+    json: &'a BmV2Json,
+    layout: Layout,
+    header_names: Names,
+    stack_names: Names,
+    union_names: Names,
+    union_stack_names: Names,
+    calculation_names: Names,
+    register_names: Names,
+    counter_names: Names,
+    meter_names: Names,
+    vset_names: Names,
+    aliases: FxHashMap<&'a str, &'a FieldRef>,
+    registers: Vec<RegisterArray>,
+    counters: Vec<CounterArray>,
+    meters: Vec<MeterArray>,
+    vsets: Vec<ValueSet>,
+    actions: Vec<Action>,
+    code: Vec<Op>,
+    bigs: Vec<BigOp>,
+    elements: Vec<Element>,
+    dyn_headers: Vec<DynHeader>,
+    logs: Vec<LogMessage>,
+    asserts: Vec<String>,
+    constants: FxHashMap<u64, Slot>,
+    /// Temporaries of the statement being compiled, taken again for the next one.
+    temps: Vec<Slot>,
+    temps_used: usize,
+}
+
+/// Where an expression stands: for messages, and for what locals mean there.
+#[derive(Clone, Copy)]
+struct Scope<'a> {
+    at: &'a str,
+    /// Parameters of the action.
+    params: &'a [Param],
+    /// Fields of the header whose length is computed (P4_14).
+    fields: &'a [Field],
+}
+
+impl<'a> Scope<'a> {
+    fn plain(at: &'a str) -> Scope<'a> {
+        Scope {
+            at,
+            params: &[],
+            fields: &[],
+        }
+    }
+
+    fn invalid(&self, why: impl Into<String>) -> LoadError {
+        LoadError::invalid(self.at, why)
+    }
+}
+
+pub(crate) fn load(json: &BmV2Json) -> Result<Program, LoadError> {
+    if let Some(meta) = &json.meta {
+        if meta.version.0 != BmV2Json::VERSION.0 {
+            let (major, minor) = meta.version;
+            return Err(LoadError::Version { major, minor });
+        }
+    }
+    let mut loader = Loader::new(json);
+    loader.place_headers()?;
+    let intrinsic = loader.intrinsic()?;
+    loader.declare_objects()?;
+    let calculations = loader.calculations()?;
+    let field_lists = loader.field_lists()?;
+    let learn_lists = loader.learn_lists()?;
+    loader.compile_actions()?;
+    let parser = loader.compile_parser()?;
+    let deparser = loader.compile_deparser()?;
+    let (verify, update) = loader.compile_checksums()?;
+    let pipelines = loader.compile_pipelines()?;
+    Ok(Program {
+        parser,
+        ingress: pipelines.ingress,
+        egress: pipelines.egress,
+        deparser,
+        verify,
+        update,
+        calculations,
+        field_lists,
+        learn_lists,
+        intrinsic,
+        tables: pipelines.tables,
+        profiles: pipelines.profiles,
+        errors: json.errors.clone(),
+        code: loader.code,
+        layout: loader.layout,
+        bigs: loader.bigs,
+        elements: loader.elements,
+        dyn_headers: loader.dyn_headers,
+        logs: loader.logs,
+        asserts: loader.asserts,
+        actions: loader.actions,
+        registers: loader.registers,
+        counters: loader.counters,
+        meters: loader.meters,
+        vsets: loader.vsets,
+    })
+}
+
+impl<'a> Loader<'a> {
+    fn new(json: &'a BmV2Json) -> Loader<'a> {
+        Loader {
+            json,
+            layout: Layout::default(),
+            header_names: Names::default(),
+            stack_names: Names::default(),
+            union_names: Names::default(),
+            union_stack_names: Names::default(),
+            calculation_names: Names::default(),
+            register_names: Names::default(),
+            counter_names: Names::default(),
+            meter_names: Names::default(),
+            vset_names: Names::default(),
+            aliases: json
+                .field_aliases
+                .iter()
+                .map(|(name, field)| (name.as_str(), field))
+                .collect(),
+            registers: Vec::new(),
+            counters: Vec::new(),
+            meters: Vec::new(),
+            vsets: Vec::new(),
+            actions: Vec::new(),
+            code: Vec::new(),
+            bigs: Vec::new(),
+            elements: Vec::new(),
+            dyn_headers: Vec::new(),
+            logs: Vec::new(),
+            asserts: Vec::new(),
+            constants: FxHashMap::default(),
+            temps: Vec::new(),
+            temps_used: 0,
+        }
+    }
+
+    /// Takes `n` more words.
+    fn words(&mut self, n: usize) -> Result<Slot, LoadError> {
+        let start = self.layout.initial.len();
+        let need = start + n;
+        if need > usize::from(Slot::MAX) {
+            let limit = u64::from(Slot::MAX);
+            return Err(LoadError::TooLarge {
+                what: "packet words",
+                need: need as u64,
+                limit,
+            });
+        }
+        self.layout.initial.resize(need, 0);
+        Ok(start as Slot)
+    }
+
+    /// The word of a constant.
+    fn constant(&mut self, value: u64) -> Result<Slot, LoadError> {
+        if let Some(&slot) = self.constants.get(&value) {
+            return Ok(slot);
+        }
+        let slot = self.words(1)?;
+        self.layout.initial[usize::from(slot)] = value;
+        self.constants.insert(value, slot);
+        Ok(slot)
+    }
+
+    /// The words of a wide constant.
+    fn wide_constant(&mut self, words: &[u64]) -> Result<Slot, LoadError> {
+        let slot = self.words(words.len())?;
+        self.layout.initial[usize::from(slot)..][..words.len()].copy_from_slice(words);
+        Ok(slot)
+    }
+
+    fn temp(&mut self) -> Result<Slot, LoadError> {
+        if self.temps_used == self.temps.len() {
+            let slot = self.words(1)?;
+            self.temps.push(slot);
+        }
+        self.temps_used += 1;
+        Ok(self.temps[self.temps_used - 1])
+    }
+
+    /// The next statement may use all temporaries again.
+    fn end_statement(&mut self) {
+        self.temps_used = 0;
+    }
+
+    fn pc(&self) -> Pc {
+        self.code.len() as Pc
+    }
+
+    fn emit(&mut self, op: Op) -> usize {
+        self.code.push(op);
+        self.code.len() - 1
+    }
+
+    /// Lets the jump at `at` lead to `to`.
+    fn patch(&mut self, at: usize, target: Pc) {
+        match &mut self.code[at] {
+            Op::Jump { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNot { to, .. } => *to = target,
+            other => unreachable!("only jumps are patched, not {other:?}"),
+        }
+    }
+
+    fn header(&self, name: &str, at: &str) -> Result<u16, LoadError> {
+        find(&self.header_names, "header", name, at)
+    }
+
+    fn field(&self, field: &FieldRef, at: &str) -> Result<(u16, Field), LoadError> {
+        let header = self.header(&field.header, at)?;
+        Ok((header, self.field_of(header, &field.field, at)?))
+    }
+
+    fn field_of(&self, header: u16, name: &str, at: &str) -> Result<Field, LoadError> {
+        let h = &self.layout.headers[usize::from(header)];
+        if name == FieldRef::VALID {
+            if h.metadata {
+                return Err(LoadError::invalid(
+                    at,
+                    format!("{} is metadata and always valid", h.name),
+                ));
+            }
+            let name = name.to_owned();
+            return Ok(Field {
+                name,
+                slot: h.valid,
+                bits: 1,
+                signed: false,
+                varbit: false,
+            });
+        }
+        h.fields
+            .iter()
+            .find(|f| f.name == name)
+            .cloned()
+            .ok_or_else(|| LoadError::Undefined {
+                at: at.to_owned(),
+                what: "field",
+                name: format!("{}.{name}", h.name),
+            })
+    }
+}
+
+fn find(names: &Names, what: &'static str, name: &str, at: &str) -> Result<u16, LoadError> {
+    names
+        .get(name)
+        .copied()
+        .ok_or_else(|| LoadError::Undefined {
+            at: at.to_owned(),
+            what,
+            name: name.to_owned(),
+        })
+}
+
+/// Numbers named things; two of one name are an error.
+fn number<'a>(
+    what: &'static str,
+    names: impl Iterator<Item = &'a str>,
+) -> Result<Names, LoadError> {
+    let mut numbers = Names::default();
+    for (i, name) in names.enumerate() {
+        let Ok(i) = u16::try_from(i) else {
+            return Err(LoadError::TooLarge {
+                what,
+                need: i as u64 + 1,
+                limit: u64::from(u16::MAX),
+            });
+        };
+        if numbers.insert(name.to_owned(), i).is_some() {
+            return Err(LoadError::Duplicate {
+                what,
+                name: name.to_owned(),
+            });
+        }
+    }
+    Ok(numbers)
+}

@@ -1,0 +1,413 @@
+//! The parser and the deparser.
+
+use super::{find, number, LoadError, Loader, Scope};
+use crate::exec::expr::Kind;
+use crate::exec::ops::Op;
+use crate::program::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step};
+use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};
+
+/// What BMv2 uses for core errors that the program does not number.
+const UNKNOWN_ERROR: u64 = 0x7fff_ffff;
+
+impl Loader<'_> {
+    pub(super) fn compile_parser(&mut self) -> Result<Parser, LoadError> {
+        let json = self.json;
+        let Some(parser) = json.parsers.iter().find(|p| p.name == "parser") else {
+            return Err(missing("parser", "parser"));
+        };
+        let names = number(
+            "parse state",
+            parser.parse_states.iter().map(|s| s.name.as_str()),
+        )?;
+        let next = |name: &Option<String>, at: &str| {
+            name.as_ref()
+                .map(|name| find(&names, "parse state", name, at))
+                .transpose()
+        };
+        let mut states = Vec::new();
+        for state in &parser.parse_states {
+            let at = format!("parse state {}", state.name);
+            let scope = Scope::plain(&at);
+            let mut steps = Vec::new();
+            for op in &state.parser_ops {
+                self.step(op, &mut steps, scope)?;
+            }
+            let key: Vec<KeyPart> = state
+                .transition_key
+                .iter()
+                .map(|e| self.key_part(e, scope))
+                .collect::<Result<_, _>>()?;
+            let key_bytes = key.iter().map(|k| k.bits().div_ceil(8) as usize).sum();
+            let lookahead = key.iter().map(|k| match k {
+                KeyPart::Lookahead { offset, bits } => {
+                    (*offset as usize + *bits as usize).div_ceil(8)
+                }
+                _ => 0,
+            });
+            let lookahead_bytes = lookahead.max().unwrap_or(0);
+            let (mut cases, mut default) = (Vec::new(), None);
+            for transition in &state.transitions {
+                let target = next(&transition.next_state, &at)?;
+                match &transition.on {
+                    TransitionOn::Default => {
+                        // Later transitions are never looked at.
+                        default = target;
+                        break;
+                    }
+                    TransitionOn::Hexstr { value, mask } => {
+                        let on = self.case(value, mask.as_deref(), key_bytes, scope)?;
+                        cases.push(Case { on, next: target });
+                    }
+                    TransitionOn::ParseVset { name, mask } => {
+                        let set = find(&self.vset_names, "parser value set", name, &at)?;
+                        let mask = mask
+                            .as_deref()
+                            .map(|m| self.key_value(m, key_bytes, scope))
+                            .transpose()?;
+                        cases.push(Case {
+                            on: CaseOn::Set { set, mask },
+                            next: target,
+                        });
+                    }
+                }
+            }
+            states.push(ParseState {
+                steps,
+                key,
+                key_bytes,
+                lookahead_bytes,
+                cases,
+                default,
+            });
+        }
+        let error = |name: &str| {
+            json.errors
+                .iter()
+                .find(|(n, _)| n == name)
+                .map_or(UNKNOWN_ERROR, |(_, value)| *value)
+        };
+        let errors = ParserErrors {
+            no_error: json
+                .errors
+                .iter()
+                .find(|(n, _)| n == "NoError")
+                .map_or(0, |(_, value)| *value),
+            packet_too_short: error("PacketTooShort"),
+            stack_out_of_bounds: error("StackOutOfBounds"),
+            header_too_short: error("HeaderTooShort"),
+            parser_timeout: error("ParserTimeout"),
+            parser_invalid_argument: error("ParserInvalidArgument"),
+        };
+        let start = next(&parser.init_state, "parser")?;
+        Ok(Parser {
+            start,
+            states,
+            errors,
+        })
+    }
+
+    fn step(
+        &mut self,
+        op: &ParserOp,
+        steps: &mut Vec<Step>,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        match op {
+            ParserOp::Extract(target) => {
+                let step = match self.extract(target, scope)? {
+                    Target::Header(header) => match self.vl_length(header, scope)? {
+                        None => Step::Extract { header },
+                        Some((code, bits)) => Step::ExtractOwnVl { header, code, bits },
+                    },
+                    Target::Stack(stack) => Step::ExtractStack { stack },
+                    Target::UnionStack(stack, member) => Step::ExtractUnionStack { stack, member },
+                };
+                steps.push(step);
+            }
+            ParserOp::ExtractVl(target, length) => {
+                let target = self.extract(target, scope)?;
+                let node = self.node(length, scope)?;
+                let (code, bits) = self.compile_amount(&node)?;
+                steps.push(match target {
+                    Target::Header(header) => Step::ExtractVl { header, code, bits },
+                    Target::Stack(stack) => Step::ExtractStackVl { stack, code, bits },
+                    Target::UnionStack(stack, member) => Step::ExtractUnionStackVl {
+                        stack,
+                        member,
+                        code,
+                        bits,
+                    },
+                });
+            }
+            ParserOp::Set(dest, value) => {
+                if let Expr::Lookahead { offset, width } = value.unwrapped() {
+                    return self.lookahead(dest, *offset, *width, steps, scope);
+                }
+                let code = self.pc();
+                let is_varbit = |e: &Expr, this: &Self| match e.unwrapped() {
+                    Expr::Field(f) => this
+                        .field(f, scope.at)
+                        .ok()
+                        .filter(|(_, f)| f.varbit)
+                        .map(|(h, _)| h),
+                    _ => None,
+                };
+                if let (Some(d), Some(s)) = (is_varbit(dest, self), is_varbit(value, self)) {
+                    self.emit(Op::AssignVl { d, s });
+                } else {
+                    let value = self.node(value, scope)?;
+                    let dest = self.dest(dest, scope)?;
+                    self.assign(dest, &value)?;
+                }
+                self.end_code(code, steps);
+            }
+            ParserOp::Verify(cond, error) => {
+                let code = self.pc();
+                let cond = self.node(cond, scope)?;
+                let cond = self.low(&cond)?;
+                let error = self.node(error, scope)?;
+                let error = self.low(&error)?;
+                self.emit(Op::Return);
+                self.end_statement();
+                steps.push(Step::Verify { code, cond, error });
+            }
+            ParserOp::Shift(bytes) => steps.push(Step::Shift { bytes: *bytes }),
+            ParserOp::Advance(bits) => {
+                let node = self.node(bits, scope)?;
+                let (code, bits) = self.compile_amount(&node)?;
+                steps.push(Step::Advance { code, bits });
+            }
+            ParserOp::Primitive(primitive) => {
+                let code = self.pc();
+                self.compile_primitives(std::slice::from_ref(primitive), scope)?;
+                self.end_code(code, steps);
+            }
+        }
+        Ok(())
+    }
+
+    fn end_code(&mut self, code: crate::exec::ops::Pc, steps: &mut Vec<Step>) {
+        self.emit(Op::Return);
+        self.end_statement();
+        steps.push(Step::Code { code });
+    }
+
+    fn lookahead(
+        &mut self,
+        dest: &Expr,
+        offset: u32,
+        bits: u32,
+        steps: &mut Vec<Step>,
+        scope: Scope,
+    ) -> Result<(), LoadError> {
+        check_lookahead(offset, bits, scope)?;
+        let node = self.node(dest, scope)?;
+        let Kind::Field {
+            slot,
+            bits: field_bits,
+            signed,
+        } = node.kind
+        else {
+            return Err(scope.invalid("a lookahead can only be assigned to a field"));
+        };
+        steps.push(Step::Lookahead {
+            offset,
+            bits,
+            slot,
+            field_bits,
+            signed,
+        });
+        Ok(())
+    }
+
+    fn extract(&self, target: &ExtractTarget, scope: Scope) -> Result<Target, LoadError> {
+        let check = |headers: &[u16]| {
+            headers.iter().try_for_each(|h| {
+                let h = &self.layout.headers[usize::from(*h)];
+                if h.whole_bytes {
+                    return Ok(());
+                }
+                Err(scope.invalid(format!("header {} does not fill whole bytes", h.name)))
+            })
+        };
+        match target {
+            ExtractTarget::Regular(name) => {
+                let header = self.header(name, scope.at)?;
+                check(&[header])?;
+                Ok(Target::Header(header))
+            }
+            ExtractTarget::Stack(name) => {
+                let at = find(&self.stack_names, "header stack", name, scope.at)?;
+                check(&self.layout.stacks[usize::from(at)].headers)?;
+                Ok(Target::Stack(at))
+            }
+            ExtractTarget::UnionStack { stack, header } => {
+                let at = find(
+                    &self.union_stack_names,
+                    "header union stack",
+                    stack,
+                    scope.at,
+                )?;
+                let member = self.union_member(at, header, scope)?;
+                let headers = self.union_stack_headers(at, member);
+                if headers.len() != self.layout.union_stacks[usize::from(at)].unions.len() {
+                    return Err(scope.invalid(format!("{stack} has no member {header}")));
+                }
+                check(&headers)?;
+                Ok(Target::UnionStack(at, member as u16))
+            }
+        }
+    }
+
+    /// P4_14 gives the length of a variable-length field with the header's type, as an expression
+    /// of the header's own fields.
+    fn vl_length(&mut self, header: u16, scope: Scope) -> Result<Option<(u32, u16)>, LoadError> {
+        let h = &self.layout.headers[usize::from(header)];
+        let (type_id, fields) = (h.type_id, h.fields.clone());
+        let Some(length) = &self.json.header_types[type_id].length_exp else {
+            return Ok(None);
+        };
+        if h.varbit.is_none() {
+            return Ok(None);
+        }
+        let node = self.node(
+            length,
+            Scope {
+                at: scope.at,
+                params: &[],
+                fields: &fields,
+            },
+        )?;
+        self.compile_amount(&node).map(Some)
+    }
+
+    fn key_part(&mut self, expr: &Expr, scope: Scope) -> Result<KeyPart, LoadError> {
+        if let Expr::Lookahead { offset, width } = expr.unwrapped() {
+            check_lookahead(*offset, *width, scope)?;
+            return Ok(KeyPart::Lookahead {
+                offset: *offset,
+                bits: *width,
+            });
+        }
+        let node = self.node(expr, scope)?;
+        Ok(match (node.kind, expr.unwrapped()) {
+            (Kind::Field { slot, bits, .. }, _) => KeyPart::Field { slot, bits },
+            (Kind::Last { element, .. }, Expr::StackField { stack, .. }) => {
+                let stack = find(&self.stack_names, "header stack", stack, scope.at)?;
+                let start = self.layout.stacks[usize::from(stack)].start;
+                let e = &self.elements[usize::from(element)];
+                KeyPart::StackLast {
+                    stack,
+                    offset: e.start - start as u16,
+                    bits: e.bits,
+                }
+            }
+            (Kind::Last { element, .. }, Expr::UnionStackField { stack, .. }) => {
+                let stack = find(
+                    &self.union_stack_names,
+                    "header union stack",
+                    stack,
+                    scope.at,
+                )?;
+                let start = self.layout.union_stacks[usize::from(stack)].start;
+                let e = &self.elements[usize::from(element)];
+                KeyPart::UnionStackLast {
+                    stack,
+                    offset: e.start - start as u16,
+                    bits: e.bits,
+                }
+            }
+            _ => return Err(scope.invalid(format!("{expr:?} cannot be part of a transition key"))),
+        })
+    }
+
+    /// Right-aligned bytes of a case's value or mask.
+    fn key_value(&self, text: &str, bytes: usize, scope: Scope) -> Result<Vec<u8>, LoadError> {
+        let (negative, value) = decode_hex(text).map_err(|e| scope.invalid(e.to_string()))?;
+        let zeros = value.iter().take_while(|b| **b == 0).count();
+        let significant = &value[zeros..];
+        if negative || significant.len() > bytes {
+            return Err(scope.invalid(format!("{text} does not fit the key of {bytes} bytes")));
+        }
+        let mut padded = vec![0; bytes - significant.len()];
+        padded.extend_from_slice(significant);
+        Ok(padded)
+    }
+
+    fn case(
+        &self,
+        value: &str,
+        mask: Option<&str>,
+        bytes: usize,
+        scope: Scope,
+    ) -> Result<CaseOn, LoadError> {
+        let mut value = self.key_value(value, bytes, scope)?;
+        let mask = match mask {
+            Some(mask) => self.key_value(mask, bytes, scope)?,
+            None => vec![0xff; bytes],
+        };
+        value.iter_mut().zip(&mask).for_each(|(v, m)| *v &= m);
+        if bytes > 8 {
+            return Ok(CaseOn::Bytes { value, mask });
+        }
+        let word = |bytes: &[u8]| {
+            bytes
+                .iter()
+                .fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        Ok(CaseOn::Word {
+            value: word(&value),
+            mask: word(&mask),
+        })
+    }
+
+    pub(super) fn compile_deparser(&mut self) -> Result<Deparser, LoadError> {
+        let json = self.json;
+        let Some(deparser) = json.deparsers.iter().find(|d| d.name == "deparser") else {
+            return Err(missing("deparser", "deparser"));
+        };
+        let mut order = Vec::new();
+        for name in &deparser.order {
+            let header = self.header(name, "deparser")?;
+            let h = &self.layout.headers[usize::from(header)];
+            if !h.whole_bytes {
+                let why = format!("header {} does not fill whole bytes", h.name);
+                return Err(LoadError::invalid("deparser", why));
+            }
+            order.push(header);
+        }
+        let code = match deparser.primitives.is_empty() {
+            true => None,
+            false => {
+                let code = self.pc();
+                self.compile_primitives(&deparser.primitives, Scope::plain("deparser"))?;
+                self.emit(Op::Return);
+                Some(code)
+            }
+        };
+        Ok(Deparser { order, code })
+    }
+}
+
+enum Target {
+    Header(u16),
+    Stack(u16),
+    UnionStack(u16, u16),
+}
+
+fn check_lookahead(offset: u32, bits: u32, scope: Scope) -> Result<(), LoadError> {
+    if bits == 0 || bits > 65536 || offset > 1 << 24 {
+        return Err(scope.invalid(format!(
+            "a lookahead of {bits} bits at {offset} is impossible"
+        )));
+    }
+    Ok(())
+}
+
+pub(super) fn missing(what: &'static str, name: &str) -> LoadError {
+    LoadError::Undefined {
+        at: "program (is it for simple_switch?)".to_owned(),
+        what,
+        name: name.to_owned(),
+    }
+}

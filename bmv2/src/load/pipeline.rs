@@ -1,0 +1,566 @@
+//! Ingress and egress: nodes become code, tables get their keys, actions and entries.
+
+use super::parser::missing;
+use super::{find, number, LoadError, Loader, Scope};
+use crate::exec::expr::Kind;
+use crate::exec::ops::{Op, Pc};
+use crate::program::{DefaultAction, DirectMeter, Key, Profile, Table};
+use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
+use alfirk_bmv2_json::{
+    self as json, Expr, FieldRef, MatchKey, MatchType, Pipeline, TableKeyTarget, TableType,
+};
+use rustc_hash::FxHashMap;
+
+/// What pipelines give to the program.
+pub(super) struct Pipelines {
+    pub ingress: Pc,
+    pub egress: Pc,
+    pub tables: Vec<Table>,
+    pub profiles: Vec<Profile>,
+}
+
+/// A node of a control flow, by its place in the JSON.
+#[derive(Clone, Copy)]
+enum Node<'a> {
+    /// Number among the tables of all pipelines.
+    Table(u16, &'a json::Table),
+    Conditional(&'a json::Conditional),
+    Call(&'a json::ActionCall),
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn compile_pipelines(&mut self) -> Result<Pipelines, LoadError> {
+        let json = self.json;
+        let all = || json.pipelines.iter();
+        let table_names = number(
+            "table",
+            all().flat_map(|p| &p.tables).map(|t| t.name.as_str()),
+        )?;
+        let profile_names = number(
+            "action profile",
+            all()
+                .flat_map(|p| &p.action_profiles)
+                .map(|p| p.name.as_str()),
+        )?;
+        let mut profiles = Vec::new();
+        for profile in all().flat_map(|p| &p.action_profiles) {
+            let at = format!("action profile {}", profile.name);
+            let selector = profile
+                .selector
+                .as_ref()
+                .map(|s| self.calculation(&s.algo, &s.input, Scope::plain(&at)));
+            profiles.push(Profile {
+                name: profile.name.clone(),
+                max_size: profile.max_size,
+                selector: selector.transpose()?,
+            });
+        }
+        let mut tables = Vec::new();
+        let (mut ingress, mut egress) = (None, None);
+        for pipeline in all() {
+            let (start, labels) = self.compile_flow(pipeline, &table_names)?;
+            for table in &pipeline.tables {
+                let number = tables.len() as u16;
+                tables.push(self.table(number, table, &labels, &profile_names)?);
+            }
+            match pipeline.name.as_str() {
+                "ingress" => ingress = Some(start),
+                "egress" => egress = Some(start),
+                _ => {}
+            }
+        }
+        let ingress = ingress.ok_or_else(|| missing("pipeline", "ingress"))?;
+        let egress = egress.ok_or_else(|| missing("pipeline", "egress"))?;
+        Ok(Pipelines {
+            ingress,
+            egress,
+            tables,
+            profiles,
+        })
+    }
+
+    /// Compiles the control flow. Gives its first instruction and that of each node.
+    fn compile_flow(
+        &mut self,
+        pipeline: &'a Pipeline,
+        table_names: &super::Names,
+    ) -> Result<(Pc, Labels<'a>), LoadError> {
+        let mut nodes: FxHashMap<&str, Node> = FxHashMap::default();
+        let tables = pipeline
+            .tables
+            .iter()
+            .map(|t| (t.name.as_str(), Node::Table(table_names[&t.name], t)));
+        let conditionals = pipeline
+            .conditionals
+            .iter()
+            .map(|c| (c.name.as_str(), Node::Conditional(c)));
+        let calls = pipeline
+            .action_calls
+            .iter()
+            .map(|c| (c.name.as_str(), Node::Call(c)));
+        let mut names = Vec::new();
+        for (name, node) in tables.chain(conditionals).chain(calls) {
+            if nodes.insert(name, node).is_some() {
+                return Err(LoadError::Duplicate {
+                    what: "control flow node",
+                    name: name.to_owned(),
+                });
+            }
+            names.push(name);
+        }
+        let end = self.pc();
+        self.emit(Op::End);
+        let start = self.pc();
+        let mut flow = Flow {
+            labels: Labels {
+                at: FxHashMap::default(),
+                end,
+                pipeline: &pipeline.name,
+            },
+            fixes: Vec::new(),
+            pending: Vec::new(),
+        };
+        // Nodes that nothing leads to are compiled too: what they name must be right.
+        flow.pending.extend(names.iter().rev());
+        self.chain(pipeline.init_table.as_deref(), &nodes, &mut flow)?;
+        while let Some(name) = flow.pending.pop() {
+            if !flow.labels.at.contains_key(name) {
+                self.chain(Some(name), &nodes, &mut flow)?;
+            }
+        }
+        for (jump, name) in flow.fixes {
+            let target = flow.labels.find(name, &pipeline.name)?;
+            self.patch(jump, target);
+        }
+        Ok((start, flow.labels))
+    }
+
+    /// Compiles a node and those that follow it without a choice.
+    fn chain(
+        &mut self,
+        first: Option<&'a str>,
+        nodes: &FxHashMap<&'a str, Node<'a>>,
+        flow: &mut Flow<'a>,
+    ) -> Result<(), LoadError> {
+        let mut current = first;
+        loop {
+            let Some(name) = current else {
+                self.emit(Op::End);
+                return Ok(());
+            };
+            if let Some(&to) = flow.labels.at.get(name) {
+                self.emit(Op::Jump { to });
+                return Ok(());
+            }
+            let at = format!("pipeline {}", flow.labels.pipeline);
+            let Some(node) = nodes.get(name) else {
+                return Err(LoadError::Undefined {
+                    at,
+                    what: "control flow node",
+                    name: name.to_owned(),
+                });
+            };
+            flow.labels.at.insert(name, self.pc());
+            match *node {
+                Node::Table(table, json) => {
+                    self.emit(Op::Apply { table });
+                    let nexts = json
+                        .next_tables
+                        .iter()
+                        .filter_map(|(_, next)| next.as_deref());
+                    flow.pending.extend(nexts.filter(|n| nodes.contains_key(n)));
+                    return Ok(());
+                }
+                Node::Conditional(json) => {
+                    let at = format!("condition {}", json.name);
+                    let cond = self.node(&json.expression, Scope::plain(&at))?;
+                    let jumps = self.branch(&cond, false)?;
+                    self.end_statement();
+                    match json.false_next.as_deref() {
+                        Some(next) => {
+                            flow.fixes
+                                .extend(jumps.into_iter().map(|jump| (jump, next)));
+                            flow.pending
+                                .extend(nodes.get_key_value(next).map(|(name, _)| *name));
+                        }
+                        None => jumps
+                            .into_iter()
+                            .for_each(|jump| self.patch(jump, flow.labels.end)),
+                    }
+                    current = json.true_next.as_deref();
+                }
+                Node::Call(json) => {
+                    let at = format!("action call {}", json.name);
+                    let action = self.action_by_id(json.action_id, &at)?;
+                    if self.actions[usize::from(action)].words > 0 {
+                        return Err(LoadError::invalid(at, "the action has parameters"));
+                    }
+                    self.emit(Op::Call { action });
+                    current = json.next_node.as_deref();
+                }
+            }
+        }
+    }
+
+    fn table(
+        &mut self,
+        number: u16,
+        table: &json::Table,
+        labels: &Labels,
+        profile_names: &super::Names,
+    ) -> Result<Table, LoadError> {
+        let at = format!("table {}", table.name);
+        let scope = Scope::plain(&at);
+        let label = |next: &Option<String>| match next {
+            Some(name) => labels.find(name, &at),
+            None => Ok(labels.end),
+        };
+        let keys = table
+            .key
+            .iter()
+            .map(|k| self.key(k, scope))
+            .collect::<Result<Vec<_>, _>>()?;
+        let match_type = match_type(&keys, table.match_type, scope)?;
+
+        let mut ids = Vec::new();
+        for id in &table.action_ids {
+            ids.push(self.action_by_id(*id, &at)?);
+        }
+        if ids.is_empty() {
+            // Older files have names only.
+            for name in &table.actions {
+                let position = self.actions.iter().position(|a| a.name == *name);
+                ids.push(
+                    position
+                        .map(|i| i as u16)
+                        .ok_or_else(|| LoadError::Undefined {
+                            at: at.clone(),
+                            what: "action",
+                            name: name.clone(),
+                        })?,
+                );
+            }
+        }
+        let on_nothing = label(&table.base_default_next)?;
+        let mut actions: Vec<(u16, Pc)> = ids.iter().map(|id| (*id, on_nothing)).collect();
+        let (mut on_hit, mut on_miss) = (None, None);
+        for (name, next) in &table.next_tables {
+            let next = label(next)?;
+            match name.as_str() {
+                "__HIT__" => on_hit = Some(next),
+                "__MISS__" => on_miss = Some(next),
+                name => {
+                    // Names of actions need not be unique in P4_14, but their next nodes agree.
+                    for (action, pc) in &mut actions {
+                        if self.actions[usize::from(*action)].name == *name {
+                            *pc = next;
+                        }
+                    }
+                }
+            }
+        }
+        let profile = match (&table.action_profile, table.kind) {
+            (Some(name), TableType::Indirect | TableType::IndirectWs) => {
+                Some(find(profile_names, "action profile", name, &at)?)
+            }
+            (None, TableType::Simple) => None,
+            (Some(_), TableType::Simple) => {
+                return Err(LoadError::invalid(
+                    at,
+                    "a simple table has no action profile",
+                ));
+            }
+            (None, _) => {
+                return Err(LoadError::invalid(
+                    at,
+                    "an indirect table needs an action profile",
+                ))
+            }
+        };
+        let direct_meter = table
+            .direct_meters
+            .as_ref()
+            .map(|name| self.direct_meter(name, scope));
+        let mut made = Table {
+            name: table.name.clone(),
+            kind: table.kind,
+            match_type,
+            keys,
+            max_size: table.max_size,
+            with_counters: table.with_counters
+                || self.counters.iter().any(|c| c.table == Some(number)),
+            support_timeout: table.support_timeout,
+            direct_meter: direct_meter.transpose()?,
+            actions,
+            on_hit,
+            on_miss,
+            on_nothing,
+            profile,
+            default: None,
+            entries: None,
+        };
+        if let Some(default) = &table.default_entry {
+            let action = self.action_by_id(default.action_id, &at)?;
+            // A default action that is not in the list leads where all others would.
+            if !made.actions.iter().any(|(a, _)| *a == action) {
+                made.actions.push((action, on_nothing));
+            }
+            let args = match &default.action_data {
+                Some(data) => Some(self.args(action, data, scope)?),
+                None if self.actions[usize::from(action)].words == 0 => Some(Vec::new()),
+                // Only the choice of the action is fixed; there is nothing to run until the
+                // control plane gives arguments.
+                None => None,
+            };
+            made.default = args.map(|args| DefaultAction {
+                action,
+                args,
+                action_const: default.action_const,
+                entry_const: default.action_entry_const,
+            });
+        }
+        if let Some(entries) = &table.entries {
+            if made.kind != TableType::Simple {
+                return Err(LoadError::invalid(
+                    at,
+                    "only simple tables can have entries in the program",
+                ));
+            }
+            let entries = entries
+                .iter()
+                .enumerate()
+                .map(|(i, e)| self.entry(&made, e, i, &at));
+            let entries = entries.collect::<Result<Vec<_>, _>>()?;
+            check_duplicates(&made, &entries, &at)?;
+            made.entries = Some(entries);
+        }
+        Ok(made)
+    }
+
+    fn key(&mut self, key: &json::TableKey, scope: Scope) -> Result<Key, LoadError> {
+        let (slot, bits, default_name) = match (&key.target, key.match_type) {
+            (TableKeyTarget::Header(name), MatchType::Valid) => {
+                let h = &self.layout.headers[usize::from(self.header(name, scope.at)?)];
+                if h.metadata {
+                    return Err(scope.invalid(format!("{name} is metadata and always valid")));
+                }
+                (h.valid, 1, format!("{name}.{}", FieldRef::VALID))
+            }
+            (TableKeyTarget::Field(field), match_type) if match_type != MatchType::Valid => {
+                let node = self.node(&Expr::Field(field.clone()), scope)?;
+                let Kind::Field { slot, bits, .. } = node.kind else {
+                    return Err(scope.invalid(format!("{field} cannot be matched")));
+                };
+                (slot, bits, field.to_string())
+            }
+            _ => return Err(scope.invalid("a key of type valid needs a header, others a field")),
+        };
+        let mask = key
+            .mask
+            .as_ref()
+            .map(|mask| self.hex_words(mask, bits, scope))
+            .transpose()?;
+        let name = key.name.clone().unwrap_or(default_name);
+        Ok(Key {
+            name,
+            match_type: key.match_type,
+            slot,
+            bits,
+            mask,
+        })
+    }
+
+    fn direct_meter(&self, name: &str, scope: Scope) -> Result<DirectMeter, LoadError> {
+        let array = find(&self.meter_names, "meter array", name, scope.at)?;
+        let json = &self.json.meter_arrays[usize::from(array)];
+        let Some(target) = &json.result_target else {
+            return Err(scope.invalid(format!("direct meter {name} has no result target")));
+        };
+        let (_, field) = self.field(target, scope.at)?;
+        if field.bits > 64 || field.varbit {
+            return Err(scope.invalid(format!("direct meter {name} cannot write to {target}")));
+        }
+        Ok(DirectMeter {
+            slot: field.slot,
+            bits: field.bits,
+            kind: json.kind,
+        })
+    }
+
+    fn args(&self, action: u16, data: &[String], scope: Scope) -> Result<Vec<u64>, LoadError> {
+        let action = &self.actions[usize::from(action)];
+        if data.len() != action.params.len() {
+            let (need, has) = (action.params.len(), data.len());
+            let why = format!("action {} takes {need} arguments, not {has}", action.name);
+            return Err(scope.invalid(why));
+        }
+        let mut args = Vec::new();
+        for (param, value) in action.params.iter().zip(data) {
+            args.extend(self.hex_words(value, param.bits, scope)?);
+        }
+        Ok(args)
+    }
+
+    fn entry(
+        &self,
+        table: &Table,
+        entry: &json::TableEntry,
+        index: usize,
+        at: &str,
+    ) -> Result<NewEntry, LoadError> {
+        let at = format!("{at}, entry {index}");
+        let scope = Scope::plain(&at);
+        if entry.match_key.len() != table.keys.len() {
+            let (need, has) = (table.keys.len(), entry.match_key.len());
+            return Err(scope.invalid(format!("the key has {need} fields, not {has}")));
+        }
+        let mut keys = Vec::new();
+        for (key, given) in table.keys.iter().zip(&entry.match_key) {
+            keys.push(self.entry_key(key, given, scope)?);
+        }
+        let action = self.action_by_id(entry.action_entry.action_id, &at)?;
+        let Some(next) = table.next_on_hit(action) else {
+            let name = &self.actions[usize::from(action)].name;
+            return Err(scope.invalid(format!("the table does not have the action {name}")));
+        };
+        let args = self.args(action, &entry.action_entry.action_data, scope)?;
+        let code = self.actions[usize::from(action)].code;
+        let target = Target::Action(ActionRef {
+            action,
+            code,
+            next,
+            args: args.into(),
+        });
+        let priority = if table.has_priorities() {
+            entry.priority
+        } else {
+            0
+        };
+        let priority = i32::try_from(priority)
+            .map_err(|_| scope.invalid(format!("priority {priority} is impossible")))?;
+        Ok(NewEntry {
+            keys,
+            priority,
+            target,
+            idle_timeout: 0,
+        })
+    }
+
+    fn entry_key(&self, key: &Key, given: &MatchKey, scope: Scope) -> Result<NewKey, LoadError> {
+        let bytes = |text: &str| -> Result<Vec<u8>, LoadError> {
+            let words = self.hex_words(text, key.bits, scope)?;
+            Ok(crate::tables::shortest(&words))
+        };
+        // Files may set bits that the mask leaves out; they never count.
+        let masked = |value: &[u8], mask: &[u8]| -> Vec<u8> {
+            let n = value.len().max(mask.len());
+            let at =
+                |bytes: &[u8], i: usize| (i + bytes.len()).checked_sub(n).map_or(0, |i| bytes[i]);
+            (0..n).map(|i| at(value, i) & at(mask, i)).collect()
+        };
+        let given = match given {
+            MatchKey::Exact { key: value } => KeyMatch::Exact {
+                value: bytes(value)?,
+            },
+            MatchKey::Valid { key: value } => KeyMatch::Valid { value: *value },
+            MatchKey::Lpm {
+                key: value,
+                prefix_length,
+            } => {
+                let mask =
+                    crate::tables::shortest(&crate::tables::prefix(key.bits, *prefix_length));
+                let value = masked(&bytes(value)?, &mask);
+                KeyMatch::Lpm {
+                    value,
+                    prefix_len: *prefix_length,
+                }
+            }
+            MatchKey::Ternary { key: value, mask } | MatchKey::Optional { key: value, mask } => {
+                let mask = bytes(mask)?;
+                KeyMatch::Ternary {
+                    value: masked(&bytes(value)?, &mask),
+                    mask,
+                }
+            }
+            MatchKey::Range { start, end } => KeyMatch::Range {
+                low: bytes(start)?,
+                high: bytes(end)?,
+            },
+        };
+        NewKey::new(key, &given)
+            .map_err(|fault| scope.invalid(format!("key {}: {fault}", key.name)))
+    }
+}
+
+struct Flow<'a> {
+    labels: Labels<'a>,
+    /// Jumps and the nodes they lead to.
+    fixes: Vec<(usize, &'a str)>,
+    pending: Vec<&'a str>,
+}
+
+struct Labels<'a> {
+    at: FxHashMap<&'a str, Pc>,
+    end: Pc,
+    pipeline: &'a str,
+}
+
+impl Labels<'_> {
+    fn find(&self, name: &str, at: &str) -> Result<Pc, LoadError> {
+        self.at
+            .get(name)
+            .copied()
+            .ok_or_else(|| LoadError::Undefined {
+                at: at.to_owned(),
+                what: "control flow node",
+                name: name.to_owned(),
+            })
+    }
+}
+
+/// The kind of lookup that the keys need, and that the file should state.
+fn match_type(keys: &[Key], stated: MatchType, scope: Scope) -> Result<MatchType, LoadError> {
+    let count = |wanted: MatchType| keys.iter().filter(|k| k.match_type == wanted).count();
+    let needed = if count(MatchType::Range) > 0 {
+        MatchType::Range
+    } else if count(MatchType::Ternary) + count(MatchType::Optional) > 0 {
+        MatchType::Ternary
+    } else if count(MatchType::Lpm) > 0 {
+        MatchType::Lpm
+    } else {
+        MatchType::Exact
+    };
+    let rank = |m: MatchType| match m {
+        MatchType::Exact | MatchType::Valid => 0,
+        MatchType::Lpm => 1,
+        MatchType::Ternary | MatchType::Optional => 2,
+        MatchType::Range => 3,
+    };
+    if rank(stated) < rank(needed) {
+        return Err(scope.invalid(format!(
+            "a key of type {needed:?} does not go with a {stated:?} table"
+        )));
+    }
+    let chosen = if rank(stated) > rank(needed) {
+        stated
+    } else {
+        needed
+    };
+    if chosen == MatchType::Lpm && count(MatchType::Lpm) > 1 {
+        return Err(scope.invalid("a table can have one lpm key"));
+    }
+    Ok(chosen)
+}
+
+fn check_duplicates(table: &Table, entries: &[NewEntry], at: &str) -> Result<(), LoadError> {
+    let mut seen = rustc_hash::FxHashSet::default();
+    for (i, entry) in entries.iter().enumerate() {
+        if !seen.insert(crate::tables::identity(table, &entry.keys, entry.priority)) {
+            return Err(LoadError::invalid(
+                format!("{at}, entry {i}"),
+                "there is an equal one before it",
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,302 @@
+//! Registers, counters, meters, value sets, and the replication engine.
+
+use super::tables::unknown;
+use super::{ManageError, TableId};
+use crate::exec::big::Big;
+use crate::externs::counter::Counter;
+use crate::externs::meter::MeterConfig;
+use crate::pre::Pre;
+use crate::switch::Switch;
+use crate::tables::{shortest, to_words};
+use alfirk_bmv2_json::MeterType;
+
+/// What a register array is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RegisterInfo {
+    pub name: String,
+    pub size: usize,
+    /// Width of a cell.
+    pub bits: u32,
+}
+
+/// What a counter array is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CounterInfo {
+    pub name: String,
+    /// 0 for direct counters.
+    pub size: usize,
+    /// The table of a direct counter.
+    pub table: Option<TableId>,
+}
+
+/// What a meter array is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeterInfo {
+    pub name: String,
+    /// 0 for direct meters.
+    pub size: usize,
+    pub unit: MeterType,
+    /// The table of a direct meter.
+    pub table: Option<TableId>,
+}
+
+type Result<T> = std::result::Result<T, ManageError>;
+
+fn beyond(what: &'static str, name: &str, index: u64, size: usize) -> ManageError {
+    ManageError::IndexOutOfRange {
+        what,
+        name: name.to_owned(),
+        index,
+        size: size as u64,
+    }
+}
+
+pub(super) fn check_rates(name: &str, config: Option<MeterConfig>) -> Result<()> {
+    match config {
+        Some(config) if config.cir > config.pir => Err(ManageError::MeterRates {
+            name: name.to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+impl Switch {
+    /// All register arrays.
+    pub fn registers(&self) -> Vec<RegisterInfo> {
+        let Ok((program, _)) = self.parts() else {
+            return Vec::new();
+        };
+        let info = |r: &crate::program::RegisterArray| RegisterInfo {
+            name: r.name.clone(),
+            size: r.size,
+            bits: r.bits,
+        };
+        program.registers.iter().map(info).collect()
+    }
+
+    fn register_at(&self, name: &str) -> Result<usize> {
+        let (program, _) = self.parts()?;
+        let at = program.registers.iter().position(|r| r.name == name);
+        at.ok_or_else(|| unknown("register array", name))
+    }
+
+    /// A register cell.
+    ///
+    /// # Errors
+    /// When there is no such array or cell.
+    pub fn read_register(&self, name: &str, index: u64) -> Result<Vec<u8>> {
+        let at = self.register_at(name)?;
+        let (program, state) = self.parts()?;
+        let info = &program.registers[at];
+        if index >= info.size as u64 {
+            return Err(beyond("register array", name, index, info.size));
+        }
+        let value = state.registers[at].read(index);
+        let words: Vec<u64> = (0..crate::exec::expr::words_of(info.bits))
+            .map(|i| value.word(i))
+            .collect();
+        Ok(shortest(&words))
+    }
+
+    /// Sets a register cell.
+    ///
+    /// # Errors
+    /// When there is no such array or cell, or the value is too wide.
+    pub fn write_register(&mut self, name: &str, index: u64, value: &[u8]) -> Result<()> {
+        let at = self.register_at(name)?;
+        let (program, state) = self.parts_mut()?;
+        let info = &program.registers[at];
+        if index >= info.size as u64 {
+            return Err(beyond("register array", name, index, info.size));
+        }
+        let words = to_words(value, info.bits).ok_or_else(|| ManageError::ValueTooWide {
+            what: "register array",
+            name: name.to_owned(),
+            bits: info.bits,
+        })?;
+        state.registers[at].write(index, &Big::from_unsigned(&words));
+        Ok(())
+    }
+
+    /// Sets all cells of a register array to zero.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn clear_register(&mut self, name: &str) -> Result<()> {
+        let at = self.register_at(name)?;
+        self.parts_mut()?.1.registers[at].clear();
+        Ok(())
+    }
+
+    /// All counter arrays.
+    pub fn counters(&self) -> Vec<CounterInfo> {
+        let Ok((program, _)) = self.parts() else {
+            return Vec::new();
+        };
+        let info = |c: &crate::program::CounterArray| CounterInfo {
+            name: c.name.clone(),
+            size: c.size,
+            table: c.table.map(TableId),
+        };
+        program.counters.iter().map(info).collect()
+    }
+
+    fn counter_at(&self, name: &str) -> Result<usize> {
+        let (program, _) = self.parts()?;
+        let at = program.counters.iter().position(|c| c.name == name);
+        at.ok_or_else(|| unknown("counter array", name))
+    }
+
+    /// A cell of an indirect counter.
+    ///
+    /// # Errors
+    /// When there is no such array or cell.
+    pub fn read_counter(&self, name: &str, index: u64) -> Result<Counter> {
+        let cells = &self.parts()?.1.counters[self.counter_at(name)?];
+        let cell = usize::try_from(index).ok().and_then(|i| cells.get(i));
+        cell.copied()
+            .ok_or_else(|| beyond("counter array", name, index, cells.len()))
+    }
+
+    /// Sets a cell of an indirect counter.
+    ///
+    /// # Errors
+    /// When there is no such array or cell.
+    pub fn write_counter(&mut self, name: &str, index: u64, value: Counter) -> Result<()> {
+        let at = self.counter_at(name)?;
+        let cells = &mut self.parts_mut()?.1.counters[at];
+        let size = cells.len();
+        let cell = usize::try_from(index).ok().and_then(|i| cells.get_mut(i));
+        *cell.ok_or_else(|| beyond("counter array", name, index, size))? = value;
+        Ok(())
+    }
+
+    /// All meter arrays.
+    pub fn meters(&self) -> Vec<MeterInfo> {
+        let Ok((program, _)) = self.parts() else {
+            return Vec::new();
+        };
+        let info = |m: &crate::program::MeterArray| MeterInfo {
+            name: m.name.clone(),
+            size: m.size,
+            unit: m.kind,
+            table: m.table.map(TableId),
+        };
+        program.meters.iter().map(info).collect()
+    }
+
+    fn meter_at(&self, name: &str) -> Result<usize> {
+        let (program, _) = self.parts()?;
+        let at = program.meters.iter().position(|m| m.name == name);
+        at.ok_or_else(|| unknown("meter array", name))
+    }
+
+    /// The rates of a cell of an indirect meter.
+    ///
+    /// # Errors
+    /// When there is no such array or cell.
+    pub fn read_meter(&self, name: &str, index: u64) -> Result<Option<MeterConfig>> {
+        let cells = &self.parts()?.1.meters[self.meter_at(name)?];
+        let cell = usize::try_from(index).ok().and_then(|i| cells.get(i));
+        cell.map(|m| m.config())
+            .ok_or_else(|| beyond("meter array", name, index, cells.len()))
+    }
+
+    /// Sets the rates of a cell of an indirect meter, or removes them.
+    ///
+    /// # Errors
+    /// When there is no such array or cell, or the rates contradict each other.
+    pub fn write_meter(
+        &mut self,
+        name: &str,
+        index: u64,
+        config: Option<MeterConfig>,
+        now: u64,
+    ) -> Result<()> {
+        let at = self.meter_at(name)?;
+        check_rates(name, config)?;
+        let cells = &mut self.parts_mut()?.1.meters[at];
+        let size = cells.len();
+        let cell = usize::try_from(index).ok().and_then(|i| cells.get_mut(i));
+        cell.ok_or_else(|| beyond("meter array", name, index, size))?
+            .configure(config, now / 1000);
+        Ok(())
+    }
+
+    /// Names, widths in bits and greatest sizes of all parser value sets.
+    pub fn value_sets(&self) -> Vec<(String, u32, Option<u64>)> {
+        let Ok((program, _)) = self.parts() else {
+            return Vec::new();
+        };
+        program
+            .vsets
+            .iter()
+            .map(|v| (v.name.clone(), v.bits, v.max_size))
+            .collect()
+    }
+
+    /// Members of a parser value set, in order of arrival.
+    ///
+    /// # Errors
+    /// When there is no such set.
+    pub fn value_set(&self, name: &str) -> Result<Vec<Vec<u8>>> {
+        let (program, state) = self.parts()?;
+        let at = program.vsets.iter().position(|v| v.name == name);
+        let at = at.ok_or_else(|| unknown("parser value set", name))?;
+        Ok(state.vsets[at].members.clone())
+    }
+
+    /// Sets all members of a parser value set. A member's fields are joined without padding, and
+    /// stand at the right end of its bytes.
+    ///
+    /// # Errors
+    /// When there is no such set, a value is too wide, or there are too many.
+    pub fn set_value_set(&mut self, name: &str, members: &[Vec<u8>]) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let at = program.vsets.iter().position(|v| v.name == name);
+        let at = at.ok_or_else(|| unknown("parser value set", name))?;
+        let info = &program.vsets[at];
+        if let Some(size) = info.max_size.filter(|size| members.len() as u64 > *size) {
+            return Err(ManageError::ValueSetFull {
+                set: name.to_owned(),
+                size,
+            });
+        }
+        let bytes = info.bits.div_ceil(8).max(1) as usize;
+        let mut padded = Vec::new();
+        for member in members {
+            let words = to_words(member, info.bits).ok_or_else(|| ManageError::ValueTooWide {
+                what: "parser value set",
+                name: name.to_owned(),
+                bits: info.bits,
+            })?;
+            let value = shortest(&words);
+            let mut full = vec![0; bytes.saturating_sub(value.len())];
+            full.extend_from_slice(&value);
+            padded.push(full);
+        }
+        let set = &mut state.vsets[at];
+        for shadow in &mut set.shadows {
+            shadow.values.clear();
+            padded.iter().for_each(|member| shadow.insert(member));
+        }
+        set.members = members.to_vec();
+        Ok(())
+    }
+
+    /// Multicast groups and clone sessions.
+    ///
+    /// # Errors
+    /// When no program is loaded.
+    pub fn pre(&self) -> Result<&Pre> {
+        Ok(&self.parts()?.1.pre)
+    }
+
+    /// Multicast groups and clone sessions, to change them.
+    ///
+    /// # Errors
+    /// When no program is loaded.
+    pub fn pre_mut(&mut self) -> Result<&mut Pre> {
+        Ok(&mut self.parts_mut()?.1.pre)
+    }
+}

@@ -1,0 +1,256 @@
+//! Action profiles and selectors.
+
+use super::tables::{check_action, unknown};
+use super::{ManageError, ProfileId};
+use crate::program::{Profile, Program};
+use crate::switch::Switch;
+use crate::tables::{GroupState, MemberState, ProfileGroup, ProfileMember};
+
+type Result<T> = std::result::Result<T, ManageError>;
+
+impl Switch {
+    /// Finds an action profile or selector by name.
+    ///
+    /// # Errors
+    /// When the program has none of that name.
+    pub fn profile(&self, name: &str) -> Result<ProfileId> {
+        let (program, _) = self.parts()?;
+        let at = program.profiles.iter().position(|p| p.name == name);
+        at.map(|i| ProfileId(i as u16))
+            .ok_or_else(|| unknown("action profile", name))
+    }
+
+    /// Adds a member.
+    ///
+    /// # Errors
+    /// When it exists, the profile is full, or the action is not right.
+    pub fn insert_member(&mut self, profile: ProfileId, member: &ProfileMember) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let info = profile_of(program, profile)?;
+        let action = member_action(program, profile, member)?;
+        let members = &mut state.profiles[usize::from(profile.0)].members;
+        if members.contains_key(&member.id) {
+            return Err(ManageError::MemberExists {
+                profile: info.name.clone(),
+                id: member.id,
+            });
+        }
+        if info.max_size > 0 && members.len() as u64 >= info.max_size {
+            let size = info.max_size;
+            return Err(ManageError::ProfileFull {
+                profile: info.name.clone(),
+                size,
+            });
+        }
+        members.insert(member.id, MemberState { action, uses: 0 });
+        Ok(())
+    }
+
+    /// Gives a member another action.
+    ///
+    /// # Errors
+    /// When there is no such member, or the action is not right.
+    pub fn modify_member(&mut self, profile: ProfileId, member: &ProfileMember) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let info = profile_of(program, profile)?;
+        let action = member_action(program, profile, member)?;
+        let members = &mut state.profiles[usize::from(profile.0)].members;
+        match members.get_mut(&member.id) {
+            Some(old) => old.action = action,
+            None => {
+                return Err(ManageError::NoMember {
+                    profile: info.name.clone(),
+                    id: member.id,
+                })
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a member that nothing uses.
+    ///
+    /// # Errors
+    /// When there is no such member, or it is used.
+    pub fn delete_member(&mut self, profile: ProfileId, id: u32) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let info = profile_of(program, profile)?;
+        let members = &mut state.profiles[usize::from(profile.0)].members;
+        match members.get(&id) {
+            None => Err(ManageError::NoMember {
+                profile: info.name.clone(),
+                id,
+            }),
+            Some(m) if m.uses > 0 => Err(ManageError::MemberInUse {
+                profile: info.name.clone(),
+                id,
+            }),
+            Some(_) => {
+                members.remove(&id);
+                Ok(())
+            }
+        }
+    }
+
+    /// All members, by id.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn members(&self, profile: ProfileId) -> Result<Vec<ProfileMember>> {
+        let (program, state) = self.parts()?;
+        profile_of(program, profile)?;
+        let members = &state.profiles[usize::from(profile.0)].members;
+        let mut list: Vec<_> = members
+            .iter()
+            .map(|(&id, member)| {
+                let (action, args) = member.action.given(program);
+                ProfileMember { id, action, args }
+            })
+            .collect();
+        list.sort_by_key(|m| m.id);
+        Ok(list)
+    }
+
+    /// Adds a group.
+    ///
+    /// # Errors
+    /// When it exists, a member does not, or the profile has no selector.
+    pub fn insert_group(&mut self, profile: ProfileId, group: &ProfileGroup) -> Result<()> {
+        self.put_group(profile, group, true)
+    }
+
+    /// Gives a group other members.
+    ///
+    /// # Errors
+    /// When there is no such group or member.
+    pub fn modify_group(&mut self, profile: ProfileId, group: &ProfileGroup) -> Result<()> {
+        self.put_group(profile, group, false)
+    }
+
+    fn put_group(&mut self, profile: ProfileId, group: &ProfileGroup, new: bool) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let info = profile_of(program, profile)?;
+        let name = || info.name.clone();
+        if info.selector.is_none() {
+            return Err(ManageError::NoSelector { profile: name() });
+        }
+        let state = &mut state.profiles[usize::from(profile.0)];
+        let old = state.groups.get(&group.id);
+        match (old, new) {
+            (Some(_), true) => {
+                return Err(ManageError::GroupExists {
+                    profile: name(),
+                    id: group.id,
+                })
+            }
+            (None, false) => {
+                return Err(ManageError::NoGroup {
+                    profile: name(),
+                    id: group.id,
+                })
+            }
+            _ => {}
+        }
+        if let Some(member) = group
+            .members
+            .iter()
+            .find(|m| !state.members.contains_key(&m.id))
+        {
+            return Err(ManageError::NoMember {
+                profile: name(),
+                id: member.id,
+            });
+        }
+        let uses = old.map_or(0, |old| old.uses);
+        let before: Vec<u32> = old
+            .iter()
+            .flat_map(|g| &g.group.members)
+            .map(|m| m.id)
+            .collect();
+        for id in before {
+            if let Some(member) = state.members.get_mut(&id) {
+                member.uses -= 1;
+            }
+        }
+        for member in &group.members {
+            if let Some(member) = state.members.get_mut(&member.id) {
+                member.uses += 1;
+            }
+        }
+        state
+            .groups
+            .insert(group.id, GroupState::new(group.clone(), uses));
+        Ok(())
+    }
+
+    /// Removes a group that no entry uses.
+    ///
+    /// # Errors
+    /// When there is no such group, or it is used.
+    pub fn delete_group(&mut self, profile: ProfileId, id: u32) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let info = profile_of(program, profile)?;
+        let state = &mut state.profiles[usize::from(profile.0)];
+        match state.groups.get(&id) {
+            None => {
+                return Err(ManageError::NoGroup {
+                    profile: info.name.clone(),
+                    id,
+                })
+            }
+            Some(g) if g.uses > 0 => {
+                return Err(ManageError::GroupInUse {
+                    profile: info.name.clone(),
+                    id,
+                });
+            }
+            Some(_) => {}
+        }
+        let group = state.groups.remove(&id).expect("the group was just found");
+        for member in group.group.members {
+            if let Some(member) = state.members.get_mut(&member.id) {
+                member.uses -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// All groups, by id.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn groups(&self, profile: ProfileId) -> Result<Vec<ProfileGroup>> {
+        let (program, state) = self.parts()?;
+        profile_of(program, profile)?;
+        let groups = &state.profiles[usize::from(profile.0)].groups;
+        let mut list: Vec<_> = groups.values().map(|g| g.group.clone()).collect();
+        list.sort_by_key(|g| g.id);
+        Ok(list)
+    }
+}
+
+fn profile_of(program: &Program, profile: ProfileId) -> Result<&Profile> {
+    let at = usize::from(profile.0);
+    program
+        .profiles
+        .get(at)
+        .ok_or_else(|| unknown("action profile", &profile.0.to_string()))
+}
+
+/// The member's action, which some table of the profile must have.
+fn member_action(
+    program: &Program,
+    profile: ProfileId,
+    member: &ProfileMember,
+) -> Result<crate::tables::ActionRef> {
+    let tables = program
+        .tables
+        .iter()
+        .filter(|t| t.profile == Some(profile.0));
+    let mut actions = tables.flat_map(|t| &t.actions).map(|(action, _)| *action);
+    let named = actions.find(|a| program.actions[usize::from(*a)].name == member.action);
+    let action = named.ok_or_else(|| ManageError::ActionNotInTable {
+        table: program.profiles[usize::from(profile.0)].name.clone(),
+        action: member.action.clone(),
+    })?;
+    check_action(program, action, &member.args)
+}

@@ -1,0 +1,575 @@
+//! Tables: entries, default actions, direct counters and meters.
+
+use super::{ActionId, ManageError, ProfileId, TableId};
+use crate::exec::expr::words_of;
+use crate::externs::counter::Counter;
+use crate::externs::meter::MeterConfig;
+use crate::program::{Program, Table};
+use crate::state::State;
+use crate::switch::{Loaded, Switch};
+use crate::tables::{
+    to_words, ActionRef, EntryHandle, EntryTarget, KeyMatch, NewEntry, NewKey, TableEntry, Target,
+};
+use alfirk_bmv2_json::{MatchType, TableType};
+
+/// What a table is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableInfo {
+    pub name: String,
+    pub keys: Vec<KeyInfo>,
+    pub actions: Vec<ActionId>,
+    /// Entries at most.
+    pub size: u64,
+    /// Entries have priorities.
+    pub has_priorities: bool,
+    /// Entries are fixed by the program.
+    pub const_entries: bool,
+    pub const_default: bool,
+    pub kind: TableType,
+    pub profile: Option<ProfileId>,
+    pub direct_counter: bool,
+    pub direct_meter: bool,
+    pub idle_timeout: bool,
+}
+
+/// A field of a table's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyInfo {
+    pub name: String,
+    pub bits: u32,
+    pub match_type: MatchType,
+}
+
+/// What an action is like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionInfo {
+    pub name: String,
+    pub params: Vec<ParamInfo>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamInfo {
+    pub name: String,
+    pub bits: u32,
+}
+
+type Result<T> = std::result::Result<T, ManageError>;
+
+impl Switch {
+    pub(super) fn parts(&self) -> Result<(&Program, &State)> {
+        let Loaded { program, state } = self.loaded.as_ref().ok_or(ManageError::NoProgram)?;
+        Ok((program, state))
+    }
+
+    pub(super) fn parts_mut(&mut self) -> Result<(&Program, &mut State)> {
+        let Loaded { program, state } = self.loaded.as_mut().ok_or(ManageError::NoProgram)?;
+        Ok((program, state))
+    }
+
+    /// All tables of the program, the compiler's hidden ones included.
+    pub fn tables(&self) -> Vec<TableId> {
+        let count = self.parts().map_or(0, |(program, _)| program.tables.len());
+        (0..count as u16).map(TableId).collect()
+    }
+
+    /// Finds a table by its full name.
+    ///
+    /// # Errors
+    /// When the program has none of that name.
+    pub fn table(&self, name: &str) -> Result<TableId> {
+        let (program, _) = self.parts()?;
+        let at = program.tables.iter().position(|t| t.name == name);
+        at.map(|i| TableId(i as u16))
+            .ok_or_else(|| unknown("table", name))
+    }
+
+    /// Finds an action by its full name.
+    ///
+    /// # Errors
+    /// When the program has none of that name.
+    pub fn action(&self, name: &str) -> Result<ActionId> {
+        let (program, _) = self.parts()?;
+        let at = program.actions.iter().position(|a| a.name == name);
+        at.map(|i| ActionId(i as u16))
+            .ok_or_else(|| unknown("action", name))
+    }
+
+    /// Describes a table.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn table_info(&self, table: TableId) -> Result<TableInfo> {
+        let (program, _) = self.parts()?;
+        let t = table_of(program, table)?;
+        let key = |k: &crate::program::Key| KeyInfo {
+            name: k.name.clone(),
+            bits: k.bits,
+            match_type: k.match_type,
+        };
+        Ok(TableInfo {
+            name: t.name.clone(),
+            keys: t.keys.iter().map(key).collect(),
+            actions: t.actions.iter().map(|(a, _)| ActionId(*a)).collect(),
+            size: t.max_size,
+            has_priorities: t.has_priorities(),
+            const_entries: t.entries.is_some(),
+            const_default: t.default.as_ref().is_some_and(|d| d.entry_const),
+            kind: t.kind,
+            profile: t.profile.map(ProfileId),
+            direct_counter: t.with_counters,
+            direct_meter: t.direct_meter.is_some(),
+            idle_timeout: t.support_timeout,
+        })
+    }
+
+    /// Describes an action.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn action_info(&self, action: ActionId) -> Result<ActionInfo> {
+        let (program, _) = self.parts()?;
+        let a = program
+            .actions
+            .get(usize::from(action.0))
+            .ok_or_else(|| unknown("action", &action.0.to_string()))?;
+        let param = |p: &crate::program::Param| ParamInfo {
+            name: p.name.clone(),
+            bits: p.bits,
+        };
+        Ok(ActionInfo {
+            name: a.name.clone(),
+            params: a.params.iter().map(param).collect(),
+        })
+    }
+
+    /// Adds an entry. `priority` counts in ternary and range tables only, and the smallest number
+    /// wins. `idle_timeout` is in nanoseconds, 0 for none.
+    ///
+    /// # Errors
+    /// See [`ManageError`].
+    pub fn insert_entry(
+        &mut self,
+        table: TableId,
+        key: &[KeyMatch],
+        priority: i32,
+        target: &EntryTarget,
+        idle_timeout: u64,
+        now: u64,
+    ) -> Result<EntryHandle> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        check_changeable(t)?;
+        let keys = check_key(t, key)?;
+        let target = check_target(program, state, t, target, Table::next_on_hit)?;
+        let priority = if t.has_priorities() { priority } else { 0 };
+        let entries = &state.tables[usize::from(table.0)];
+        if entries.find_same(t, &keys, priority).is_some() {
+            return Err(ManageError::EntryExists {
+                table: t.name.clone(),
+            });
+        }
+        if entries.len() as u64 >= t.max_size {
+            return Err(ManageError::TableFull {
+                table: t.name.clone(),
+                size: t.max_size,
+            });
+        }
+        if let Some(profile) = t.profile {
+            state.count_use(usize::from(profile), &target, 1);
+        }
+        let entry = NewEntry {
+            keys,
+            priority,
+            target,
+            idle_timeout,
+        };
+        Ok(state.tables[usize::from(table.0)].insert(t, entry, false, now))
+    }
+
+    /// Finds an entry by its key and, where it counts, its priority.
+    ///
+    /// # Errors
+    /// When the key is malformed, or there is no such entry.
+    pub fn find_entry(
+        &self,
+        table: TableId,
+        key: &[KeyMatch],
+        priority: i32,
+    ) -> Result<EntryHandle> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        let keys = check_key(t, key)?;
+        let priority = if t.has_priorities() { priority } else { 0 };
+        state.tables[usize::from(table.0)]
+            .find_same(t, &keys, priority)
+            .ok_or_else(|| ManageError::NoEntry {
+                table: t.name.clone(),
+            })
+    }
+
+    /// Gives an entry another target. Counters go on, idle times start anew.
+    ///
+    /// # Errors
+    /// See [`ManageError`].
+    pub fn modify_entry(
+        &mut self,
+        table: TableId,
+        entry: EntryHandle,
+        target: &EntryTarget,
+    ) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        check_changeable(t)?;
+        let target = check_target(program, state, t, target, Table::next_on_hit)?;
+        let entries = &mut state.tables[usize::from(table.0)];
+        let Some(old) = entries.modify(entry, target.clone()) else {
+            return Err(ManageError::NoEntry {
+                table: t.name.clone(),
+            });
+        };
+        if let Some(profile) = t.profile.map(usize::from) {
+            state.count_use(profile, &target, 1);
+            state.count_use(profile, &old, -1);
+        }
+        Ok(())
+    }
+
+    /// Sets when an entry without hits is reported, in nanoseconds from `now`; 0 for never.
+    ///
+    /// # Errors
+    /// When the table does not support it, or there is no such entry.
+    pub fn set_idle_timeout(
+        &mut self,
+        table: TableId,
+        entry: EntryHandle,
+        timeout: u64,
+        now: u64,
+    ) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if !t.support_timeout {
+            return Err(no_resource(t, "idle timeouts"));
+        }
+        state.tables[usize::from(table.0)]
+            .set_idle_timeout(entry, timeout, now)
+            .ok_or_else(|| ManageError::NoEntry {
+                table: t.name.clone(),
+            })
+    }
+
+    /// Entries that have had no hit for their timeout, each reported once until it is hit again,
+    /// and the earliest time at which there can be more.
+    pub fn idle_entries(&mut self, now: u64) -> (Vec<(TableId, EntryHandle)>, Option<u64>) {
+        let Ok((program, state)) = self.parts_mut() else {
+            return (Vec::new(), None);
+        };
+        let (mut idle, mut next) = (Vec::new(), None::<u64>);
+        for (i, (t, entries)) in program.tables.iter().zip(&mut state.tables).enumerate() {
+            if t.support_timeout {
+                let (found, due) = entries.idle(now);
+                idle.extend(found.into_iter().map(|entry| (TableId(i as u16), entry)));
+                next = next.into_iter().chain(due).min();
+            }
+        }
+        (idle, next)
+    }
+
+    /// Removes an entry.
+    ///
+    /// # Errors
+    /// When the table is fixed by the program, or there is no such entry.
+    pub fn delete_entry(&mut self, table: TableId, entry: EntryHandle) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        check_changeable(t)?;
+        let Some(old) = state.tables[usize::from(table.0)].remove(t, entry) else {
+            return Err(ManageError::NoEntry {
+                table: t.name.clone(),
+            });
+        };
+        if let Some(profile) = t.profile {
+            state.count_use(usize::from(profile), &old, -1);
+        }
+        Ok(())
+    }
+
+    /// Removes all entries.
+    ///
+    /// # Errors
+    /// When the table is fixed by the program.
+    pub fn clear_table(&mut self, table: TableId) -> Result<()> {
+        let (program, state) = self.parts()?;
+        check_changeable(table_of(program, table)?)?;
+        for entry in state.tables[usize::from(table.0)].handles() {
+            self.delete_entry(table, entry)?;
+        }
+        Ok(())
+    }
+
+    /// An entry.
+    ///
+    /// # Errors
+    /// When there is no such entry.
+    pub fn entry(&self, table: TableId, entry: EntryHandle) -> Result<TableEntry> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        state.tables[usize::from(table.0)]
+            .entry(program, t, entry)
+            .ok_or_else(|| ManageError::NoEntry {
+                table: t.name.clone(),
+            })
+    }
+
+    /// All entries of a table, oldest first.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn entries(&self, table: TableId) -> Result<Vec<TableEntry>> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        let entries = &state.tables[usize::from(table.0)];
+        Ok(entries
+            .handles()
+            .into_iter()
+            .filter_map(|h| entries.entry(program, t, h))
+            .collect())
+    }
+
+    /// Sets what a miss does.
+    ///
+    /// # Errors
+    /// When the program fixes it, or the target is not right for the table.
+    pub fn set_default(&mut self, table: TableId, target: &EntryTarget) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        let new = check_target(program, state, t, target, Table::next_on_miss)?;
+        if let Some(fixed) = &t.default {
+            let other = !matches!(&new, Target::Action(a) if a.action == fixed.action);
+            if fixed.entry_const || fixed.action_const && other {
+                return Err(ManageError::ConstDefault {
+                    table: t.name.clone(),
+                });
+            }
+        }
+        self.replace_default(table, Some(new))
+    }
+
+    /// Sets the program's own default action again.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn reset_default(&mut self, table: TableId) -> Result<()> {
+        self.replace_default(table, None)
+    }
+
+    fn replace_default(&mut self, table: TableId, new: Option<Target>) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        let at = usize::from(table.0);
+        let (direct, indirect) = match new {
+            Some(Target::Action(action)) => (Some(action), None),
+            Some(other) => (None, Some(other)),
+            None => (t.initial_default(program), None),
+        };
+        let old = std::mem::replace(&mut state.tables[at].default_target, indirect.clone());
+        state.tables[at].default = direct;
+        if let Some(profile) = t.profile.map(usize::from) {
+            if let Some(new) = indirect {
+                state.count_use(profile, &new, 1);
+            }
+            if let Some(old) = old {
+                state.count_use(profile, &old, -1);
+            }
+        }
+        Ok(())
+    }
+
+    /// What a miss does; none when nothing happens.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn default_entry(&self, table: TableId) -> Result<Option<EntryTarget>> {
+        let (program, state) = self.parts()?;
+        table_of(program, table)?;
+        let entries = &state.tables[usize::from(table.0)];
+        let direct = entries.default.clone().map(Target::Action);
+        Ok(direct
+            .as_ref()
+            .or(entries.default_target.as_ref())
+            .map(|t| t.given(program)))
+    }
+
+    /// Sets an entry's direct counter.
+    ///
+    /// # Errors
+    /// When the table has none, or there is no such entry.
+    pub fn set_direct_counter(
+        &mut self,
+        table: TableId,
+        entry: EntryHandle,
+        value: Counter,
+    ) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if !t.with_counters {
+            return Err(no_resource(t, "direct counter"));
+        }
+        let counter = state.tables[usize::from(table.0)].counter_mut(entry);
+        *counter.ok_or_else(|| ManageError::NoEntry {
+            table: t.name.clone(),
+        })? = value;
+        Ok(())
+    }
+
+    /// Sets an entry's direct meter, or removes its rates.
+    ///
+    /// # Errors
+    /// When the table has none, there is no such entry, or the rates contradict each other.
+    pub fn set_direct_meter(
+        &mut self,
+        table: TableId,
+        entry: EntryHandle,
+        config: Option<MeterConfig>,
+        now: u64,
+    ) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if t.direct_meter.is_none() {
+            return Err(no_resource(t, "direct meter"));
+        }
+        super::objects::check_rates(&t.name, config)?;
+        let meter = state.tables[usize::from(table.0)].meter_mut(entry);
+        meter
+            .ok_or_else(|| ManageError::NoEntry {
+                table: t.name.clone(),
+            })?
+            .configure(config, now / 1000);
+        Ok(())
+    }
+}
+
+pub(super) fn unknown(what: &'static str, name: &str) -> ManageError {
+    ManageError::Unknown {
+        what,
+        name: name.to_owned(),
+    }
+}
+
+fn no_resource(table: &Table, what: &'static str) -> ManageError {
+    ManageError::NoSuchResource {
+        table: table.name.clone(),
+        what,
+    }
+}
+
+fn table_of(program: &Program, table: TableId) -> Result<&Table> {
+    program
+        .tables
+        .get(usize::from(table.0))
+        .ok_or_else(|| unknown("table", &table.0.to_string()))
+}
+
+fn check_changeable(table: &Table) -> Result<()> {
+    match table.entries {
+        Some(_) => Err(ManageError::ConstEntries {
+            table: table.name.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn check_key(table: &Table, key: &[KeyMatch]) -> Result<Vec<NewKey>> {
+    if key.len() != table.keys.len() {
+        let (expected, got) = (table.keys.len(), key.len());
+        return Err(ManageError::KeyCount {
+            table: table.name.clone(),
+            expected,
+            got,
+        });
+    }
+    let check = |(info, given): (&crate::program::Key, &KeyMatch)| {
+        NewKey::new(info, given).map_err(|fault| ManageError::Key {
+            table: table.name.clone(),
+            key: info.name.clone(),
+            fault,
+        })
+    };
+    table.keys.iter().zip(key).map(check).collect()
+}
+
+fn check_target(
+    program: &Program,
+    state: &State,
+    table: &Table,
+    target: &EntryTarget,
+    next: fn(&Table, u16) -> Option<u32>,
+) -> Result<Target> {
+    let wrong = |expected| {
+        Err(ManageError::WrongTarget {
+            table: table.name.clone(),
+            expected,
+        })
+    };
+    let profile = table.profile.map(usize::from);
+    match (target, profile) {
+        (EntryTarget::Action { name, args }, None) => {
+            // Actions of one name differ in P4_14 only; the table decides.
+            let named = |a: &&(u16, u32)| program.actions[usize::from(a.0)].name == *name;
+            let Some((action, _)) = table.actions.iter().find(named) else {
+                let (table, action) = (table.name.clone(), name.clone());
+                return Err(ManageError::ActionNotInTable { table, action });
+            };
+            let mut action = check_action(program, *action, args)?;
+            action.next = next(table, action.action).unwrap_or(table.on_nothing);
+            Ok(Target::Action(action))
+        }
+        (EntryTarget::Action { .. }, Some(_)) => wrong("a member or group of its action profile"),
+        (_, None) => wrong("an action"),
+        (EntryTarget::Member(id), Some(profile)) => {
+            if !state.profiles[profile].members.contains_key(id) {
+                let profile = program.profiles[profile].name.clone();
+                return Err(ManageError::NoMember { profile, id: *id });
+            }
+            Ok(Target::Member(*id))
+        }
+        (EntryTarget::Group(id), Some(profile)) => {
+            if table.kind != TableType::IndirectWs {
+                return wrong("a member of its action profile");
+            }
+            if !state.profiles[profile].groups.contains_key(id) {
+                let profile = program.profiles[profile].name.clone();
+                return Err(ManageError::NoGroup { profile, id: *id });
+            }
+            Ok(Target::Group(*id))
+        }
+    }
+}
+
+/// Checks an action's arguments. The node after the table is left open.
+pub(super) fn check_action(program: &Program, action: u16, args: &[Vec<u8>]) -> Result<ActionRef> {
+    let a = &program.actions[usize::from(action)];
+    if args.len() != a.params.len() {
+        let (expected, got) = (a.params.len(), args.len());
+        return Err(ManageError::ArgCount {
+            action: a.name.clone(),
+            expected,
+            got,
+        });
+    }
+    let mut words = smallvec::SmallVec::new();
+    for (param, arg) in a.params.iter().zip(args) {
+        let value = to_words(arg, param.bits).ok_or_else(|| ManageError::ArgTooWide {
+            action: a.name.clone(),
+            param: param.name.clone(),
+            bits: param.bits,
+        })?;
+        debug_assert_eq!(value.len(), words_of(param.bits));
+        words.extend_from_slice(&value);
+    }
+    Ok(ActionRef {
+        action,
+        code: a.code,
+        next: 0,
+        args: words,
+    })
+}

@@ -1,0 +1,354 @@
+//! The packet replication engine: multicast groups of nodes, and clone sessions.
+//!
+//! A node (BMv2: level 1) has a replication id and a set of ports (level 2). A group is a list of
+//! nodes. Replication goes through the nodes in the order of their association, and through the
+//! ports of a node in ascending order, as in BMv2's `simple_pre`.
+
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// One copy of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Replica {
+    pub port: u32,
+    /// What the copy reads in `egress_rid` (P4Runtime: `instance`).
+    pub rid: u16,
+}
+
+/// Names a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeHandle(pub u32);
+
+/// Why a change is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PreError {
+    #[error("multicast group {0} exists already")]
+    GroupExists(u32),
+    #[error("there is no multicast group {0}")]
+    NoGroup(u32),
+    #[error("multicast group 0 means no multicast and cannot be set")]
+    GroupZero,
+    #[error("there is no multicast node {}", .0 .0)]
+    NoNode(NodeHandle),
+    #[error("multicast node {} is in a group already; dissociate it first", .0 .0)]
+    Associated(NodeHandle),
+    #[error("multicast node {} is not in group {group}", .node.0)]
+    NotAssociated { node: NodeHandle, group: u32 },
+    #[error("clone session {0} is beyond 32767")]
+    SessionOutOfRange(u32),
+    #[error("there is no clone session {0}")]
+    NoSession(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Node {
+    rid: u16,
+    ports: Vec<u32>,
+    group: Option<u32>,
+}
+
+/// Where clones of a session go.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CloneSession {
+    /// Copies made for this session.
+    pub replicas: Vec<Replica>,
+    /// Also to all members of this multicast group (`mirroring_add_mc`).
+    pub group: Option<u32>,
+    /// Clones are cut to so many bytes when not 0.
+    pub truncate_bytes: u32,
+    /// The queue's priority.
+    pub class_of_service: u32,
+}
+
+/// Groups, nodes and sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Pre {
+    groups: FxHashMap<u32, Group>,
+    nodes: BTreeMap<NodeHandle, Node>,
+    next_node: u32,
+    sessions: FxHashMap<u32, CloneSession>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Group {
+    nodes: Vec<NodeHandle>,
+    /// All copies, kept up to date.
+    replicas: Vec<Replica>,
+}
+
+/// BMv2 keeps 15 bits of the session's number.
+pub const MAX_SESSION: u32 = 0x7fff;
+
+impl Pre {
+    /// The copies of a group; none when there is no such group.
+    #[inline]
+    pub fn replicas(&self, group: u32) -> Option<&[Replica]> {
+        self.groups.get(&group).map(|g| &g.replicas[..])
+    }
+
+    /// Makes an empty group.
+    ///
+    /// # Errors
+    /// When it exists, or is group 0.
+    pub fn create_group(&mut self, group: u32) -> Result<(), PreError> {
+        if group == 0 {
+            return Err(PreError::GroupZero);
+        }
+        if self.groups.contains_key(&group) {
+            return Err(PreError::GroupExists(group));
+        }
+        self.groups.insert(group, Group::default());
+        Ok(())
+    }
+
+    /// Removes a group; its nodes stay, on their own.
+    ///
+    /// # Errors
+    /// When there is no such group.
+    pub fn delete_group(&mut self, group: u32) -> Result<(), PreError> {
+        let old = self.groups.remove(&group).ok_or(PreError::NoGroup(group))?;
+        for node in old.nodes {
+            if let Some(node) = self.nodes.get_mut(&node) {
+                node.group = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a node that belongs to no group yet.
+    pub fn create_node(&mut self, rid: u16, ports: &[u32]) -> NodeHandle {
+        let handle = NodeHandle(self.next_node);
+        self.next_node += 1;
+        self.nodes.insert(
+            handle,
+            Node {
+                rid,
+                ports: sorted(ports),
+                group: None,
+            },
+        );
+        handle
+    }
+
+    /// Changes a node's ports.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn update_node(&mut self, node: NodeHandle, ports: &[u32]) -> Result<(), PreError> {
+        let at = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
+        at.ports = sorted(ports);
+        if let Some(group) = at.group {
+            self.refresh(group);
+        }
+        Ok(())
+    }
+
+    /// Removes a node, from its group too.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn delete_node(&mut self, node: NodeHandle) -> Result<(), PreError> {
+        let old = self.nodes.remove(&node).ok_or(PreError::NoNode(node))?;
+        if let Some(group) = old.group {
+            if let Some(g) = self.groups.get_mut(&group) {
+                g.nodes.retain(|n| *n != node);
+            }
+            self.refresh(group);
+        }
+        Ok(())
+    }
+
+    /// Puts a node into a group.
+    ///
+    /// # Errors
+    /// When there is no such node or group, or the node is in a group already.
+    pub fn associate(&mut self, group: u32, node: NodeHandle) -> Result<(), PreError> {
+        let at = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
+        let g = self
+            .groups
+            .get_mut(&group)
+            .ok_or(PreError::NoGroup(group))?;
+        if at.group.is_some() {
+            return Err(PreError::Associated(node));
+        }
+        at.group = Some(group);
+        g.nodes.push(node);
+        self.refresh(group);
+        Ok(())
+    }
+
+    /// Takes a node out of a group.
+    ///
+    /// # Errors
+    /// When there is no such node or group, or the node is not in it.
+    pub fn dissociate(&mut self, group: u32, node: NodeHandle) -> Result<(), PreError> {
+        let at = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
+        let g = self
+            .groups
+            .get_mut(&group)
+            .ok_or(PreError::NoGroup(group))?;
+        if at.group != Some(group) {
+            return Err(PreError::NotAssociated { node, group });
+        }
+        at.group = None;
+        g.nodes.retain(|n| *n != node);
+        self.refresh(group);
+        Ok(())
+    }
+
+    /// Sets all of a group at once, made if need be: one node per replication id, in the order of
+    /// their first mention.
+    ///
+    /// # Errors
+    /// For group 0.
+    pub fn set_group(&mut self, group: u32, replicas: &[Replica]) -> Result<(), PreError> {
+        if group == 0 {
+            return Err(PreError::GroupZero);
+        }
+        if let Some(old) = self.groups.remove(&group) {
+            for node in old.nodes {
+                self.nodes.remove(&node);
+            }
+        }
+        let mut by_rid: Vec<(u16, Vec<u32>)> = Vec::new();
+        for replica in replicas {
+            match by_rid.iter_mut().find(|(rid, _)| *rid == replica.rid) {
+                Some((_, ports)) => ports.push(replica.port),
+                None => by_rid.push((replica.rid, vec![replica.port])),
+            }
+        }
+        self.groups.insert(group, Group::default());
+        for (rid, ports) in by_rid {
+            let node = self.create_node(rid, &ports);
+            self.associate(group, node)?;
+        }
+        Ok(())
+    }
+
+    /// Numbers of all groups, ascending.
+    pub fn groups(&self) -> Vec<u32> {
+        let mut groups: Vec<_> = self.groups.keys().copied().collect();
+        groups.sort_unstable();
+        groups
+    }
+
+    fn refresh(&mut self, group: u32) {
+        let Some(g) = self.groups.get_mut(&group) else {
+            return;
+        };
+        g.replicas = g
+            .nodes
+            .iter()
+            .filter_map(|node| self.nodes.get(node))
+            .flat_map(|node| {
+                node.ports.iter().map(|&port| Replica {
+                    port,
+                    rid: node.rid,
+                })
+            })
+            .collect();
+    }
+
+    /// Sets a clone session, made if need be.
+    ///
+    /// # Errors
+    /// When the number is beyond [`MAX_SESSION`].
+    pub fn set_session(&mut self, id: u32, session: CloneSession) -> Result<(), PreError> {
+        if id > MAX_SESSION {
+            return Err(PreError::SessionOutOfRange(id));
+        }
+        self.sessions.insert(id, session);
+        Ok(())
+    }
+
+    /// Removes a clone session.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn delete_session(&mut self, id: u32) -> Result<(), PreError> {
+        self.sessions
+            .remove(&id)
+            .map(|_| ())
+            .ok_or(PreError::NoSession(id))
+    }
+
+    pub fn session(&self, id: u32) -> Option<&CloneSession> {
+        self.sessions.get(&id)
+    }
+
+    /// Numbers of all sessions, ascending.
+    pub fn sessions(&self) -> Vec<u32> {
+        let mut sessions: Vec<_> = self.sessions.keys().copied().collect();
+        sessions.sort_unstable();
+        sessions
+    }
+}
+
+fn sorted(ports: &[u32]) -> Vec<u32> {
+    let mut ports = ports.to_vec();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports(pre: &Pre, group: u32) -> Vec<(u32, u16)> {
+        pre.replicas(group)
+            .unwrap()
+            .iter()
+            .map(|r| (r.port, r.rid))
+            .collect()
+    }
+
+    #[test]
+    fn copies_go_by_node_then_by_port() {
+        let mut pre = Pre::default();
+        pre.create_group(1).unwrap();
+        let a = pre.create_node(10, &[5, 2]);
+        let b = pre.create_node(20, &[1]);
+        pre.associate(1, b).unwrap();
+        pre.associate(1, a).unwrap();
+        assert_eq!(ports(&pre, 1), [(1, 20), (2, 10), (5, 10)]);
+        pre.update_node(a, &[7]).unwrap();
+        assert_eq!(ports(&pre, 1), [(1, 20), (7, 10)]);
+        pre.dissociate(1, b).unwrap();
+        assert_eq!(ports(&pre, 1), [(7, 10)]);
+        pre.delete_node(a).unwrap();
+        assert_eq!(ports(&pre, 1), []);
+    }
+
+    #[test]
+    fn setting_a_group_replaces_it_without_leaving_nodes() {
+        let mut pre = Pre::default();
+        for _ in 0..3 {
+            let replicas = [(1, 1), (2, 1), (1, 2)].map(|(port, rid)| Replica { port, rid });
+            pre.set_group(4, &replicas).unwrap();
+        }
+        assert_eq!(ports(&pre, 4), [(1, 1), (2, 1), (1, 2)]);
+        assert_eq!(pre.nodes.len(), 2);
+        pre.delete_group(4).unwrap();
+        assert_eq!(pre.replicas(4), None);
+        assert_eq!(pre.set_group(0, &[]), Err(PreError::GroupZero));
+    }
+
+    #[test]
+    fn misuse_is_refused() {
+        let mut pre = Pre::default();
+        let node = pre.create_node(1, &[1]);
+        assert_eq!(pre.associate(9, node), Err(PreError::NoGroup(9)));
+        pre.create_group(9).unwrap();
+        assert_eq!(pre.create_group(9), Err(PreError::GroupExists(9)));
+        pre.associate(9, node).unwrap();
+        assert_eq!(pre.associate(9, node), Err(PreError::Associated(node)));
+        assert_eq!(pre.dissociate(8, node), Err(PreError::NoGroup(8)));
+        let session = CloneSession::default();
+        assert_eq!(
+            pre.set_session(0x8000, session),
+            Err(PreError::SessionOutOfRange(0x8000))
+        );
+        assert_eq!(pre.delete_session(1), Err(PreError::NoSession(1)));
+    }
+}

@@ -1,0 +1,98 @@
+//! All that packets and the control plane change.
+
+use crate::externs::counter::Counter;
+use crate::externs::hash::{BitBuffer, HashState};
+use crate::externs::meter::Meter;
+use crate::externs::random::Random;
+use crate::externs::register::Register;
+use crate::pre::{Pre, Replica};
+use crate::program::Program;
+use crate::tables::{ProfileState, TableState, Target};
+use rustc_hash::FxHashSet;
+
+/// State of a program's objects, and of the replication engine.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub tables: Vec<TableState>,
+    pub profiles: Vec<ProfileState>,
+    pub registers: Vec<Register>,
+    pub counters: Vec<Vec<Counter>>,
+    pub meters: Vec<Vec<Meter>>,
+    pub vsets: Vec<ValueSetState>,
+    pub hashes: Vec<HashState>,
+    pub selector_hashes: Vec<HashState>,
+    pub pre: Pre,
+    pub random: Random,
+    pub buffer: BitBuffer,
+    /// Reused list of the copies being made.
+    pub scratch: Vec<Replica>,
+}
+
+/// Members of a parser value set, as byte strings padded like the parser's key, and as given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ValueSetState {
+    /// Unpadded members in order of arrival.
+    pub members: Vec<Vec<u8>>,
+    /// Padded and masked for every use of the set in the parser.
+    pub shadows: Vec<Shadow>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Shadow {
+    /// Widths of the parts of the key.
+    pub bits: Vec<u32>,
+    pub mask: Option<Vec<u8>>,
+    pub values: FxHashSet<Vec<u8>>,
+}
+
+impl State {
+    /// The state right after a program was loaded: const entries, default actions, all else empty.
+    pub fn new(program: &Program, seed: u64) -> State {
+        let mut state = State {
+            tables: program.tables.iter().map(TableState::new).collect(),
+            profiles: vec![ProfileState::default(); program.profiles.len()],
+            registers: program
+                .registers
+                .iter()
+                .map(|r| Register::new(r.size, r.bits))
+                .collect(),
+            counters: program
+                .counters
+                .iter()
+                .map(|c| vec![Counter::default(); if c.table.is_some() { 0 } else { c.size }])
+                .collect(),
+            meters: program
+                .meters
+                .iter()
+                .map(|m| vec![Meter::default(); if m.table.is_some() { 0 } else { m.size }])
+                .collect(),
+            vsets: crate::exec::parse::value_sets(program),
+            hashes: vec![HashState::default(); program.calculations.len()],
+            selector_hashes: vec![HashState::default(); program.profiles.len()],
+            pre: Pre::default(),
+            random: Random::new(seed),
+            buffer: BitBuffer::default(),
+            scratch: Vec::new(),
+        };
+        for (table, state) in program.tables.iter().zip(&mut state.tables) {
+            state.default = table.initial_default(program);
+            for entry in table.entries.iter().flatten() {
+                state.insert(table, entry.clone(), true, 0);
+            }
+        }
+        state
+    }
+
+    /// A member or group loses or gains a user.
+    pub fn count_use(&mut self, profile: usize, target: &Target, change: isize) {
+        let profile = &mut self.profiles[profile];
+        let uses = match target {
+            Target::Action(_) => None,
+            Target::Member(id) => profile.members.get_mut(id).map(|m| &mut m.uses),
+            Target::Group(id) => profile.groups.get_mut(id).map(|g| &mut g.uses),
+        };
+        if let Some(uses) = uses {
+            *uses = uses.saturating_add_signed(change);
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! The switch: what happens to a packet at the end of ingress and egress (simple_switch document,
+//! "Pseudocode for what happens at the end of ingress and egress processing").
+
+use crate::effects::{get, set, Digest, DropReason, Effects, Output, Packet, QueueState, Queued};
+use crate::exec::deparse::deparse;
+use crate::exec::expr::eval;
+use crate::exec::parse::parse;
+use crate::exec::run::{run, CloneRequest, Context};
+use crate::frame::Frame;
+use crate::pre::{CloneSession, Replica};
+use crate::program::Program;
+use crate::state::State;
+use std::sync::Arc;
+
+/// Settings for the whole life of a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SwitchOptions {
+    /// P4Runtime's device id; the core itself does not use it.
+    pub device_id: u64,
+    /// Port that leads to the controller; the core itself treats it like any other.
+    pub cpu_port: Option<u32>,
+    /// Packets for this port are dropped. 511 in BMv2.
+    pub drop_port: u32,
+    /// Of the random numbers.
+    pub seed: u64,
+}
+
+impl Default for SwitchOptions {
+    fn default() -> SwitchOptions {
+        SwitchOptions {
+            device_id: 0,
+            cpu_port: None,
+            drop_port: 511,
+            seed: 0,
+        }
+    }
+}
+
+/// Values of `standard_metadata.instance_type`.
+mod instance {
+    pub const NORMAL: u64 = 0;
+    pub const INGRESS_CLONE: u64 = 1;
+    pub const EGRESS_CLONE: u64 = 2;
+    pub const RECIRCULATED: u64 = 4;
+    pub const REPLICATION: u64 = 5;
+    pub const RESUBMITTED: u64 = 6;
+}
+
+/// Resubmissions of one packet. BMv2 has no limit, but its packets share the switch meanwhile.
+const MAX_RESUBMITS: u32 = 1000;
+
+/// Passes through egress that [`Switch::process`] makes for one frame.
+const MAX_PASSES: u32 = 10_000;
+
+/// Packets whose memory is kept for the next ones.
+const POOL: usize = 4096;
+
+/// A program with all of its state.
+#[derive(Debug)]
+pub struct Switch {
+    options: SwitchOptions,
+    pub(crate) loaded: Option<Loaded>,
+    /// Counts loads, so that packets of an older program are known.
+    generation: u64,
+    pool: Pool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub program: Arc<Program>,
+    pub state: State,
+}
+
+/// Memory of packets that have left.
+#[derive(Debug, Default)]
+struct Pool {
+    words: Vec<Box<[u64]>>,
+    frames: Vec<Arc<Frame>>,
+}
+
+impl Pool {
+    /// Words with the program's constants, and all else zero.
+    fn words(&mut self, program: &Program) -> Box<[u64]> {
+        match self.words.pop() {
+            Some(mut words) => {
+                words[..program.layout.state_end].fill(0);
+                words
+            }
+            None => program.layout.initial.clone().into_boxed_slice(),
+        }
+    }
+
+    fn copy(&mut self, words: &[u64]) -> Box<[u64]> {
+        match self.words.pop() {
+            Some(mut copy) => {
+                copy.copy_from_slice(words);
+                copy
+            }
+            None => words.into(),
+        }
+    }
+
+    fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
+        let mut frame = self.frames.pop().unwrap_or_default();
+        match Arc::get_mut(&mut frame) {
+            Some(frame) => frame.fill(bytes),
+            None => frame = Arc::new(Frame::copy_of(bytes)),
+        }
+        frame
+    }
+
+    fn take_back(&mut self, packet: Packet) {
+        self.take_words(packet.words);
+        self.take_frame(packet.frame);
+    }
+
+    fn take_words(&mut self, words: Box<[u64]>) {
+        if self.words.len() < POOL {
+            self.words.push(words);
+        }
+    }
+
+    fn take_frame(&mut self, mut frame: Arc<Frame>) {
+        if self.frames.len() < POOL && Arc::get_mut(&mut frame).is_some() {
+            self.frames.push(frame);
+        }
+    }
+}
+
+/// The parts of a switch that a packet needs, borrowed side by side.
+struct Machine<'a> {
+    program: &'a Program,
+    state: &'a mut State,
+    pool: &'a mut Pool,
+    drop_port: u32,
+    generation: u64,
+}
+
+impl Switch {
+    /// A switch without a program: it drops everything.
+    pub fn new(options: SwitchOptions) -> Switch {
+        Switch {
+            options,
+            loaded: None,
+            generation: 0,
+            pool: Pool::default(),
+        }
+    }
+
+    pub fn options(&self) -> &SwitchOptions {
+        &self.options
+    }
+
+    /// Starts a program with empty tables and registers. Packets still queued for the old program
+    /// are dropped when they come to egress.
+    pub fn load(&mut self, program: Arc<Program>) {
+        self.pool = Pool::default();
+        self.generation += 1;
+        let state = State::new(&program, self.options.seed);
+        self.loaded = Some(Loaded { program, state });
+    }
+
+    /// The program, if one is loaded.
+    pub fn program(&self) -> Option<&Arc<Program>> {
+        self.loaded.as_ref().map(|loaded| &loaded.program)
+    }
+
+    fn machine(&mut self) -> Option<Machine<'_>> {
+        let Loaded { program, state } = self.loaded.as_mut()?;
+        Some(Machine {
+            program,
+            state,
+            pool: &mut self.pool,
+            drop_port: self.options.drop_port,
+            generation: self.generation,
+        })
+    }
+
+    /// Takes a frame through parser and ingress to the queues. `now` is in nanoseconds since the
+    /// switch started.
+    pub fn ingress(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
+        let Some(mut m) = self.machine() else {
+            fx.dropped.push(DropReason::NoProgram);
+            return;
+        };
+        let program = m.program;
+        let mut words = m.pool.words(program);
+        let frame = m.pool.frame(frame);
+        let intrinsic = &program.intrinsic;
+        set(&mut words, intrinsic.ingress_port, u64::from(port));
+        set(&mut words, intrinsic.packet_length, frame.len() as u64);
+        set(&mut words, intrinsic.instance_type, instance::NORMAL);
+        set(&mut words, intrinsic.ingress_global_timestamp, now / 1000);
+        m.ingress(words, frame, now, fx);
+    }
+
+    /// Takes a packet from its queue through egress and deparser. Clones and recirculated packets
+    /// come back as further enqueued ones.
+    pub fn egress(&mut self, packet: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
+        let generation = self.generation;
+        match self.machine() {
+            Some(mut m) if packet.generation == generation => m.egress(packet, now, queue, fx),
+            _ => fx.dropped.push(DropReason::NoProgram),
+        }
+    }
+
+    /// Takes a frame all the way, with empty queues. Gives the frames that leave, in order.
+    pub fn process(&mut self, port: u32, frame: &[u8], now: u64) -> Vec<(u32, Vec<u8>)> {
+        let mut fx = Effects::default();
+        self.process_into(port, frame, now, &mut fx);
+        fx.output
+            .into_iter()
+            .map(|output| (output.port, output.frame))
+            .collect()
+    }
+
+    /// Like [`Switch::process`], with all effects.
+    pub fn process_into(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {
+        self.ingress(port, frame, now, fx);
+        let mut passes = 0;
+        while !fx.enqueued.is_empty() {
+            for packet in std::mem::take(&mut fx.enqueued) {
+                passes += 1;
+                if passes > MAX_PASSES {
+                    fx.dropped.push(DropReason::EndlessLoop);
+                    continue;
+                }
+                let queue = QueueState {
+                    enq_timestamp: now,
+                    enq_qdepth: 0,
+                    deq_qdepth: 0,
+                };
+                self.egress(packet, now, queue, fx);
+            }
+        }
+    }
+}
+
+impl Machine<'_> {
+    /// Parser, ingress, and the decisions after it; again when the packet is resubmitted.
+    fn ingress(
+        &mut self,
+        mut words: Box<[u64]>,
+        mut frame: Arc<Frame>,
+        now: u64,
+        fx: &mut Effects,
+    ) {
+        let program = self.program;
+        let intrinsic = &program.intrinsic;
+        for _ in 0..MAX_RESUBMITS {
+            let mut ctx = Context::of_frame(&frame, now);
+            let port = get(&words, intrinsic.ingress_port);
+            let payload = parse(program, self.state, &mut words, &frame, &mut ctx);
+            if ctx.fault.is_none() {
+                let rest = &frame.bytes()[payload..];
+                let start = program.ingress;
+                run(
+                    program,
+                    self.state,
+                    self.drop_port,
+                    &mut words,
+                    rest,
+                    &mut ctx,
+                    start,
+                );
+            }
+            fx.logs.append(&mut ctx.logs);
+            let mut packet = Packet {
+                words,
+                frame,
+                payload,
+                ctx,
+            };
+            if let Some(reason) = packet.ctx.fault {
+                return self.drop(packet, reason, fx);
+            }
+            packet.ctx.exit = false;
+
+            if let Some(clone) = packet.ctx.clone.take() {
+                self.clone_ingress(&packet, port, clone, fx);
+            }
+            if packet.ctx.digest != 0 {
+                self.digest(&packet.words, packet.ctx.digest, fx);
+                packet.ctx.digest = 0;
+            }
+            if packet.ctx.resubmit != 0 {
+                let mut fresh = self.pool.words(program);
+                self.keep(&packet.words, &mut fresh, packet.ctx.resubmit);
+                set(&mut fresh, intrinsic.instance_type, instance::RESUBMITTED);
+                set(
+                    &mut fresh,
+                    intrinsic.packet_length,
+                    packet.frame.len() as u64,
+                );
+                self.pool.take_words(packet.words);
+                (words, frame) = (fresh, packet.frame);
+                continue;
+            }
+            let group = get(&packet.words, intrinsic.mcast_grp);
+            if group != 0 {
+                set(
+                    &mut packet.words,
+                    intrinsic.instance_type,
+                    instance::REPLICATION,
+                );
+                return self.multicast(packet, group as u32, fx);
+            }
+            let egress_spec = get(&packet.words, intrinsic.egress_spec);
+            if egress_spec == u64::from(self.drop_port) {
+                return self.drop(packet, DropReason::Ingress, fx);
+            }
+            set(&mut packet.words, intrinsic.instance_type, instance::NORMAL);
+            return self.enqueue(egress_spec as u32, None, packet, fx);
+        }
+        fx.dropped.push(DropReason::EndlessLoop);
+        self.pool.take_words(words);
+        self.pool.take_frame(frame);
+    }
+
+    fn drop(&mut self, packet: Packet, reason: DropReason, fx: &mut Effects) {
+        fx.dropped.push(reason);
+        self.pool.take_back(packet);
+    }
+
+    /// Copies the fields of a list from one packet's words to another's.
+    fn keep(&self, from: &[u64], to: &mut [u64], list: u32) {
+        for item in self.program.field_lists.get(&list).into_iter().flatten() {
+            let range = usize::from(item.slot)..usize::from(item.slot) + usize::from(item.words);
+            to[range.clone()].copy_from_slice(&from[range]);
+        }
+    }
+
+    fn enqueue(&mut self, port: u32, priority: Option<u8>, packet: Packet, fx: &mut Effects) {
+        let own = get(&packet.words, self.program.intrinsic.priority);
+        let priority = priority.unwrap_or(u8::try_from(own).unwrap_or(u8::MAX));
+        let len = packet.ctx.length.max(0) as usize;
+        let generation = self.generation;
+        fx.enqueued.push(Queued {
+            port,
+            priority,
+            len,
+            generation,
+            packet,
+        });
+    }
+
+    fn multicast(&mut self, packet: Packet, group: u32, fx: &mut Effects) {
+        let mut replicas = std::mem::take(&mut self.state.scratch);
+        replicas.clear();
+        replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
+        if replicas.is_empty() {
+            fx.dropped.push(DropReason::NoGroup);
+        }
+        self.replicate(&replicas, None, packet, fx);
+        self.state.scratch = replicas;
+    }
+
+    /// One copy per replica; the last is the packet itself.
+    fn replicate(
+        &mut self,
+        replicas: &[Replica],
+        priority: Option<u8>,
+        mut packet: Packet,
+        fx: &mut Effects,
+    ) {
+        let rid = self.program.intrinsic.egress_rid;
+        let Some((last, others)) = replicas.split_last() else {
+            return self.pool.take_back(packet);
+        };
+        for replica in others {
+            let mut words = self.pool.copy(&packet.words);
+            set(&mut words, rid, u64::from(replica.rid));
+            let (frame, payload, ctx) = (packet.frame.clone(), packet.payload, packet.ctx.clone());
+            self.enqueue(
+                replica.port,
+                priority,
+                Packet {
+                    words,
+                    frame,
+                    payload,
+                    ctx,
+                },
+                fx,
+            );
+        }
+        set(&mut packet.words, rid, u64::from(last.rid));
+        self.enqueue(last.port, priority, packet, fx);
+    }
+
+    /// A clone of the packet as it came into ingress; it is parsed anew.
+    fn clone_ingress(&mut self, packet: &Packet, port: u64, clone: CloneRequest, fx: &mut Effects) {
+        let Some(session) = self.state.pre.session(clone.session).cloned() else {
+            return;
+        };
+        let program = self.program;
+        let frame = packet.frame.clone();
+        let mut words = self.pool.words(program);
+        set(&mut words, program.intrinsic.ingress_port, port);
+        let mut ctx = Context::of_frame(&frame, packet.ctx.now);
+        let payload = parse(program, self.state, &mut words, &frame, &mut ctx);
+        ctx.fault = None;
+        ctx.logs.clear();
+        words[..program.layout.metadata_end].fill(0);
+        self.keep(&packet.words, &mut words, clone.list);
+        set(
+            &mut words,
+            program.intrinsic.instance_type,
+            instance::INGRESS_CLONE,
+        );
+        self.send_clones(
+            &session,
+            Packet {
+                words,
+                frame,
+                payload,
+                ctx,
+            },
+            fx,
+        );
+    }
+
+    /// A clone of the packet as egress left it. It is neither deparsed nor parsed.
+    fn clone_egress(&mut self, packet: &Packet, clone: CloneRequest, fx: &mut Effects) {
+        let Some(session) = self.state.pre.session(clone.session).cloned() else {
+            return;
+        };
+        let mut words = self.pool.copy(&packet.words);
+        words[..self.program.layout.metadata_end].fill(0);
+        self.keep(&packet.words, &mut words, clone.list);
+        set(
+            &mut words,
+            self.program.intrinsic.instance_type,
+            instance::EGRESS_CLONE,
+        );
+        let ctx = Context {
+            now: packet.ctx.now,
+            ingress_length: packet.ctx.ingress_length,
+            length: packet.ctx.length,
+            ..Context::default()
+        };
+        let frame = packet.frame.clone();
+        self.send_clones(
+            &session,
+            Packet {
+                words,
+                frame,
+                payload: packet.payload,
+                ctx,
+            },
+            fx,
+        );
+    }
+
+    fn send_clones(&mut self, session: &CloneSession, mut packet: Packet, fx: &mut Effects) {
+        if session.truncate_bytes > 0 {
+            packet.ctx.truncate = Some(u64::from(session.truncate_bytes));
+        }
+        let group = session
+            .group
+            .and_then(|group| self.state.pre.replicas(group));
+        let mut replicas = group.unwrap_or_default().to_vec();
+        replicas.extend_from_slice(&session.replicas);
+        let class = u8::try_from(session.class_of_service).unwrap_or(u8::MAX);
+        self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
+    }
+
+    fn digest(&mut self, words: &[u64], list: u32, fx: &mut Effects) {
+        let Some(learn) = self.program.learn_lists.get(&list) else {
+            return;
+        };
+        let field = |(node, bits): (&crate::exec::expr::Node, &u32)| {
+            let value = eval(node, self.program, self.state, words).truncate(*bits);
+            let bytes = bits.div_ceil(8).max(1) as usize;
+            (0..bytes)
+                .rev()
+                .map(|i| (value.word(i / 8) >> (8 * (i % 8))) as u8)
+                .collect()
+        };
+        let fields = learn.items.iter().zip(&learn.bits).map(field).collect();
+        fx.digests.push(Digest {
+            list,
+            name: learn.name.clone(),
+            fields,
+        });
+    }
+
+    fn egress(&mut self, queued: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
+        let program = self.program;
+        let intrinsic = &program.intrinsic;
+        let Queued {
+            port,
+            priority,
+            mut packet,
+            ..
+        } = queued;
+        let (words, ctx) = (&mut packet.words, &mut packet.ctx);
+        ctx.now = now;
+        set(words, intrinsic.egress_global_timestamp, now / 1000);
+        if let Some(fields) = &intrinsic.queueing {
+            let enqueued = queue.enq_timestamp / 1000;
+            set(words, Some(fields.enq_timestamp), enqueued);
+            set(words, Some(fields.enq_qdepth), u64::from(queue.enq_qdepth));
+            set(
+                words,
+                Some(fields.deq_timedelta),
+                (now / 1000).saturating_sub(enqueued),
+            );
+            set(words, Some(fields.deq_qdepth), u64::from(queue.deq_qdepth));
+            set(words, intrinsic.qid, u64::from(priority));
+        }
+        set(words, intrinsic.egress_port, u64::from(port));
+        // Any value but the drop port.
+        set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
+        set(words, intrinsic.packet_length, ctx.length as u64);
+
+        let rest = &packet.frame.bytes()[packet.payload..];
+        run(
+            program,
+            self.state,
+            self.drop_port,
+            words,
+            rest,
+            ctx,
+            program.egress,
+        );
+        fx.logs.append(&mut ctx.logs);
+        if let Some(reason) = ctx.fault {
+            return self.drop(packet, reason, fx);
+        }
+        if let Some(clone) = ctx.clone.take() {
+            self.clone_egress(&packet, clone, fx);
+        }
+        if get(&packet.words, intrinsic.egress_spec) == u64::from(self.drop_port) {
+            return self.drop(packet, DropReason::Egress, fx);
+        }
+        let mut out = fx.spare.pop().unwrap_or_default();
+        let rest = &packet.frame.bytes()[packet.payload..];
+        let ctx = &mut packet.ctx;
+        deparse(program, self.state, &mut packet.words, rest, ctx, &mut out);
+        fx.logs.append(&mut ctx.logs);
+        if let Some(reason) = ctx.fault {
+            fx.spare.push(out);
+            return self.drop(packet, reason, fx);
+        }
+        if ctx.recirculate != 0 {
+            let mut fresh = self.pool.words(program);
+            self.keep(&packet.words, &mut fresh, ctx.recirculate);
+            set(&mut fresh, intrinsic.instance_type, instance::RECIRCULATED);
+            set(&mut fresh, intrinsic.packet_length, out.len() as u64);
+            let frame = self.pool.frame(&out);
+            fx.spare.push(out);
+            self.pool.take_back(packet);
+            return self.ingress(fresh, frame, now, fx);
+        }
+        self.pool.take_back(packet);
+        fx.output.push(Output { port, frame: out });
+    }
+}

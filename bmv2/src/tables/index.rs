@@ -1,0 +1,254 @@
+//! Finding the entry of a packet: by hash for exact keys, by prefix length for lpm, by tuple space
+//! search for ternary and range keys.
+
+use super::key::{is_le, ones, NewKey, Packing, WideKey, Words};
+use alfirk_bmv2_json::MatchType;
+use rustc_hash::FxHashMap;
+use smallvec::{smallvec, SmallVec};
+use std::hash::Hash;
+
+/// A packed key: one word, or several.
+pub(crate) trait Packed: Clone + Eq + Hash {
+    fn from_wide(key: WideKey) -> Self;
+    fn and(&self, mask: &Self) -> Self;
+    /// The words of one field, for range checks.
+    fn field(&self, packing: &Packing, part: usize) -> Words;
+}
+
+impl Packed for u64 {
+    fn from_wide(key: WideKey) -> u64 {
+        key.first().copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn and(&self, mask: &u64) -> u64 {
+        self & mask
+    }
+
+    fn field(&self, packing: &Packing, part: usize) -> Words {
+        let part = &packing.parts[part];
+        smallvec![self >> (part.offset & 63) & ones(part.bits)[0]]
+    }
+}
+
+impl Packed for WideKey {
+    fn from_wide(key: WideKey) -> WideKey {
+        key
+    }
+
+    #[inline]
+    fn and(&self, mask: &WideKey) -> WideKey {
+        self.iter().zip(mask).map(|(k, m)| k & m).collect()
+    }
+
+    fn field(&self, packing: &Packing, part: usize) -> Words {
+        let part = &packing.parts[part];
+        let start = part.offset as usize;
+        SmallVec::from_slice(&self[start..start + part.words])
+    }
+}
+
+/// An entry as the index sees it.
+pub(crate) struct Indexed<'a> {
+    pub keys: &'a [NewKey],
+    pub priority: i32,
+    /// Of equal priorities the older entry wins.
+    pub age: u64,
+    pub handle: u32,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Index<K> {
+    Exact(FxHashMap<K, u32>),
+    /// Longest prefix first.
+    Lpm(Vec<Prefixes<K>>),
+    /// Best priority first.
+    Tuples(Vec<Tuple<K>>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Prefixes<K> {
+    len: u32,
+    mask: K,
+    entries: FxHashMap<K, u32>,
+}
+
+/// Entries with the same mask.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuple<K> {
+    mask: K,
+    /// The best rank in it.
+    best: (i32, u64),
+    /// Entries of one masked key, best first. There are several only with ranges, or when the
+    /// program installs entries that hide one another.
+    entries: FxHashMap<K, SmallVec<[Candidate; 1]>>,
+}
+
+#[derive(Clone, Debug)]
+struct Candidate {
+    rank: (i32, u64),
+    handle: u32,
+    /// Ranges by position of the field.
+    ranges: Vec<(usize, Words, Words)>,
+}
+
+impl Candidate {
+    fn matches<K: Packed>(&self, key: &K, packing: &Packing) -> bool {
+        self.ranges.iter().all(|(part, low, high)| {
+            let value = key.field(packing, *part);
+            is_le(low, &value) && is_le(&value, high)
+        })
+    }
+}
+
+impl<K: Packed> Index<K> {
+    pub(crate) fn new(match_type: MatchType) -> Index<K> {
+        match match_type {
+            MatchType::Exact | MatchType::Valid => Index::Exact(FxHashMap::default()),
+            MatchType::Lpm => Index::Lpm(Vec::new()),
+            MatchType::Ternary | MatchType::Range | MatchType::Optional => {
+                Index::Tuples(Vec::new())
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn find(&self, key: &K, packing: &Packing) -> Option<u32> {
+        match self {
+            Index::Exact(entries) => entries.get(key).copied(),
+            Index::Lpm(lengths) => lengths
+                .iter()
+                .find_map(|prefixes| prefixes.entries.get(&key.and(&prefixes.mask)).copied()),
+            Index::Tuples(tuples) => {
+                let mut best: Option<&Candidate> = None;
+                for tuple in tuples {
+                    if best.is_some_and(|b| b.rank < tuple.best) {
+                        break;
+                    }
+                    let Some(entries) = tuple.entries.get(&key.and(&tuple.mask)) else {
+                        continue;
+                    };
+                    let found = entries.iter().find(|e| e.matches(key, packing));
+                    if let Some(found) = found.filter(|f| best.is_none_or(|b| f.rank < b.rank)) {
+                        best = Some(found);
+                    }
+                }
+                best.map(|b| b.handle)
+            }
+        }
+    }
+
+    pub(crate) fn insert(&mut self, entry: &Indexed, packing: &Packing) {
+        let key = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.value)));
+        let mask = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.mask)));
+        match self {
+            Index::Exact(entries) => {
+                entries.insert(key, entry.handle);
+            }
+            Index::Lpm(lengths) => {
+                let len = prefix_len(entry.keys);
+                let at = lengths.partition_point(|p| p.len > len);
+                if lengths.get(at).is_none_or(|p| p.len != len) {
+                    lengths.insert(
+                        at,
+                        Prefixes {
+                            len,
+                            mask,
+                            entries: FxHashMap::default(),
+                        },
+                    );
+                }
+                lengths[at].entries.insert(key, entry.handle);
+            }
+            Index::Tuples(tuples) => {
+                let rank = (entry.priority, entry.age);
+                let ranges = entry
+                    .keys
+                    .iter()
+                    .enumerate()
+                    .filter_map(|(i, k)| k.range.clone().map(|(low, high)| (i, low, high)))
+                    .collect();
+                let candidate = Candidate {
+                    rank,
+                    handle: entry.handle,
+                    ranges,
+                };
+                let at = tuples
+                    .iter()
+                    .position(|t| t.mask == mask)
+                    .unwrap_or_else(|| {
+                        tuples.push(Tuple {
+                            mask,
+                            best: rank,
+                            entries: FxHashMap::default(),
+                        });
+                        tuples.len() - 1
+                    });
+                let tuple = &mut tuples[at];
+                tuple.best = tuple.best.min(rank);
+                let entries = tuple.entries.entry(key).or_default();
+                entries.insert(entries.partition_point(|e| e.rank < rank), candidate);
+                move_to_rank(tuples, at);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, entry: &Indexed, packing: &Packing) {
+        let key = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.value)));
+        match self {
+            Index::Exact(entries) => {
+                entries.remove(&key);
+            }
+            Index::Lpm(lengths) => {
+                let len = prefix_len(entry.keys);
+                if let Some(at) = lengths.iter().position(|p| p.len == len) {
+                    lengths[at].entries.remove(&key);
+                    if lengths[at].entries.is_empty() {
+                        lengths.remove(at);
+                    }
+                }
+            }
+            Index::Tuples(tuples) => {
+                let mask = K::from_wide(packing.pack(entry.keys.iter().map(|k| &k.mask)));
+                let Some(at) = tuples.iter().position(|t| t.mask == mask) else {
+                    return;
+                };
+                let tuple = &mut tuples[at];
+                if let Some(entries) = tuple.entries.get_mut(&key) {
+                    entries.retain(|e| e.handle != entry.handle);
+                    if entries.is_empty() {
+                        tuple.entries.remove(&key);
+                    }
+                }
+                if tuple.entries.is_empty() {
+                    tuples.remove(at);
+                } else if tuple.best == (entry.priority, entry.age) {
+                    let ranks = tuple
+                        .entries
+                        .values()
+                        .filter_map(|e| e.first())
+                        .map(|e| e.rank);
+                    tuple.best = ranks.min().expect("the tuple has entries");
+                    move_to_rank(tuples, at);
+                }
+            }
+        }
+    }
+}
+
+fn prefix_len(keys: &[NewKey]) -> u32 {
+    // Exact fields count their whole width in every entry alike.
+    keys.iter().map(|k| k.prefix_len).sum()
+}
+
+/// Restores the order after the tuple at `at` has got another best rank.
+fn move_to_rank<K>(tuples: &mut [Tuple<K>], mut at: usize) {
+    while at > 0 && tuples[at - 1].best > tuples[at].best {
+        tuples.swap(at - 1, at);
+        at -= 1;
+    }
+    while at + 1 < tuples.len() && tuples[at].best > tuples[at + 1].best {
+        tuples.swap(at, at + 1);
+        at += 1;
+    }
+}

@@ -1,0 +1,315 @@
+//! What an entry matches, as the control plane says it and as lookups need it.
+
+use crate::program::{Key, Table};
+use alfirk_bmv2_json::MatchType;
+use smallvec::SmallVec;
+
+/// One field of an entry's key. Values are big-endian bytes of any length that fits the field.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyMatch {
+    Exact {
+        value: Vec<u8>,
+    },
+    Lpm {
+        value: Vec<u8>,
+        prefix_len: u32,
+    },
+    Ternary {
+        value: Vec<u8>,
+        mask: Vec<u8>,
+    },
+    /// Both ends are included.
+    Range {
+        low: Vec<u8>,
+        high: Vec<u8>,
+    },
+    /// Whether the header is valid.
+    Valid {
+        value: bool,
+    },
+}
+
+/// The words of a number.
+pub(crate) type Words = SmallVec<[u64; 2]>;
+
+/// A checked key field: matches where `field & mask == value`, and within `range`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewKey {
+    pub value: Words,
+    pub mask: Words,
+    pub range: Option<(Words, Words)>,
+    /// Of an lpm field.
+    pub prefix_len: u32,
+}
+
+/// Why a key field is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyFault {
+    #[error("the table matches it by {expected:?}")]
+    Kind { expected: MatchType },
+    #[error("the value has more than {bits} bits")]
+    TooWide { bits: u32 },
+    #[error("a prefix of {prefix_len} bits is longer than the field's {bits}")]
+    PrefixTooLong { bits: u32, prefix_len: u32 },
+    #[error("the value sets bits that its mask or prefix leaves out")]
+    BeyondMask,
+    #[error("the low end of the range is above the high end")]
+    EmptyRange,
+}
+
+/// Little-endian words of a big-endian number, if it has at most `bits` bits.
+pub(crate) fn to_words(bytes: &[u8], bits: u32) -> Option<Words> {
+    let significant = &bytes[bytes.iter().take_while(|&&b| b == 0).count()..];
+    let n = (bits as usize).div_ceil(64).max(1);
+    if significant.len() > n * 8 {
+        return None;
+    }
+    let mut words: Words = SmallVec::from_elem(0, n);
+    for (word, chunk) in words.iter_mut().zip(significant.rchunks(8)) {
+        *word = chunk.iter().fold(0, |w, &b| w << 8 | u64::from(b));
+    }
+    words
+        .iter()
+        .zip(&ones(bits))
+        .all(|(w, m)| w & !m == 0)
+        .then_some(words)
+}
+
+/// The shortest big-endian form with at least one byte (P4Runtime's canonical byte string).
+pub(crate) fn shortest(words: &[u64]) -> Vec<u8> {
+    let bytes: Vec<u8> = words.iter().rev().flat_map(|w| w.to_be_bytes()).collect();
+    let zeros = bytes.iter().take_while(|&&b| b == 0).count();
+    bytes[zeros.min(bytes.len().saturating_sub(1))..].to_vec()
+}
+
+/// A mask of the low `bits` bits.
+pub(crate) fn ones(bits: u32) -> Words {
+    prefix(bits, bits)
+}
+
+/// A mask of the upper `len` of `bits` bits.
+pub(crate) fn prefix(bits: u32, len: u32) -> Words {
+    let n = (bits as usize).div_ceil(64).max(1);
+    let below = |bits: u32, i: usize| match (bits as usize).saturating_sub(64 * i) {
+        0 => 0,
+        left @ 1..64 => (1u64 << left) - 1,
+        _ => u64::MAX,
+    };
+    (0..n)
+        .map(|i| below(bits, i) & !below(bits - len.min(bits), i))
+        .collect()
+}
+
+pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
+    a.iter().rev().le(b.iter().rev())
+}
+
+impl NewKey {
+    /// Checks one field against the table's key.
+    pub(crate) fn new(key: &Key, given: &KeyMatch) -> Result<NewKey, KeyFault> {
+        let bits = key.bits;
+        let words = |bytes: &[u8]| to_words(bytes, bits).ok_or(KeyFault::TooWide { bits });
+        let full = |value: Words| NewKey {
+            value,
+            mask: ones(bits),
+            range: None,
+            prefix_len: bits,
+        };
+        let new = match (key.match_type, given) {
+            (MatchType::Exact, KeyMatch::Exact { value }) => full(words(value)?),
+            (MatchType::Valid, KeyMatch::Valid { value }) => {
+                full(SmallVec::from_slice(&[u64::from(*value)]))
+            }
+            (MatchType::Lpm, KeyMatch::Lpm { value, prefix_len }) => {
+                if *prefix_len > bits {
+                    return Err(KeyFault::PrefixTooLong {
+                        bits,
+                        prefix_len: *prefix_len,
+                    });
+                }
+                let mask = prefix(bits, *prefix_len);
+                NewKey {
+                    value: words(value)?,
+                    mask,
+                    range: None,
+                    prefix_len: *prefix_len,
+                }
+            }
+            (MatchType::Ternary | MatchType::Optional, KeyMatch::Ternary { value, mask }) => {
+                NewKey {
+                    value: words(value)?,
+                    mask: words(mask)?,
+                    range: None,
+                    prefix_len: bits,
+                }
+            }
+            // An optional field that is given at all is given exactly.
+            (MatchType::Ternary | MatchType::Optional, KeyMatch::Exact { value }) => {
+                full(words(value)?)
+            }
+            (MatchType::Range, KeyMatch::Range { low, high }) => {
+                let (low, high) = (words(low)?, words(high)?);
+                if !is_le(&low, &high) {
+                    return Err(KeyFault::EmptyRange);
+                }
+                NewKey {
+                    value: SmallVec::from_elem(0, low.len()),
+                    mask: SmallVec::from_elem(0, low.len()),
+                    range: Some((low, high)),
+                    prefix_len: bits,
+                }
+            }
+            _ => {
+                return Err(KeyFault::Kind {
+                    expected: key.match_type,
+                })
+            }
+        };
+        if new.value.iter().zip(&new.mask).any(|(v, m)| v & !m != 0) && new.range.is_none() {
+            return Err(KeyFault::BeyondMask);
+        }
+        Ok(new)
+    }
+
+    /// Back to what the control plane said.
+    pub(crate) fn given(&self, key: &Key) -> KeyMatch {
+        let value = shortest(&self.value);
+        match key.match_type {
+            MatchType::Exact => KeyMatch::Exact { value },
+            MatchType::Valid => KeyMatch::Valid {
+                value: self.value[0] != 0,
+            },
+            MatchType::Lpm => KeyMatch::Lpm {
+                value,
+                prefix_len: self.prefix_len,
+            },
+            MatchType::Ternary | MatchType::Optional => KeyMatch::Ternary {
+                value,
+                mask: shortest(&self.mask),
+            },
+            MatchType::Range => {
+                let (low, high) = self.range.as_ref().expect("range fields have a range");
+                KeyMatch::Range {
+                    low: shortest(low),
+                    high: shortest(high),
+                }
+            }
+        }
+    }
+}
+
+/// How the fields of a key are packed for lookup.
+#[derive(Clone, Debug)]
+pub(crate) struct Packing {
+    pub parts: Vec<Part>,
+    /// All fits one word.
+    pub one_word: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub slot: usize,
+    pub bits: u32,
+    pub words: usize,
+    /// Applied to the field on lookup: its width, and the program's mask.
+    pub mask: Words,
+    /// Bits from the right in a one-word key; words from the left in a wide one.
+    pub offset: u32,
+}
+
+/// A packed key of several words.
+pub(crate) type WideKey = SmallVec<[u64; 4]>;
+
+impl Packing {
+    pub(crate) fn new(table: &Table) -> Packing {
+        let total: u64 = table.keys.iter().map(|k| u64::from(k.bits)).sum();
+        let one_word = total <= 64;
+        let mut at = if one_word { total as u32 } else { 0 };
+        let mut parts = Vec::new();
+        for key in &table.keys {
+            let words = (key.bits as usize).div_ceil(64).max(1);
+            let mut mask = ones(key.bits);
+            if let Some(fixed) = &key.mask {
+                for (m, f) in mask.iter_mut().zip(fixed) {
+                    *m &= f;
+                }
+            }
+            let offset = if one_word {
+                at -= key.bits;
+                at
+            } else {
+                at += words as u32;
+                at - words as u32
+            };
+            parts.push(Part {
+                slot: usize::from(key.slot),
+                bits: key.bits,
+                words,
+                mask,
+                offset,
+            });
+        }
+        Packing { parts, one_word }
+    }
+
+    /// The packet's key in one word.
+    #[inline]
+    pub(crate) fn word(&self, phv: &[u64]) -> u64 {
+        let mut packed = 0;
+        for part in &self.parts {
+            packed |= (phv[part.slot] & part.mask[0]) << (part.offset & 63);
+        }
+        packed
+    }
+
+    /// The packet's key in several words.
+    #[inline]
+    pub(crate) fn wide(&self, phv: &[u64]) -> WideKey {
+        let mut packed = WideKey::new();
+        for part in &self.parts {
+            for (i, mask) in part.mask.iter().enumerate() {
+                packed.push(phv[part.slot + i] & mask);
+            }
+        }
+        packed
+    }
+
+    /// Packs per-field words in the same way.
+    pub(crate) fn pack<'a>(&self, fields: impl Iterator<Item = &'a Words>) -> WideKey {
+        if !self.one_word {
+            return fields.flat_map(|words| words.iter().copied()).collect();
+        }
+        let packed = self
+            .parts
+            .iter()
+            .zip(fields)
+            .fold(0, |packed, (part, words)| {
+                packed | words[0] << (part.offset & 63)
+            });
+        SmallVec::from_slice(&[packed])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_cover_the_right_bits() {
+        assert_eq!(prefix(32, 8)[0], 0xff00_0000);
+        assert_eq!(prefix(32, 0)[0], 0);
+        assert_eq!(prefix(128, 65)[..], [1 << 63, u64::MAX]);
+        assert_eq!(ones(64)[..], [u64::MAX]);
+        assert_eq!(ones(65)[..], [u64::MAX, 1]);
+    }
+
+    #[test]
+    fn numbers_are_read_at_any_length_and_written_shortest() {
+        assert_eq!(to_words(&[0, 0, 0, 1, 0x0a], 9).unwrap()[..], [0x10a]);
+        assert!(to_words(&[2, 0], 9).is_none());
+        assert_eq!(to_words(&[1; 16], 128).unwrap().len(), 2);
+        assert!(to_words(&[1; 17], 128).is_none());
+        assert_eq!(shortest(&[0]), [0]);
+        assert_eq!(shortest(&[0, 1]), [1, 0, 0, 0, 0, 0, 0, 0, 0]);
+    }
+}

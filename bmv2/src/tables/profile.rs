@@ -1,0 +1,103 @@
+//! Action profiles: actions shared by entries, singly or in groups with a selector.
+
+use super::table::ActionRef;
+use rustc_hash::FxHashMap;
+
+/// A member of an action profile, as the control plane reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileMember {
+    pub id: u32,
+    pub action: String,
+    pub args: Vec<Vec<u8>>,
+}
+
+/// A group of an action profile.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileGroup {
+    pub id: u32,
+    pub members: Vec<GroupMember>,
+    /// Greatest number of members; 0 for no limit of its own.
+    pub max_size: u32,
+}
+
+/// A member within a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    pub id: u32,
+    /// Its share of the hash values.
+    pub weight: u32,
+    /// Passed over when false (the member's watch port is down).
+    pub active: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ProfileState {
+    pub members: FxHashMap<u32, MemberState>,
+    pub groups: FxHashMap<u32, GroupState>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct MemberState {
+    pub action: ActionRef,
+    /// Table entries and groups that point here.
+    pub uses: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct GroupState {
+    pub group: ProfileGroup,
+    /// Members by weight in ascending order of their ids; a hash picks one.
+    choices: Vec<(u64, u32)>,
+    total: u64,
+    pub uses: usize,
+}
+
+impl GroupState {
+    pub fn new(group: ProfileGroup, uses: usize) -> GroupState {
+        let mut members: Vec<_> = group.members.iter().filter(|m| m.active).collect();
+        members.sort_by_key(|m| m.id);
+        let mut total = 0;
+        let choices = members
+            .iter()
+            .map(|m| {
+                total += u64::from(m.weight);
+                (total, m.id)
+            })
+            .collect();
+        GroupState {
+            choices,
+            total,
+            group,
+            uses,
+        }
+    }
+
+    /// The member that a hash value selects; none when the group is empty.
+    pub fn choose(&self, hash: u64) -> Option<u32> {
+        let point = hash.checked_rem(self.total)?;
+        let at = self.choices.partition_point(|(end, _)| *end <= point);
+        self.choices.get(at).map(|(_, id)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hash_values_fall_to_members_by_id_and_weight() {
+        let member = |id, weight, active| GroupMember { id, weight, active };
+        let members = vec![member(7, 1, true), member(3, 2, true), member(5, 9, false)];
+        let group = GroupState::new(
+            ProfileGroup {
+                id: 1,
+                members,
+                max_size: 0,
+            },
+            0,
+        );
+        let chosen: Vec<_> = (0..4).map(|hash| group.choose(hash).unwrap()).collect();
+        assert_eq!(chosen, [3, 3, 7, 3]);
+        assert_eq!(GroupState::new(ProfileGroup::default(), 0).choose(5), None);
+    }
+}

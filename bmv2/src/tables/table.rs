@@ -1,0 +1,394 @@
+//! One table's entries and its lookup.
+
+use super::index::{Index, Indexed, Packed};
+use super::key::{NewKey, Packing, WideKey};
+use crate::exec::ops::Pc;
+use crate::externs::counter::Counter;
+use crate::externs::meter::Meter;
+use crate::program::{Program, Table};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Names an entry for as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntryHandle(pub u32);
+
+/// What an entry does with a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryTarget {
+    /// Run an action. Arguments are big-endian bytes in declaration order.
+    Action { name: String, args: Vec<Vec<u8>> },
+    /// Run the action of a member of the table's action profile.
+    Member(u32),
+    /// Choose a member of a group by the selector.
+    Group(u32),
+}
+
+/// An entry as the control plane reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TableEntry {
+    pub handle: EntryHandle,
+    pub key: Vec<super::KeyMatch>,
+    /// The smallest number wins, as in BMv2. 0 in tables without priorities.
+    pub priority: i32,
+    pub target: EntryTarget,
+    /// Set by the program, not by the control plane.
+    pub is_const: bool,
+    /// Of a table with a direct counter.
+    pub counter: Option<Counter>,
+    /// Of a table with a direct meter.
+    pub meter: Option<crate::externs::meter::MeterConfig>,
+    /// Nanoseconds without a hit after which the entry is reported; 0 for never.
+    pub idle_timeout: u64,
+    /// When a packet last hit the entry, or it was made.
+    pub last_hit: u64,
+}
+
+/// An action with its arguments, ready to run.
+#[derive(Clone, Debug)]
+pub(crate) struct ActionRef {
+    pub action: u16,
+    pub code: Pc,
+    /// The node after the table. Not known to members of profiles.
+    pub next: Pc,
+    pub args: SmallVec<[u64; 4]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Target {
+    Action(ActionRef),
+    Member(u32),
+    Group(u32),
+}
+
+/// A checked entry that is not in a table yet.
+#[derive(Clone, Debug)]
+pub(crate) struct NewEntry {
+    pub keys: Vec<NewKey>,
+    pub priority: i32,
+    pub target: Target,
+    pub idle_timeout: u64,
+}
+
+/// What lookups touch of an entry.
+#[derive(Clone, Debug)]
+struct Hot {
+    target: Target,
+    counter: Counter,
+    last_hit: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Cold {
+    keys: Vec<NewKey>,
+    priority: i32,
+    age: u64,
+    idle_timeout: u64,
+    /// The idle timeout of this last hit was already reported.
+    reported: Option<u64>,
+    is_const: bool,
+}
+
+#[derive(Clone, Debug)]
+enum AnyIndex {
+    Word(Index<u64>),
+    Wide(Index<WideKey>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct TableState {
+    packing: Packing,
+    index: AnyIndex,
+    hot: Vec<Hot>,
+    cold: Vec<Option<Cold>>,
+    meters: Vec<Meter>,
+    free: Vec<u32>,
+    /// Entries by their identity: values, masks, ranges and, where the table has them, priority.
+    handles: FxHashMap<Vec<u64>, u32>,
+    age: u64,
+    pub default: Option<ActionRef>,
+    /// Indirect tables take a member or group as default.
+    pub default_target: Option<Target>,
+}
+
+/// Result of a lookup.
+pub(crate) struct Found<'a> {
+    pub target: &'a Target,
+    pub meter: Option<&'a mut Meter>,
+}
+
+impl TableState {
+    pub(crate) fn new(table: &Table) -> TableState {
+        let packing = Packing::new(table);
+        let index = if packing.one_word {
+            AnyIndex::Word(Index::new(table.match_type))
+        } else {
+            AnyIndex::Wide(Index::new(table.match_type))
+        };
+        TableState {
+            packing,
+            index,
+            hot: Vec::new(),
+            cold: Vec::new(),
+            meters: Vec::new(),
+            free: Vec::new(),
+            handles: FxHashMap::default(),
+            age: 0,
+            default: None,
+            default_target: None,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.handles.len()
+    }
+
+    /// Finds the packet's entry and counts the hit.
+    #[inline]
+    pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<Found<'_>> {
+        let handle = match &self.index {
+            AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
+            AnyIndex::Wide(index) => index.find(&self.packing.wide(phv), &self.packing),
+        }?;
+        let hot = &mut self.hot[handle as usize];
+        hot.counter.count(bytes);
+        hot.last_hit = now;
+        Some(Found {
+            target: &hot.target,
+            meter: self.meters.get_mut(handle as usize),
+        })
+    }
+
+    pub(crate) fn find_same(
+        &self,
+        table: &Table,
+        keys: &[NewKey],
+        priority: i32,
+    ) -> Option<EntryHandle> {
+        self.handles
+            .get(&identity(table, keys, priority))
+            .map(|h| EntryHandle(*h))
+    }
+
+    /// Adds an entry that is not in the table yet.
+    pub(crate) fn insert(
+        &mut self,
+        table: &Table,
+        entry: NewEntry,
+        is_const: bool,
+        now: u64,
+    ) -> EntryHandle {
+        let hot = Hot {
+            target: entry.target,
+            counter: Counter::default(),
+            last_hit: now,
+        };
+        let cold = Cold {
+            keys: entry.keys,
+            priority: entry.priority,
+            age: self.age,
+            idle_timeout: entry.idle_timeout,
+            reported: None,
+            is_const,
+        };
+        self.age += 1;
+        let identity = identity(table, &cold.keys, cold.priority);
+        let handle = match self.free.pop() {
+            Some(handle) => {
+                self.hot[handle as usize] = hot;
+                handle
+            }
+            None => {
+                self.hot.push(hot);
+                self.cold.push(None);
+                if table.direct_meter.is_some() {
+                    self.meters.push(Meter::default());
+                }
+                (self.hot.len() - 1) as u32
+            }
+        };
+        if let Some(meter) = self.meters.get_mut(handle as usize) {
+            *meter = Meter::default();
+        }
+        self.change_index(handle, &cold, true);
+        self.cold[handle as usize] = Some(cold);
+        self.handles.insert(identity, handle);
+        EntryHandle(handle)
+    }
+
+    fn change_index(&mut self, handle: u32, cold: &Cold, insert: bool) {
+        fn change<K: Packed>(
+            index: &mut Index<K>,
+            entry: &Indexed,
+            packing: &Packing,
+            insert: bool,
+        ) {
+            if insert {
+                index.insert(entry, packing)
+            } else {
+                index.remove(entry, packing)
+            }
+        }
+        let entry = Indexed {
+            keys: &cold.keys,
+            priority: cold.priority,
+            age: cold.age,
+            handle,
+        };
+        match &mut self.index {
+            AnyIndex::Word(index) => change(index, &entry, &self.packing, insert),
+            AnyIndex::Wide(index) => change(index, &entry, &self.packing, insert),
+        }
+    }
+
+    fn cold(&self, handle: EntryHandle) -> Option<&Cold> {
+        self.cold.get(handle.0 as usize)?.as_ref()
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
+        let cold = self.cold.get_mut(handle.0 as usize)?.take()?;
+        self.change_index(handle.0, &cold, false);
+        self.handles
+            .remove(&identity(table, &cold.keys, cold.priority));
+        self.free.push(handle.0);
+        Some(self.hot[handle.0 as usize].target.clone())
+    }
+
+    /// Gives the entry another target; the old one comes back.
+    pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
+        self.cold(handle)?;
+        Some(std::mem::replace(
+            &mut self.hot[handle.0 as usize].target,
+            target,
+        ))
+    }
+
+    pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
+        self.cold(handle)?;
+        Some(&mut self.hot[handle.0 as usize].counter)
+    }
+
+    pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
+        self.cold(handle)?;
+        self.meters.get_mut(handle.0 as usize)
+    }
+
+    pub(crate) fn set_idle_timeout(
+        &mut self,
+        handle: EntryHandle,
+        timeout: u64,
+        now: u64,
+    ) -> Option<()> {
+        let cold = self.cold.get_mut(handle.0 as usize)?.as_mut()?;
+        cold.idle_timeout = timeout;
+        cold.reported = None;
+        self.hot[handle.0 as usize].last_hit = now;
+        Some(())
+    }
+
+    /// Entries without a hit for their timeout, each once per time of quiet. Also the earliest
+    /// time at which that can change.
+    pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
+        let (mut idle, mut next) = (Vec::new(), None::<u64>);
+        for (handle, cold) in self.cold.iter_mut().enumerate() {
+            let Some(cold) = cold.as_mut().filter(|c| c.idle_timeout > 0) else {
+                continue;
+            };
+            let last_hit = self.hot[handle].last_hit;
+            if cold.reported == Some(last_hit) {
+                continue;
+            }
+            let due = last_hit.saturating_add(cold.idle_timeout);
+            if due <= now {
+                cold.reported = Some(last_hit);
+                idle.push(EntryHandle(handle as u32));
+            } else {
+                next = Some(next.map_or(due, |n| n.min(due)));
+            }
+        }
+        (idle, next)
+    }
+
+    /// Handles of all entries, oldest first.
+    pub(crate) fn handles(&self) -> Vec<EntryHandle> {
+        let live = self
+            .cold
+            .iter()
+            .enumerate()
+            .filter_map(|(i, c)| Some((c.as_ref()?.age, i as u32)));
+        let mut live: Vec<_> = live.collect();
+        live.sort_unstable();
+        live.into_iter()
+            .map(|(_, handle)| EntryHandle(handle))
+            .collect()
+    }
+
+    pub(crate) fn entry(
+        &self,
+        program: &Program,
+        table: &Table,
+        handle: EntryHandle,
+    ) -> Option<TableEntry> {
+        let cold = self.cold(handle)?;
+        let hot = &self.hot[handle.0 as usize];
+        Some(TableEntry {
+            handle,
+            key: cold
+                .keys
+                .iter()
+                .zip(&table.keys)
+                .map(|(k, info)| k.given(info))
+                .collect(),
+            priority: cold.priority,
+            target: hot.target.given(program),
+            is_const: cold.is_const,
+            counter: table.with_counters.then_some(hot.counter),
+            meter: self.meters.get(handle.0 as usize).and_then(Meter::config),
+            idle_timeout: cold.idle_timeout,
+            last_hit: hot.last_hit,
+        })
+    }
+}
+
+/// What makes an entry the same as another: values, masks, ranges and, where it counts, priority.
+pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64> {
+    let mut identity = Vec::with_capacity(keys.len() * 2 + 1);
+    for key in keys {
+        identity.extend_from_slice(&key.value);
+        identity.extend_from_slice(&key.mask);
+        if let Some((low, high)) = &key.range {
+            identity.extend_from_slice(low);
+            identity.extend_from_slice(high);
+        }
+    }
+    if table.has_priorities() {
+        identity.push(priority as u64);
+    }
+    identity
+}
+
+impl ActionRef {
+    /// The action's name and its arguments as the shortest byte strings.
+    pub(crate) fn given(&self, program: &Program) -> (String, Vec<Vec<u8>>) {
+        let action = &program.actions[usize::from(self.action)];
+        let args = action.params.iter().map(|param| {
+            let words = crate::exec::expr::words_of(param.bits);
+            super::shortest(&self.args[param.offset..param.offset + words])
+        });
+        (action.name.clone(), args.collect())
+    }
+}
+
+impl Target {
+    pub(crate) fn given(&self, program: &Program) -> EntryTarget {
+        match self {
+            Target::Action(action) => {
+                let (name, args) = action.given(program);
+                EntryTarget::Action { name, args }
+            }
+            Target::Member(id) => EntryTarget::Member(*id),
+            Target::Group(id) => EntryTarget::Group(*id),
+        }
+    }
+}
