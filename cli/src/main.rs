@@ -3,7 +3,9 @@
 //! Results go to stdout and logs to stderr. Exit codes: 0 it went well; 1 the thing that was run, built or
 //! tested was found bad; 2 wrong usage or bad input, nothing was tried.
 
+mod ctrl;
 mod exit;
+mod topology;
 mod version;
 
 use std::ffi::OsString;
@@ -40,6 +42,9 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    // The parts describe themselves: their help is written beside their arguments.
+    Ctrl(alfirk_ctrl::CtrlArgs),
+    Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
 }
@@ -47,6 +52,8 @@ enum Command {
 impl Command {
     fn run(self) -> Outcome {
         match self {
+            Command::Ctrl(args) => ctrl::run(&args),
+            Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
         }
     }

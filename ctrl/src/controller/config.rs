@@ -123,6 +123,11 @@ impl GroupRange {
         self.prefix_len
     }
 
+    /// The first address that may stand for a group.
+    pub fn first(&self) -> Ipv4Addr {
+        Ipv4Addr::from(self.bounds().0)
+    }
+
     /// Whether the address lies in the prefix.
     pub fn covers(&self, ip: Ipv4Addr) -> bool {
         u32::from(ip) & mask(self.prefix_len) == u32::from(self.network)

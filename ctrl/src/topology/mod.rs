@@ -12,7 +12,7 @@ mod generate;
 mod model;
 mod paths;
 mod print;
-mod units;
+pub mod units;
 mod yaml;
 
 #[cfg(test)]

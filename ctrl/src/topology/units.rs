@@ -6,7 +6,7 @@
 use std::fmt;
 
 /// One kind of quantity: its units, smallest first, each with its size in base units.
-pub(super) struct Quantity {
+pub struct Quantity {
     what: &'static str,
     example: &'static str,
     units: &'static [(&'static str, u64)],
@@ -15,7 +15,7 @@ pub(super) struct Quantity {
 }
 
 /// Bits per second.
-pub(super) const RATE: Quantity = Quantity {
+pub const RATE: Quantity = Quantity {
     what: "rate",
     example: "100Gbps",
     units: &[
@@ -29,7 +29,7 @@ pub(super) const RATE: Quantity = Quantity {
 };
 
 /// Nanoseconds.
-pub(super) const DELAY: Quantity = Quantity {
+pub const DELAY: Quantity = Quantity {
     what: "delay",
     example: "500ns",
     units: &[
@@ -42,7 +42,7 @@ pub(super) const DELAY: Quantity = Quantity {
 };
 
 /// Bytes.
-pub(super) const SIZE: Quantity = Quantity {
+pub const SIZE: Quantity = Quantity {
     what: "size",
     example: "1MiB",
     units: &[
@@ -99,7 +99,7 @@ fn unit_text(unit: &str) -> String {
 
 impl Quantity {
     /// Reads a quantity, giving base units.
-    pub(super) fn parse(&self, text: &str) -> Result<u64, UnitError> {
+    pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
         let trimmed = text.trim();
         let split = trimmed
             .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -129,7 +129,7 @@ impl Quantity {
     }
 
     /// Shows base units in the largest unit that keeps them whole.
-    pub(super) fn show(&self, value: u64) -> impl fmt::Display {
+    pub fn show(&self, value: u64) -> impl fmt::Display {
         let (name, scale) = self
             .units
             .iter()

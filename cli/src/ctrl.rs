@@ -1,0 +1,19 @@
+//! `alfirk ctrl`.
+
+use alfirk_ctrl::{CtrlArgs, CtrlError};
+
+use crate::exit::{print, Failure, Outcome};
+
+pub fn run(args: &CtrlArgs) -> Outcome {
+    // Whoever waits for the line reads it from a pipe; with nobody there, the controller works all the same.
+    let announce = |line| {
+        let _ = print(format_args!("{line}\n"));
+    };
+    alfirk_ctrl::run(args, announce).map_err(|error: CtrlError| {
+        if error.is_bad_input() {
+            Failure::bad_input(error)
+        } else {
+            Failure::failed(error)
+        }
+    })
+}
