@@ -69,7 +69,7 @@ clean: ## Remove everything built, the Python environment, and what a killed Min
 	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache
 	@find . -name __pycache__ -not -path './target/*' -prune -exec rm -rf {} +
 	@if [ "$$(id -u)" -eq 0 ] && [ -x /usr/bin/mnexec ]; then \
-		PYTHONPATH=mininet /usr/bin/python3 -B -m alfirk_mininet clean; fi
+		mininet/run clean; fi
 
 lock: setup ## Choose and pin the newest Python packages that work together
 	@tools/lock

@@ -1,0 +1,74 @@
+"""The test runner counts what the other runners print."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+_FILE = Path(__file__).parents[1] / "checks.py"
+_SPEC = importlib.util.spec_from_file_location("alfirk_checks", _FILE)
+assert _SPEC
+assert _SPEC.loader
+checks = importlib.util.module_from_spec(_SPEC)
+sys.modules["alfirk_checks"] = checks
+_SPEC.loader.exec_module(checks)
+
+
+def nextest_summary_is_read() -> None:
+    output = """
+        PASS [   0.1s] alfirk-roce psn::wraps
+     Summary [  12.345s] 52 tests run: 49 passed (2 slow), 1 failed, 2 timed out, 3 skipped
+        FAIL [   0.1s] alfirk-sim engine::order
+    """
+    assert checks.count_nextest(output) == checks.Count(49, 3, 3)
+
+
+def nextest_that_stopped_early_counts_what_ran() -> None:
+    output = "Summary [   1.0s] 5/52 tests run: 4 passed, 1 failed, 0 skipped"
+    assert checks.count_nextest(output) == checks.Count(4, 1, 0)
+
+
+def libtest_results_are_added_up() -> None:
+    output = (
+        "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n"
+        "test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1s\n"
+    )
+    assert checks.count_cargo_test(output) == checks.Count(5, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("72 passed, 16 deselected in 0.83s", (72, 0, 0)),
+        ("1 failed, 56 passed in 14.23s", (56, 1, 0)),
+        ("13 failed, 15 passed, 2 skipped, 4 errors in 0.58s", (15, 17, 2)),
+        ("1 error in 0.05s", (0, 1, 0)),
+        ("40 passed, 2 failed", (40, 2, 0)),
+    ],
+)
+def pytest_and_our_own_runners_are_read(line: str, count: tuple[int, int, int]) -> None:
+    assert checks.count_pytest(f"....\n{line}\n") == checks.Count(*count)
+
+
+def command_that_fails_before_its_tests_counts_as_one_failure(tmp_path: Path) -> None:
+    check = checks.Check("broken", ["sh", "-c", "echo no tests here; exit 3"], count=checks.count_pytest)
+    assert checks.run(check, tmp_path) == checks.Count(0, 1)
+
+
+def command_that_is_not_there_counts_as_one_failure(tmp_path: Path) -> None:
+    assert checks.run(checks.Check("absent", ["/nowhere/at/all"]), tmp_path) == checks.Count(0, 1)
+
+
+def command_without_tests_of_its_own_counts_as_one(tmp_path: Path) -> None:
+    assert checks.run(checks.Check("linter", ["true"]), tmp_path) == checks.Count(1, 0)
+
+
+def command_that_hangs_is_stopped_with_all_it_started(tmp_path: Path) -> None:
+    command = ["sh", "-c", "sleep 1000 & echo $! > child; wait"]
+    check = checks.Check("hangs", ["sh", "-c", f"cd {tmp_path}; {command[2]}"], limit=1)
+    assert checks.run(check, tmp_path) == checks.Count(0, 1)
+    child = Path("/proc", (tmp_path / "child").read_text().strip(), "stat")
+    assert not child.exists() or child.read_text().split()[2] in "ZX"
