@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,3 +119,10 @@ def _check_tools(alfirk: Path) -> None:
             raise NetworkError(f"there is no {tool} here", f"sudo apt-get install {package}")
     if shutil.which(str(alfirk)) is None:
         raise NetworkError(f"{alfirk} is not an executable", "build it: make build")
+    # Mininet itself would wait for ever for the prompt of a shell that could not start.
+    probe = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        raise NetworkError(
+            f"the system refuses a new network namespace: {probe.stderr.strip()}",
+            "in a container, give it the rights to make namespaces and mounts (docker run --privileged)",
+        )
