@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mininet.cli import CLI
 
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.network import Network
-from alfirk_mininet.nodes import Settings, wait_ready
+from alfirk_mininet.nodes import wait_ready
 from alfirk_mininet.process import Child, stop_all
 from alfirk_mininet.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from alfirk_mininet.nodes import Settings
+
+#: The data plane, beside this package in the repository and where `make install` puts it.
+PROGRAM = Path(__file__).resolve().parents[2] / "p4src" / "v1model" / "main.p4"
 
 
 def interact(topology_file: Path, settings: Settings) -> int:
@@ -22,9 +28,12 @@ def interact(topology_file: Path, settings: Settings) -> int:
     try:
         topology = Topology.load(topology_file)
         with Network(topology, settings) as network:
-            controller = start_controller(topology_file, network)
+            controller, service = start_controller(topology_file, network)
             try:
-                sys.stderr.write(f"{topology.name} is up; logs are in {settings.workdir}\n")
+                sys.stderr.write(
+                    f"{topology.name}: {len(network.switches)} switches, {len(network.hosts)} hosts; "
+                    f"control service on {service}; logs in {settings.workdir}\n"
+                )
                 CLI(network.mininet)
             finally:
                 stop_all([controller])
@@ -37,19 +46,39 @@ def interact(topology_file: Path, settings: Settings) -> int:
     return 0
 
 
-def start_controller(topology_file: Path, network: Network) -> Child:
-    """Start ``alfirk ctrl`` and wait until it has programmed every switch."""
+def start_controller(topology_file: Path, network: Network) -> tuple[Child, str]:
+    """Start ``alfirk ctrl``, wait until it has programmed every switch; give it and its service's address."""
     settings = network.settings
-    ready = settings.workdir / "ctrl.ready"
-    ready.unlink(missing_ok=True)
-    command = [str(settings.alfirk), "ctrl", "--topology", str(topology_file)]
+    program = compile_program(settings.alfirk, settings.workdir)
+    command = [str(settings.alfirk), "ctrl", "--json", "--topology", str(topology_file)]
+    command += ["--p4info", str(program.with_suffix(".p4info.txtpb")), "--device-config", str(program)]
+    command += ["--listen", "127.0.0.1:0"]
     for switch in network.switches:
         command += ["--switch", f"{switch.name}={switch.address}"]
-    command += ["--ready-file", str(ready)]
     child = Child.spawn("the controller", command, settings.workdir / "ctrl.log")
     try:
-        wait_ready([(child, ready.exists)])
-    except NetworkError:
+        wait_ready([(child, lambda: bool(_ready_line(child)))])
+    except BaseException:
         stop_all([child])
         raise
-    return child
+    return child, str(_ready_line(child).get("listen"))
+
+
+def compile_program(alfirk: Path, directory: Path) -> Path:
+    """Compile the data plane; return the JSON file, with its P4Info beside it."""
+    program = directory / "main.json"
+    p4info = program.with_suffix(".p4info.txtpb")
+    command = [str(alfirk), "p4c", str(PROGRAM), "-o", str(program), "--p4runtime-files", str(p4info)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NetworkError(f"{PROGRAM} does not compile", done.stderr.strip())
+    return program
+
+
+def _ready_line(controller: Child) -> dict[str, Any]:
+    """Find the controller's line of readiness in its log; empty when it has not come."""
+    for line in controller.log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith("{"):
+            line_read: dict[str, Any] = json.loads(line)
+            return line_read
+    return {}
