@@ -77,8 +77,8 @@ def compile_program(alfirk: Path, directory: Path) -> Path:
 
 def _ready_line(controller: Child) -> dict[str, Any]:
     """Find the controller's line of readiness in its log; empty when it has not come."""
-    for line in controller.log.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith("{"):
+    for line in controller.log.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
+        if line.startswith("{") and line.endswith("\n"):
             line_read: dict[str, Any] = json.loads(line)
             return line_read
     return {}

@@ -1,9 +1,10 @@
 """A network for another program, which learns of it by JSON lines on stdout.
 
-``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..}}`` comes once
-everything answers.  The network stands until stdin closes or SIGTERM comes; then it is taken down and the
-exit code is 0.  ``{"event":"failed","what":"..","hint":".."}`` and exit code 1 come when something cannot
-start or a process dies.
+``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..},
+"interfaces":{"s1":{"1":"s1-eth1",..},..}}`` comes once everything answers.  The network stands until stdin
+closes or SIGTERM comes; then it is taken down and the exit code is 0.
+``{"event":"failed","what":"..","hint":".."}`` and exit code 1 come when something cannot start or a process
+dies.
 """
 
 from __future__ import annotations
@@ -41,6 +42,10 @@ def serve(topology_file: Path, settings: Settings) -> int:
                 event="ready",
                 switches={switch.name: switch.address for switch in network.switches},
                 hosts={host.name: str(host.control) for host in network.hosts if host.child},
+                interfaces={
+                    switch.name: {port: intf.name for port, intf in sorted(switch.intfs.items()) if port}
+                    for switch in network.switches
+                },
             )
             _watch(network)
     except _Stopped:

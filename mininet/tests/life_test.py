@@ -94,6 +94,7 @@ def network_is_up_when_it_says_so_and_gone_when_stdin_closes(tmp_path: Path) -> 
     assert list(event["switches"]) == ["s1"]
     assert list(event["hosts"]) == ["h1", "h2", "h3", "h4"]
     assert all(Path(path).is_socket() for path in event["hosts"].values())
+    assert event["interfaces"] == {"s1": {str(port): f"s1-eth{port}" for port in range(1, 5)}}
     assert {f"s1-eth{port}" for port in range(1, 5)} <= _names_of_interfaces()
     assert (Path("/sys/class/net/s1-eth1/mtu")).read_text().strip() == "4200"
     assert served.close_stdin() == 0
