@@ -4,3 +4,6 @@ pub mod diag;
 pub mod preproc;
 pub mod sema;
 pub mod syntax;
+
+#[cfg(test)]
+mod tests;

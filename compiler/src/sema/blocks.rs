@@ -213,7 +213,8 @@ impl Checker<'_> {
             }
             ExprKind::Keyset(list) => {
                 let (want, got) = (types.len(), list.len());
-                let message = format!("{want} keys are matched, but {got} values given");
+                let s = if want == 1 { " is" } else { "s are" };
+                let message = format!("{want} key{s} matched, but {got} values given");
                 self.error(Code::TYPE_MISMATCH, keyset.span, message);
             }
             ExprKind::DontCare(_) => {

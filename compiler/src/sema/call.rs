@@ -293,6 +293,10 @@ impl Checker<'_> {
                 self.block_apply(expr, call, n, method, Callee::ControlApply(n.id))
             }
             (Type::Extern(n), _) => self.extern_method(expr, call, n, method),
+            (Type::Callable(_), _) => {
+                self.check_args_alone(&call.args);
+                self.expr(&call.callee)
+            }
             _ => self.builtin_method(expr, call, base, &ty, method),
         }
     }
@@ -521,6 +525,15 @@ impl Checker<'_> {
         if &*method.name != "apply" {
             self.check_args_alone(&call.args);
             return self.unknown_member(method, &ty, ["apply"]);
+        }
+        if self.parent == Some(n.id) {
+            self.check_args_alone(&call.args);
+            self.error(
+                Code::RECURSION,
+                base.span,
+                format!("`{}` applies itself", n.name),
+            );
+            return Type::Invalid;
         }
         match ctor_params {
             None => {
@@ -1125,7 +1138,7 @@ impl Checker<'_> {
             expr.span,
             format!("this cannot be {how}"),
         );
-        if let Some(id) = self.root(expr) {
+        if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
             let name = self.out.name(id);
             let at = self.name_span(id);
             d = match self.def(id) {
@@ -1148,6 +1161,14 @@ impl Checker<'_> {
             d = d.label("not a variable, a field, or a part of one");
         }
         self.report(d);
+    }
+
+    fn is_writable(&self, id: DeclId) -> bool {
+        match self.def(id) {
+            DefKind::Var(_) => true,
+            DefKind::Param(p) => p.direction.writes(),
+            _ => false,
+        }
     }
 
     /// The declaration at the bottom of `x.f[3].g`.

@@ -39,6 +39,8 @@ pub(super) struct Checker<'a> {
     /// Where each declaration's name is written.
     pub name_spans: Vec<Span>,
     pub used: FxHashSet<DeclId>,
+    /// Names whose declarations have syntax errors, reported already.
+    pub lost: FxHashSet<Name>,
     pub place: Place,
     /// Result type of the function around.
     pub ret: Option<Type>,
@@ -82,6 +84,7 @@ impl<'a> Checker<'a> {
             error_names: FxHashMap::default(),
             name_spans: vec![Span::default(); program.decl_count as usize],
             used: FxHashSet::default(),
+            lost: program.lost_names.iter().cloned().collect(),
             place: Place::Declarations,
             ret: None,
             loops: 0,
@@ -223,6 +226,9 @@ impl<'a> Checker<'a> {
     }
 
     fn unknown_name(&mut self, name: &Ident) {
+        if self.lost.contains(&name.name) {
+            return;
+        }
         let mut d = Diagnostic::error(
             Code::UNKNOWN_NAME,
             name.span,
@@ -280,6 +286,20 @@ impl<'a> Checker<'a> {
         result
     }
 
+    /// Declares with the warnings off that `@noWarn` of the declaration itself names.
+    pub fn declare_silenced(&mut self, id: DeclId, name: &Ident, annotations: &[Annotation]) {
+        let silenced = self.silenced.len();
+        self.silence(annotations);
+        self.declare(id, name);
+        self.silenced.truncate(silenced);
+    }
+
+    fn silence(&mut self, annotations: &[Annotation]) {
+        let names = annotations.iter().filter(|a| &*a.name.name == "noWarn");
+        self.silenced
+            .extend(names.filter_map(|a| a.string()).map(str::to_owned));
+    }
+
     /// Runs `f` inside of a declaration: a scope of its own, its warnings turned off as its `@noWarn` says.
     pub fn inside<T>(
         &mut self,
@@ -288,9 +308,7 @@ impl<'a> Checker<'a> {
         f: impl FnOnce(&mut Self) -> T,
     ) -> T {
         let silenced = self.silenced.len();
-        for annotation in annotations.iter().filter(|a| &*a.name.name == "noWarn") {
-            self.silenced.extend(annotation.string().map(str::to_owned));
-        }
+        self.silence(annotations);
         let parent = self.parent.replace(id);
         let result = self.in_scope(f);
         self.parent = parent;

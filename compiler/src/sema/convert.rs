@@ -128,10 +128,8 @@ impl Checker<'_> {
                     return ok;
                 }
             }
-            ExprKind::Struct { fields, dots } => {
-                if to.is_struct_like() {
-                    return self.coerce_record(expr, fields, *dots, to);
-                }
+            ExprKind::Struct { fields, dots } if to.is_struct_like() => {
+                return self.coerce_record(expr, fields, *dots, to);
             }
             ExprKind::Ternary(_, yes, no) if from != *to => {
                 let ok = self.coerce(yes, to, what) & self.coerce(no, to, what);
@@ -335,10 +333,47 @@ impl Checker<'_> {
         .label(format!("{what} must be `{to}`"));
         if !matches!(expr.kind, ExprKind::List(_) | ExprKind::Struct { .. })
             && self.can_cast(from, to)
+            && *to != Type::Bool
         {
             d = d.help(format!("an explicit cast is needed: `({to}) ...`"));
         }
+        if let (Type::Parser(have), Type::Parser(want))
+        | (Type::Control(have), Type::Control(want)) = (from, to)
+        {
+            d = d.note(self.signature_difference(have, want));
+        }
         self.report(d);
+    }
+
+    /// Why a parser or control does not fit a parser or control type.
+    fn signature_difference(&mut self, have: &Nominal, want: &Nominal) -> String {
+        let (own, other) = (self.apply_signature(have), self.apply_signature(want));
+        let written = |(p, ty): &(Rc<Param>, Type)| match p.direction {
+            Direction::None => format!("{ty} {}", p.name),
+            direction => format!("{} {ty} {}", direction.as_str(), p.name),
+        };
+        if own.len() != other.len() {
+            let (n, m) = (own.len(), other.len());
+            return format!(
+                "`{}` has {n} parameters, `{}` has {m}",
+                have.name, want.name
+            );
+        }
+        for (h, w) in own.iter().zip(&other) {
+            if h.0.direction != w.0.direction || !self.unify(&w.1, &h.1) {
+                return format!(
+                    "`{}` has the parameter `{}`, where `{}` has `{}`",
+                    have.name,
+                    written(h),
+                    want.name,
+                    written(w)
+                );
+            }
+        }
+        format!(
+            "the parameters of `{}` and `{}` use different types together",
+            have.name, want.name
+        )
     }
 
     /// Whether an explicit cast exists.

@@ -106,7 +106,7 @@ impl Checker<'_> {
             _ => {}
         }
         self.out.decl_types.insert(d.id, ty);
-        self.declare(d.id, &d.name);
+        self.declare_silenced(d.id, &d.name, &d.annotations);
     }
 
     pub fn var_decl(&mut self, d: &Rc<VarDecl>) {
@@ -134,7 +134,7 @@ impl Checker<'_> {
         }
         self.define(d.id, DefKind::Var(d.clone()), d.name.span);
         self.out.decl_types.insert(d.id, ty);
-        self.declare(d.id, &d.name);
+        self.declare_silenced(d.id, &d.name, &d.annotations);
     }
 
     pub fn instantiation(&mut self, d: &Rc<Instantiation>) {
@@ -812,7 +812,7 @@ impl Checker<'_> {
 /// Whether control never reaches the end of these statements.
 pub(super) fn always_returns(stmts: &[Stmt]) -> bool {
     stmts.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Return(_) | StmtKind::Exit => true,
+        StmtKind::Return(_) | StmtKind::Exit | StmtKind::Invalid => true,
         StmtKind::Block(block) => always_returns(&block.stmts),
         StmtKind::If {
             then,

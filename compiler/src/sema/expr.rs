@@ -252,6 +252,19 @@ impl Checker<'_> {
                 self.info_mut(expr).resolution = resolution;
                 ty
             }
+            Type::Callable(function) => {
+                self.report(
+                    Diagnostic::error(
+                        Code::UNKNOWN_MEMBER,
+                        name.span,
+                        format!("`{function}` has no member `{name}`"),
+                    )
+                    .help(format!(
+                        "actions and functions are called by their name alone: `{function}(...)`"
+                    )),
+                );
+                Type::Invalid
+            }
             _ => {
                 let methods = self.method_names(&ty);
                 if methods.iter().any(|m| *m == &*name.name) {

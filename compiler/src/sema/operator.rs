@@ -264,7 +264,7 @@ impl Checker<'_> {
         self.open_enum(right);
         let amount = self.value_of(right).and_then(|v| v.as_int().cloned());
         match (&b, &amount) {
-            (Type::Signed(_), None) => {
+            (Type::Signed(_), _) => {
                 self.report(
                     Diagnostic::error(
                         Code::OPERATOR,

@@ -416,7 +416,7 @@ impl Checker<'_> {
         for (part, (_, kind)) in parts.into_iter().zip(keys) {
             match &part.kind {
                 ExprKind::DontCare(_) => {
-                    if &**kind == "exact" && keys.len() > 1 {
+                    if &**kind == "exact" {
                         self.error(
                             Code::TABLE_RULE,
                             part.span,

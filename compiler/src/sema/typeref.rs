@@ -254,15 +254,11 @@ impl Checker<'_> {
 
     /// Reports types that cannot be parts of structs, tuples and stacks.
     pub fn check_field_type(&mut self, ty: &Type, span: Span, container: &str) {
-        let bad = match ty {
-            Type::Extern(_)
-            | Type::Parser(_)
-            | Type::Control(_)
-            | Type::Package(_)
-            | Type::Void => true,
-            Type::Table(_) | Type::Set(_) | Type::Callable(_) => true,
-            _ => false,
-        };
+        let bad = ty.is_instance()
+            || matches!(
+                ty,
+                Type::Void | Type::Table(_) | Type::Set(_) | Type::Callable(_)
+            );
         if bad {
             self.error(
                 Code::BAD_TYPE,

@@ -75,6 +75,8 @@ impl Path {
 pub struct Program {
     /// Top-level declarations in source order.
     pub decls: Vec<Decl>,
+    /// Names whose declarations may be missing from the tree because of syntax errors, in order.
+    pub lost_names: Vec<Name>,
     /// How many [`ExprId`]s were dealt out.
     pub expr_count: u32,
     /// How many [`TypeRefId`]s were dealt out.

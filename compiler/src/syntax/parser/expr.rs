@@ -136,12 +136,16 @@ impl Parser<'_> {
             kind if kind.is_name() => first,
             _ => return true,
         };
-        if name + 1 != end {
-            // `(T<A>)` is a cast; `(x[3])` is none, since there are no values of stack type to be made by casts.
-            return self.tokens[name + 1].kind == TokenKind::Lt;
+        if name + 1 != end && self.tokens[name + 1].kind == TokenKind::Lt {
+            return true;
         }
         match self.is_type(&self.tokens[name].text) {
             Some(is_type) => is_type,
+            // `(x[3])` and the like.
+            None if name + 1 != end => self
+                .tokens
+                .get(end + 1)
+                .is_some_and(|t| t.kind == TokenKind::LBrace),
             // Not declared so far: what follows a cast is an operand, what follows a value is not.
             None => self.tokens.get(end + 1).is_some_and(|t| {
                 use TokenKind::*;

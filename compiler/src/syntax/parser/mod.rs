@@ -21,6 +21,7 @@ use super::ast::*;
 use super::token::{Token, TokenKind};
 use crate::diag::{Code, Diagnostic, Diagnostics, Span};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// Deepest nesting of parentheses, braces and statements.
 pub const MAX_DEPTH: u32 = 200;
@@ -40,10 +41,18 @@ pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Program {
         depth: 0,
         quiet: 0,
         types: vec![FxHashMap::default()],
+        declared: BTreeSet::new(),
+        failed: false,
     };
     let decls = parser.p4_program();
+    let lost_names = if parser.failed {
+        parser.declared.into_iter().collect()
+    } else {
+        Vec::new()
+    };
     Program {
         decls,
+        lost_names,
         expr_count: parser.exprs,
         type_ref_count: parser.type_refs,
         decl_count: parser.decls,
@@ -70,6 +79,10 @@ struct Parser<'a> {
     quiet: u32,
     /// For each open scope: declared names, and whether they are types.
     types: Vec<FxHashMap<Name, bool>>,
+    /// All names declared anywhere.
+    declared: BTreeSet<Name>,
+    /// Something was reported.
+    failed: bool,
 }
 
 impl Parser<'_> {
@@ -143,6 +156,7 @@ impl Parser<'_> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         if self.quiet == 0 {
+            self.failed = true;
             self.diagnostics.report(diagnostic);
         }
     }
@@ -264,9 +278,15 @@ impl Parser<'_> {
     }
 
     /// Elements up to a closing brace, which is consumed. An element that fails is skipped with [`Parser::skip_statement`].
-    fn braced<T>(
+    fn braced<T>(&mut self, element: impl FnMut(&mut Self) -> Parse<T>) -> Parse<(Vec<T>, Span)> {
+        self.braced_or(element, |_| None)
+    }
+
+    /// The same, with something to stand for each element that fails.
+    fn braced_or<T>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Parse<T>,
+        substitute: impl Fn(Span) -> Option<T>,
     ) -> Parse<(Vec<T>, Span)> {
         let open = self.expect(TokenKind::LBrace)?;
         let mut list = Vec::new();
@@ -283,9 +303,11 @@ impl Parser<'_> {
                 return Ok((list, open));
             }
             let before = self.pos;
+            let span = self.span();
             match element(self) {
                 Ok(element) => list.push(element),
                 Err(Bail) => {
+                    list.extend(substitute(span));
                     self.skip_statement();
                     if self.pos == before {
                         self.bump();
@@ -367,6 +389,7 @@ impl Parser<'_> {
     }
 
     fn declare(&mut self, name: &Ident, is_type: bool) {
+        self.declared.insert(name.name.clone());
         if let Some(scope) = self.types.last_mut() {
             scope.insert(name.name.clone(), is_type);
         }

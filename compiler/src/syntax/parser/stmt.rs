@@ -12,7 +12,13 @@ impl Parser<'_> {
     fn block(&mut self, annotations: Vec<Annotation>) -> Parse<Block> {
         self.nested(|p| {
             p.scoped(|p| {
-                let (stmts, span) = p.braced(Self::statement_or_declaration)?;
+                let invalid = |span| {
+                    Some(Stmt {
+                        span,
+                        kind: StmtKind::Invalid,
+                    })
+                };
+                let (stmts, span) = p.braced_or(Self::statement_or_declaration, invalid)?;
                 Ok(Block {
                     annotations,
                     stmts,

@@ -1,0 +1,63 @@
+//! Whole programs through the front end: `test_data/ok` without a message, `test_data/err` with exactly those beside them.
+
+use crate::diag::{render_all, Diagnostics, SourceMap};
+use crate::preproc::{preprocess, DiskLoader, Options};
+use expect_test::expect_file;
+use std::path::{Path, PathBuf};
+
+fn messages(path: &Path) -> (String, bool) {
+    let mut map = SourceMap::new();
+    let name = path
+        .file_name()
+        .expect("a file")
+        .to_string_lossy()
+        .into_owned();
+    let text = std::fs::read_to_string(path).expect("the file was listed");
+    let main = map.add(name, text);
+    let mut diagnostics = Diagnostics::new();
+    let tokens = preprocess(
+        main,
+        &mut map,
+        &DiskLoader,
+        &Options::default(),
+        &mut diagnostics,
+    );
+    let program = crate::syntax::parser::parse(tokens, &mut diagnostics);
+    crate::sema::check(program, &mut diagnostics);
+    diagnostics.sort();
+    (render_all(&diagnostics, &map), diagnostics.has_errors())
+}
+
+fn programs(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("test_data")
+        .join(folder);
+    let mut list: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("test data is in the repository")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "p4"))
+        .collect();
+    list.sort();
+    list
+}
+
+#[test]
+fn right_programs_are_accepted() {
+    let mut wrong = String::new();
+    for path in programs("ok") {
+        let (text, failed) = messages(&path);
+        if failed {
+            wrong += &text;
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn wrong_programs_are_refused_with_these_messages() {
+    for path in programs("err") {
+        let (text, failed) = messages(&path);
+        assert!(failed, "{} is accepted", path.display());
+        expect_file![path.with_extension("txt")].assert_eq(&text);
+    }
+}
