@@ -1,6 +1,10 @@
-//! P4_16 compiler for BMv2.
+//! The P4_16 compiler for v1model: source in, BMv2 JSON and P4Info out.
 
+pub mod bmv2;
 pub mod diag;
+pub mod ir;
+pub mod p4info;
+pub mod passes;
 pub mod preproc;
 pub mod sema;
 pub mod syntax;

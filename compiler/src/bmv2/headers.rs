@@ -1,0 +1,177 @@
+//! Header types and instances.
+
+use alfirk_bmv2_json as json;
+
+use crate::ir::{FieldWidth, HeaderType, Program, Storage};
+
+/// Names that the target gives to fields which v1model keeps in `standard_metadata`.
+const ALIASES: [(&str, &str); 12] = [
+    ("queueing_metadata.enq_timestamp", "enq_timestamp"),
+    ("queueing_metadata.enq_qdepth", "enq_qdepth"),
+    ("queueing_metadata.deq_timedelta", "deq_timedelta"),
+    ("queueing_metadata.deq_qdepth", "deq_qdepth"),
+    (
+        "intrinsic_metadata.ingress_global_timestamp",
+        "ingress_global_timestamp",
+    ),
+    (
+        "intrinsic_metadata.egress_global_timestamp",
+        "egress_global_timestamp",
+    ),
+    ("intrinsic_metadata.lf_field_list", "lf_field_list"),
+    ("intrinsic_metadata.mcast_grp", "mcast_grp"),
+    ("intrinsic_metadata.resubmit_flag", "resubmit_flag"),
+    ("intrinsic_metadata.egress_rid", "egress_rid"),
+    ("intrinsic_metadata.recirculate_flag", "recirculate_flag"),
+    ("intrinsic_metadata.priority", "priority"),
+];
+
+/// All types. Metadata types are padded to whole bytes, as BMv2 lays headers out by bytes.
+pub fn types(program: &Program) -> Vec<json::HeaderType> {
+    let storage = &program.storage;
+    storage
+        .header_types
+        .iter()
+        .enumerate()
+        .map(|(id, ty)| {
+            let metadata = storage
+                .headers
+                .iter()
+                .any(|header| header.metadata && header.ty.index() == id);
+            header_type(ty, id as i64, metadata)
+        })
+        .collect()
+}
+
+fn header_type(ty: &HeaderType, id: i64, metadata: bool) -> json::HeaderType {
+    let mut fields: Vec<json::HeaderField> = ty
+        .fields
+        .iter()
+        .map(|field| match field.width {
+            FieldWidth::Fixed(width) => {
+                json::HeaderField::bits(field.name.clone(), width, field.signed)
+            }
+            FieldWidth::Varbit(_) => json::HeaderField::varbit(field.name.clone()),
+        })
+        .collect();
+    let bits = ty.max_bits();
+    if metadata && bits % 8 != 0 {
+        let name = (0..)
+            .map(|n| {
+                if n == 0 {
+                    "_padding".to_owned()
+                } else {
+                    format!("_padding_{n}")
+                }
+            })
+            .find(|name| ty.position(name).is_none())
+            .expect("some number is free");
+        fields.push(json::HeaderField::bits(name, 8 - (bits % 8) as u32, false));
+    }
+    json::HeaderType {
+        name: ty.name.clone(),
+        id,
+        fields,
+        length_exp: None,
+        max_length: ty.has_varbit().then(|| bits.div_ceil(8)),
+    }
+}
+
+/// All instances.
+pub fn instances(program: &Program) -> Vec<json::Header> {
+    let storage = &program.storage;
+    (storage.headers.iter().enumerate())
+        .map(|(id, header)| json::Header {
+            name: header.name.clone(),
+            id: id as i64,
+            source_info: None,
+            header_type: storage.header_types[header.ty.index()].name.clone(),
+            metadata: header.metadata,
+            pi_omit: true,
+        })
+        .collect()
+}
+
+/// All header stacks.
+pub fn stacks(program: &Program) -> Vec<json::HeaderStack> {
+    let storage = &program.storage;
+    (storage.stacks.iter().enumerate())
+        .map(|(id, stack)| json::HeaderStack {
+            name: stack.name.clone(),
+            id: id as i64,
+            header_type: storage.header_types[stack.ty.index()].name.clone(),
+            size: Some(stack.elements.len() as u64),
+            header_ids: stack
+                .elements
+                .iter()
+                .map(|header| i64::from(header.0))
+                .collect(),
+        })
+        .collect()
+}
+
+/// All union types.
+pub fn union_types(program: &Program) -> Vec<json::HeaderUnionType> {
+    let storage = &program.storage;
+    (storage.union_types.iter().enumerate())
+        .map(|(id, ty)| json::HeaderUnionType {
+            name: ty.name.clone(),
+            id: id as i64,
+            headers: (ty.members.iter())
+                .map(|(name, ty)| (name.clone(), storage.header_types[ty.index()].name.clone()))
+                .collect(),
+        })
+        .collect()
+}
+
+/// All unions, elements of stacks included.
+pub fn unions(program: &Program) -> Vec<json::HeaderUnion> {
+    let storage = &program.storage;
+    (storage.unions.iter().enumerate())
+        .map(|(id, union)| json::HeaderUnion {
+            name: union.name.clone(),
+            id: id as i64,
+            union_type: storage.union_types[union.ty.index()].name.clone(),
+            header_ids: union
+                .members
+                .iter()
+                .map(|header| i64::from(header.0))
+                .collect(),
+            pi_omit: true,
+        })
+        .collect()
+}
+
+/// All stacks of unions.
+pub fn union_stacks(program: &Program) -> Vec<json::HeaderUnionStack> {
+    let storage = &program.storage;
+    (storage.union_stacks.iter().enumerate())
+        .map(|(id, stack)| json::HeaderUnionStack {
+            name: stack.name.clone(),
+            id: id as i64,
+            union_type: storage.union_types[stack.ty.index()].name.clone(),
+            size: Some(stack.elements.len() as u64),
+            header_union_ids: stack
+                .elements
+                .iter()
+                .map(|union| i64::from(union.0))
+                .collect(),
+        })
+        .collect()
+}
+
+/// Aliases for those fields that this version of v1model has.
+pub fn aliases(program: &Program) -> Vec<(String, json::FieldRef)> {
+    let standard = program.storage.header(Storage::STANDARD_METADATA);
+    let ty = program.storage.header_type(Storage::STANDARD_METADATA);
+    ALIASES
+        .iter()
+        .filter(|(_, field)| ty.position(field).is_some())
+        .map(|(alias, field)| {
+            (
+                (*alias).to_owned(),
+                json::FieldRef::new(standard.name.clone(), *field),
+            )
+        })
+        .collect()
+}

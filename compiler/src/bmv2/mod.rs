@@ -1,0 +1,83 @@
+//! IR to BMv2 JSON, in the form that p4c-bm2-ss writes and simple_switch loads (format 2.23).
+//!
+//! Nothing here can fail: what the target cannot do has been refused, with a place in the source, when the IR was
+//! built.
+
+mod action;
+mod expr;
+mod headers;
+mod objects;
+mod parser;
+mod pipeline;
+mod table;
+
+use alfirk_bmv2_json as json;
+
+use crate::ir::{Program, Source};
+
+/// Writes a program.
+pub fn emit(program: &Program) -> json::BmV2Json {
+    let mut actions = action::Actions::of(program);
+    let mut names = pipeline::NodeNames::default();
+    let ingress = pipeline::emit(program, 0, &mut actions, &mut names);
+    let egress = pipeline::emit(program, 1, &mut actions, &mut names);
+    json::BmV2Json {
+        header_types: headers::types(program),
+        headers: headers::instances(program),
+        header_stacks: headers::stacks(program),
+        header_union_types: headers::union_types(program),
+        header_unions: headers::unions(program),
+        header_union_stacks: headers::union_stacks(program),
+        field_lists: objects::field_lists(program),
+        errors: numbered(&program.errors),
+        enums: program
+            .enums
+            .iter()
+            .map(|(name, members)| json::Enum {
+                name: name.clone(),
+                entries: numbered(members),
+            })
+            .collect(),
+        parsers: vec![parser::emit(program)],
+        parse_vsets: objects::value_sets(program),
+        deparsers: vec![objects::deparser(program)],
+        meter_arrays: objects::meters(program),
+        counter_arrays: objects::counters(program),
+        register_arrays: objects::registers(program),
+        calculations: objects::calculations(program),
+        learn_lists: objects::learn_lists(program),
+        actions: actions.finish(),
+        pipelines: vec![ingress, egress],
+        checksums: objects::checksums(program),
+        force_arith: Vec::new(),
+        extern_instances: objects::extern_instances(program),
+        field_aliases: headers::aliases(program),
+        program: Some(program.source.clone()),
+        meta: Some(json::Meta {
+            version: json::BmV2Json::VERSION,
+            compiler: Some("https://github.com/p4lang/p4c".to_owned()),
+        }),
+    }
+}
+
+/// Pairs of a name and its position.
+fn numbered(names: &[String]) -> Vec<(String, u64)> {
+    names
+        .iter()
+        .zip(0..)
+        .map(|(name, value)| (name.clone(), value))
+        .collect()
+}
+
+/// A source position; none when the object has no text of its own.
+fn source_info(source: &Source) -> Option<json::SourceInfo> {
+    (source.line > 0).then(|| json::SourceInfo {
+        filename: source.file.to_string(),
+        line: u64::from(source.line),
+        column: u64::from(source.column),
+        source_fragment: source.fragment.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

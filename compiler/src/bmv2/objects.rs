@@ -1,0 +1,203 @@
+//! Counters, meters, registers, calculations, checksums, lists and the deparser.
+
+use alfirk_bmv2_json as json;
+
+use super::{
+    expr::{hex, Exprs},
+    source_info,
+};
+use crate::ir::{CalculationInput, Expr, ExternAttribute, FieldRef, MeterUnit, Program};
+
+/// Name of the calculation at a position.
+pub fn calculation_name(index: usize) -> String {
+    match index {
+        0 => "calc".to_owned(),
+        n => format!("calc_{}", n - 1),
+    }
+}
+
+fn fields(program: &Program, fields: &[FieldRef]) -> Vec<json::Expr> {
+    let exprs = Exprs::new(program);
+    fields.iter().map(|field| exprs.field(*field)).collect()
+}
+
+/// Lists kept by clone, resubmit and recirculate. Ids start at 1: the switch takes 0 for "not called".
+pub fn field_lists(program: &Program) -> Vec<json::FieldList> {
+    (program.field_lists.iter().zip(1..))
+        .map(|(list, id)| json::FieldList {
+            id,
+            name: list.name.clone(),
+            source_info: None,
+            elements: fields(program, &list.fields),
+        })
+        .collect()
+}
+
+/// Lists sent by digests; ids as for field lists.
+pub fn learn_lists(program: &Program) -> Vec<json::FieldList> {
+    (program.digests.iter().zip(1..))
+        .map(|(digest, id)| json::FieldList {
+            id,
+            name: digest.meta.name.clone(),
+            source_info: source_info(&digest.meta.source),
+            elements: fields(program, &digest.fields),
+        })
+        .collect()
+}
+
+/// Parser value sets.
+pub fn value_sets(program: &Program) -> Vec<json::ParseVset> {
+    (program.value_sets.iter().zip(0..))
+        .map(|(set, id)| json::ParseVset {
+            name: set.meta.name.clone(),
+            id,
+            compressed_bitwidth: set.width,
+            max_size: Some(set.size),
+        })
+        .collect()
+}
+
+/// The deparser.
+pub fn deparser(program: &Program) -> json::Deparser {
+    json::Deparser {
+        name: "deparser".to_owned(),
+        id: 0,
+        source_info: source_info(&program.deparser_source),
+        order: program
+            .deparser
+            .iter()
+            .map(|header| program.storage.header(*header).name.clone())
+            .collect(),
+        primitives: Vec::new(),
+    }
+}
+
+/// Meter arrays.
+pub fn meters(program: &Program) -> Vec<json::MeterArray> {
+    let exprs = Exprs::new(program);
+    (program.meters.iter().zip(0..))
+        .filter(|(meter, _)| !meter.direct || meter.table.is_some())
+        .map(|(meter, id)| {
+            let table = meter.table.map(|table| program.table(table));
+            json::MeterArray {
+                name: meter.meta.name.clone(),
+                id,
+                source_info: source_info(&meter.meta.source),
+                is_direct: meter.direct,
+                size: Some(table.map_or(meter.size, |table| table.size)),
+                rate_count: 2,
+                kind: match meter.unit {
+                    MeterUnit::Packets => json::MeterType::Packets,
+                    MeterUnit::Bytes => json::MeterType::Bytes,
+                },
+                binding: table.map(|table| table.meta.name.clone()),
+                result_target: meter.result.map(|field| exprs.field_ref(field)),
+            }
+        })
+        .collect()
+}
+
+/// Counter arrays.
+pub fn counters(program: &Program) -> Vec<json::CounterArray> {
+    (program.counters.iter().zip(0..))
+        .filter(|(counter, _)| !counter.direct || counter.table.is_some())
+        .map(|(counter, id)| json::CounterArray {
+            name: counter.meta.name.clone(),
+            id,
+            source_info: source_info(&counter.meta.source),
+            size: (!counter.direct).then_some(counter.size),
+            is_direct: counter.direct,
+            binding: counter
+                .table
+                .map(|table| program.table(table).meta.name.clone()),
+        })
+        .collect()
+}
+
+/// Register arrays.
+pub fn registers(program: &Program) -> Vec<json::RegisterArray> {
+    (program.registers.iter().zip(0..))
+        .map(|(register, id)| json::RegisterArray {
+            name: register.meta.name.clone(),
+            id,
+            source_info: source_info(&register.meta.source),
+            size: register.size,
+            bitwidth: register.ty.width(),
+        })
+        .collect()
+}
+
+/// Hashes and checksums.
+pub fn calculations(program: &Program) -> Vec<json::Calculation> {
+    let exprs = Exprs::new(program);
+    (program.calculations.iter().enumerate())
+        .map(|(id, calculation)| json::Calculation {
+            name: calculation_name(id),
+            id: id as i64,
+            source_info: source_info(&calculation.source),
+            algo: calculation.algorithm.name().to_owned(),
+            input: (calculation.inputs.iter())
+                .map(|input| match input {
+                    CalculationInput::Field(field) => exprs.field(*field),
+                    CalculationInput::Constant { value, width } => json::Expr::Hexstr {
+                        value: hex(value, *width),
+                        bitwidth: Some(*width),
+                    },
+                    CalculationInput::Payload => json::Expr::Payload,
+                })
+                .collect(),
+        })
+        .collect()
+}
+
+/// Checksums.
+pub fn checksums(program: &Program) -> Vec<json::Checksum> {
+    let exprs = Exprs::new(program);
+    (program.checksums.iter().enumerate())
+        .map(|(id, checksum)| json::Checksum {
+            name: if id == 0 {
+                "cksum".to_owned()
+            } else {
+                format!("cksum_{}", id - 1)
+            },
+            id: id as i64,
+            source_info: source_info(&checksum.source),
+            target: exprs.field_ref(checksum.target),
+            kind: "generic".to_owned(),
+            calculation: calculation_name(checksum.calculation.index()),
+            verify: checksum.verify,
+            update: !checksum.verify,
+            if_cond: match &checksum.condition {
+                Expr::Bool(true) => Some(json::Expr::Bool(true)),
+                condition => Some(exprs.expr(condition)),
+            },
+        })
+        .collect()
+}
+
+/// Instances of extern objects outside v1model.
+pub fn extern_instances(program: &Program) -> Vec<json::ExternInstance> {
+    (program.extern_instances.iter().zip(0..))
+        .map(|(instance, id)| json::ExternInstance {
+            name: instance.name.clone(),
+            id,
+            kind: instance.ty.clone(),
+            source_info: source_info(&instance.source),
+            attribute_values: (instance.attributes.iter())
+                .map(|(name, value)| {
+                    let (kind, value) = match value {
+                        ExternAttribute::Number(value) => {
+                            ("hexstr", hex(value, value.bits().max(1) as u32))
+                        }
+                        ExternAttribute::String(text) => ("string", text.clone()),
+                    };
+                    json::ExternAttribute {
+                        name: name.clone(),
+                        kind: kind.to_owned(),
+                        value: value.into(),
+                    }
+                })
+                .collect(),
+        })
+        .collect()
+}

@@ -1,0 +1,204 @@
+//! The parser's states.
+
+use alfirk_bmv2_json as json;
+use json::{ExtractTarget, ParserOp, TransitionOn};
+use num_bigint::BigInt;
+
+use super::{
+    action::simple,
+    expr::{hex, Exprs},
+};
+use crate::ir::{
+    mask, Expr, FieldPlace, HeaderPlace, Keyset, ParseState, Program, SelectKey, StateRef, Stmt,
+    StmtKind, Transition,
+};
+
+/// Writes the parser.
+pub fn emit(program: &Program) -> json::Parser {
+    let states = States {
+        exprs: Exprs::new(program),
+        program,
+    };
+    json::Parser {
+        name: "parser".to_owned(),
+        id: 0,
+        init_state: program
+            .parser
+            .states
+            .first()
+            .map(|state| state.name.clone()),
+        parse_states: (program.parser.states.iter().enumerate())
+            .map(|(id, state)| states.state(id as i64, state))
+            .collect(),
+    }
+}
+
+struct States<'a> {
+    exprs: Exprs<'a>,
+    program: &'a Program,
+}
+
+impl States<'_> {
+    fn state(&self, id: i64, state: &ParseState) -> json::ParseState {
+        let (transition_key, transitions) = match &state.transition {
+            Transition::Always(next) => {
+                let only = json::Transition {
+                    on: TransitionOn::Default,
+                    next_state: self.name(*next),
+                };
+                (Vec::new(), vec![only])
+            }
+            Transition::Select { keys, cases } => (
+                keys.iter().map(|key| self.key(key)).collect(),
+                cases
+                    .iter()
+                    .map(|(keyset, next)| json::Transition {
+                        on: self.on(keys, keyset),
+                        next_state: self.name(*next),
+                    })
+                    .collect(),
+            ),
+        };
+        json::ParseState {
+            name: state.name.clone(),
+            id,
+            parser_ops: state.body.iter().filter_map(|stmt| self.op(stmt)).collect(),
+            transitions,
+            transition_key,
+        }
+    }
+
+    fn name(&self, state: StateRef) -> Option<String> {
+        match state {
+            StateRef::State(id) => Some(self.program.parser.states[id.index()].name.clone()),
+            StateRef::End => None,
+        }
+    }
+
+    fn key(&self, key: &SelectKey) -> json::Expr {
+        match key {
+            SelectKey::Field { place, .. } => self.key_field(*place),
+            SelectKey::Lookahead { offset, width } => json::Expr::Lookahead {
+                offset: *offset,
+                width: *width,
+            },
+        }
+    }
+
+    fn key_field(&self, place: FieldPlace) -> json::Expr {
+        let storage = &self.program.storage;
+        match place.header {
+            HeaderPlace::LastMember(stack, member) => {
+                let stack = storage.union_stack(stack);
+                json::Expr::UnionStackField {
+                    stack: stack.name.clone(),
+                    header: storage.union_types[stack.ty.index()].members[member as usize]
+                        .0
+                        .clone(),
+                    field: storage.field(place).name.clone(),
+                }
+            }
+            _ => self.exprs.field(place),
+        }
+    }
+
+    /// Values and masks are the keys' bytes one after the other, each key padded to whole bytes.
+    fn on(&self, keys: &[SelectKey], keyset: &Keyset) -> TransitionOn {
+        let join = |values: &mut dyn Iterator<Item = (&BigInt, u32)>| {
+            let mut text = "0x".to_owned();
+            for (value, width) in values {
+                text.push_str(&hex(value, width)[2..]);
+            }
+            text
+        };
+        match keyset {
+            Keyset::Default => TransitionOn::Default,
+            Keyset::ValueSet(id) => {
+                let name = self.program.value_sets[id.index()].meta.name.clone();
+                TransitionOn::ParseVset { name, mask: None }
+            }
+            Keyset::Values(values) => {
+                let widths = || keys.iter().map(SelectKey::width);
+                let exact = values
+                    .iter()
+                    .zip(widths())
+                    .all(|((_, m), width)| *m == mask(width));
+                TransitionOn::Hexstr {
+                    value: join(&mut values.iter().map(|(value, _)| value).zip(widths())),
+                    mask: (!exact)
+                        .then(|| join(&mut values.iter().map(|(_, mask)| mask).zip(widths()))),
+                }
+            }
+        }
+    }
+
+    fn op(&self, stmt: &Stmt) -> Option<ParserOp> {
+        let storage = &self.program.storage;
+        let extract = |target, bits: &Option<Expr>| match bits {
+            None => ParserOp::Extract(target),
+            Some(bits) => ParserOp::ExtractVl(target, self.exprs.expr(bits).wrapped()),
+        };
+        Some(match &stmt.kind {
+            StmtKind::Extract {
+                target,
+                varbit_bits,
+            } => match target {
+                HeaderPlace::Fixed(header) => extract(
+                    ExtractTarget::Regular(storage.header(*header).name.clone()),
+                    varbit_bits,
+                ),
+                // The last element of a stack is no target of `extract` in BMv2; it was refused before.
+                HeaderPlace::Last(_) | HeaderPlace::LastMember(..) => return None,
+            },
+            StmtKind::ExtractNext {
+                target,
+                varbit_bits,
+            } => extract(
+                ExtractTarget::Stack(storage.stack(*target).name.clone()),
+                varbit_bits,
+            ),
+            StmtKind::ExtractNextMember {
+                target,
+                member,
+                varbit_bits,
+            } => {
+                let stack = storage.union_stack(*target);
+                let header = storage.union_types[stack.ty.index()].members[*member as usize]
+                    .0
+                    .clone();
+                extract(
+                    ExtractTarget::UnionStack {
+                        stack: stack.name.clone(),
+                        header,
+                    },
+                    varbit_bits,
+                )
+            }
+            StmtKind::Advance(bits) => ParserOp::Advance(self.exprs.operand(bits)),
+            StmtKind::Verify { cond, error } => {
+                ParserOp::Verify(self.exprs.expr(cond), self.exprs.expr(error))
+            }
+            StmtKind::Assign { target, value }
+                if matches!(target.header, HeaderPlace::Fixed(_)) =>
+            {
+                ParserOp::Set(self.exprs.field(*target), self.source(value))
+            }
+            _ => ParserOp::Primitive(simple(self.exprs, stmt)?),
+        })
+    }
+
+    /// The right side of `set`, which takes fields of fixed headers, constants, lookaheads and expressions.
+    fn source(&self, value: &Expr) -> json::Expr {
+        match value {
+            Expr::Field {
+                place:
+                    FieldPlace {
+                        header: HeaderPlace::Last(_) | HeaderPlace::LastMember(..),
+                        ..
+                    },
+                ..
+            } => self.exprs.number(value).wrapped(),
+            _ => self.exprs.operand(value),
+        }
+    }
+}

@@ -1,0 +1,450 @@
+//! A control's statements to BMv2's graph of tables and conditionals.
+//!
+//! The statements are walked from the end to the start, each with the node that follows it in hand. Runs of statements
+//! that are neither a table nor a choice become one action behind a table without a key, as p4c does. The nodes are
+//! then numbered in the order in which a packet meets them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alfirk_bmv2_json as json;
+
+use super::{action::Actions, expr::Exprs, source_info, table};
+use crate::ir::{Apply, Expr, Label, Program, Source, Stmt, StmtKind, TableId};
+
+/// Names of nodes that are not tables of the source, unique in the output.
+#[derive(Default)]
+pub struct NodeNames {
+    conditionals: u64,
+    tables: u64,
+    action_profiles: u64,
+    used: BTreeSet<String>,
+}
+
+impl NodeNames {
+    fn conditional(&mut self) -> (i64, String) {
+        let id = self.conditionals;
+        self.conditionals += 1;
+        (id as i64, format!("node_{}", id + 2))
+    }
+
+    fn table(&mut self) -> i64 {
+        self.tables += 1;
+        self.tables as i64 - 1
+    }
+}
+
+/// Writes the ingress (0) or egress (1) pipeline.
+pub fn emit<'a>(
+    program: &'a Program,
+    which: usize,
+    actions: &mut Actions<'a>,
+    names: &mut NodeNames,
+) -> json::Pipeline {
+    let body = if which == 0 {
+        &program.ingress
+    } else {
+        &program.egress
+    };
+    if which == 0 {
+        names
+            .used
+            .extend(program.tables.iter().map(|table| table.meta.name.clone()));
+    }
+    let mut graph = Graph::default();
+    let first = graph.body(body, Next(None));
+    let mut writer = Writer {
+        program,
+        exprs: Exprs::new(program),
+        actions,
+        names,
+        graph: &graph,
+        named: BTreeMap::new(),
+        order: Vec::new(),
+        tables: Vec::new(),
+        conditionals: Vec::new(),
+        profiles: Vec::new(),
+    };
+    let init_table = writer.visit(first);
+    writer.write();
+    let (tables, conditionals, action_profiles) =
+        (writer.tables, writer.conditionals, writer.profiles);
+    json::Pipeline {
+        name: if which == 0 { "ingress" } else { "egress" }.to_owned(),
+        id: which as i64,
+        source_info: source_info(&program.pipeline_sources[which]),
+        init_table,
+        tables,
+        action_profiles,
+        conditionals,
+        action_calls: Vec::new(),
+    }
+}
+
+/// The node that follows, or the end of the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Next(Option<usize>);
+
+enum Node<'a> {
+    /// Statements run by an action of their own.
+    Hidden(&'a [Stmt], Next),
+    Choice {
+        cond: &'a Expr,
+        source: &'a Source,
+        then: Next,
+        other: Next,
+    },
+    Table {
+        apply: &'a Apply,
+        hit: Next,
+        miss: Next,
+        actions: Vec<Next>,
+        other: Next,
+    },
+    /// Stands for the start of a loop while its body is built.
+    Forward(Next),
+}
+
+#[derive(Default)]
+struct Graph<'a> {
+    nodes: Vec<Node<'a>>,
+    /// Where a break out of a label leads.
+    after: BTreeMap<Label, Next>,
+}
+
+impl<'a> Graph<'a> {
+    fn add(&mut self, node: Node<'a>) -> Next {
+        self.nodes.push(node);
+        Next(Some(self.nodes.len() - 1))
+    }
+
+    /// Builds the nodes for `body` with `next` behind it; returns the first.
+    fn body(&mut self, body: &'a [Stmt], mut next: Next) -> Next {
+        // Statements after the last one looked at, from `end` down, that wait to become an action.
+        let mut end = body.len();
+        for (position, stmt) in body.iter().enumerate().rev() {
+            if stays_in_action(stmt) {
+                continue;
+            }
+            next = self.run(&body[position + 1..end], next);
+            end = position;
+            next = self.control(stmt, next);
+        }
+        self.run(&body[..end], next)
+    }
+
+    fn run(&mut self, run: &'a [Stmt], next: Next) -> Next {
+        match run {
+            [] => next,
+            run => self.add(Node::Hidden(run, next)),
+        }
+    }
+
+    fn control(&mut self, stmt: &'a Stmt, next: Next) -> Next {
+        match &stmt.kind {
+            StmtKind::If {
+                cond, then, other, ..
+            } => {
+                let then = self.body(then, next);
+                let other = self.body(other, next);
+                match then == other {
+                    true => then,
+                    false => self.add(Node::Choice {
+                        cond,
+                        source: &stmt.source,
+                        then,
+                        other,
+                    }),
+                }
+            }
+            StmtKind::Block { label, body } => {
+                self.after.insert(*label, next);
+                self.body(body, next)
+            }
+            StmtKind::Loop { label, body } => {
+                let start = self.add(Node::Forward(Next(None)));
+                self.after.insert(*label, next);
+                let first = self.body(body, start);
+                if let Some(forward) = start.0 {
+                    self.nodes[forward] = Node::Forward(first);
+                }
+                first
+            }
+            StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
+            StmtKind::Exit => Next(None),
+            StmtKind::Apply(apply) => {
+                let hit = self.body(&apply.hit, next);
+                let miss = self.body(&apply.miss, next);
+                let actions = apply
+                    .actions
+                    .iter()
+                    .map(|(_, body)| self.body(body, next))
+                    .collect();
+                let other = self.body(&apply.other, next);
+                self.add(Node::Table {
+                    apply,
+                    hit,
+                    miss,
+                    actions,
+                    other,
+                })
+            }
+            _ => next,
+        }
+    }
+
+    /// Follows stand-ins for loop starts.
+    fn resolve(&self, mut next: Next) -> Option<usize> {
+        let mut steps = 0;
+        while let Next(Some(node)) = next {
+            match self.nodes[node] {
+                // An empty loop body would go round here for ever.
+                Node::Forward(to) if steps <= self.nodes.len() => next = to,
+                Node::Forward(_) => return None,
+                _ => return Some(node),
+            }
+            steps += 1;
+        }
+        None
+    }
+}
+
+/// Whether a statement becomes part of an action rather than nodes of its own.
+fn stays_in_action(stmt: &Stmt) -> bool {
+    match &stmt.kind {
+        StmtKind::If { inline, .. } => *inline,
+        StmtKind::Block { .. }
+        | StmtKind::Loop { .. }
+        | StmtKind::Break(_)
+        | StmtKind::Exit
+        | StmtKind::Apply(_) => false,
+        _ => true,
+    }
+}
+
+struct Writer<'g, 'a, 'o> {
+    program: &'a Program,
+    exprs: Exprs<'a>,
+    actions: &'o mut Actions<'a>,
+    names: &'o mut NodeNames,
+    graph: &'g Graph<'a>,
+    /// Names of nodes, given when first met.
+    named: BTreeMap<usize, Named>,
+    order: Vec<usize>,
+    tables: Vec<json::Table>,
+    conditionals: Vec<json::Conditional>,
+    profiles: Vec<json::ActionProfile>,
+}
+
+struct Named {
+    name: String,
+    id: i64,
+    /// The action behind a hidden table.
+    action: Option<(i64, String)>,
+}
+
+impl<'a> Writer<'_, 'a, '_> {
+    /// Names a node and all behind it, in the order in which a packet meets them; returns the first's name.
+    fn visit(&mut self, next: Next) -> Option<String> {
+        let first = self.graph.resolve(next)?;
+        // A stack of its own: long programs would overflow the thread's.
+        let mut waiting = vec![first];
+        while let Some(node) = waiting.pop() {
+            if self.named.contains_key(&node) {
+                continue;
+            }
+            let named = self.name(node);
+            self.named.insert(node, named);
+            self.order.push(node);
+            let mut successors: Vec<Next> = match &self.graph.nodes[node] {
+                Node::Hidden(_, next) | Node::Forward(next) => vec![*next],
+                Node::Choice { then, other, .. } => vec![*then, *other],
+                Node::Table {
+                    hit,
+                    miss,
+                    actions,
+                    other,
+                    ..
+                } => {
+                    let mut all = vec![*hit, *miss];
+                    all.extend(actions);
+                    all.push(*other);
+                    all
+                }
+            };
+            successors.reverse();
+            waiting.extend(
+                successors
+                    .into_iter()
+                    .filter_map(|next| self.graph.resolve(next)),
+            );
+        }
+        self.named.get(&first).map(|named| named.name.clone())
+    }
+
+    fn name(&mut self, node: usize) -> Named {
+        match &self.graph.nodes[node] {
+            Node::Hidden(body, _) => {
+                let action = self.actions.add_hidden(body);
+                let stem = format!("tbl_{}", action.1);
+                let name = (0..)
+                    .map(|n| {
+                        if n == 0 {
+                            stem.clone()
+                        } else {
+                            format!("{stem}_{}", n - 1)
+                        }
+                    })
+                    .find(|name| !self.names.used.contains(name))
+                    .expect("some number is free");
+                self.names.used.insert(name.clone());
+                Named {
+                    name,
+                    id: self.names.table(),
+                    action: Some(action),
+                }
+            }
+            Node::Choice { .. } | Node::Forward(_) => {
+                let (id, name) = self.names.conditional();
+                Named {
+                    name,
+                    id,
+                    action: None,
+                }
+            }
+            Node::Table { apply, .. } => {
+                let name = self.program.table(apply.table).meta.name.clone();
+                Named {
+                    name,
+                    id: self.names.table(),
+                    action: None,
+                }
+            }
+        }
+    }
+
+    fn next(&self, next: Next) -> Option<String> {
+        self.graph
+            .resolve(next)
+            .and_then(|node| self.named.get(&node))
+            .map(|named| named.name.clone())
+    }
+
+    fn write(&mut self) {
+        for node in std::mem::take(&mut self.order) {
+            let Some(named) = self.named.get(&node) else {
+                continue;
+            };
+            let (name, id) = (named.name.clone(), named.id);
+            match &self.graph.nodes[node] {
+                Node::Hidden(body, next) => {
+                    let Some(action) = named.action.clone() else {
+                        continue;
+                    };
+                    let source = body.first().map(|stmt| &stmt.source);
+                    let next = self.next(*next);
+                    self.tables
+                        .push(table::hidden(name, id, action, source, next));
+                }
+                Node::Choice {
+                    cond,
+                    source,
+                    then,
+                    other,
+                } => {
+                    let (true_next, false_next) = (self.next(*then), self.next(*other));
+                    self.conditionals.push(json::Conditional {
+                        name,
+                        id,
+                        source_info: source_info(source),
+                        expression: self.exprs.expr(cond),
+                        true_next,
+                        false_next,
+                    });
+                }
+                Node::Table {
+                    apply,
+                    hit,
+                    miss,
+                    actions,
+                    other,
+                } => {
+                    let next = self.successors(apply, *hit, *miss, actions, *other);
+                    self.tables
+                        .push(table::emit(self.exprs, apply.table, id, next));
+                    self.profile(apply.table);
+                }
+                Node::Forward(_) => {}
+            }
+        }
+    }
+
+    /// What follows a table: by action, or by hit and miss when those differ.
+    fn successors(
+        &self,
+        apply: &Apply,
+        hit: Next,
+        miss: Next,
+        actions: &[Next],
+        other: Next,
+    ) -> table::Successors {
+        let table = self.program.table(apply.table);
+        if apply.actions.is_empty() && self.graph.resolve(hit) != self.graph.resolve(miss) {
+            return table::Successors {
+                by_name: vec![
+                    ("__HIT__".to_owned(), self.next(hit)),
+                    ("__MISS__".to_owned(), self.next(miss)),
+                ],
+                base: self.next(miss),
+            };
+        }
+        let rest = if apply.actions.is_empty() { hit } else { other };
+        let by_name = (table.actions.iter())
+            .map(|reference| {
+                let case = apply
+                    .actions
+                    .iter()
+                    .position(|(actions, _)| actions.contains(&reference.action));
+                let next = case.map_or(rest, |case| actions[case]);
+                (
+                    self.program.action(reference.action).meta.name.clone(),
+                    self.next(next),
+                )
+            })
+            .collect();
+        table::Successors {
+            by_name,
+            base: self.next(rest),
+        }
+    }
+
+    /// Adds the action profile of a table, once.
+    fn profile(&mut self, table: TableId) {
+        let Some(id) = self.program.table(table).implementation else {
+            return;
+        };
+        let profile = &self.program.action_profiles[id.index()];
+        if self
+            .profiles
+            .iter()
+            .any(|written| written.name == profile.meta.name)
+        {
+            return;
+        }
+        let id = self.names.action_profiles as i64;
+        self.names.action_profiles += 1;
+        self.profiles.push(json::ActionProfile {
+            name: profile.meta.name.clone(),
+            id,
+            source_info: source_info(&profile.meta.source),
+            max_size: profile.size,
+            selector: profile.selector.as_ref().map(|selector| json::Selector {
+                algo: selector.algorithm.name().to_owned(),
+                input: selector
+                    .inputs
+                    .iter()
+                    .map(|field| self.exprs.field(*field))
+                    .collect(),
+            }),
+        });
+    }
+}

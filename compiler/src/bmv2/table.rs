@@ -1,0 +1,202 @@
+//! Tables: keys, actions, entries and what follows.
+
+use alfirk_bmv2_json as json;
+use json::MatchType;
+
+use super::{
+    expr::{hex, Exprs},
+    source_info,
+};
+use crate::ir::{Entry, EntryKey, Key, MatchKind, Program, Source, Table, TableId};
+
+/// The size of a table that states none, as in p4c.
+const DEFAULT_SIZE: u64 = 1024;
+
+/// The nodes that follow a table.
+pub struct Successors {
+    /// By action name, or by `__HIT__` and `__MISS__`.
+    pub by_name: Vec<(String, Option<String>)>,
+    /// When no action runs.
+    pub base: Option<String>,
+}
+
+/// Writes a table of the source.
+pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::Table {
+    let program = exprs.program();
+    let table = program.table(id);
+    let profile = table
+        .implementation
+        .map(|id| &program.action_profiles[id.index()]);
+    let kind = match profile {
+        None => json::TableType::Simple,
+        Some(profile) if profile.selector.is_none() => json::TableType::Indirect,
+        Some(_) => json::TableType::IndirectWs,
+    };
+    json::Table {
+        name: table.meta.name.clone(),
+        id: json_id,
+        source_info: source_info(&table.meta.source),
+        key: table
+            .keys
+            .iter()
+            .map(|key| key_element(exprs, key))
+            .collect(),
+        match_type: table_match_type(table),
+        kind,
+        action_profile: profile.map(|profile| profile.meta.name.clone()),
+        max_size: table.size,
+        with_counters: table.counter.is_some(),
+        support_timeout: table.support_timeout,
+        direct_meters: table
+            .meter
+            .map(|id| program.meters[id.index()].meta.name.clone()),
+        action_ids: table
+            .actions
+            .iter()
+            .map(|reference| i64::from(reference.action.0))
+            .collect(),
+        actions: (table.actions.iter())
+            .map(|reference| program.action(reference.action).meta.name.clone())
+            .collect(),
+        base_default_next: next.base,
+        next_tables: next.by_name,
+        default_entry: profile.is_none().then(|| default_entry(program, table)),
+        entries: (!table.entries.is_empty()).then(|| {
+            table
+                .entries
+                .iter()
+                .map(|entry| entry_of(program, table, entry))
+                .collect()
+        }),
+    }
+}
+
+/// Writes a table without a key that runs one action and is not seen by the control plane.
+pub fn hidden(
+    name: String,
+    id: i64,
+    action: (i64, String),
+    source: Option<&Source>,
+    next: Option<String>,
+) -> json::Table {
+    let (action_id, action_name) = action;
+    json::Table {
+        name,
+        id,
+        source_info: source.and_then(source_info),
+        key: Vec::new(),
+        match_type: MatchType::Exact,
+        kind: json::TableType::Simple,
+        action_profile: None,
+        max_size: DEFAULT_SIZE,
+        with_counters: false,
+        support_timeout: false,
+        direct_meters: None,
+        action_ids: vec![action_id],
+        actions: vec![action_name.clone()],
+        base_default_next: next.clone(),
+        next_tables: vec![(action_name, next)],
+        default_entry: Some(json::DefaultEntry {
+            action_id,
+            action_const: true,
+            action_data: Some(Vec::new()),
+            action_entry_const: true,
+        }),
+        entries: None,
+    }
+}
+
+fn key_element(exprs: Exprs, key: &Key) -> json::TableKey {
+    json::TableKey {
+        match_type: match_type(&key.kind),
+        name: Some(key.name.clone()),
+        target: json::TableKeyTarget::Field(exprs.key_target(&key.target)),
+        mask: key.mask.as_ref().map(|mask| hex(mask, key.width)),
+    }
+}
+
+fn match_type(kind: &MatchKind) -> MatchType {
+    match kind {
+        MatchKind::Exact => MatchType::Exact,
+        MatchKind::Lpm => MatchType::Lpm,
+        // BMv2 has no optional matches; the P4Runtime server sets the mask to all ones or to none.
+        MatchKind::Ternary | MatchKind::Optional => MatchType::Ternary,
+        MatchKind::Range => MatchType::Range,
+    }
+}
+
+/// The most general of the key's match kinds decides.
+fn table_match_type(table: &Table) -> MatchType {
+    let rank = |kind: &MatchType| match kind {
+        MatchType::Range => 3,
+        MatchType::Ternary => 2,
+        MatchType::Lpm => 1,
+        _ => 0,
+    };
+    table
+        .keys
+        .iter()
+        .map(|key| match_type(&key.kind))
+        .max_by_key(rank)
+        .unwrap_or(MatchType::Exact)
+}
+
+fn default_entry(program: &Program, table: &Table) -> json::DefaultEntry {
+    let default = &table.default;
+    let params = &program.action(default.action).params;
+    json::DefaultEntry {
+        action_id: i64::from(default.action.0),
+        action_const: default.constant,
+        action_data: Some(
+            default
+                .args
+                .iter()
+                .zip(params)
+                .map(|(value, param)| hex(value, param.ty.width()))
+                .collect(),
+        ),
+        action_entry_const: default.constant,
+    }
+}
+
+fn entry_of(program: &Program, table: &Table, entry: &Entry) -> json::TableEntry {
+    let params = &program.action(entry.action).params;
+    json::TableEntry {
+        source_info: source_info(&entry.source),
+        match_key: entry
+            .keys
+            .iter()
+            .zip(&table.keys)
+            .map(|(value, key)| match_key(value, key))
+            .collect(),
+        action_entry: json::ActionEntry {
+            action_id: i64::from(entry.action.0),
+            action_data: entry
+                .args
+                .iter()
+                .zip(params)
+                .map(|(value, param)| hex(value, param.ty.width()))
+                .collect(),
+        },
+        priority: i64::from(entry.priority),
+    }
+}
+
+fn match_key(value: &EntryKey, key: &Key) -> json::MatchKey {
+    let text = |value| hex(value, key.width);
+    match value {
+        EntryKey::Exact(value) => json::MatchKey::Exact { key: text(value) },
+        EntryKey::Lpm(value, prefix_length) => json::MatchKey::Lpm {
+            key: text(value),
+            prefix_length: *prefix_length,
+        },
+        EntryKey::Ternary(value, mask) => json::MatchKey::Ternary {
+            key: text(value),
+            mask: text(mask),
+        },
+        EntryKey::Range(start, end) => json::MatchKey::Range {
+            start: text(start),
+            end: text(end),
+        },
+    }
+}

@@ -1,0 +1,171 @@
+//! The elaborated program: what is left of a P4 program once names, generics, constants and calls are gone.
+//!
+//! Everything is flat. Parsers, controls and functions have been inlined, instances have their full control-plane
+//! names, every variable lives in a header instance ([`Storage`]), and every expression is pure. What is kept is the
+//! structure of statements ([`Stmt`]): the back end turns it into parse states, control-flow nodes and action
+//! primitives.
+//!
+//! Built by `passes::elaborate`, read by `bmv2` and `p4info`. Nothing here knows either output format.
+
+mod expr;
+mod objects;
+mod parser;
+mod stmt;
+mod storage;
+
+pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
+pub use objects::{
+    Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
+    Checksum, Counter, CounterUnit, DefaultAction, Digest, Entry, EntryKey, ExternAttribute,
+    ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit, Param, Register,
+    Selector, StructuredAnnotation, Table,
+};
+pub use parser::{
+    Keyset, ParseState, Parser, SelectKey, StateRef, Transition, ValueSet, ValueSetField,
+};
+pub use stmt::{Apply, ExternArg, Label, Primitive, Stmt, StmtKind};
+pub use storage::{
+    Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
+    Union, UnionStack, UnionType,
+};
+
+use crate::p4info::types::ControlTypes;
+
+/// Declares a dense index type: the position of an object in its vector in [`Program`].
+macro_rules! index {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The position as a vector index.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl From<usize> for $name {
+            fn from(index: usize) -> Self {
+                $name(u32::try_from(index).expect("fewer than 2^32 objects of a kind"))
+            }
+        }
+    )*};
+}
+
+index! {
+    /// A header type, in [`Storage::header_types`].
+    HeaderTypeId,
+    /// A header instance, in [`Storage::headers`].
+    HeaderId,
+    /// A header stack, in [`Storage::stacks`].
+    StackId,
+    /// A header union type, in [`Storage::union_types`].
+    UnionTypeId,
+    /// A header union, in [`Storage::unions`].
+    UnionId,
+    /// A stack of header unions, in [`Storage::union_stacks`].
+    UnionStackId,
+    /// A parse state, in [`Parser::states`].
+    StateId,
+    /// A parser value set, in [`Program::value_sets`].
+    ValueSetId,
+    /// An action, in [`Program::actions`].
+    ActionId,
+    /// A table, in [`Program::tables`].
+    TableId,
+    /// An action profile or selector, in [`Program::action_profiles`].
+    ActionProfileId,
+    /// A counter array, in [`Program::counters`].
+    CounterId,
+    /// A meter array, in [`Program::meters`].
+    MeterId,
+    /// A register array, in [`Program::registers`].
+    RegisterId,
+    /// A calculation, in [`Program::calculations`].
+    CalculationId,
+    /// A digest, in [`Program::digests`].
+    DigestId,
+    /// A field list, in [`Program::field_lists`].
+    FieldListId,
+    /// An instance of an extern object that v1model does not know, in [`Program::extern_instances`].
+    ExternInstanceId,
+}
+
+/// Where something stands in the source, as the outputs name it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Source {
+    /// The file as it was named on the command line or in the `#include`.
+    pub file: std::rc::Rc<str>,
+    /// Line, from 1; 0 when there is no position.
+    pub line: u32,
+    /// Column in characters, from 0, as p4c counts.
+    pub column: u32,
+    /// The source text, shortened to its first line.
+    pub fragment: String,
+}
+
+/// A whole program for v1model.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// The source file as named by the user.
+    pub source: String,
+    /// All errors; the position is the value.
+    pub errors: Vec<String>,
+    /// Enums without a base type: name and members; a member's position is its value.
+    pub enums: Vec<(String, Vec<String>)>,
+    /// Header types and instances.
+    pub storage: Storage,
+    /// Parser value sets.
+    pub value_sets: Vec<ValueSet>,
+    /// The parser.
+    pub parser: Parser,
+    /// Statements of the ingress control.
+    pub ingress: Vec<Stmt>,
+    /// Statements of the egress control.
+    pub egress: Vec<Stmt>,
+    /// Headers in the order in which the deparser emits them.
+    pub deparser: Vec<HeaderId>,
+    /// Where the deparser control stands.
+    pub deparser_source: Source,
+    /// Checksums verified after the parser and updated before the deparser.
+    pub checksums: Vec<Checksum>,
+    /// All actions that a table names.
+    pub actions: Vec<Action>,
+    /// Actions that bodies call; only the control plane wants to know, so they have no bodies here.
+    pub called_actions: Vec<Action>,
+    /// All tables of the source.
+    pub tables: Vec<Table>,
+    /// Action profiles and selectors.
+    pub action_profiles: Vec<ActionProfile>,
+    /// Counter arrays, direct ones included.
+    pub counters: Vec<Counter>,
+    /// Meter arrays, direct ones included.
+    pub meters: Vec<Meter>,
+    /// Register arrays.
+    pub registers: Vec<Register>,
+    /// Inputs of hashes and checksums.
+    pub calculations: Vec<Calculation>,
+    /// Digests that the data plane sends to the control plane.
+    pub digests: Vec<Digest>,
+    /// Fields kept by clone, resubmit and recirculate.
+    pub field_lists: Vec<FieldList>,
+    /// Instances of extern objects outside v1model (`--emit-externs`).
+    pub extern_instances: Vec<ExternInstance>,
+    /// What the control plane must know of types and controller headers.
+    pub control_types: ControlTypes,
+    /// Where the ingress and egress controls stand.
+    pub pipeline_sources: [Source; 2],
+}
+
+impl Program {
+    /// The table with this id.
+    pub fn table(&self, id: TableId) -> &Table {
+        &self.tables[id.index()]
+    }
+
+    /// The action with this id.
+    pub fn action(&self, id: ActionId) -> &Action {
+        &self.actions[id.index()]
+    }
+}

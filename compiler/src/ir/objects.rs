@@ -1,0 +1,429 @@
+//! Actions, tables, externs and calculations: everything with a name outside the data path.
+
+use num_bigint::BigInt;
+
+use super::{
+    ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId, Scalar,
+    Source, Stmt, TableId, UnionId,
+};
+use crate::p4info::types::TypeSpec;
+
+/// What the control plane sees of an object besides its content.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Full name, such as `ingress.ipv4.routes`.
+    pub name: String,
+    /// Explicit `@id`.
+    pub id: Option<u32>,
+    /// Whether `@hidden` keeps it from the control plane.
+    pub hidden: bool,
+    /// Unstructured annotations as written, `@name` and `@id` and documentation left out.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+    /// `@brief`.
+    pub brief: String,
+    /// `@description`.
+    pub description: String,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// An annotation in brackets, as P4Info carries it.
+pub type StructuredAnnotation = alfirk_p4runtime::p4::config::v1::StructuredAnnotation;
+
+/// An action as tables call it.
+#[derive(Clone, Debug)]
+pub struct Action {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// Parameters that the control plane fills in.
+    pub params: Vec<Param>,
+    /// What it does.
+    pub body: Vec<Stmt>,
+}
+
+/// A run-time parameter of an action.
+#[derive(Clone, Debug)]
+pub struct Param {
+    /// Name.
+    pub name: String,
+    /// Type of the value.
+    pub ty: Scalar,
+    /// Width seen by the control plane; 0 for a translation to strings.
+    pub control_width: u32,
+    /// Name of the `type` it was declared with.
+    pub type_name: Option<String>,
+    /// Explicit `@id`.
+    pub id: Option<u32>,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+}
+
+/// How a key or the field of a value set matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MatchKind {
+    /// `exact`.
+    Exact,
+    /// `lpm`.
+    Lpm,
+    /// `ternary`.
+    Ternary,
+    /// `range`.
+    Range,
+    /// `optional`.
+    Optional,
+}
+
+/// What a key element looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyTarget {
+    /// A field.
+    Field(FieldRef),
+    /// The validity of a header.
+    Valid(HeaderId),
+    /// The validity of a union.
+    UnionValid(UnionId),
+}
+
+/// An element of a table's key; selector inputs are not among them.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Control-plane name.
+    pub name: String,
+    /// What is compared.
+    pub target: KeyTarget,
+    /// Bits of it.
+    pub width: u32,
+    /// A constant mask that the program applies first.
+    pub mask: Option<BigInt>,
+    /// How it matches.
+    pub kind: MatchKind,
+    /// Whether the value is a signed number.
+    pub signed: bool,
+    /// Width seen by the control plane; 0 for a translation to strings.
+    pub control_width: u32,
+    /// Name of the `type` it has.
+    pub type_name: Option<String>,
+    /// Explicit `@id`.
+    pub id: Option<u32>,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+}
+
+/// Where an action of a table may be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum ActionScope {
+    /// In entries and as the default.
+    #[default]
+    TableAndDefault,
+    /// `@tableonly`.
+    TableOnly,
+    /// `@defaultonly`.
+    DefaultOnly,
+}
+
+/// An action in a table's list.
+#[derive(Clone, Debug)]
+pub struct ActionRef {
+    /// The action.
+    pub action: ActionId,
+    /// Where it may be used.
+    pub scope: ActionScope,
+    /// Annotations of the reference.
+    pub annotations: Vec<String>,
+    /// Structured annotations of the reference.
+    pub structured: Vec<StructuredAnnotation>,
+}
+
+/// What runs when no entry matches.
+#[derive(Clone, Debug)]
+pub struct DefaultAction {
+    /// The action.
+    pub action: ActionId,
+    /// Its run-time arguments.
+    pub args: Vec<BigInt>,
+    /// Whether the program says `const`.
+    pub constant: bool,
+}
+
+/// The value of one key element in an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKey {
+    /// `exact`.
+    Exact(BigInt),
+    /// `lpm`: value and prefix length.
+    Lpm(BigInt, u32),
+    /// `ternary`: value and mask. Also `optional`, with a mask of all ones or none.
+    Ternary(BigInt, BigInt),
+    /// `range`: both ends belong to it.
+    Range(BigInt, BigInt),
+}
+
+/// An entry given by the program.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// One for each key element.
+    pub keys: Vec<EntryKey>,
+    /// The action.
+    pub action: ActionId,
+    /// Its run-time arguments.
+    pub args: Vec<BigInt>,
+    /// As BMv2 counts: the smallest wins.
+    pub priority: u32,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// A table of the source.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// The key.
+    pub keys: Vec<Key>,
+    /// The actions in the order of the source, implied ones last.
+    pub actions: Vec<ActionRef>,
+    /// The default action.
+    pub default: DefaultAction,
+    /// Whether the source has a `default_action`.
+    pub explicit_default: bool,
+    /// Most entries.
+    pub size: u64,
+    /// Entries given by the program.
+    pub entries: Vec<Entry>,
+    /// Whether those are `const`; the control plane can then write none.
+    pub const_entries: bool,
+    /// Action profile or selector.
+    pub implementation: Option<ActionProfileId>,
+    /// Direct counter.
+    pub counter: Option<CounterId>,
+    /// Direct meter.
+    pub meter: Option<MeterId>,
+    /// `support_timeout`.
+    pub support_timeout: bool,
+}
+
+/// A hash or checksum algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Algorithm {
+    Crc32,
+    Crc32Custom,
+    Crc16,
+    Crc16Custom,
+    Random,
+    Identity,
+    Csum16,
+    Xor16,
+}
+
+impl Algorithm {
+    /// The member of `HashAlgorithm` with this name.
+    pub fn from_name(name: &str) -> Option<Algorithm> {
+        Some(match name {
+            "crc32" => Algorithm::Crc32,
+            "crc32_custom" => Algorithm::Crc32Custom,
+            "crc16" => Algorithm::Crc16,
+            "crc16_custom" => Algorithm::Crc16Custom,
+            "random" => Algorithm::Random,
+            "identity" => Algorithm::Identity,
+            "csum16" => Algorithm::Csum16,
+            "xor16" => Algorithm::Xor16,
+            _ => return None,
+        })
+    }
+
+    /// The name, in P4 and in BMv2.
+    pub fn name(self) -> &'static str {
+        match self {
+            Algorithm::Crc32 => "crc32",
+            Algorithm::Crc32Custom => "crc32_custom",
+            Algorithm::Crc16 => "crc16",
+            Algorithm::Crc16Custom => "crc16_custom",
+            Algorithm::Random => "random",
+            Algorithm::Identity => "identity",
+            Algorithm::Csum16 => "csum16",
+            Algorithm::Xor16 => "xor16",
+        }
+    }
+}
+
+/// How a selector picks a member.
+#[derive(Clone, Debug)]
+pub struct Selector {
+    /// The hash.
+    pub algorithm: Algorithm,
+    /// Its inputs, taken from the tables' `selector` keys.
+    pub inputs: Vec<FieldRef>,
+}
+
+/// An action profile or, with a selector, an action selector.
+#[derive(Clone, Debug)]
+pub struct ActionProfile {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// Most members.
+    pub size: u64,
+    /// `@max_group_size`.
+    pub max_group_size: u32,
+    /// `@max_member_weight`, which implies `sum_of_members`.
+    pub max_member_weight: Option<u32>,
+    /// `@selector_size_semantics("sum_of_members")`.
+    pub sum_of_members: bool,
+    /// The selector, if it is one; filled in by the first table that uses it.
+    pub selector: Option<Selector>,
+    /// Tables that use it.
+    pub tables: Vec<TableId>,
+}
+
+/// What a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum CounterUnit {
+    Packets,
+    Bytes,
+    Both,
+}
+
+/// A counter array.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// Cells; 0 for a direct counter.
+    pub size: u64,
+    /// What it counts.
+    pub unit: CounterUnit,
+    /// Whether it is a direct one.
+    pub direct: bool,
+    /// The table of a direct counter.
+    pub table: Option<TableId>,
+    /// Name of the `type` of its index.
+    pub index_type: Option<String>,
+}
+
+/// What a meter measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum MeterUnit {
+    Packets,
+    Bytes,
+}
+
+/// A meter array.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// Cells; 0 for a direct meter.
+    pub size: u64,
+    /// What it measures.
+    pub unit: MeterUnit,
+    /// Whether it is a direct one.
+    pub direct: bool,
+    /// The table of a direct meter.
+    pub table: Option<TableId>,
+    /// Where a direct meter stores the colour.
+    pub result: Option<FieldRef>,
+    /// Name of the `type` of its index.
+    pub index_type: Option<String>,
+}
+
+/// A register array.
+#[derive(Clone, Debug)]
+pub struct Register {
+    /// Name and annotations.
+    pub meta: Meta,
+    /// Cells.
+    pub size: u64,
+    /// Type of a cell.
+    pub ty: Scalar,
+    /// The same as the control plane sees it.
+    pub type_spec: TypeSpec,
+    /// Name of the `type` of its index.
+    pub index_type: Option<String>,
+}
+
+/// An input of a hash or checksum.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CalculationInput {
+    /// A field, `varbit` ones too.
+    Field(FieldRef),
+    /// A constant.
+    Constant { value: BigInt, width: u32 },
+    /// The payload and all headers after the last one named.
+    Payload,
+}
+
+/// A hash or checksum with its inputs.
+#[derive(Clone, Debug)]
+pub struct Calculation {
+    /// The function.
+    pub algorithm: Algorithm,
+    /// What it runs over.
+    pub inputs: Vec<CalculationInput>,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// A checksum to verify or to update.
+#[derive(Clone, Debug)]
+pub struct Checksum {
+    /// Verified after the parser, or else updated before the deparser.
+    pub verify: bool,
+    /// Only when this holds.
+    pub condition: Expr,
+    /// The field that holds it.
+    pub target: FieldRef,
+    /// The value.
+    pub calculation: CalculationId,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// A digest and the fields that carry it.
+#[derive(Clone, Debug)]
+pub struct Digest {
+    /// Name of the digest's type.
+    pub meta: Meta,
+    /// Fields of their own that hold the values to send.
+    pub fields: Vec<FieldRef>,
+    /// What the control plane sees.
+    pub type_spec: TypeSpec,
+}
+
+/// Fields that outlive clone, resubmit or recirculate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldList {
+    /// Name, for logs.
+    pub name: String,
+    /// The fields.
+    pub fields: Vec<FieldRef>,
+}
+
+/// An instance of an extern object outside v1model.
+#[derive(Clone, Debug)]
+pub struct ExternInstance {
+    /// Control-plane name.
+    pub name: String,
+    /// Name of the extern.
+    pub ty: String,
+    /// Constructor arguments by parameter name.
+    pub attributes: Vec<(String, ExternAttribute)>,
+    /// Where it stands.
+    pub source: Source,
+}
+
+/// A constructor argument of an [`ExternInstance`].
+#[derive(Clone, Debug)]
+pub enum ExternAttribute {
+    /// A number or truth value.
+    Number(BigInt),
+    /// A string, or the name of an enum's member.
+    String(String),
+}

@@ -1,0 +1,249 @@
+//! Where values live: header instances, stacks and unions, and the fields inside them.
+
+use super::{HeaderId, HeaderTypeId, Scalar, StackId, UnionId, UnionStackId, UnionTypeId};
+
+/// How wide a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldWidth {
+    /// Bits.
+    Fixed(u32),
+    /// `varbit`: at most this many bits.
+    Varbit(u32),
+}
+
+/// A field of a header type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Name, unique within the type; nested structs give dotted names.
+    pub name: String,
+    /// Width in bits.
+    pub width: FieldWidth,
+    /// Whether the field holds a two's-complement number.
+    pub signed: bool,
+    /// Whether the source calls it `bool`; it is one bit wide then.
+    pub boolean: bool,
+}
+
+impl Field {
+    /// The type of the value in the field; a varbit field has none.
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self.width {
+            FieldWidth::Fixed(_) if self.boolean => Some(Scalar::Bool),
+            FieldWidth::Fixed(width) if self.signed => Some(Scalar::Int(width)),
+            FieldWidth::Fixed(width) => Some(Scalar::Bit(width)),
+            FieldWidth::Varbit(_) => None,
+        }
+    }
+}
+
+/// The layout of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderType {
+    /// Control-plane name of the type.
+    pub name: String,
+    /// Fields in wire order.
+    pub fields: Vec<Field>,
+}
+
+impl HeaderType {
+    /// Bits of all fields, a varbit field counted at its maximum.
+    pub fn max_bits(&self) -> u64 {
+        self.fields
+            .iter()
+            .map(|field| match field.width {
+                FieldWidth::Fixed(bits) | FieldWidth::Varbit(bits) => u64::from(bits),
+            })
+            .sum()
+    }
+
+    /// Whether it has a varbit field.
+    pub fn has_varbit(&self) -> bool {
+        self.fields
+            .iter()
+            .any(|field| matches!(field.width, FieldWidth::Varbit(_)))
+    }
+
+    /// The position of the field with this name.
+    pub fn position(&self, name: &str) -> Option<u32> {
+        self.fields
+            .iter()
+            .position(|field| field.name == name)
+            .map(|position| position as u32)
+    }
+}
+
+/// A header instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Name, unique among headers.
+    pub name: String,
+    /// Its layout.
+    pub ty: HeaderTypeId,
+    /// Metadata is always valid and never emitted.
+    pub metadata: bool,
+}
+
+/// A header stack; its elements are header instances of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// Name, unique among stacks.
+    pub name: String,
+    /// The layout of each element.
+    pub ty: HeaderTypeId,
+    /// Elements, the first one first.
+    pub elements: Vec<HeaderId>,
+}
+
+/// The members of a header union.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnionType {
+    /// Control-plane name of the type.
+    pub name: String,
+    /// Member names and layouts.
+    pub members: Vec<(String, HeaderTypeId)>,
+}
+
+/// A header union; its members are header instances of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Union {
+    /// Name, unique among unions.
+    pub name: String,
+    /// Its members' names and layouts.
+    pub ty: UnionTypeId,
+    /// Members in the order of the type.
+    pub members: Vec<HeaderId>,
+}
+
+/// A stack of header unions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnionStack {
+    /// Name, unique among union stacks.
+    pub name: String,
+    /// The type of each element.
+    pub ty: UnionTypeId,
+    /// Elements, the first one first.
+    pub elements: Vec<UnionId>,
+}
+
+/// A field of a known header instance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldRef {
+    /// The instance.
+    pub header: HeaderId,
+    /// Position of the field in the instance's type.
+    pub field: u32,
+}
+
+/// A header, known now or, inside a parser, at run time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum HeaderPlace {
+    /// This instance.
+    Fixed(HeaderId),
+    /// The element of a stack that was extracted last.
+    Last(StackId),
+    /// A member of the element of a union stack that was extracted last.
+    LastMember(UnionStackId, u32),
+}
+
+/// A field of a [`HeaderPlace`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldPlace {
+    /// The header.
+    pub header: HeaderPlace,
+    /// Position of the field in the header's type.
+    pub field: u32,
+}
+
+impl From<FieldRef> for FieldPlace {
+    fn from(place: FieldRef) -> Self {
+        FieldPlace {
+            header: HeaderPlace::Fixed(place.header),
+            field: place.field,
+        }
+    }
+}
+
+/// All header types and instances of a program.
+///
+/// Header 0 is `scalars`, which holds every variable that is not a header; header 1 is `standard_metadata`.
+#[derive(Clone, Debug, Default)]
+pub struct Storage {
+    /// Header types.
+    pub header_types: Vec<HeaderType>,
+    /// Header instances, elements of stacks and members of unions included.
+    pub headers: Vec<Header>,
+    /// Header stacks.
+    pub stacks: Vec<Stack>,
+    /// Header union types.
+    pub union_types: Vec<UnionType>,
+    /// Header unions, elements of union stacks included.
+    pub unions: Vec<Union>,
+    /// Stacks of header unions.
+    pub union_stacks: Vec<UnionStack>,
+}
+
+impl Storage {
+    /// The header that holds scalar variables.
+    pub const SCALARS: HeaderId = HeaderId(0);
+    /// The header that holds `standard_metadata`.
+    pub const STANDARD_METADATA: HeaderId = HeaderId(1);
+
+    /// The instance with this id.
+    pub fn header(&self, id: HeaderId) -> &Header {
+        &self.headers[id.index()]
+    }
+
+    /// The layout of an instance.
+    pub fn header_type(&self, id: HeaderId) -> &HeaderType {
+        &self.header_types[self.header(id).ty.index()]
+    }
+
+    /// The stack with this id.
+    pub fn stack(&self, id: StackId) -> &Stack {
+        &self.stacks[id.index()]
+    }
+
+    /// The union with this id.
+    pub fn union(&self, id: UnionId) -> &Union {
+        &self.unions[id.index()]
+    }
+
+    /// The union stack with this id.
+    pub fn union_stack(&self, id: UnionStackId) -> &UnionStack {
+        &self.union_stacks[id.index()]
+    }
+
+    /// The layout of the header at a place.
+    pub fn place_type(&self, place: HeaderPlace) -> &HeaderType {
+        let ty = match place {
+            HeaderPlace::Fixed(id) => self.header(id).ty,
+            HeaderPlace::Last(id) => self.stack(id).ty,
+            HeaderPlace::LastMember(id, member) => {
+                self.union_types[self.union_stack(id).ty.index()].members[member as usize].1
+            }
+        };
+        &self.header_types[ty.index()]
+    }
+
+    /// The field at a place.
+    pub fn field(&self, place: impl Into<FieldPlace>) -> &Field {
+        let place = place.into();
+        &self.place_type(place.header).fields[place.field as usize]
+    }
+
+    /// Adds a variable to `scalars` and returns its place. `name` must be unused.
+    pub fn add_scalar(&mut self, name: String, scalar: Scalar) -> FieldRef {
+        let fields = &mut self.header_types[self.headers[Self::SCALARS.index()].ty.index()].fields;
+        let field = fields.len() as u32;
+        fields.push(Field {
+            name,
+            width: FieldWidth::Fixed(scalar.width()),
+            signed: matches!(scalar, Scalar::Int(_)),
+            boolean: scalar == Scalar::Bool,
+        });
+        FieldRef {
+            header: Self::SCALARS,
+            field,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Ids and aliases of objects, as p4c deals them out.
+//!
+//! The top byte of an id tells the kind of object. The rest is what `@id` says, or else a hash of the name; when two
+//! names have one hash, the later one in alphabetical order takes the next free number.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
+
+use super::IdError;
+
+const LOW_BITS: u32 = 0x00ff_ffff;
+
+/// The objects of a P4Info.
+#[derive(Default)]
+pub struct Symbols {
+    /// Names in order of appearance, with explicit ids.
+    list: Vec<(Prefix, String, Option<u32>)>,
+    ids: BTreeMap<(u32, String), u32>,
+}
+
+impl Symbols {
+    /// Adds an object; one that is known already is left alone.
+    pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
+        if !self
+            .list
+            .iter()
+            .any(|(kind, known, _)| *kind == prefix && known == name)
+        {
+            self.list.push((prefix, name.to_owned(), id));
+        }
+    }
+
+    /// Deals out the ids.
+    pub fn assign(&mut self) -> Vec<IdError> {
+        let mut errors = Vec::new();
+        let mut taken: BTreeMap<u32, String> = BTreeMap::new();
+        for (prefix, name, id) in &self.list {
+            let Some(id) = *id else { continue };
+            let high = (*prefix as u32) << 24;
+            if id & !LOW_BITS != 0 && id & !LOW_BITS != high {
+                errors.push(IdError::WrongPrefix {
+                    name: name.clone(),
+                    id,
+                });
+                continue;
+            }
+            let id = id | high;
+            if let Some(other) = taken.get(&id) {
+                errors.push(IdError::Duplicate {
+                    name: name.clone(),
+                    id,
+                    other: other.clone(),
+                });
+                continue;
+            }
+            taken.insert(id, name.clone());
+            self.ids.insert((*prefix as u32, name.clone()), id);
+        }
+        let hashed: BTreeSet<(u32, &String)> = self
+            .list
+            .iter()
+            .filter(|(_, _, id)| id.is_none())
+            .map(|(prefix, name, _)| (*prefix as u32, name))
+            .collect();
+        for (prefix, name) in hashed {
+            let mut low = hash(name) & LOW_BITS;
+            while taken.contains_key(&(prefix << 24 | low)) {
+                low = (low + 1) & LOW_BITS;
+            }
+            let id = prefix << 24 | low;
+            taken.insert(id, name.clone());
+            self.ids.insert((prefix, name.clone()), id);
+        }
+        errors
+    }
+
+    /// The id of an object; 0 for one that the control plane does not see.
+    pub fn id(&self, prefix: Prefix, name: &str) -> u32 {
+        self.ids
+            .get(&(prefix as u32, name.to_owned()))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// All names, each once.
+    pub fn names(&self) -> Vec<String> {
+        let names: BTreeSet<&String> = self.list.iter().map(|(_, name, _)| name).collect();
+        names.into_iter().cloned().collect()
+    }
+}
+
+/// The shortest suffix, by parts between dots, that no other name has.
+pub fn alias(name: &str, all: &[String]) -> String {
+    let parts: Vec<&str> = name.split('.').collect();
+    for start in (0..parts.len()).rev() {
+        let suffix = &parts[start..];
+        let shared = all.iter().filter(|other| {
+            let other: Vec<&str> = other.split('.').collect();
+            other.ends_with(suffix)
+        });
+        if shared.count() < 2 {
+            return suffix.join(".");
+        }
+    }
+    name.to_owned()
+}
+
+/// Numbers for fields: explicit ones stay, the others count up from 1 past them.
+///
+/// # Errors
+/// The id that is given twice, or 0.
+pub fn field_ids(explicit: &[Option<u32>]) -> Result<Vec<u32>, u32> {
+    let mut taken = BTreeSet::new();
+    for id in explicit.iter().flatten() {
+        if *id == 0 || !taken.insert(*id) {
+            return Err(*id);
+        }
+    }
+    let mut next = 1;
+    let mut ids = Vec::with_capacity(explicit.len());
+    for id in explicit {
+        match id {
+            Some(id) => {
+                next += 1;
+                ids.push(*id);
+            }
+            None => {
+                while taken.contains(&next) {
+                    next += 1;
+                }
+                taken.insert(next);
+                ids.push(next);
+            }
+        }
+    }
+    Ok(ids)
+}
+
+/// Jenkins's one-at-a-time hash.
+fn hash(name: &str) -> u32 {
+    let mut hash: u32 = 0;
+    for byte in name.bytes() {
+        hash = hash.wrapping_add(u32::from(byte));
+        hash = hash.wrapping_add(hash << 10);
+        hash ^= hash >> 6;
+    }
+    hash = hash.wrapping_add(hash << 3);
+    hash ^= hash >> 11;
+    hash.wrapping_add(hash << 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ids that p4c gave, as printed by p4runtime-shell in public session transcripts.
+    #[test]
+    fn ids_are_those_of_p4c() {
+        let mut symbols = Symbols::default();
+        symbols.add(Prefix::Table, "IngressImpl.dmac", None);
+        symbols.add(Prefix::Action, "IngressImpl.fwd", None);
+        symbols.add(Prefix::Action, "IngressImpl.broadcast", None);
+        symbols.add(Prefix::Action, "IngressImpl.drop", None);
+        assert_eq!(symbols.assign(), []);
+        assert_eq!(symbols.id(Prefix::Table, "IngressImpl.dmac"), 45595255);
+        assert_eq!(symbols.id(Prefix::Action, "IngressImpl.fwd"), 19387472);
+        assert_eq!(
+            symbols.id(Prefix::Action, "IngressImpl.broadcast"),
+            22047199
+        );
+        assert_eq!(symbols.id(Prefix::Action, "IngressImpl.drop"), 17676690);
+    }
+
+    #[test]
+    fn explicit_ids_get_their_prefix() {
+        let mut symbols = Symbols::default();
+        symbols.add(Prefix::Table, "a.t", Some(7));
+        symbols.add(Prefix::Action, "a.x", Some(0x0100_0007));
+        assert_eq!(symbols.assign(), []);
+        assert_eq!(symbols.id(Prefix::Table, "a.t"), 0x0200_0007);
+        assert_eq!(symbols.id(Prefix::Action, "a.x"), 0x0100_0007);
+    }
+
+    #[test]
+    fn clashing_ids_are_refused() {
+        let mut symbols = Symbols::default();
+        symbols.add(Prefix::Table, "a.t", Some(7));
+        symbols.add(Prefix::Table, "a.u", Some(0x0200_0007));
+        symbols.add(Prefix::Table, "a.v", Some(0x0100_0007));
+        assert_eq!(
+            symbols.assign(),
+            [
+                IdError::Duplicate {
+                    name: "a.u".into(),
+                    id: 0x0200_0007,
+                    other: "a.t".into()
+                },
+                IdError::WrongPrefix {
+                    name: "a.v".into(),
+                    id: 0x0100_0007
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn alias_is_the_shortest_suffix_of_its_own() {
+        let all: Vec<String> = ["d.a.c", "e.b.c", "x"]
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect();
+        assert_eq!(alias("d.a.c", &all), "a.c");
+        assert_eq!(alias("e.b.c", &all), "b.c");
+        assert_eq!(alias("x", &all), "x");
+    }
+
+    #[test]
+    fn explicit_field_ids_are_counted_around() {
+        assert_eq!(field_ids(&[None, Some(1), None]), Ok(vec![2, 1, 3]));
+        assert_eq!(field_ids(&[None, None]), Ok(vec![1, 2]));
+        assert_eq!(field_ids(&[Some(3), Some(3)]), Err(3));
+    }
+}

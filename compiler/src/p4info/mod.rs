@@ -1,0 +1,585 @@
+//! IR to P4Info: what the control plane may see and set (P4Runtime § 6).
+
+mod ids;
+pub mod types;
+
+use std::collections::BTreeMap;
+
+use alfirk_p4runtime::p4::config::v1 as p4;
+use num_bigint::BigInt;
+use p4::p4_ids::Prefix;
+
+use crate::ir::{
+    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Program, StructuredAnnotation,
+    TableId,
+};
+use ids::{field_ids, Symbols};
+
+/// Two objects ask for the same id, or for one of another kind of object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdError {
+    /// `@id` with the prefix of another kind.
+    #[error("{name}: @id({id:#010x}) has the prefix of another kind of object; use the low 24 bits alone")]
+    WrongPrefix {
+        /// The object.
+        name: String,
+        /// The id asked for.
+        id: u32,
+    },
+    /// The same `@id` twice.
+    #[error("{name}: @id({id:#010x}) is already the id of {other}")]
+    Duplicate {
+        /// The object.
+        name: String,
+        /// The id asked for.
+        id: u32,
+        /// Who has it.
+        other: String,
+    },
+    /// The same `@id` for two fields or parameters of an object.
+    #[error("{name}: two of its fields or parameters have @id({id})")]
+    DuplicateField {
+        /// The object.
+        name: String,
+        /// The id asked for.
+        id: u32,
+    },
+}
+
+/// Writes the P4Info of a program.
+///
+/// # Errors
+/// When explicit ids clash; all clashes are listed.
+pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
+    let mut writer = Writer {
+        program,
+        symbols: symbols(program),
+        errors: Vec::new(),
+        alias_pool: Vec::new(),
+    };
+    writer.errors = writer.symbols.assign();
+    writer.alias_pool = writer.symbols.names();
+    let info = writer.info();
+    match writer.errors.is_empty() {
+        true => Ok(info),
+        false => Err(writer.errors),
+    }
+}
+
+/// All objects with an id.
+fn symbols(program: &Program) -> Symbols {
+    let mut symbols = Symbols::default();
+    let mut add = |prefix: Prefix, meta: &Meta| {
+        if !meta.hidden {
+            symbols.add(prefix, &meta.name, meta.id);
+        }
+    };
+    for action in program.actions.iter().chain(&program.called_actions) {
+        add(Prefix::Action, &action.meta);
+    }
+    for table in &program.tables {
+        add(Prefix::Table, &table.meta);
+    }
+    for set in &program.value_sets {
+        add(Prefix::ValueSet, &set.meta);
+    }
+    for profile in &program.action_profiles {
+        add(Prefix::ActionProfile, &profile.meta);
+    }
+    for counter in &program.counters {
+        add(
+            if counter.direct {
+                Prefix::DirectCounter
+            } else {
+                Prefix::Counter
+            },
+            &counter.meta,
+        );
+    }
+    for meter in &program.meters {
+        add(
+            if meter.direct {
+                Prefix::DirectMeter
+            } else {
+                Prefix::Meter
+            },
+            &meter.meta,
+        );
+    }
+    for register in &program.registers {
+        add(Prefix::Register, &register.meta);
+    }
+    for digest in &program.digests {
+        add(Prefix::Digest, &digest.meta);
+    }
+    for header in &program.control_types.controller_headers {
+        symbols.add(Prefix::ControllerHeader, &header.name, header.id);
+    }
+    symbols
+}
+
+struct Writer<'a> {
+    program: &'a Program,
+    symbols: Symbols,
+    errors: Vec<IdError>,
+    alias_pool: Vec<String>,
+}
+
+/// What a field, parameter or key has in common.
+struct Member<'m> {
+    id: Option<u32>,
+    name: &'m str,
+    width: u32,
+    type_name: &'m Option<String>,
+}
+
+impl Writer<'_> {
+    fn info(&mut self) -> p4::P4Info {
+        let program = self.program;
+        p4::P4Info {
+            pkg_info: Some(self.package()),
+            tables: visible(&program.tables, |table| &table.meta)
+                .into_iter()
+                .map(|(index, _)| self.table(TableId::from(index)))
+                .collect(),
+            actions: self.actions(),
+            action_profiles: visible(&program.action_profiles, |profile| &profile.meta)
+                .into_iter()
+                .map(|(_, profile)| self.profile(profile))
+                .collect(),
+            counters: visible(&program.counters, |counter| &counter.meta)
+                .into_iter()
+                .filter(|(_, counter)| !counter.direct)
+                .map(|(_, counter)| p4::Counter {
+                    preamble: Some(self.preamble(Prefix::Counter, &counter.meta)),
+                    spec: Some(counter_spec(counter.unit)),
+                    size: counter.size as i64,
+                    index_type_name: named(&counter.index_type),
+                })
+                .collect(),
+            direct_counters: visible(&program.counters, |counter| &counter.meta)
+                .into_iter()
+                .filter_map(|(_, counter)| {
+                    let table = counter.table.filter(|_| counter.direct)?;
+                    Some(p4::DirectCounter {
+                        preamble: Some(self.preamble(Prefix::DirectCounter, &counter.meta)),
+                        spec: Some(counter_spec(counter.unit)),
+                        direct_table_id: self.table_id(table),
+                    })
+                })
+                .collect(),
+            meters: visible(&program.meters, |meter| &meter.meta)
+                .into_iter()
+                .filter(|(_, meter)| !meter.direct)
+                .map(|(_, meter)| p4::Meter {
+                    preamble: Some(self.preamble(Prefix::Meter, &meter.meta)),
+                    spec: Some(meter_spec(meter.unit)),
+                    size: meter.size as i64,
+                    index_type_name: named(&meter.index_type),
+                })
+                .collect(),
+            direct_meters: visible(&program.meters, |meter| &meter.meta)
+                .into_iter()
+                .filter_map(|(_, meter)| {
+                    let table = meter.table.filter(|_| meter.direct)?;
+                    Some(p4::DirectMeter {
+                        preamble: Some(self.preamble(Prefix::DirectMeter, &meter.meta)),
+                        spec: Some(meter_spec(meter.unit)),
+                        direct_table_id: self.table_id(table),
+                    })
+                })
+                .collect(),
+            controller_packet_metadata: program
+                .control_types
+                .controller_headers
+                .iter()
+                .map(|header| self.controller_header(header))
+                .collect(),
+            value_sets: visible(&program.value_sets, |set| &set.meta)
+                .into_iter()
+                .map(|(_, set)| self.value_set(set))
+                .collect(),
+            registers: visible(&program.registers, |register| &register.meta)
+                .into_iter()
+                .map(|(_, register)| p4::Register {
+                    preamble: Some(self.preamble(Prefix::Register, &register.meta)),
+                    type_spec: Some(register.type_spec.clone()),
+                    size: register.size as i32,
+                    index_type_name: named(&register.index_type),
+                })
+                .collect(),
+            digests: program
+                .digests
+                .iter()
+                .map(|digest| p4::Digest {
+                    preamble: Some(self.preamble(Prefix::Digest, &digest.meta)),
+                    type_spec: Some(digest.type_spec.clone()),
+                })
+                .collect(),
+            externs: Vec::new(),
+            type_info: self.type_info(),
+        }
+    }
+
+    fn type_info(&self) -> Option<p4::P4TypeInfo> {
+        let info = &self.program.control_types.type_info;
+        (*info != p4::P4TypeInfo::default()).then(|| info.clone())
+    }
+
+    fn package(&self) -> p4::PkgInfo {
+        let mut package = p4::PkgInfo {
+            arch: "v1model".to_owned(),
+            ..Default::default()
+        };
+        let mut doc = p4::Documentation::default();
+        for (key, value) in &self.program.control_types.package {
+            let value = value.clone();
+            match key.as_str() {
+                "name" => package.name = value,
+                "version" => package.version = value,
+                "organization" => package.organization = value,
+                "contact" => package.contact = value,
+                "url" => package.url = value,
+                "arch" => package.arch = value,
+                "brief" => doc.brief = value,
+                "description" => doc.description = value,
+                _ => {}
+            }
+        }
+        package.doc = (doc != p4::Documentation::default()).then_some(doc);
+        package
+    }
+
+    fn preamble(&self, prefix: Prefix, meta: &Meta) -> p4::Preamble {
+        let doc = p4::Documentation {
+            brief: meta.brief.clone(),
+            description: meta.description.clone(),
+        };
+        p4::Preamble {
+            id: self.symbols.id(prefix, &meta.name),
+            name: meta.name.clone(),
+            alias: ids::alias(&meta.name, &self.alias_pool),
+            annotations: meta.annotations.clone(),
+            doc: (doc != p4::Documentation::default()).then_some(doc),
+            structured_annotations: meta.structured.clone(),
+            ..Default::default()
+        }
+    }
+
+    fn table_id(&self, id: TableId) -> u32 {
+        self.symbols
+            .id(Prefix::Table, &self.program.table(id).meta.name)
+    }
+
+    fn action_id(&self, id: ir::ActionId) -> u32 {
+        self.symbols
+            .id(Prefix::Action, &self.program.action(id).meta.name)
+    }
+
+    /// Ids of fields or parameters: explicit ones, and numbers from 1 for the rest.
+    fn ids_of<'m>(
+        &mut self,
+        owner: &str,
+        members: impl Iterator<Item = Member<'m>>,
+    ) -> Vec<(u32, Member<'m>)> {
+        let members: Vec<Member> = members.collect();
+        let explicit: Vec<Option<u32>> = members.iter().map(|member| member.id).collect();
+        match field_ids(&explicit) {
+            Ok(ids) => ids.into_iter().zip(members).collect(),
+            Err(id) => {
+                self.errors.push(IdError::DuplicateField {
+                    name: owner.to_owned(),
+                    id,
+                });
+                members.into_iter().map(|member| (id, member)).collect()
+            }
+        }
+    }
+
+    fn table(&mut self, id: TableId) -> p4::Table {
+        let program = self.program;
+        let table = program.table(id);
+        let members = table.keys.iter().map(|key| Member {
+            id: key.id,
+            name: &key.name,
+            width: key.control_width,
+            type_name: &key.type_name,
+        });
+        let match_fields = self
+            .ids_of(&table.meta.name, members)
+            .into_iter()
+            .zip(&table.keys)
+            .map(|((id, member), key)| {
+                match_field(id, &member, &key.kind, &key.annotations, &key.structured)
+            })
+            .collect();
+        let action_refs = table
+            .actions
+            .iter()
+            .filter(|reference| !program.action(reference.action).meta.hidden)
+            .map(|reference| p4::ActionRef {
+                id: self.action_id(reference.action),
+                scope: match reference.scope {
+                    ActionScope::TableAndDefault => p4::action_ref::Scope::TableAndDefault,
+                    ActionScope::TableOnly => p4::action_ref::Scope::TableOnly,
+                    ActionScope::DefaultOnly => p4::action_ref::Scope::DefaultOnly,
+                }
+                .into(),
+                annotations: reference.annotations.clone(),
+                structured_annotations: reference.structured.clone(),
+                ..Default::default()
+            })
+            .collect();
+        let default = &table.default;
+        let default_id = self.action_id(default.action);
+        let initial = table.explicit_default.then(|| p4::TableActionCall {
+            action_id: default_id,
+            arguments: self.default_arguments(default),
+        });
+        let direct = table.counter.map(|id| {
+            self.symbols.id(
+                Prefix::DirectCounter,
+                &program.counters[id.index()].meta.name,
+            )
+        });
+        let meter = table.meter.map(|id| {
+            self.symbols
+                .id(Prefix::DirectMeter, &program.meters[id.index()].meta.name)
+        });
+        let implementation = table.implementation.map(|id| {
+            self.symbols.id(
+                Prefix::ActionProfile,
+                &program.action_profiles[id.index()].meta.name,
+            )
+        });
+        let idle = if table.support_timeout {
+            p4::table::IdleTimeoutBehavior::NotifyControl
+        } else {
+            p4::table::IdleTimeoutBehavior::NoTimeout
+        };
+        p4::Table {
+            preamble: Some(self.preamble(Prefix::Table, &table.meta)),
+            match_fields,
+            action_refs,
+            const_default_action_id: if default.constant { default_id } else { 0 },
+            initial_default_action: initial,
+            implementation_id: implementation.unwrap_or(0),
+            direct_resource_ids: direct.into_iter().chain(meter).collect(),
+            size: i64::try_from(table.size).unwrap_or(i64::MAX),
+            idle_timeout_behavior: idle.into(),
+            is_const_table: table.const_entries,
+            has_initial_entries: !table.entries.is_empty(),
+            other_properties: None,
+        }
+    }
+
+    fn default_arguments(
+        &self,
+        default: &ir::DefaultAction,
+    ) -> Vec<p4::table_action_call::Argument> {
+        let params = &self.program.action(default.action).params;
+        let explicit: Vec<Option<u32>> = params.iter().map(|param| param.id).collect();
+        let ids = field_ids(&explicit).unwrap_or_default();
+        default
+            .args
+            .iter()
+            .zip(ids)
+            .map(|(value, param_id)| p4::table_action_call::Argument {
+                param_id,
+                value: canonical(value),
+            })
+            .collect()
+    }
+
+    /// Each action once, whatever tables bind of it.
+    fn actions(&mut self) -> Vec<p4::Action> {
+        let program = self.program;
+        let mut written: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut list = Vec::new();
+        for action in program.actions.iter().chain(&program.called_actions) {
+            if action.meta.hidden || written.insert(&action.meta.name, ()).is_some() {
+                continue;
+            }
+            let members = action.params.iter().map(|param| Member {
+                id: param.id,
+                name: &param.name,
+                width: param.control_width,
+                type_name: &param.type_name,
+            });
+            let params = self
+                .ids_of(&action.meta.name, members)
+                .into_iter()
+                .zip(&action.params)
+                .map(|((id, member), param)| p4::action::Param {
+                    id,
+                    name: member.name.to_owned(),
+                    annotations: param.annotations.clone(),
+                    bitwidth: member.width as i32,
+                    type_name: named(member.type_name),
+                    structured_annotations: param.structured.clone(),
+                    ..Default::default()
+                })
+                .collect();
+            list.push(p4::Action {
+                preamble: Some(self.preamble(Prefix::Action, &action.meta)),
+                params,
+            });
+        }
+        list
+    }
+
+    fn profile(&self, profile: &ir::ActionProfile) -> p4::ActionProfile {
+        use p4::action_profile::{SelectorSizeSemantics, SumOfMembers, SumOfWeights};
+        let selector = profile.selector.is_some();
+        let of_members = profile.sum_of_members || profile.max_member_weight.is_some();
+        let semantics = match (selector, of_members) {
+            (false, _) => None,
+            (true, false) => Some(SelectorSizeSemantics::SumOfWeights(SumOfWeights {})),
+            (true, true) => Some(SelectorSizeSemantics::SumOfMembers(SumOfMembers {
+                max_member_weight: profile.max_member_weight.unwrap_or(0) as i32,
+            })),
+        };
+        p4::ActionProfile {
+            preamble: Some(self.preamble(Prefix::ActionProfile, &profile.meta)),
+            table_ids: profile
+                .tables
+                .iter()
+                .map(|table| self.table_id(*table))
+                .collect(),
+            with_selector: selector,
+            size: profile.size as i64,
+            max_group_size: profile.max_group_size as i32,
+            selector_size_semantics: semantics.filter(|_| of_members),
+            ..Default::default()
+        }
+    }
+
+    fn controller_header(
+        &mut self,
+        header: &types::ControllerHeader,
+    ) -> p4::ControllerPacketMetadata {
+        let members = header.fields.iter().map(|field| Member {
+            id: field.id,
+            name: &field.name,
+            width: field.control_width,
+            type_name: &field.type_name,
+        });
+        let metadata = self
+            .ids_of(&header.name, members)
+            .into_iter()
+            .zip(&header.fields)
+            .map(
+                |((id, member), field)| p4::controller_packet_metadata::Metadata {
+                    id,
+                    name: member.name.to_owned(),
+                    annotations: field.annotations.clone(),
+                    bitwidth: member.width as i32,
+                    type_name: named(member.type_name),
+                    structured_annotations: field.structured.clone(),
+                    ..Default::default()
+                },
+            )
+            .collect();
+        let mut annotations = header.annotations.clone();
+        annotations.retain(|text| !text.is_empty());
+        let preamble = p4::Preamble {
+            id: self.symbols.id(Prefix::ControllerHeader, &header.name),
+            name: header.name.clone(),
+            alias: ids::alias(&header.name, &self.alias_pool),
+            annotations,
+            structured_annotations: header.structured.clone(),
+            ..Default::default()
+        };
+        p4::ControllerPacketMetadata {
+            preamble: Some(preamble),
+            metadata,
+        }
+    }
+
+    fn value_set(&mut self, set: &ir::ValueSet) -> p4::ValueSet {
+        let members = set.fields.iter().map(|field| Member {
+            id: field.id,
+            name: &field.name,
+            width: field.width,
+            type_name: &field.type_name,
+        });
+        let fields = self
+            .ids_of(&set.meta.name, members)
+            .into_iter()
+            .zip(&set.fields)
+            .map(|((id, member), field)| {
+                match_field(id, &member, &field.kind, &field.annotations, &[])
+            })
+            .collect();
+        p4::ValueSet {
+            preamble: Some(self.preamble(Prefix::ValueSet, &set.meta)),
+            r#match: fields,
+            size: set.size as i32,
+        }
+    }
+}
+
+fn match_field(
+    id: u32,
+    member: &Member,
+    kind: &MatchKind,
+    annotations: &[String],
+    structured: &[StructuredAnnotation],
+) -> p4::MatchField {
+    let kind = match kind {
+        MatchKind::Exact => p4::match_field::MatchType::Exact,
+        MatchKind::Lpm => p4::match_field::MatchType::Lpm,
+        MatchKind::Ternary => p4::match_field::MatchType::Ternary,
+        MatchKind::Range => p4::match_field::MatchType::Range,
+        MatchKind::Optional => p4::match_field::MatchType::Optional,
+    };
+    p4::MatchField {
+        id,
+        name: member.name.to_owned(),
+        annotations: annotations.to_vec(),
+        bitwidth: member.width as i32,
+        r#match: Some(p4::match_field::Match::MatchType(kind.into())),
+        type_name: named(member.type_name),
+        structured_annotations: structured.to_vec(),
+        ..Default::default()
+    }
+}
+
+/// Objects that the control plane may see, with their positions.
+fn visible<T>(objects: &[T], meta: impl Fn(&T) -> &Meta) -> Vec<(usize, &T)> {
+    objects
+        .iter()
+        .enumerate()
+        .filter(|(_, object)| !meta(object).hidden)
+        .collect()
+}
+
+fn named(name: &Option<String>) -> Option<p4::P4NamedType> {
+    name.as_ref()
+        .map(|name| p4::P4NamedType { name: name.clone() })
+}
+
+fn counter_spec(unit: CounterUnit) -> p4::CounterSpec {
+    let unit = match unit {
+        CounterUnit::Packets => p4::counter_spec::Unit::Packets,
+        CounterUnit::Bytes => p4::counter_spec::Unit::Bytes,
+        CounterUnit::Both => p4::counter_spec::Unit::Both,
+    };
+    p4::CounterSpec { unit: unit.into() }
+}
+
+fn meter_spec(unit: MeterUnit) -> p4::MeterSpec {
+    let unit = match unit {
+        MeterUnit::Packets => p4::meter_spec::Unit::Packets,
+        MeterUnit::Bytes => p4::meter_spec::Unit::Bytes,
+    };
+    p4::MeterSpec {
+        unit: unit.into(),
+        ..Default::default()
+    }
+}
+
+/// The shortest byte string of a non-negative number, at least one byte (P4Runtime § 8.4.1).
+fn canonical(value: &BigInt) -> Vec<u8> {
+    value.to_bytes_be().1
+}

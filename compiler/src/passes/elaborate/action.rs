@@ -1,0 +1,240 @@
+//! Actions: as tables call them, and as bodies call them.
+
+use std::rc::Rc;
+
+use super::annotations::{field_annotations, full_name};
+use super::call::Argument;
+use super::control::body_frame;
+use super::data::Data;
+use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
+use super::Elaborator;
+use crate::diag::Span;
+use crate::ir::{self, ActionId};
+use crate::sema::{CallInfo, DefKind};
+use crate::syntax::ast::{ActionDecl, Arg, Call, DeclId, Direction};
+
+impl Elaborator<'_> {
+    /// The declaration of an action, and whether it is one of the top level.
+    fn action_decl(&self, id: DeclId) -> Option<(Rc<ActionDecl>, bool)> {
+        let def = self.checked.def(id);
+        match &def.kind {
+            DefKind::Action(decl) => Some((Rc::clone(decl), def.parent.is_none())),
+            _ => None,
+        }
+    }
+
+    /// The frame around an action's body.
+    fn action_frame(&self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) -> Frame {
+        let around = if global {
+            Rc::clone(&self.top)
+        } else {
+            body_frame(frame)
+        };
+        let mut inner = Frame::inside(&around);
+        inner.control = frame.control.clone();
+        inner.name = if global {
+            super::join(&frame.name, &decl.name.name)
+        } else {
+            around.name.clone()
+        };
+        inner
+    }
+
+    /// An action that a table names. Arguments of parameters with a direction are bound by the reference.
+    pub fn table_action(
+        &mut self,
+        id: DeclId,
+        info: Option<&CallInfo>,
+        args: &[Arg],
+        instance: &Rc<ControlInstance>,
+        frame: &Rc<Frame>,
+    ) -> Option<ActionId> {
+        let (decl, global) = self.action_decl(id)?;
+        let binds = decl
+            .params
+            .iter()
+            .any(|param| param.direction != Direction::None);
+        if !binds {
+            let known = match global {
+                true => self.top_actions.get(&id).copied(),
+                false => instance.state.borrow().actions.get(&id).copied(),
+            };
+            if let Some(action) = known {
+                return Some(action);
+            }
+        }
+        let callee = self.action_frame(&decl, global, frame);
+        let mut prologue = Vec::new();
+        let mut epilogue = Vec::new();
+        if let (true, Some(info)) = (binds, info) {
+            let bound: Vec<_> = {
+                let mut bound = Vec::new();
+                prologue = self.block(|this| {
+                    bound = this.arguments(info, args, frame);
+                    bound.retain(|bound| bound.direction != Direction::None);
+                });
+                bound
+            };
+            let mut copies = Vec::new();
+            let code = self.block(|this| copies = this.pass(bound, &callee, !global, frame));
+            prologue.extend(code);
+            epilogue = self.block(|this| this.copy_out(copies, decl.span, frame));
+        }
+        let params = self.run_time_params(&decl, &callee);
+        let meta = self.meta(
+            full_name(
+                self.owner_name(global, instance),
+                &decl.annotations,
+                &decl.name.name,
+            ),
+            &decl.annotations,
+            decl.name.span,
+        );
+        let body = self.action_body(&decl, callee, prologue, epilogue);
+        let action = ActionId::from(self.program.actions.len());
+        self.program.actions.push(ir::Action { meta, params, body });
+        if !binds {
+            match global {
+                true => self.top_actions.insert(id, action),
+                false => instance.state.borrow_mut().actions.insert(id, action),
+            };
+        }
+        Some(action)
+    }
+
+    fn owner_name<'n>(&self, global: bool, instance: &'n ControlInstance) -> &'n str {
+        if global {
+            ""
+        } else {
+            &instance.name
+        }
+    }
+
+    /// Parameters that the control plane fills in, bound to their positions.
+    fn run_time_params(&mut self, decl: &ActionDecl, callee: &Frame) -> Vec<ir::Param> {
+        let mut params = Vec::new();
+        for param in decl
+            .params
+            .iter()
+            .filter(|param| param.direction == Direction::None)
+        {
+            let ty = self.written_type(&param.ty, callee);
+            let Some(scalar) = self.scalar(&ty) else {
+                let message =
+                    format!("a parameter set by the control plane must be a number, not {ty}");
+                self.target(param.span, message);
+                continue;
+            };
+            let value = ir::Expr::Param {
+                index: params.len(),
+                ty: scalar,
+            };
+            callee.bind(param.id, Binding::Data(Data::Scalar(value)));
+            let (control_width, type_name) = self.control_type(&ty);
+            let (id, annotations, structured) = field_annotations(self, &param.annotations);
+            params.push(ir::Param {
+                name: param.name.name.to_string(),
+                ty: scalar,
+                control_width,
+                type_name,
+                id,
+                annotations,
+                structured,
+            });
+        }
+        params
+    }
+
+    fn action_body(
+        &mut self,
+        decl: &ActionDecl,
+        mut callee: Frame,
+        prologue: Vec<ir::Stmt>,
+        epilogue: Vec<ir::Stmt>,
+    ) -> Vec<ir::Stmt> {
+        let label = self.label();
+        callee.returns = Some(ReturnTarget {
+            label,
+            result: None,
+        });
+        let callee = Rc::new(callee);
+        let in_action = std::mem::replace(&mut self.in_action, true);
+        let pending = std::mem::take(&mut self.pending_copies);
+        let loops = std::mem::take(&mut self.loops);
+        let body = self.block(|this| this.statements(&decl.body.stmts, &callee));
+        let body = self.block(|this| {
+            this.out = prologue;
+            this.emit_block(decl.span, label, body);
+            this.out.extend(epilogue);
+        });
+        self.loops = loops;
+        self.pending_copies = pending;
+        self.in_action = in_action;
+        body
+    }
+
+    /// A call of an action in a body.
+    pub fn call_action(
+        &mut self,
+        id: DeclId,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let Some((decl, global)) = self.action_decl(id) else {
+            return;
+        };
+        let mut bound = self.arguments(info, &call.args, frame);
+        for bound in &mut bound {
+            // What the control plane would set is a value here.
+            if let (Direction::None, Argument::Place(place)) = (bound.direction, &bound.argument) {
+                bound.argument = Argument::Value(place.value().unwrap_or(Data::Invalid));
+            }
+        }
+        self.know_called_action(&decl, global, frame);
+        let mut callee = self.action_frame(&decl, global, frame);
+        let copies = self.pass(bound, &callee, !global, frame);
+        let label = self.label();
+        callee.returns = Some(ReturnTarget {
+            label,
+            result: None,
+        });
+        let callee = Rc::new(callee);
+        self.pending_copies.push(copies);
+        let loops = std::mem::take(&mut self.loops);
+        let body = self.block(|this| this.statements(&decl.body.stmts, &callee));
+        self.loops = loops;
+        self.emit_block(span, label, body);
+        let copies = self.pending_copies.pop().unwrap_or_default();
+        self.copy_out(copies, span, frame);
+    }
+
+    /// P4Info lists actions of a control even when only its body calls them.
+    fn know_called_action(&mut self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) {
+        let Some(instance) = frame.control.clone() else {
+            return;
+        };
+        let name = full_name(
+            self.owner_name(global, &instance),
+            &decl.annotations,
+            &decl.name.name,
+        );
+        if self
+            .program
+            .called_actions
+            .iter()
+            .any(|action| action.meta.name == name)
+        {
+            return;
+        }
+        let scratch = self.action_frame(decl, global, frame);
+        let params = self.run_time_params(decl, &scratch);
+        let meta = self.meta(name, &decl.annotations, decl.name.span);
+        self.program.called_actions.push(ir::Action {
+            meta,
+            params,
+            body: Vec::new(),
+        });
+    }
+}

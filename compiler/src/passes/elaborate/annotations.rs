@@ -1,0 +1,224 @@
+//! Names, ids, documentation and other annotations for the control plane.
+
+use std::rc::Rc;
+
+use alfirk_p4runtime::p4::config::v1 as p4;
+
+use super::frame::Frame;
+use super::{join, Elaborator};
+use crate::diag::{Code, Span};
+use crate::ir::{Meta, StructuredAnnotation};
+use crate::sema::Value;
+use crate::syntax::ast::{Annotated, Annotation, AnnotationBody, Expr, ExprKind, UnaryOp};
+
+/// Annotations that have fields of their own in P4Info, or that only the compiler reads.
+const NOT_LISTED: [&str; 9] = [
+    "name",
+    "id",
+    "hidden",
+    "brief",
+    "description",
+    "noWarn",
+    "pkginfo",
+    "p4runtime_translation",
+    "field_list",
+];
+
+/// The control-plane name of something declared inside of `prefix`.
+pub fn full_name(prefix: &str, annotations: &[Annotation], name: &str) -> String {
+    match annotations.annotation("name").and_then(Annotation::string) {
+        Some(given) => match given.strip_prefix('.') {
+            Some(absolute) => absolute.to_owned(),
+            None => join(prefix, given),
+        },
+        None => join(prefix, name),
+    }
+}
+
+/// The name of a variable, for logs.
+pub fn local_name(annotations: &[Annotation], name: &str) -> String {
+    full_name("", annotations, name)
+}
+
+/// Explicit `@id`, unstructured and structured annotations of a parameter or field.
+pub fn field_annotations(
+    this: &mut Elaborator,
+    annotations: &[Annotation],
+) -> (Option<u32>, Vec<String>, Vec<StructuredAnnotation>) {
+    (
+        this.annotated_id(annotations),
+        unstructured(annotations),
+        this.structured(annotations),
+    )
+}
+
+/// Unstructured annotations as text.
+pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
+    annotations
+        .iter()
+        .filter(|annotation| !NOT_LISTED.contains(&&*annotation.name.name))
+        .filter_map(|annotation| match &annotation.body {
+            AnnotationBody::Empty => Some(format!("@{}", annotation.name)),
+            AnnotationBody::Tokens { .. } => {
+                Some(format!("@{}({})", annotation.name, annotation.body_text()))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+impl Elaborator<'_> {
+    /// All that annotations say of an object.
+    pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
+        let text = |name: &str| {
+            annotations
+                .annotation(name)
+                .and_then(Annotation::string)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        Meta {
+            name,
+            id: self.annotated_id(annotations),
+            hidden: annotations.annotation("hidden").is_some(),
+            annotations: unstructured(annotations),
+            structured: self.structured(annotations),
+            brief: text("brief"),
+            description: text("description"),
+            source: self.source(span),
+        }
+    }
+
+    fn annotated_id(&mut self, annotations: &[Annotation]) -> Option<u32> {
+        let annotation = annotations.annotation("id")?;
+        let top = Rc::clone(&self.top);
+        let id = match annotation.exprs() {
+            Some([expr]) => self.annotation_number(expr, &top),
+            _ => None,
+        };
+        match id {
+            None | Some(0) => {
+                self.error(
+                    Code::ANNOTATION_RULE,
+                    annotation.span,
+                    "@id takes one number from 1 to 2^32 - 1",
+                );
+                None
+            }
+            id => id,
+        }
+    }
+
+    /// A number below 2^32 in an annotation.
+    pub fn annotation_number(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<u32> {
+        match &expr.kind {
+            ExprKind::Int(literal) => u32::try_from(&literal.value).ok(),
+            _ => match self.annotation_value(expr, frame)? {
+                Value::Int(value) => u32::try_from(&value).ok(),
+                _ => None,
+            },
+        }
+    }
+
+    /// A constant in an annotation. The checker may not have seen its names, so they are looked up by text.
+    fn annotation_value(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<Value> {
+        if let Some(value) = self.checked.info(expr.id).value.clone() {
+            return Some(value);
+        }
+        match &expr.kind {
+            ExprKind::Int(literal) => Some(Value::Int(literal.value.clone())),
+            ExprKind::Bool(value) => Some(Value::Bool(*value)),
+            ExprKind::String(text) => Some(Value::String(text.clone())),
+            ExprKind::Unary(UnaryOp::Minus, arg) => match self.annotation_value(arg, frame)? {
+                Value::Int(value) => Some(Value::Int(-value)),
+                _ => None,
+            },
+            ExprKind::Cast(_, arg) => self.annotation_value(arg, frame),
+            ExprKind::Name(path) => self.named_constant(&path.name.name),
+            ExprKind::Member(base, member) => match &base.kind {
+                ExprKind::Name(path) => self.named_member(&path.name.name, &member.name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn named_constant(&self, name: &str) -> Option<Value> {
+        use crate::syntax::ast::Decl;
+        self.checked
+            .program
+            .decls
+            .iter()
+            .find_map(|decl| match decl {
+                Decl::Const(decl) if &*decl.name.name == name => {
+                    self.checked.const_value(decl.id).cloned()
+                }
+                _ => None,
+            })
+    }
+
+    fn named_member(&self, name: &str, member: &str) -> Option<Value> {
+        use crate::syntax::ast::Decl;
+        self.checked
+            .program
+            .decls
+            .iter()
+            .find_map(|decl| match decl {
+                Decl::Enum(decl) if &*decl.name.name == name => {
+                    let member = decl
+                        .members
+                        .iter()
+                        .find(|known| &*known.name.name == member)?;
+                    self.checked.const_value(member.id).cloned()
+                }
+                _ => None,
+            })
+    }
+
+    /// Structured annotations: those in brackets.
+    pub fn structured(&mut self, annotations: &[Annotation]) -> Vec<StructuredAnnotation> {
+        let top = Rc::clone(&self.top);
+        let mut list = Vec::new();
+        for annotation in annotations {
+            let name = annotation.name.name.to_string();
+            let body = match &annotation.body {
+                AnnotationBody::List(exprs) => {
+                    let expressions = exprs
+                        .iter()
+                        .filter_map(|expr| self.annotation_expression(expr, &top))
+                        .collect();
+                    p4::structured_annotation::Body::ExpressionList(p4::ExpressionList {
+                        expressions,
+                    })
+                }
+                AnnotationBody::KeyValues(pairs) if name != "pkginfo" => {
+                    let kv_pairs = pairs
+                        .iter()
+                        .map(|pair| p4::KeyValuePair {
+                            key: pair.name.name.to_string(),
+                            value: self.annotation_expression(&pair.value, &top),
+                        })
+                        .collect();
+                    p4::structured_annotation::Body::KvPairList(p4::KeyValuePairList { kv_pairs })
+                }
+                _ => continue,
+            };
+            list.push(p4::StructuredAnnotation {
+                name,
+                body: Some(body),
+                source_location: None,
+            });
+        }
+        list
+    }
+
+    fn annotation_expression(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<p4::Expression> {
+        let value = match self.annotation_value(expr, frame)? {
+            Value::Int(value) => p4::expression::Value::Int64Value(i64::try_from(&value).ok()?),
+            Value::Bool(value) => p4::expression::Value::BoolValue(value),
+            Value::String(text) => p4::expression::Value::StringValue(text.to_string()),
+            _ => return None,
+        };
+        Some(p4::Expression { value: Some(value) })
+    }
+}

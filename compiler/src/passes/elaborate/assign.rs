@@ -1,0 +1,310 @@
+//! Assignment of values of any type to places of any kind.
+
+use std::rc::Rc;
+
+use super::data::{Data, Footprint, Place};
+use super::frame::Frame;
+use super::{ops, Elaborator};
+use crate::diag::Span;
+use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
+use crate::sema::Type;
+
+impl Elaborator<'_> {
+    /// Stores a value of type `ty`.
+    pub fn assign(&mut self, place: &Place, data: Data, ty: &Type, span: Span, frame: &Rc<Frame>) {
+        match place {
+            Place::Ignore => {}
+            Place::Scalar(target, scalar) => {
+                if let Data::Scalar(value) = self.cast_scalar(data, *scalar) {
+                    self.assign_field((*target, *scalar), value, span);
+                }
+            }
+            Place::Slice { base, low, width } => {
+                if let Data::Scalar(value) = self.cast_scalar(data, Scalar::Bit(*width)) {
+                    self.assign_slice(base, low, *width, value, span, frame);
+                }
+            }
+            Place::Varbit(target) => match data {
+                Data::Varbit(value) if value != *target => {
+                    self.emit(
+                        span,
+                        StmtKind::AssignVarbit {
+                            target: *target,
+                            value,
+                        },
+                    );
+                }
+                _ => {}
+            },
+            Place::Struct(members) => {
+                let Data::Struct(values) = data else { return };
+                let parts = self.parts(ty);
+                let moves = members.iter().zip(values).enumerate().map(
+                    |(index, ((_, place), (_, data)))| {
+                        (
+                            place.clone(),
+                            data,
+                            parts.get(index).map_or(Type::Invalid, |(_, ty)| ty.clone()),
+                        )
+                    },
+                );
+                self.assign_all(moves.collect(), span, frame);
+            }
+            Place::Header(target) => self.assign_header(*target, data, ty, span, frame),
+            Place::Union(target) => match data {
+                Data::Union(value) if value != *target => {
+                    self.emit(
+                        span,
+                        StmtKind::AssignUnion {
+                            target: *target,
+                            value,
+                        },
+                    );
+                }
+                Data::InvalidHeader => self.invalidate(place, span),
+                _ => {}
+            },
+            Place::Stack(target) => match data {
+                Data::Stack(value) if value != *target => {
+                    self.emit(
+                        span,
+                        StmtKind::AssignStack {
+                            target: *target,
+                            value,
+                        },
+                    );
+                }
+                Data::Struct(values) => {
+                    let elements = self.program.storage.stack(*target).elements.clone();
+                    let element = self.element_type(ty);
+                    let moves = elements.iter().zip(values).map(|(header, (_, data))| {
+                        (
+                            Place::Header(HeaderPlace::Fixed(*header)),
+                            data,
+                            element.clone(),
+                        )
+                    });
+                    self.assign_all(moves.collect(), span, frame);
+                }
+                Data::InvalidHeader => self.invalidate(place, span),
+                _ => {}
+            },
+            Place::UnionStack(target) => match data {
+                Data::UnionStack(value) if value != *target => {
+                    self.emit(
+                        span,
+                        StmtKind::AssignUnionStack {
+                            target: *target,
+                            value,
+                        },
+                    );
+                }
+                Data::InvalidHeader => self.invalidate(place, span),
+                _ => {}
+            },
+            Place::Dynamic { index, elements } => {
+                self.by_index(index, elements.len(), span, |this, position| {
+                    this.assign(&elements[position], data.clone(), ty, span, frame);
+                });
+            }
+            Place::Next(_) | Place::NextUnion(_) | Place::NextMember(..) | Place::LastUnion(_) => {
+                self.target(
+                    span,
+                    "the next element of a stack can only be extracted to on this target",
+                );
+            }
+        }
+    }
+
+    fn element_type(&self, ty: &Type) -> Type {
+        match ty {
+            Type::Stack(element, _) => (**element).clone(),
+            _ => Type::Invalid,
+        }
+    }
+
+    fn assign_field(&mut self, target: (ir::FieldPlace, Scalar), value: ir::Expr, span: Span) {
+        let (target, _) = target;
+        if matches!(&value, ir::Expr::Field { place, .. } if *place == target) {
+            return;
+        }
+        self.emit(span, StmtKind::Assign { target, value });
+    }
+
+    fn assign_header(
+        &mut self,
+        target: HeaderPlace,
+        data: Data,
+        ty: &Type,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        match data {
+            Data::Header(value) if value != target => {
+                self.emit(span, StmtKind::AssignHeader { target, value })
+            }
+            Data::InvalidHeader => self.emit(
+                span,
+                StmtKind::SetValidity {
+                    target,
+                    valid: false,
+                },
+            ),
+            Data::HeaderOf(values) => {
+                let parts = self.parts(ty);
+                let mut position = 0;
+                let mut moves = Vec::new();
+                for ((_, part), data) in parts.iter().zip(values) {
+                    moves.push((
+                        self.header_field(target, position, part),
+                        data,
+                        part.clone(),
+                    ));
+                    position += self.field_count(part);
+                }
+                // `setValid` may clear the fields, so values that come from this very header are kept first.
+                let own = Place::Header(target).footprint(&self.program.storage);
+                for (_, data, part) in &mut moves {
+                    if data.footprint(&self.program.storage).overlaps(&own) {
+                        *data = self.materialize(data.clone(), part, span, frame);
+                    }
+                }
+                self.emit(
+                    span,
+                    StmtKind::SetValidity {
+                        target,
+                        valid: true,
+                    },
+                );
+                self.assign_all(moves, span, frame);
+            }
+            _ => {}
+        }
+    }
+
+    /// Assigns several values as if at once.
+    pub fn assign_all(
+        &mut self,
+        mut moves: Vec<(Place, Data, Type)>,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let mut written = Footprint::default();
+        let mut clash = false;
+        for (place, data, _) in &moves {
+            clash |= data.footprint(&self.program.storage).overlaps(&written);
+            written.extend(&place.footprint(&self.program.storage));
+        }
+        if clash {
+            for (_, data, ty) in &mut moves {
+                if data.footprint(&self.program.storage).overlaps(&written) {
+                    *data = self.materialize(data.clone(), ty, span, frame);
+                }
+            }
+        }
+        for (place, data, ty) in moves {
+            self.assign(&place, data, &ty, span, frame);
+        }
+    }
+
+    /// Replaces `width` bits of a number from bit `low` on.
+    fn assign_slice(
+        &mut self,
+        base: &Place,
+        low: &ir::Expr,
+        width: u32,
+        value: ir::Expr,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        if let Place::Dynamic { index, elements } = base {
+            self.by_index(index, elements.len(), span, |this, position| {
+                this.assign_slice(&elements[position], low, width, value.clone(), span, frame);
+            });
+            return;
+        }
+        let (old, ty) = match base {
+            Place::Scalar(place, ty) => (ir::Expr::field(*place, *ty), *ty),
+            Place::Slice { width, .. } => {
+                let ty = Scalar::Bit(*width);
+                match self.read(base, &Type::Bit(*width), span, frame) {
+                    Data::Scalar(expr) => (expr, ty),
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        let bits = ty.width();
+        let whole = Scalar::Bit(bits);
+        let old = ops::cast(old, whole);
+        let field = ops::cast(value, whole);
+        let ones = ir::Expr::bits(ir::mask(width), bits);
+        let (hole, field) = match low {
+            ir::Expr::Number { value: low, .. } => {
+                let low = u32::try_from(low).unwrap_or(0);
+                let hole = ir::Expr::bits(ir::mask(bits) ^ (ir::mask(width) << low), bits);
+                (hole, shift_left(field, ir::Expr::bits(low, 8), low == 0))
+            }
+            low => {
+                let shifted = shift_left(ones, low.clone(), false);
+                let hole = ir::Expr::unary(ir::UnaryOp::Complement, shifted);
+                (hole, shift_left(field, low.clone(), false))
+            }
+        };
+        let kept = ir::Expr::binary(ir::BinaryOp::And, old, hole);
+        let joined = ir::Expr::binary(ir::BinaryOp::Or, kept, field);
+        let joined = ops::cast(joined, ty);
+        let ty = match ty {
+            Scalar::Int(width) => Type::Signed(width),
+            _ => Type::Bit(bits),
+        };
+        self.assign(base, Data::Scalar(joined), &ty, span, frame);
+    }
+
+    /// Makes all headers in a place invalid.
+    pub fn invalidate(&mut self, place: &Place, span: Span) {
+        match place {
+            Place::Struct(members) => members
+                .iter()
+                .for_each(|(_, member)| self.invalidate(member, span)),
+            Place::Header(target) => self.emit(
+                span,
+                StmtKind::SetValidity {
+                    target: *target,
+                    valid: false,
+                },
+            ),
+            Place::Union(id) => {
+                for header in self.program.storage.union(*id).members.clone() {
+                    self.invalidate(&Place::Header(HeaderPlace::Fixed(header)), span);
+                }
+            }
+            Place::Stack(id) => {
+                for header in self.program.storage.stack(*id).elements.clone() {
+                    self.invalidate(&Place::Header(HeaderPlace::Fixed(header)), span);
+                }
+            }
+            Place::UnionStack(id) => {
+                for union in self.program.storage.union_stack(*id).elements.clone() {
+                    self.invalidate(&Place::Union(union), span);
+                }
+            }
+            Place::Dynamic { index, elements } => {
+                self.by_index(index, elements.len(), span, |this, position| {
+                    this.invalidate(&elements[position], span)
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn shift_left(value: ir::Expr, amount: ir::Expr, by_zero: bool) -> ir::Expr {
+    match (value, amount) {
+        (value, _) if by_zero => value,
+        (ir::Expr::Number { value, ty }, ir::Expr::Number { value: amount, .. }) => {
+            ir::Expr::number(value << u32::try_from(amount).unwrap_or(0), ty)
+        }
+        (value, amount) => ir::Expr::binary(ir::BinaryOp::Shl, value, amount),
+    }
+}

@@ -1,0 +1,515 @@
+//! Calls: evaluation of arguments, parameter passing, and inlining of functions.
+//!
+//! The language copies arguments in and out. Here a parameter stands for the argument itself wherever nobody could
+//! tell: a place that no other argument touches, handed to code that cannot reach it by another name.
+
+use std::rc::Rc;
+
+use super::data::{Data, Footprint, Place};
+use super::frame::{Binding, Frame, Instance, ReturnTarget};
+use super::{method_base, Elaborator, MAX_DEPTH};
+use crate::diag::{Code, Span};
+use crate::ir::{self, Scalar, StmtKind};
+use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
+use crate::syntax::ast::{
+    Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, StmtKind as AstStmt,
+};
+
+/// What a parameter gets.
+#[derive(Clone, Debug)]
+pub enum Argument {
+    /// A value.
+    Value(Data),
+    /// A place to write to, and for `inout` to read from.
+    Place(Place),
+    /// An instance.
+    Instance(Instance),
+    /// Nothing.
+    Omitted,
+}
+
+/// A parameter with its argument.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The parameter; none for built-in methods.
+    pub param: Option<DeclId>,
+    /// Its direction.
+    pub direction: Direction,
+    /// Its type.
+    pub ty: Type,
+    /// What it gets.
+    pub argument: Argument,
+    /// Where the argument stands.
+    pub span: Span,
+}
+
+impl Elaborator<'_> {
+    /// Makes a call and returns its result.
+    pub fn eval_call(&mut self, expr: &Expr, call: &Call, frame: &Rc<Frame>) -> Data {
+        let checked = self.checked;
+        let Some(info) = checked.call(expr.id) else {
+            return Data::Invalid;
+        };
+        self.depth += 1;
+        let result = match self.depth > MAX_DEPTH {
+            true => {
+                self.error(
+                    Code::RECURSION,
+                    expr.span,
+                    "calls nest too deeply to be inlined",
+                );
+                Data::Invalid
+            }
+            false => self.dispatch(expr, call, info, frame),
+        };
+        self.depth -= 1;
+        result
+    }
+
+    fn dispatch(&mut self, expr: &Expr, call: &Call, info: &CallInfo, frame: &Rc<Frame>) -> Data {
+        let checked = self.checked;
+        match info.callee {
+            Callee::Builtin(method) => self.builtin(method, call, expr.span, frame),
+            Callee::Function(id) => match &checked.def(id).kind {
+                DefKind::Function(decl) => {
+                    self.call_function(&Rc::clone(decl), info, call, expr.span, frame)
+                }
+                _ => Data::Invalid,
+            },
+            Callee::Action(id) => {
+                self.call_action(id, info, call, expr.span, frame);
+                Data::Invalid
+            }
+            Callee::ExternFunction(id) => self.call_extern(id, info, call, expr.span, frame),
+            Callee::Method(id) => self.call_method(id, info, call, expr.span, frame),
+            Callee::ParserApply(_) => {
+                self.apply_sub_parser(info, call, expr.span, frame);
+                Data::Invalid
+            }
+            Callee::ControlApply(_) => {
+                self.apply_sub_control(info, call, expr.span, frame);
+                Data::Invalid
+            }
+            Callee::DirectApply(id) => {
+                self.apply_direct(id, info, call, expr, frame);
+                Data::Invalid
+            }
+            Callee::TableApply(id) => {
+                self.apply_table(id, expr.span, frame, super::control::Outcome::default());
+                Data::Invalid
+            }
+            _ => Data::Invalid,
+        }
+    }
+
+    /// Evaluates the arguments in source order and returns them in the order of the parameters.
+    pub fn arguments(&mut self, info: &CallInfo, args: &[Arg], frame: &Rc<Frame>) -> Vec<Bound> {
+        let mut slots: Vec<Option<Bound>> = info.args.iter().map(|_| None).collect();
+        for (position, arg) in args.iter().enumerate() {
+            let Some(slot) = info
+                .args
+                .iter()
+                .position(|known| known.source == ArgSource::Arg(position))
+            else {
+                continue;
+            };
+            let param = &info.args[slot];
+            let ty = param.ty.substitute(&frame.substitution);
+            let later_effects = args[position + 1..]
+                .iter()
+                .any(|later| self.has_effects(&later.value));
+            let argument = self.argument(&arg.value, param.direction, &ty, later_effects, frame);
+            slots[slot] = Some(Bound {
+                param: param.param,
+                direction: param.direction,
+                ty,
+                argument,
+                span: arg.value.span,
+            });
+        }
+        let checked = self.checked;
+        slots
+            .into_iter()
+            .zip(&info.args)
+            .map(|(slot, param)| {
+                if let Some(bound) = slot {
+                    return bound;
+                }
+                let ty = param.ty.substitute(&frame.substitution);
+                let mut span = Span::default();
+                let mut argument = Argument::Omitted;
+                let default = param.param.and_then(|id| match &checked.def(id).kind {
+                    DefKind::Param(decl) | DefKind::CtorParam(decl) => decl.default.as_ref(),
+                    _ => None,
+                });
+                if let (ArgSource::Default, Some(default)) = (param.source, default) {
+                    span = default.span;
+                    argument = self.argument(default, Direction::In, &ty, false, frame);
+                }
+                Bound {
+                    param: param.param,
+                    direction: param.direction,
+                    ty,
+                    argument,
+                    span,
+                }
+            })
+            .collect()
+    }
+
+    fn argument(
+        &mut self,
+        expr: &Expr,
+        direction: Direction,
+        ty: &Type,
+        later_effects: bool,
+        frame: &Rc<Frame>,
+    ) -> Argument {
+        if ty.is_instance() {
+            return match self.instance_of(expr, frame) {
+                Some(instance) => Argument::Instance(instance),
+                None => Argument::Omitted,
+            };
+        }
+        if direction.writes() {
+            return Argument::Place(self.place(expr, frame));
+        }
+        if matches!(expr.kind, ExprKind::DontCare(_)) {
+            return Argument::Omitted;
+        }
+        let data = match &expr.kind {
+            ExprKind::List(_) | ExprKind::Struct { .. } => self.eval(expr, frame),
+            _ => {
+                let data = self.eval(expr, frame);
+                self.cast(data, ty)
+            }
+        };
+        match later_effects {
+            true => {
+                let own = self.type_as_used(expr, frame);
+                Argument::Value(self.materialize(data, &own, expr.span, frame))
+            }
+            false => Argument::Value(data),
+        }
+    }
+
+    /// Binds parameters in `callee`. `closure` code can reach variables of the caller by name, so nothing of its
+    /// arguments may be shared. Returns the copies to make when the call ends.
+    pub fn pass(
+        &mut self,
+        bound: Vec<Bound>,
+        callee: &Frame,
+        closure: bool,
+        frame: &Rc<Frame>,
+    ) -> Copies {
+        let storage = &self.program.storage;
+        let prints: Vec<Footprint> = bound
+            .iter()
+            .map(|bound| match &bound.argument {
+                Argument::Value(data) => data.footprint(storage),
+                Argument::Place(place) => place.footprint(storage),
+                _ => Footprint::default(),
+            })
+            .collect();
+        let touched: Vec<bool> = (0..bound.len())
+            .map(|position| {
+                (bound.iter().enumerate())
+                    .filter(|(other, bound)| {
+                        *other != position && matches!(bound.argument, Argument::Place(_))
+                    })
+                    .any(|(other, _)| prints[other].overlaps(&prints[position]))
+            })
+            .collect();
+
+        // Values come first: they must be kept before an `out` header is made invalid.
+        for (position, bound) in bound.iter().enumerate() {
+            let Some(param) = bound.param else { continue };
+            let binding = match &bound.argument {
+                Argument::Instance(instance) => Binding::Instance(instance.clone()),
+                Argument::Omitted => match bound.direction.writes() {
+                    true => {
+                        Binding::Place(self.allocate(&bound.ty, &super::join(&frame.name, "tmp")))
+                    }
+                    false => Binding::Data(self.default_value(&bound.ty)),
+                },
+                Argument::Value(data) => {
+                    let mut data = data.clone();
+                    if !prints[position].is_empty() && (touched[position] || closure) {
+                        data = self.materialize(data, &bound.ty, bound.span, frame);
+                    }
+                    Binding::Data(data)
+                }
+                Argument::Place(_) => continue,
+            };
+            callee.bind(param, binding);
+        }
+        let mut copies = Vec::new();
+        for (position, bound) in bound.into_iter().enumerate() {
+            let (Some(param), Argument::Place(place)) = (bound.param, bound.argument) else {
+                continue;
+            };
+            let inner = match place.is_fixed() && !touched[position] && !closure {
+                true => place,
+                false => {
+                    let inner = self.allocate(&bound.ty, &super::join(&frame.name, "tmp"));
+                    if bound.direction == Direction::InOut {
+                        let data = self.read(&place, &bound.ty, bound.span, frame);
+                        self.assign(&inner, data, &bound.ty, bound.span, frame);
+                    }
+                    let data = inner.value().unwrap_or(Data::Invalid);
+                    copies.push((place, data, bound.ty.clone()));
+                    inner
+                }
+            };
+            if bound.direction == Direction::Out {
+                self.invalidate(&inner, bound.span);
+            }
+            callee.bind(param, Binding::Place(inner));
+        }
+        copies
+    }
+
+    /// Makes the copies that end a call.
+    pub fn copy_out(&mut self, copies: Copies, span: Span, frame: &Rc<Frame>) {
+        for (place, data, ty) in copies {
+            self.assign(&place, data, &ty, span, frame);
+        }
+    }
+
+    fn call_function(
+        &mut self,
+        decl: &Rc<FunctionDecl>,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let Some(body) = &decl.body else {
+            return Data::Invalid;
+        };
+        let bound = self.arguments(info, &call.args, frame);
+        let mut callee = Frame::inside(&Rc::clone(&self.top));
+        callee.substitution = self.call_types(&decl.type_params, &info.type_args, frame);
+        callee.name = super::join(&frame.name, &decl.name.name);
+        callee.control = frame.control.clone();
+        callee.parser = frame.parser.clone();
+        let copies = self.pass(bound, &callee, false, frame);
+        let ret = info.ret.substitute(&frame.substitution);
+
+        // A function that only computes needs no variable for its result.
+        if let ([only], true) = (&body.stmts[..], copies.is_empty()) {
+            if let AstStmt::Return(Some(value)) = &only.kind {
+                let callee = Rc::new(callee);
+                let data = self.eval(value, &callee);
+                return self.cast(data, &ret);
+            }
+        }
+        let label = self.label();
+        let result = match ret {
+            Type::Void => None,
+            _ => Some((
+                self.allocate(&ret, &super::join(&callee.name, "retval")),
+                ret,
+            )),
+        };
+        callee.returns = Some(ReturnTarget {
+            label,
+            result: result.clone(),
+        });
+        let callee = Rc::new(callee);
+        self.pending_copies.push(copies);
+        let loops = std::mem::take(&mut self.loops);
+        let body = self.block(|this| this.statements(&body.stmts, &callee));
+        self.loops = loops;
+        self.emit_block(span, label, body);
+        let copies = self.pending_copies.pop().unwrap_or_default();
+        self.copy_out(copies, span, frame);
+        result
+            .and_then(|(place, _)| place.value())
+            .unwrap_or(Data::Invalid)
+    }
+
+    /// Emits a block that `label` leaves; without the block when nothing leaves it early.
+    pub fn emit_block(&mut self, span: Span, label: ir::Label, mut body: Vec<ir::Stmt>) {
+        if matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break(last)) if *last == label)
+        {
+            body.pop();
+        }
+        match leaves(&body, label) {
+            true => self.emit(span, StmtKind::Block { label, body }),
+            false => self.out.extend(body),
+        }
+    }
+
+    fn builtin(
+        &mut self,
+        method: BuiltinMethod,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let Some(base) = method_base(&call.callee) else {
+            return Data::Invalid;
+        };
+        match method {
+            BuiltinMethod::IsValid => self.is_valid(base, span, frame),
+            BuiltinMethod::SetValid => {
+                let place = self.place(base, frame);
+                self.set_valid(&place, span);
+                Data::Invalid
+            }
+            BuiltinMethod::SetInvalid => {
+                let place = self.place(base, frame);
+                self.invalidate(&place, span);
+                Data::Invalid
+            }
+            BuiltinMethod::PushFront | BuiltinMethod::PopFront => {
+                let count = call
+                    .args
+                    .first()
+                    .and_then(|arg| self.eval_u32(&arg.value, frame));
+                let (Some(count), place) = (count, self.place(base, frame)) else {
+                    return Data::Invalid;
+                };
+                let push = method == BuiltinMethod::PushFront;
+                match place {
+                    Place::Stack(target) if push => {
+                        self.emit(span, StmtKind::Push { target, count })
+                    }
+                    Place::Stack(target) => self.emit(span, StmtKind::Pop { target, count }),
+                    Place::UnionStack(target) if push => {
+                        self.emit(span, StmtKind::PushUnion { target, count })
+                    }
+                    Place::UnionStack(target) => {
+                        self.emit(span, StmtKind::PopUnion { target, count })
+                    }
+                    _ => {}
+                }
+                Data::Invalid
+            }
+            BuiltinMethod::MinSizeInBits => self.size_of(base, false, false, frame),
+            BuiltinMethod::MinSizeInBytes => self.size_of(base, false, true, frame),
+            BuiltinMethod::MaxSizeInBits => self.size_of(base, true, false, frame),
+            BuiltinMethod::MaxSizeInBytes => self.size_of(base, true, true, frame),
+        }
+    }
+
+    fn is_valid(&mut self, base: &Expr, span: Span, frame: &Rc<Frame>) -> Data {
+        if self.is_path(base, frame) {
+            let place = self.place(base, frame);
+            return self.validity(&place, span, frame);
+        }
+        match self.eval(base, frame) {
+            Data::Header(place) => Data::Scalar(ir::Expr::Valid(place)),
+            Data::Union(id) => Data::Scalar(ir::Expr::UnionValid(id)),
+            Data::HeaderOf(_) => Data::boolean(true),
+            Data::InvalidHeader => Data::boolean(false),
+            _ => Data::Invalid,
+        }
+    }
+
+    fn validity(&mut self, place: &Place, span: Span, frame: &Rc<Frame>) -> Data {
+        match place {
+            Place::Header(place) => Data::Scalar(ir::Expr::Valid(*place)),
+            Place::Union(id) => Data::Scalar(ir::Expr::UnionValid(*id)),
+            Place::Dynamic { index, elements } => {
+                let result = self.temporary(frame, "tmp", Scalar::Bool);
+                let value = ir::Expr::Bool(false);
+                self.emit(
+                    span,
+                    StmtKind::Assign {
+                        target: result.into(),
+                        value,
+                    },
+                );
+                self.by_index(index, elements.len(), span, |this, position| {
+                    if let Data::Scalar(value) = this.validity(&elements[position], span, frame) {
+                        this.emit(
+                            span,
+                            StmtKind::Assign {
+                                target: result.into(),
+                                value,
+                            },
+                        );
+                    }
+                });
+                Data::Scalar(ir::Expr::field(result, Scalar::Bool))
+            }
+            Place::Next(_) => Data::boolean(false),
+            _ => Data::Invalid,
+        }
+    }
+
+    fn set_valid(&mut self, place: &Place, span: Span) {
+        match place {
+            Place::Header(target) => self.emit(
+                span,
+                StmtKind::SetValidity {
+                    target: *target,
+                    valid: true,
+                },
+            ),
+            Place::Dynamic { index, elements } => {
+                self.by_index(index, elements.len(), span, |this, position| {
+                    this.set_valid(&elements[position], span)
+                });
+            }
+            Place::Next(_) | Place::NextMember(..) => {
+                self.target(
+                    span,
+                    "the next element of a stack can only be extracted to on this target",
+                );
+            }
+            _ => {}
+        }
+    }
+
+    fn size_of(&mut self, base: &Expr, max: bool, bytes: bool, frame: &Rc<Frame>) -> Data {
+        let ty = self.type_of(base, frame);
+        let bits = self.bits(&ty, max);
+        Data::Int(if bytes { bits.div_ceil(8) } else { bits }.into())
+    }
+
+    /// Bits of a value of a type (spec § 9).
+    pub fn bits(&self, ty: &Type, max: bool) -> u64 {
+        if let Some(scalar) = self.scalar(ty) {
+            return u64::from(scalar.width());
+        }
+        match self.checked.representation(ty) {
+            Type::Varbit(width) => u64::from(if max { width } else { 0 }),
+            Type::Stack(element, size) => self.bits(&element, max) * u64::from(size),
+            Type::HeaderUnion(_) => {
+                let members = self
+                    .checked
+                    .fields(ty)
+                    .into_iter()
+                    .map(|(_, ty)| self.bits(&ty, max));
+                (if max { members.max() } else { members.min() }).unwrap_or(0)
+            }
+            _ => self
+                .parts(ty)
+                .iter()
+                .map(|(_, ty)| self.bits(ty, max))
+                .sum(),
+        }
+    }
+}
+
+/// What to store where when a call ends.
+pub type Copies = Vec<(Place, Data, Type)>;
+
+/// Whether a body has a break out of `label`.
+fn leaves(body: &[ir::Stmt], label: ir::Label) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Break(known) => *known == label,
+        StmtKind::If { then, other, .. } => leaves(then, label) || leaves(other, label),
+        StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => leaves(body, label),
+        StmtKind::Apply(apply) => {
+            leaves(&apply.hit, label)
+                || leaves(&apply.miss, label)
+                || leaves(&apply.other, label)
+                || apply.actions.iter().any(|(_, body)| leaves(body, label))
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,438 @@
+//! Application of controls and tables.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::annotations::full_name;
+use super::data::Data;
+use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance, ReturnTarget};
+use super::{method_base, Elaborator};
+use crate::diag::Span;
+use crate::ir::{self, Apply, Scalar, Stmt, StmtKind};
+use crate::sema::{CallInfo, Callee, DefKind, Resolution};
+use crate::syntax::ast::{
+    Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
+};
+
+/// What follows a table.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// After a hit.
+    pub hit: Vec<Stmt>,
+    /// After a miss.
+    pub miss: Vec<Stmt>,
+    /// Whether the action decides.
+    pub by_action: bool,
+    /// After one of these actions.
+    pub actions: Vec<(Vec<DeclId>, Vec<Stmt>)>,
+    /// After any other action.
+    pub other: Vec<Stmt>,
+}
+
+impl Elaborator<'_> {
+    /// Applies a block of the architecture to its arguments.
+    pub fn apply_top(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
+        let params = instance.decl.params.clone();
+        let span = instance.decl.span;
+        if params.len() != arguments.len() {
+            let message = format!(
+                "control {} has {} parameters, and its place in V1Switch gives it {}",
+                instance.decl.name,
+                params.len(),
+                arguments.len()
+            );
+            self.target(span, message);
+            return;
+        }
+        let frame = self.control_frame(instance);
+        for (param, binding) in params.iter().zip(arguments) {
+            frame.bind(param.id, binding);
+        }
+        self.run_control(instance, frame, span);
+    }
+
+    /// The frame of a control's body, with its constructor's arguments.
+    fn control_frame(&self, instance: &Rc<ControlInstance>) -> Frame {
+        let mut frame = Frame::inside(&self.top);
+        frame.substitution = instance.substitution.clone();
+        frame.name = instance.name.clone();
+        frame.control = Some(Rc::clone(instance));
+        for (param, binding) in &instance.arguments {
+            frame.bind(*param, binding.clone());
+        }
+        frame
+    }
+
+    /// `instance.apply(...)`.
+    pub fn apply_sub_control(
+        &mut self,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let instance = method_base(&call.callee).and_then(|base| self.instance_of(base, frame));
+        if let Some(Instance::Control(instance)) = instance {
+            self.apply_control(&instance, info, call, span, frame);
+        }
+    }
+
+    /// `Type.apply(...)`, which makes an instance of its own, or uses the one made there before.
+    pub fn apply_direct(
+        &mut self,
+        id: DeclId,
+        info: &CallInfo,
+        call: &Call,
+        expr: &Expr,
+        frame: &Rc<Frame>,
+    ) {
+        let checked = self.checked;
+        let type_args: Vec<_> = info.type_args.clone();
+        match &checked.def(id).kind {
+            DefKind::Control(decl) => {
+                let key = DeclId(u32::MAX - expr.id.0);
+                let instance = match frame.find(key) {
+                    Some(Binding::Instance(Instance::Control(instance))) => instance,
+                    _ => {
+                        let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
+                        let instance = Rc::new(ControlInstance {
+                            decl: Rc::clone(decl),
+                            name: self.unique_instance(&name),
+                            arguments: Vec::new(),
+                            substitution: self.call_types(&decl.type_params, &type_args, frame),
+                            shared: Cell::new(shared_by(frame)),
+                            state: RefCell::default(),
+                        });
+                        let binding = Binding::Instance(Instance::Control(Rc::clone(&instance)));
+                        body_frame(frame).bind(key, binding);
+                        instance
+                    }
+                };
+                self.apply_control(&instance, info, call, expr.span, frame);
+            }
+            DefKind::Parser(decl) => {
+                let instance = Rc::new(ParserInstance {
+                    decl: Rc::clone(decl),
+                    name: full_name(&frame.name, &decl.annotations, &decl.name.name),
+                    arguments: Vec::new(),
+                    substitution: self.call_types(&decl.type_params, &type_args, frame),
+                    value_sets: RefCell::default(),
+                    instances: RefCell::default(),
+                });
+                self.enter_parser(&instance, info, call, expr.span, frame);
+            }
+            _ => {}
+        }
+    }
+
+    /// A control-plane name for an instance without a name: two applications in one control must differ.
+    fn unique_instance(&mut self, name: &str) -> String {
+        let taken = |this: &Self, name: &str| {
+            let prefix = format!("{name}.");
+            this.program
+                .tables
+                .iter()
+                .any(|table| table.meta.name.starts_with(&prefix))
+        };
+        match taken(self, name) {
+            false => name.to_owned(),
+            true => (0..)
+                .map(|n| format!("{name}_{n}"))
+                .find(|name| !taken(self, name))
+                .expect("some number is free"),
+        }
+    }
+
+    fn apply_control(
+        &mut self,
+        instance: &Rc<ControlInstance>,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let bound = self.arguments(info, &call.args, frame);
+        let known = instance.state.borrow().frame.clone();
+        let copies = match (known, instance.shared.get()) {
+            // Parameters have variables of their own, the same for each application.
+            (Some(callee), _) => self.pass_again(bound, &callee, frame),
+            (None, true) => {
+                let callee = self.control_frame(instance);
+                for param in &instance.decl.params {
+                    self.own_parameter(param, &callee, instance);
+                }
+                let callee = Rc::new(callee);
+                instance.state.borrow_mut().frame = Some(Rc::clone(&callee));
+                self.pass_again(bound, &callee, frame)
+            }
+            (None, false) => {
+                let callee = self.control_frame(instance);
+                let copies = self.pass(bound, &callee, false, frame);
+                instance.state.borrow_mut().frame = Some(Rc::new(callee));
+                copies
+            }
+        };
+        let callee = instance.state.borrow().frame.clone();
+        let Some(callee) = callee else { return };
+        self.pending_copies.push(copies);
+        self.run_frame(instance, &callee, span);
+        let copies = self.pending_copies.pop().unwrap_or_default();
+        self.copy_out(copies, span, frame);
+    }
+
+    fn own_parameter(&mut self, param: &Rc<Param>, callee: &Frame, instance: &ControlInstance) {
+        let ty = self.written_type(&param.ty, callee);
+        if !ty.is_instance() {
+            let place = self.allocate(&ty, &super::join(&instance.name, &param.name.name));
+            callee.bind(param.id, Binding::Place(place));
+        }
+    }
+
+    /// Passes arguments to parameters that have variables.
+    fn pass_again(
+        &mut self,
+        bound: Vec<super::call::Bound>,
+        callee: &Rc<Frame>,
+        frame: &Rc<Frame>,
+    ) -> super::call::Copies {
+        use super::call::Argument;
+        let mut moves = Vec::new();
+        let mut outs = Vec::new();
+        let mut copies = Vec::new();
+        for bound in bound {
+            let Some(param) = bound.param else { continue };
+            if let Argument::Instance(instance) = &bound.argument {
+                callee.bind(param, Binding::Instance(instance.clone()));
+                continue;
+            }
+            let Some(Binding::Place(inner)) = callee.find(param) else {
+                continue;
+            };
+            match bound.argument {
+                Argument::Value(data) => moves.push((inner, data, bound.ty)),
+                Argument::Place(place) => {
+                    match bound.direction {
+                        crate::syntax::ast::Direction::InOut => {
+                            let data = self.read(&place, &bound.ty, bound.span, frame);
+                            moves.push((inner.clone(), data, bound.ty.clone()));
+                        }
+                        _ => outs.push((inner.clone(), bound.span)),
+                    }
+                    let data = inner.value().unwrap_or(Data::Invalid);
+                    copies.push((place, data, bound.ty));
+                }
+                _ => {}
+            }
+        }
+        let span = outs.first().map_or(callee_span(callee), |(_, span)| *span);
+        self.assign_all(moves, span, frame);
+        for (place, span) in outs {
+            self.invalidate(&place, span);
+        }
+        copies
+    }
+
+    fn run_control(&mut self, instance: &Rc<ControlInstance>, frame: Frame, span: Span) {
+        let frame = Rc::new(frame);
+        instance.state.borrow_mut().frame = Some(Rc::clone(&frame));
+        self.run_frame(instance, &frame, span);
+    }
+
+    /// Runs a control's body with its parameters bound.
+    fn run_frame(&mut self, instance: &Rc<ControlInstance>, callee: &Rc<Frame>, span: Span) {
+        let Some(body) = &instance.decl.body else {
+            return;
+        };
+        let loops = std::mem::take(&mut self.loops);
+        for decl in &body.locals {
+            self.control_local(decl, instance, callee, &body.apply);
+        }
+        let label = self.label();
+        let mut inner = Frame::inside(callee);
+        inner.returns = Some(ReturnTarget {
+            label,
+            result: None,
+        });
+        let inner = Rc::new(inner);
+        let code = self.block(|this| this.statements(&body.apply.stmts, &inner));
+        self.emit_block(span, label, code);
+        self.loops = loops;
+    }
+
+    fn control_local(
+        &mut self,
+        decl: &Decl,
+        instance: &Rc<ControlInstance>,
+        callee: &Rc<Frame>,
+        apply: &Block,
+    ) {
+        match decl {
+            Decl::Var(decl) => self.variable(decl, callee, false),
+            Decl::Const(decl) => {
+                let ty = self.written_type(&decl.ty, callee);
+                let data = match self.checked.const_value(decl.id) {
+                    Some(value) => self.data_of(value, &ty),
+                    None => {
+                        let data = self.eval(&decl.value, callee);
+                        self.cast(data, &ty)
+                    }
+                };
+                callee.bind(decl.id, Binding::Data(data));
+            }
+            Decl::Instantiation(decl) => {
+                if callee.find(decl.id).is_some() {
+                    return;
+                }
+                if let Some(Instance::Control(made)) = self.instantiate(decl, callee) {
+                    let count = self.applications(&apply.stmts, decl.id);
+                    made.shared
+                        .set(made.shared.get() || instance.shared.get() || count > 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// How often a body applies an instance, as written.
+    fn applications(&self, stmts: &[AstStmt], id: DeclId) -> usize {
+        stmts
+            .iter()
+            .map(|stmt| self.applications_in(stmt, id))
+            .sum()
+    }
+
+    fn applications_in(&self, stmt: &AstStmt, id: DeclId) -> usize {
+        match &stmt.kind {
+            Ast::Call(expr) => match &expr.kind {
+                ExprKind::Call(call) => {
+                    let is_apply = matches!(
+                        self.checked.call(expr.id).map(|info| info.callee),
+                        Some(Callee::ControlApply(_))
+                    );
+                    let named = method_base(&call.callee)
+                        .is_some_and(|base| self.checked.resolution(base) == Resolution::Decl(id));
+                    usize::from(is_apply && named)
+                }
+                _ => 0,
+            },
+            Ast::If {
+                then, otherwise, ..
+            } => {
+                self.applications_in(then, id)
+                    + otherwise
+                        .as_ref()
+                        .map_or(0, |otherwise| self.applications_in(otherwise, id))
+            }
+            Ast::Block(block) => self.applications(&block.stmts, id),
+            Ast::Switch { cases, .. } => cases
+                .iter()
+                .filter_map(|case| case.body.as_ref())
+                .map(|block| self.applications(&block.stmts, id))
+                .sum(),
+            // An unrolled loop applies it many times.
+            Ast::For { body, .. } | Ast::ForIn { body, .. } => 2 * self.applications_in(body, id),
+            _ => 0,
+        }
+    }
+
+    /// Applies a table; `outcome` is what follows.
+    pub fn apply_table(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>, outcome: Outcome) {
+        let Some(instance) = frame.control.clone() else {
+            return;
+        };
+        let callee = body_frame(frame);
+        let Some(info) = self.table(table, &instance, &callee) else {
+            return;
+        };
+        self.compute_keys(table, &info, &callee);
+        let action = |id: &DeclId| {
+            info.actions
+                .iter()
+                .filter(move |(known, _)| known == id)
+                .map(|(_, action)| *action)
+                .collect::<Vec<_>>()
+        };
+        let actions = outcome
+            .actions
+            .into_iter()
+            .map(|(labels, body)| (labels.iter().flat_map(action).collect(), body))
+            .collect::<Vec<(Vec<ir::ActionId>, Vec<Stmt>)>>();
+        let apply = match outcome.by_action && actions.is_empty() {
+            // Only a default case: it follows in any case.
+            true => Apply {
+                table: info.id,
+                hit: outcome.other.clone(),
+                miss: outcome.other,
+                actions,
+                other: Vec::new(),
+            },
+            false => Apply {
+                table: info.id,
+                hit: outcome.hit,
+                miss: outcome.miss,
+                actions,
+                other: outcome.other,
+            },
+        };
+        self.emit(span, StmtKind::Apply(Box::new(apply)));
+    }
+
+    /// `t.apply().hit` or `.miss` as a value.
+    pub fn apply_as_value(&mut self, base: &Expr, hit: bool, frame: &Rc<Frame>) -> Data {
+        let Some(table) = self.applied_table(base) else {
+            return Data::Invalid;
+        };
+        let result = self.temporary(frame, "tmp", Scalar::Bool);
+        let mut set = |value| {
+            self.block(|this| {
+                let value = ir::Expr::Bool(value);
+                this.emit(
+                    base.span,
+                    StmtKind::Assign {
+                        target: result.into(),
+                        value,
+                    },
+                );
+            })
+        };
+        let (then, other) = (set(hit), set(!hit));
+        self.apply_table(
+            table,
+            base.span,
+            frame,
+            Outcome {
+                hit: then,
+                miss: other,
+                ..Outcome::default()
+            },
+        );
+        Data::Scalar(ir::Expr::field(result, Scalar::Bool))
+    }
+}
+
+/// The frame in which the locals of the control at hand are bound.
+pub fn body_frame(frame: &Rc<Frame>) -> Rc<Frame> {
+    match &frame.control {
+        Some(instance) => instance
+            .state
+            .borrow()
+            .frame
+            .clone()
+            .unwrap_or_else(|| Rc::clone(frame)),
+        None => Rc::clone(frame),
+    }
+}
+
+fn shared_by(frame: &Frame) -> bool {
+    frame
+        .control
+        .as_ref()
+        .is_some_and(|instance| instance.shared.get())
+}
+
+fn callee_span(callee: &Frame) -> Span {
+    callee
+        .control
+        .as_ref()
+        .map_or(Span::default(), |instance| instance.decl.name.span)
+}

@@ -1,0 +1,287 @@
+//! Values and places of any P4 type while a program is being elaborated.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use crate::ir::{
+    Expr, FieldPlace, FieldRef, HeaderId, HeaderPlace, Scalar, StackId, Storage, UnionId,
+    UnionStackId,
+};
+use crate::syntax::ast::Name;
+
+/// A value. Fields in it are read where the value is used, so it is good until one of them is written.
+#[derive(Clone, Debug)]
+pub enum Data {
+    /// Something that was reported as an error.
+    Invalid,
+    /// A number or truth value, an error or a member of an enum.
+    Scalar(Expr),
+    /// An integer without a width.
+    Int(BigInt),
+    /// A string.
+    String(Name),
+    /// A struct, tuple or list; tuples have empty names.
+    Struct(Vec<(Name, Data)>),
+    /// A header that exists.
+    Header(HeaderPlace),
+    /// A valid header made of values for its fields.
+    HeaderOf(Vec<Data>),
+    /// `{#}`, and headers and unions by default.
+    InvalidHeader,
+    /// A varbit field.
+    Varbit(FieldPlace),
+    /// A header union.
+    Union(UnionId),
+    /// A header stack.
+    Stack(StackId),
+    /// A stack of header unions.
+    UnionStack(UnionStackId),
+}
+
+/// Something that can be assigned to.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// `_`, or something that was reported as an error.
+    Ignore,
+    /// A field with a number or truth value.
+    Scalar(FieldPlace, Scalar),
+    /// Bits of a place; the amount by which they are shifted may be known at run time only.
+    Slice {
+        base: Box<Place>,
+        low: Box<Expr>,
+        width: u32,
+    },
+    /// A varbit field.
+    Varbit(FieldPlace),
+    /// A struct or tuple.
+    Struct(Vec<(Name, Place)>),
+    /// A header.
+    Header(HeaderPlace),
+    /// The next element of a stack.
+    Next(StackId),
+    /// The next element of a stack of unions.
+    NextUnion(UnionStackId),
+    /// A member of the next element of a stack of unions.
+    NextMember(UnionStackId, u32),
+    /// The last element of a stack of unions.
+    LastUnion(UnionStackId),
+    /// A header union.
+    Union(UnionId),
+    /// A header stack.
+    Stack(StackId),
+    /// A stack of header unions.
+    UnionStack(UnionStackId),
+    /// One of several, chosen by a number at run time.
+    Dynamic {
+        index: Box<Expr>,
+        elements: Vec<Place>,
+    },
+}
+
+impl Data {
+    /// `true` or `false`.
+    pub fn boolean(value: bool) -> Data {
+        Data::Scalar(Expr::Bool(value))
+    }
+
+    /// The expression of a number or truth value.
+    pub fn expr(&self) -> Option<&Expr> {
+        match self {
+            Data::Scalar(expr) => Some(expr),
+            _ => None,
+        }
+    }
+
+    /// The number, if it is a constant one.
+    pub fn constant(&self) -> Option<BigInt> {
+        match self {
+            Data::Int(value) | Data::Scalar(Expr::Number { value, .. }) => Some(value.clone()),
+            Data::Scalar(Expr::Bool(value)) => Some(BigInt::from(u8::from(*value))),
+            _ => None,
+        }
+    }
+
+    /// Whether it reads no field.
+    pub fn is_constant(&self) -> bool {
+        match self {
+            Data::Scalar(expr) => expr.is_constant(),
+            Data::Struct(fields) => fields.iter().all(|(_, data)| data.is_constant()),
+            Data::HeaderOf(fields) => fields.iter().all(Data::is_constant),
+            Data::Invalid | Data::Int(_) | Data::String(_) | Data::InvalidHeader => true,
+            _ => false,
+        }
+    }
+
+    /// All that it reads.
+    pub fn footprint(&self, storage: &Storage) -> Footprint {
+        let mut print = Footprint::default();
+        self.add_to(storage, &mut print);
+        print
+    }
+
+    fn add_to(&self, storage: &Storage, print: &mut Footprint) {
+        match self {
+            Data::Scalar(expr) => print.add_expr(storage, expr),
+            Data::Struct(fields) => fields
+                .iter()
+                .for_each(|(_, data)| data.add_to(storage, print)),
+            Data::HeaderOf(fields) => fields.iter().for_each(|data| data.add_to(storage, print)),
+            Data::Header(place) => print.add_header(storage, *place),
+            Data::Varbit(place) => print.add_field(storage, *place),
+            Data::Union(id) => print.add_union(storage, *id),
+            Data::Stack(id) => print.add_stack(storage, *id),
+            Data::UnionStack(id) => print.add_union_stack(storage, *id),
+            Data::Invalid | Data::Int(_) | Data::String(_) | Data::InvalidHeader => {}
+        }
+    }
+}
+
+impl Place {
+    /// The value there; `None` for places that must be chosen at run time or cannot be read.
+    pub fn value(&self) -> Option<Data> {
+        Some(match self {
+            Place::Ignore => Data::Invalid,
+            Place::Scalar(place, ty) => Data::Scalar(Expr::field(*place, *ty)),
+            Place::Varbit(place) => Data::Varbit(*place),
+            Place::Struct(fields) => Data::Struct(
+                fields
+                    .iter()
+                    .map(|(name, place)| Some((Rc::clone(name), place.value()?)))
+                    .collect::<Option<_>>()?,
+            ),
+            Place::Header(place) => Data::Header(*place),
+            Place::Union(id) => Data::Union(*id),
+            Place::Stack(id) => Data::Stack(*id),
+            Place::UnionStack(id) => Data::UnionStack(*id),
+            Place::Slice { .. }
+            | Place::Next(_)
+            | Place::NextUnion(_)
+            | Place::NextMember(..)
+            | Place::LastUnion(_)
+            | Place::Dynamic { .. } => return None,
+        })
+    }
+
+    /// Whether a parameter can stand for the place: it is the same place at any time.
+    pub fn is_fixed(&self) -> bool {
+        match self {
+            Place::Scalar(place, _) | Place::Varbit(place) => {
+                matches!(place.header, HeaderPlace::Fixed(_))
+            }
+            Place::Struct(fields) => fields.iter().all(|(_, place)| place.is_fixed()),
+            Place::Header(place) => matches!(place, HeaderPlace::Fixed(_)),
+            Place::Union(_) | Place::Stack(_) | Place::UnionStack(_) => true,
+            _ => false,
+        }
+    }
+
+    /// All that may be written there.
+    pub fn footprint(&self, storage: &Storage) -> Footprint {
+        let mut print = Footprint::default();
+        self.add_to(storage, &mut print);
+        print
+    }
+
+    fn add_to(&self, storage: &Storage, print: &mut Footprint) {
+        match self {
+            Place::Ignore => {}
+            Place::Scalar(place, _) | Place::Varbit(place) => print.add_field(storage, *place),
+            Place::Slice { base, low, .. } => {
+                base.add_to(storage, print);
+                print.add_expr(storage, low);
+            }
+            Place::Struct(fields) => fields
+                .iter()
+                .for_each(|(_, place)| place.add_to(storage, print)),
+            Place::Header(place) => print.add_header(storage, *place),
+            Place::Next(id) | Place::Stack(id) => print.add_stack(storage, *id),
+            Place::NextUnion(id)
+            | Place::NextMember(id, _)
+            | Place::LastUnion(id)
+            | Place::UnionStack(id) => {
+                print.add_union_stack(storage, *id);
+            }
+            Place::Union(id) => print.add_union(storage, *id),
+            Place::Dynamic { index, elements } => {
+                print.add_expr(storage, index);
+                elements
+                    .iter()
+                    .for_each(|place| place.add_to(storage, print));
+            }
+        }
+    }
+}
+
+/// What a value reads or a place covers: whole headers, and single variables.
+#[derive(Clone, Debug, Default)]
+pub struct Footprint {
+    headers: BTreeSet<HeaderId>,
+    scalars: BTreeSet<FieldRef>,
+}
+
+impl Footprint {
+    /// Whether both touch a common variable or header.
+    pub fn overlaps(&self, other: &Footprint) -> bool {
+        !self.headers.is_disjoint(&other.headers) || !self.scalars.is_disjoint(&other.scalars)
+    }
+
+    /// Adds what `other` touches.
+    pub fn extend(&mut self, other: &Footprint) {
+        self.headers.extend(&other.headers);
+        self.scalars.extend(&other.scalars);
+    }
+
+    /// Whether nothing is touched.
+    pub fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.scalars.is_empty()
+    }
+
+    fn add_expr(&mut self, storage: &Storage, expr: &Expr) {
+        expr.walk(&mut |node| match node {
+            Expr::Field { place, .. } => self.add_field(storage, *place),
+            Expr::Valid(place) | Expr::Header(place) => self.add_header(storage, *place),
+            Expr::UnionValid(id) | Expr::Union(id) => self.add_union(storage, *id),
+            Expr::LastIndex(id) => self.add_stack(storage, *id),
+            Expr::UnionLastIndex(id) => self.add_union_stack(storage, *id),
+            _ => {}
+        });
+    }
+
+    fn add_field(&mut self, storage: &Storage, place: FieldPlace) {
+        match place.header {
+            HeaderPlace::Fixed(header) if storage.header(header).metadata => {
+                self.scalars.insert(FieldRef {
+                    header,
+                    field: place.field,
+                });
+            }
+            header => self.add_header(storage, header),
+        }
+    }
+
+    fn add_header(&mut self, storage: &Storage, place: HeaderPlace) {
+        match place {
+            HeaderPlace::Fixed(id) => {
+                self.headers.insert(id);
+            }
+            HeaderPlace::Last(id) => self.add_stack(storage, id),
+            HeaderPlace::LastMember(id, _) => self.add_union_stack(storage, id),
+        }
+    }
+
+    fn add_stack(&mut self, storage: &Storage, id: StackId) {
+        self.headers.extend(&storage.stack(id).elements);
+    }
+
+    fn add_union(&mut self, storage: &Storage, id: UnionId) {
+        self.headers.extend(&storage.union(id).members);
+    }
+
+    fn add_union_stack(&mut self, storage: &Storage, id: UnionStackId) {
+        for union in &storage.union_stack(id).elements {
+            self.add_union(storage, *union);
+        }
+    }
+}

@@ -1,0 +1,704 @@
+//! Expressions to values. Whatever has an effect is done on the way, in the language's order of evaluation.
+
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use super::data::{Data, Place};
+use super::frame::{Binding, Frame};
+use super::{ops, unnamed, Elaborator};
+use crate::diag::{Code, Span};
+use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
+use crate::sema::{DefKind, Resolution, Type, Value};
+use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr};
+
+impl Elaborator<'_> {
+    /// The value of an expression after its implicit cast.
+    pub fn eval(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
+        let used = self.type_as_used(expr, frame);
+        match &expr.kind {
+            // Their parts take their types from the context.
+            ExprKind::List(items) => return self.eval_list(items, &used, frame),
+            ExprKind::Struct { fields, .. } => return self.eval_record(fields, &used, frame),
+            ExprKind::Dots => return self.default_value(&used),
+            _ => {}
+        }
+        let data = self.eval_uncast(expr, frame);
+        self.cast(data, &used)
+    }
+
+    /// The value of an expression as a number or truth value.
+    pub fn eval_scalar(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
+        match self.eval(expr, frame) {
+            Data::Scalar(expr) => expr,
+            Data::Int(value) => {
+                let width = (value.bits() as u32).max(1);
+                ir::Expr::bits(value, width)
+            }
+            _ => self.placeholder(expr, frame),
+        }
+    }
+
+    /// Stands for a value that could not be made, which has been reported.
+    fn placeholder(&mut self, expr: &Expr, frame: &Rc<Frame>) -> ir::Expr {
+        if !self.diagnostics.has_errors() {
+            let ty = self.type_as_used(expr, frame);
+            self.target(
+                expr.span,
+                format!("a value of type {ty} cannot be used here on this target"),
+            );
+        }
+        let ty = self.type_as_used(expr, frame);
+        ir::Expr::number(0, self.scalar(&ty).unwrap_or(Scalar::Bit(1)))
+    }
+
+    /// A number that must be known now.
+    pub fn eval_constant(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<BigInt> {
+        let value = self.eval(expr, frame).constant();
+        if value.is_none() && !self.diagnostics.has_errors() {
+            self.error(
+                Code::NOT_CONSTANT,
+                expr.span,
+                "the value must be known at compile time",
+            );
+        }
+        value
+    }
+
+    /// The same for a number below 2^32.
+    pub fn eval_u32(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<u32> {
+        let value = self.eval_constant(expr, frame)?;
+        let small = u32::try_from(&value).ok();
+        if small.is_none() {
+            self.error(
+                Code::EVALUATION,
+                expr.span,
+                format!("{value} is not between 0 and 2^32 - 1"),
+            );
+        }
+        small
+    }
+
+    fn eval_uncast(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Data {
+        let checked = self.checked;
+        let info = checked.info(expr.id);
+        if let Some(value) = &info.value {
+            let ty = self.type_of(expr, frame);
+            return self.data_of(value, &ty);
+        }
+        match &expr.kind {
+            ExprKind::Int(literal) => Data::Int(literal.value.clone()),
+            ExprKind::Bool(value) => Data::boolean(*value),
+            ExprKind::String(text) => Data::String(text.clone()),
+            ExprKind::InvalidHeader => Data::InvalidHeader,
+            ExprKind::Name(_) => match info.resolution {
+                Resolution::Decl(id) => self.eval_name(id, expr.span, frame),
+                _ => Data::Invalid,
+            },
+            ExprKind::Member(base, member) => {
+                self.eval_member(expr, base, member, info.resolution, frame)
+            }
+            ExprKind::Index(base, index) => self.eval_index(expr, base, index, frame),
+            ExprKind::Slice { base, hi, lo } => {
+                let data = self.eval(base, frame);
+                match (self.eval_u32(hi, frame), self.eval_u32(lo, frame)) {
+                    (Some(high), Some(low)) if high >= low => self.slice(data, high, low),
+                    _ => Data::Invalid,
+                }
+            }
+            ExprKind::SlicePlus { base, lo, width } => {
+                let operands = self.eval_operands(&[base, lo], frame);
+                let Some(width) = self.eval_u32(width, frame) else {
+                    return Data::Invalid;
+                };
+                self.slice_plus(operands, width, expr.span)
+            }
+            ExprKind::Unary(op, arg) => {
+                let arg = self.eval(arg, frame);
+                self.unary(*op, arg, expr.span)
+            }
+            ExprKind::Binary(op, left, right) => self.eval_binary(*op, left, right, expr, frame),
+            ExprKind::Ternary(cond, then, other) => {
+                self.eval_ternary(expr, cond, then, other, frame)
+            }
+            ExprKind::Cast(ty, arg) => {
+                let to = self.written_type(ty, frame);
+                let data = match &arg.kind {
+                    ExprKind::List(items) => return self.eval_list(items, &to, frame),
+                    ExprKind::Struct { fields, .. } => return self.eval_record(fields, &to, frame),
+                    _ => self.eval(arg, frame),
+                };
+                self.cast(data, &to)
+            }
+            ExprKind::Call(call) => self.eval_call(expr, call, frame),
+            _ => Data::Invalid,
+        }
+    }
+
+    /// A compile-time value of the checker.
+    pub fn data_of(&mut self, value: &Value, ty: &Type) -> Data {
+        match value {
+            Value::Int(number) => match self.scalar(ty) {
+                Some(scalar) => Data::Scalar(ir::Expr::number(number.clone(), scalar)),
+                None => Data::Int(number.clone()),
+            },
+            Value::Bool(value) => Data::boolean(*value),
+            Value::String(text) => Data::String(text.clone()),
+            Value::Member(id) => self.member(*id),
+            Value::InvalidHeader => Data::InvalidHeader,
+            Value::Aggregate(values) => {
+                let parts = self.parts(ty);
+                let parts = parts.iter().zip(values.iter());
+                match self.checked.representation(ty) {
+                    Type::Header(_) => Data::HeaderOf(
+                        parts
+                            .map(|((_, ty), value)| self.data_of(value, ty))
+                            .collect(),
+                    ),
+                    _ => Data::Struct(
+                        parts
+                            .map(|((name, ty), value)| (name.clone(), self.data_of(value, ty)))
+                            .collect(),
+                    ),
+                }
+            }
+        }
+    }
+
+    /// The number of an error or of an enum's member.
+    fn member(&mut self, id: DeclId) -> Data {
+        let def = self.checked.def(id);
+        match &def.kind {
+            DefKind::EnumMember(_, index) => {
+                self.used_enums.extend(def.parent);
+                Data::Scalar(ir::Expr::bits(*index, super::layout::ENUM_BITS))
+            }
+            DefKind::ErrorMember(_, index) => {
+                Data::Scalar(ir::Expr::bits(*index, super::layout::ENUM_BITS))
+            }
+            _ => Data::Invalid,
+        }
+    }
+
+    fn eval_name(&mut self, id: DeclId, span: Span, frame: &Rc<Frame>) -> Data {
+        match frame.find(id) {
+            Some(Binding::Data(data)) => return data,
+            Some(Binding::Place(place)) => {
+                let ty = self.declared_type(id, frame);
+                return self.read(&place, &ty, span, frame);
+            }
+            Some(Binding::Instance(_)) => return Data::Invalid,
+            None => {}
+        }
+        let checked = self.checked;
+        if let (Some(value), Some(ty)) = (checked.const_value(id), checked.decl_type(id)) {
+            return self.data_of(value, ty);
+        }
+        match &checked.def(id).kind {
+            DefKind::Const(decl) => {
+                let ty = self.written_type(&decl.ty, frame);
+                let data = self.eval(&decl.value, frame);
+                self.cast(data, &ty)
+            }
+            DefKind::EnumMember(..) | DefKind::ErrorMember(..) => self.member(id),
+            _ => Data::Invalid,
+        }
+    }
+
+    /// The type of a variable or parameter.
+    pub fn declared_type(&self, id: DeclId, frame: &Frame) -> Type {
+        self.checked
+            .decl_type(id)
+            .cloned()
+            .unwrap_or(Type::Invalid)
+            .substitute(&frame.substitution)
+    }
+
+    fn eval_member(
+        &mut self,
+        expr: &Expr,
+        base: &Expr,
+        member: &Ident,
+        resolution: Resolution,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        match resolution {
+            Resolution::Hit => return self.apply_as_value(base, true, frame),
+            Resolution::Miss => return self.apply_as_value(base, false, frame),
+            Resolution::StackSize => return self.stack_size(base, frame),
+            Resolution::StackLastIndex => {
+                return match self.place(base, frame) {
+                    Place::Stack(id) => Data::Scalar(ir::Expr::LastIndex(id)),
+                    Place::UnionStack(id) => Data::Scalar(ir::Expr::UnionLastIndex(id)),
+                    _ => Data::Invalid,
+                }
+            }
+            Resolution::Decl(id)
+                if matches!(self.checked.def(id).kind, DefKind::EnumMember(..)) =>
+            {
+                return self.member(id)
+            }
+            _ => {}
+        }
+        if matches!(resolution, Resolution::StackNext | Resolution::StackLast)
+            || self.is_path(base, frame)
+        {
+            let place = self.place(expr, frame);
+            let ty = self.type_of(expr, frame);
+            return self.read(&place, &ty, expr.span, frame);
+        }
+        let ty = self.type_of(base, frame);
+        let data = self.eval_uncast(base, frame);
+        self.project(data, &ty, &member.name)
+    }
+
+    fn stack_size(&mut self, base: &Expr, frame: &Rc<Frame>) -> Data {
+        match self.type_of(base, frame) {
+            Type::Stack(_, size) => Data::Scalar(ir::Expr::bits(size, 32)),
+            _ => Data::Invalid,
+        }
+    }
+
+    /// A field of a value.
+    pub fn project(&mut self, data: Data, ty: &Type, field: &str) -> Data {
+        let parts = self.parts(ty);
+        let Some(index) = parts.iter().position(|(name, _)| &**name == field) else {
+            return Data::Invalid;
+        };
+        match data {
+            Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
+            Data::HeaderOf(mut fields) if index < fields.len() => fields.swap_remove(index),
+            Data::InvalidHeader => self.default_value(&parts[index].1),
+            Data::Header(place) => {
+                let first = parts[..index]
+                    .iter()
+                    .map(|(_, ty)| self.field_count(ty))
+                    .sum();
+                self.header_field(place, first, &parts[index].1)
+                    .value()
+                    .unwrap_or(Data::Invalid)
+            }
+            Data::Union(id) => {
+                let member = self.program.storage.union(id).members[index];
+                Data::Header(HeaderPlace::Fixed(member))
+            }
+            _ => Data::Invalid,
+        }
+    }
+
+    fn eval_index(&mut self, expr: &Expr, base: &Expr, index: &Expr, frame: &Rc<Frame>) -> Data {
+        if self.is_path(base, frame) && matches!(self.type_of(base, frame), Type::Stack(..)) {
+            let place = self.place(expr, frame);
+            let ty = self.type_of(expr, frame);
+            return self.read(&place, &ty, expr.span, frame);
+        }
+        let data = self.eval(base, frame);
+        let Some(index) = self.eval_u32(index, frame) else {
+            return Data::Invalid;
+        };
+        match data {
+            Data::Struct(mut fields) if (index as usize) < fields.len() => {
+                fields.swap_remove(index as usize).1
+            }
+            Data::Stack(id) => match self.program.storage.stack(id).elements.get(index as usize) {
+                Some(header) => Data::Header(HeaderPlace::Fixed(*header)),
+                None => Data::Invalid,
+            },
+            _ => Data::Invalid,
+        }
+    }
+
+    /// `operands[0][operands[1] +: width]`.
+    fn slice_plus(&mut self, mut operands: Vec<Data>, width: u32, span: Span) -> Data {
+        let (Some(low), Some(base)) = (operands.pop(), operands.pop()) else {
+            return Data::Invalid;
+        };
+        if let Some(low) = low.constant().and_then(|low| u32::try_from(low).ok()) {
+            return self.slice(base, low + width - 1, low);
+        }
+        let shifted = self.binary(BinaryOp::Shr, base, low, span);
+        match shifted {
+            Data::Scalar(expr) => self.slice(Data::Scalar(expr), width - 1, 0),
+            other => other,
+        }
+    }
+
+    fn eval_binary(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        expr: &Expr,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        if matches!(op, BinaryOp::And | BinaryOp::Or) {
+            return Data::Scalar(self.eval_short_circuit(op, left, right, frame));
+        }
+        let mut operands = self.eval_operands(&[left, right], frame);
+        let (Some(b), Some(a)) = (operands.pop(), operands.pop()) else {
+            return Data::Invalid;
+        };
+        if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
+            let ty = self.type_as_used(left, frame);
+            let other = self.type_as_used(right, frame);
+            // A list takes the type of the other side.
+            let ty = if matches!(ty, Type::Tuple(_) | Type::Record(_)) {
+                other
+            } else {
+                ty
+            };
+            let (a, b) = (self.cast(a, &ty), self.cast(b, &ty));
+            let equal = self.equal(a, b, &ty, expr.span);
+            return Data::Scalar(if op == BinaryOp::Eq {
+                equal
+            } else {
+                equal.not()
+            });
+        }
+        self.binary(op, a, b, expr.span)
+    }
+
+    /// `&&` and `||` evaluate their right side only when the left one leaves the result open.
+    fn eval_short_circuit(
+        &mut self,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        frame: &Rc<Frame>,
+    ) -> ir::Expr {
+        let first = self.eval_scalar(left, frame);
+        let decided = ir::Expr::Bool(op == BinaryOp::Or);
+        if first == decided {
+            return first;
+        }
+        let mut second = ir::Expr::Bool(true);
+        let then = self.block(|this| second = this.eval_scalar(right, frame));
+        if then.is_empty() {
+            return ops::binary(op, first, second);
+        }
+        if first.is_constant() {
+            self.out.extend(then);
+            return second;
+        }
+        let result = self.temporary(frame, "tmp", Scalar::Bool);
+        let span = left.span.to(right.span);
+        self.emit(
+            span,
+            StmtKind::Assign {
+                target: result.into(),
+                value: first,
+            },
+        );
+        let then = self.block(|this| {
+            this.out = then;
+            this.emit(
+                right.span,
+                StmtKind::Assign {
+                    target: result.into(),
+                    value: second,
+                },
+            );
+        });
+        let held = ir::Expr::field(result, Scalar::Bool);
+        let cond = if op == BinaryOp::And {
+            held.clone()
+        } else {
+            held.clone().not()
+        };
+        self.emit_if(span, cond, then, Vec::new());
+        held
+    }
+
+    fn eval_ternary(
+        &mut self,
+        expr: &Expr,
+        cond: &Expr,
+        then: &Expr,
+        other: &Expr,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let cond = self.eval_scalar(cond, frame);
+        if let ir::Expr::Bool(known) = cond {
+            return self.eval(if known { then } else { other }, frame);
+        }
+        let ty = self.type_of(expr, frame);
+        let (mut a, mut b) = (Data::Invalid, Data::Invalid);
+        let then_code = self.block(|this| {
+            a = this.eval(then, frame);
+            a = this.cast(a.clone(), &ty);
+        });
+        let other_code = self.block(|this| {
+            b = this.eval(other, frame);
+            b = this.cast(b.clone(), &ty);
+        });
+        if then_code.is_empty() && other_code.is_empty() {
+            if let (Data::Scalar(a), Data::Scalar(b)) = (&a, &b) {
+                return Data::Scalar(self.choose(cond, a.clone(), b.clone()));
+            }
+            if let (Data::Int(_), Data::Int(_)) = (&a, &b) {
+                self.error(
+                    Code::NOT_CONSTANT,
+                    expr.span,
+                    "integers without a width cannot be chosen at run time; give one a width",
+                );
+                return Data::Invalid;
+            }
+        }
+        let result = self.allocate(&ty, &super::join(&frame.name, "tmp"));
+        let then_code = self.block(|this| {
+            this.out = then_code;
+            this.assign(&result, a, &ty, then.span, frame);
+        });
+        let other_code = self.block(|this| {
+            this.out = other_code;
+            this.assign(&result, b, &ty, other.span, frame);
+        });
+        self.emit_if(expr.span, cond, then_code, other_code);
+        result.value().unwrap_or(Data::Invalid)
+    }
+
+    /// Evaluates operands from left to right. What a later one's effects could change is copied first.
+    pub fn eval_operands(&mut self, exprs: &[&Expr], frame: &Rc<Frame>) -> Vec<Data> {
+        let mut values = Vec::with_capacity(exprs.len());
+        for (position, expr) in exprs.iter().enumerate() {
+            let mut data = self.eval(expr, frame);
+            if exprs[position + 1..]
+                .iter()
+                .any(|later| self.has_effects(later))
+            {
+                let ty = self.type_as_used(expr, frame);
+                data = self.materialize(data, &ty, expr.span, frame);
+            }
+            values.push(data);
+        }
+        values
+    }
+
+    /// Copies a value to a variable of its own, unless it is a constant.
+    pub fn materialize(&mut self, data: Data, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
+        if data.is_constant() {
+            return data;
+        }
+        let place = self.allocate(ty, &super::join(&frame.name, "tmp"));
+        self.assign(&place, data, ty, span, frame);
+        place.value().unwrap_or(Data::Invalid)
+    }
+
+    /// Names and types of a struct's, header's or tuple's parts.
+    pub fn parts(&self, ty: &Type) -> Vec<(Name, Type)> {
+        match self.checked.representation(ty) {
+            Type::Tuple(types) => types.iter().map(|ty| (unnamed(), ty.clone())).collect(),
+            Type::Record(fields) => fields.to_vec(),
+            ty => self
+                .checked
+                .fields(&ty)
+                .into_iter()
+                .map(|(field, ty)| (field.name.name.clone(), ty))
+                .collect(),
+        }
+    }
+
+    fn eval_list(&mut self, items: &[Expr], ty: &Type, frame: &Rc<Frame>) -> Data {
+        let types: Vec<(Name, Type)> = match self.checked.representation(ty) {
+            Type::List(element) | Type::Stack(element, _) => items
+                .iter()
+                .map(|_| (unnamed(), (*element).clone()))
+                .collect(),
+            ty => self.parts(&ty),
+        };
+        let mut values = Vec::new();
+        for (position, (name, part)) in types.iter().enumerate() {
+            let Some(item) = items
+                .get(position)
+                .filter(|item| !matches!(item.kind, ExprKind::Dots))
+            else {
+                values.push((name.clone(), self.default_value(part)));
+                continue;
+            };
+            let data = self.eval_part(item, part, &items[position + 1..], frame);
+            values.push((name.clone(), data));
+        }
+        self.aggregate(values, ty)
+    }
+
+    fn eval_record(&mut self, fields: &[NamedExpr], ty: &Type, frame: &Rc<Frame>) -> Data {
+        let parts = self.parts(ty);
+        let mut found: Vec<(Name, Data)> = Vec::new();
+        for (position, field) in fields.iter().enumerate() {
+            let Some((_, part)) = parts.iter().find(|(name, _)| *name == field.name.name) else {
+                continue;
+            };
+            let later: Vec<Expr> = fields[position + 1..]
+                .iter()
+                .map(|field| field.value.clone())
+                .collect();
+            let data = self.eval_part(&field.value, part, &later, frame);
+            found.push((field.name.name.clone(), data));
+        }
+        let values = parts
+            .iter()
+            .map(|(name, part)| {
+                let given = found
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, data)| data.clone());
+                (
+                    name.clone(),
+                    given.unwrap_or_else(|| self.default_value(part)),
+                )
+            })
+            .collect();
+        self.aggregate(values, ty)
+    }
+
+    fn eval_part(&mut self, item: &Expr, ty: &Type, later: &[Expr], frame: &Rc<Frame>) -> Data {
+        let data = match &item.kind {
+            // A part without a type of its own takes the one of its place.
+            ExprKind::List(items) => self.eval_list(items, ty, frame),
+            ExprKind::Struct { fields, .. } => self.eval_record(fields, ty, frame),
+            _ => {
+                let data = self.eval(item, frame);
+                self.cast(data, ty)
+            }
+        };
+        match later.iter().any(|later| self.has_effects(later)) {
+            true => self.materialize(data, ty, item.span, frame),
+            false => data,
+        }
+    }
+
+    fn aggregate(&mut self, values: Vec<(Name, Data)>, ty: &Type) -> Data {
+        match self.checked.representation(ty) {
+            Type::Header(_) => Data::HeaderOf(values.into_iter().map(|(_, data)| data).collect()),
+            _ => Data::Struct(values),
+        }
+    }
+
+    /// The default value of a type (spec § 7.3).
+    pub fn default_value(&mut self, ty: &Type) -> Data {
+        if let Some(scalar) = self.scalar(ty) {
+            return Data::Scalar(ir::Expr::number(0, scalar));
+        }
+        match self.checked.representation(ty) {
+            Type::Struct(_) | Type::Tuple(_) | Type::Record(_) => {
+                let parts = self.parts(ty);
+                Data::Struct(
+                    parts
+                        .into_iter()
+                        .map(|(name, ty)| (name, self.default_value(&ty)))
+                        .collect(),
+                )
+            }
+            Type::Header(_) | Type::HeaderUnion(_) | Type::Stack(..) => Data::InvalidHeader,
+            Type::Int => Data::Int(BigInt::ZERO),
+            Type::String => Data::String(Name::from("")),
+            _ => Data::Invalid,
+        }
+    }
+
+    /// Converts a value to a type that a cast allows.
+    pub fn cast(&mut self, data: Data, to: &Type) -> Data {
+        if let Some(scalar) = self.scalar(to) {
+            return self.cast_scalar(data, scalar);
+        }
+        let Data::Struct(values) = data else {
+            return data;
+        };
+        let parts = self.parts(to);
+        if parts.len() != values.len() {
+            return Data::Struct(values);
+        }
+        let by_name = values.iter().all(|(name, _)| !name.is_empty())
+            && parts
+                .iter()
+                .all(|(name, _)| values.iter().any(|(known, _)| known == name));
+        let mut values: Vec<(Name, Data)> = match by_name {
+            true => parts
+                .iter()
+                .filter_map(|(name, _)| values.iter().find(|(known, _)| known == name).cloned())
+                .collect(),
+            false => values,
+        };
+        for ((name, data), (part, ty)) in values.iter_mut().zip(&parts) {
+            *name = part.clone();
+            *data = self.cast(std::mem::replace(data, Data::Invalid), ty);
+        }
+        self.aggregate(values, to)
+    }
+
+    /// Whether two values of a type are equal.
+    pub fn equal(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
+        match (a, b) {
+            (Data::Header(a), Data::Header(b)) => {
+                ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b))
+            }
+            (Data::Header(place), Data::InvalidHeader)
+            | (Data::InvalidHeader, Data::Header(place)) => ir::Expr::Valid(place).not(),
+            (Data::InvalidHeader, Data::InvalidHeader) => ir::Expr::Bool(true),
+            (Data::HeaderOf(_), Data::InvalidHeader) | (Data::InvalidHeader, Data::HeaderOf(_)) => {
+                ir::Expr::Bool(false)
+            }
+            (Data::Header(place), other @ Data::HeaderOf(_))
+            | (other @ Data::HeaderOf(_), Data::Header(place)) => {
+                let fields = self.equal_parts(Data::Header(place), other, ty, span);
+                ops::and(ir::Expr::Valid(place), fields)
+            }
+            (Data::Union(a), Data::Union(b)) => {
+                ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b))
+            }
+            (Data::Union(id), Data::InvalidHeader) | (Data::InvalidHeader, Data::Union(id)) => {
+                ir::Expr::UnionValid(id).not()
+            }
+            (Data::Stack(a), Data::Stack(b)) => {
+                let elements = |id| self.program.storage.stack(id).elements.clone();
+                let pairs = elements(a).into_iter().zip(elements(b));
+                pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
+                    let (a, b) = (HeaderPlace::Fixed(a), HeaderPlace::Fixed(b));
+                    let same = ir::Expr::binary(
+                        ir::BinaryOp::Eq,
+                        ir::Expr::Header(a),
+                        ir::Expr::Header(b),
+                    );
+                    ops::and(all, same)
+                })
+            }
+            (Data::UnionStack(a), Data::UnionStack(b)) => {
+                let elements = |id| self.program.storage.union_stack(id).elements.clone();
+                let pairs = elements(a).into_iter().zip(elements(b));
+                pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
+                    let same =
+                        ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b));
+                    ops::and(all, same)
+                })
+            }
+            (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
+            | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
+            (Data::Varbit(_), Data::Varbit(_)) => {
+                self.target(span, "varbit fields cannot be compared on this target");
+                ir::Expr::Bool(false)
+            }
+            (a, b) => match self.binary(BinaryOp::Eq, a, b, span) {
+                Data::Scalar(expr) => expr,
+                _ => ir::Expr::Bool(false),
+            },
+        }
+    }
+
+    fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
+        let mut all = ir::Expr::Bool(true);
+        for (index, (name, part)) in self.parts(ty).into_iter().enumerate() {
+            let (left, right) = match (&a, &b) {
+                (Data::Struct(a), Data::Struct(b)) if index < a.len() && index < b.len() => {
+                    (a[index].1.clone(), b[index].1.clone())
+                }
+                _ => {
+                    let left = self.project(a.clone(), ty, &name);
+                    (left, self.project(b.clone(), ty, &name))
+                }
+            };
+            let same = self.equal(left, right, &part, span);
+            all = ops::and(all, same);
+        }
+        all
+    }
+}

@@ -1,0 +1,1116 @@
+//! Externs of core.p4 and v1model.p4, and with `--emit-externs` any others.
+
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use super::call::{Argument, Bound};
+use super::data::{Data, Place};
+use super::frame::{ExternObject, Frame, Instance};
+use super::instance::InstanceName;
+use super::{join, method_base, scalars_of, Elaborator, Region};
+use crate::diag::{Code, Diagnostic, Span, Warning};
+use crate::ir::{
+    self, ActionProfile, ActionProfileId, Algorithm, Calculation, CalculationId, CalculationInput,
+    Counter, CounterId, CounterUnit, Digest, DigestId, ExternArg, ExternAttribute, ExternInstance,
+    ExternInstanceId, FieldList, FieldListId, FieldRef, Meter, MeterId, MeterUnit, Primitive,
+    Register, RegisterId, Scalar, Selector, StmtKind,
+};
+use crate::sema::{CallInfo, DefKind, Type};
+use crate::syntax::ast::{Annotated, Annotation, Call, DeclId, ExprKind, Name};
+
+/// A number, truth value or varbit inside of a structured value.
+pub struct Leaf {
+    /// The value.
+    pub data: Data,
+    /// Its type.
+    pub ty: Type,
+}
+
+impl Elaborator<'_> {
+    /// Makes an extern object.
+    pub fn construct_extern(
+        &mut self,
+        ty: &str,
+        type_args: &[Type],
+        args: Vec<(Option<Name>, Bound)>,
+        name: InstanceName,
+    ) -> ExternObject {
+        let meta = self.meta(name.name.clone(), name.annotations, name.span);
+        let number = |wanted: &str| {
+            args.iter()
+                .find_map(|(param, bound)| match (param, &bound.argument) {
+                    (Some(param), Argument::Value(data)) if &**param == wanted => data.constant(),
+                    _ => None,
+                })
+        };
+        let size = number("size")
+            .and_then(|size| u64::try_from(size).ok())
+            .unwrap_or(0);
+        let kind = self.enum_argument(&args, "type");
+        let index_type = |this: &mut Self, position: usize| {
+            type_args
+                .get(position)
+                .and_then(|ty| this.control_type(ty).1)
+        };
+        match ty {
+            "counter" | "direct_counter" => {
+                let unit = match kind.as_deref() {
+                    Some("packets") => CounterUnit::Packets,
+                    Some("bytes") => CounterUnit::Bytes,
+                    _ => CounterUnit::Both,
+                };
+                let direct = ty == "direct_counter";
+                let index_type = index_type(self, 0);
+                let id = CounterId::from(self.program.counters.len());
+                self.program.counters.push(Counter {
+                    meta,
+                    size,
+                    unit,
+                    direct,
+                    table: None,
+                    index_type,
+                });
+                if direct {
+                    ExternObject::DirectCounter(id)
+                } else {
+                    ExternObject::Counter(id)
+                }
+            }
+            "meter" | "direct_meter" => {
+                let unit = match kind.as_deref() {
+                    Some("bytes") => MeterUnit::Bytes,
+                    _ => MeterUnit::Packets,
+                };
+                let direct = ty == "direct_meter";
+                let index_type = if direct { None } else { index_type(self, 0) };
+                let id = MeterId::from(self.program.meters.len());
+                self.program.meters.push(Meter {
+                    meta,
+                    size,
+                    unit,
+                    direct,
+                    table: None,
+                    result: None,
+                    index_type,
+                });
+                if direct {
+                    ExternObject::DirectMeter(id)
+                } else {
+                    ExternObject::Meter(id)
+                }
+            }
+            "register" => {
+                let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
+                let Some(scalar) = self.scalar(&cell) else {
+                    let message = format!("a register holds numbers on this target, not {cell}");
+                    self.target(name.span, message);
+                    return ExternObject::Invalid;
+                };
+                if size == 0 {
+                    self.target(name.span, "a register has at least one cell on this target");
+                }
+                let type_spec = self.type_spec(&cell);
+                let index_type = index_type(self, 1);
+                let id = RegisterId::from(self.program.registers.len());
+                self.program.registers.push(Register {
+                    meta,
+                    size,
+                    ty: scalar,
+                    type_spec,
+                    index_type,
+                });
+                ExternObject::Register(id)
+            }
+            "action_profile" | "action_selector" => {
+                let selector = match ty {
+                    "action_selector" => {
+                        let algorithm = self.algorithm(&args, "algorithm", name.span);
+                        Some(Selector {
+                            algorithm,
+                            inputs: Vec::new(),
+                        })
+                    }
+                    _ => None,
+                };
+                let profile = self.profile(meta, size, selector, name.annotations);
+                let id = ActionProfileId::from(self.program.action_profiles.len());
+                self.program.action_profiles.push(profile);
+                ExternObject::ActionProfile(id)
+            }
+            _ if self.options.emit_externs => self.foreign_instance(ty, args, meta),
+            _ => {
+                let what = Diagnostic::error(
+                    Code::TARGET,
+                    name.span,
+                    format!("extern {ty} is not part of v1model, so this target does not have it"),
+                )
+                .help("a switch extended with it takes its instances from the output of --emit-externs");
+                self.diagnostics.report(what);
+                ExternObject::Invalid
+            }
+        }
+    }
+
+    fn profile(
+        &mut self,
+        meta: ir::Meta,
+        size: u64,
+        selector: Option<Selector>,
+        annotations: &[Annotation],
+    ) -> ActionProfile {
+        let top = Rc::clone(&self.top);
+        let mut number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs)
+        {
+            Some([expr]) => self.annotation_number(expr, &top),
+            _ => None,
+        };
+        let (max_group_size, max_member_weight) =
+            (number("max_group_size"), number("max_member_weight"));
+        let semantics = annotations
+            .annotation("selector_size_semantics")
+            .and_then(Annotation::string);
+        ActionProfile {
+            meta,
+            size,
+            max_group_size: max_group_size.unwrap_or(0),
+            max_member_weight,
+            sum_of_members: semantics == Some("sum_of_members"),
+            selector,
+            tables: Vec::new(),
+        }
+    }
+
+    fn foreign_instance(
+        &mut self,
+        ty: &str,
+        args: Vec<(Option<Name>, Bound)>,
+        meta: ir::Meta,
+    ) -> ExternObject {
+        let mut attributes = Vec::new();
+        for (param, bound) in args {
+            let Some(param) = param else { continue };
+            let value = match bound.argument {
+                Argument::Value(Data::String(text)) => ExternAttribute::String(text.to_string()),
+                Argument::Value(data) => {
+                    match (self.enum_member(&data, &bound.ty), data.constant()) {
+                        (Some(member), _) => ExternAttribute::String(member),
+                        (None, Some(value)) => ExternAttribute::Number(value),
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            attributes.push((param.to_string(), value));
+        }
+        let id = ExternInstanceId::from(self.program.extern_instances.len());
+        let (name, source) = (meta.name, meta.source);
+        self.program.extern_instances.push(ExternInstance {
+            name,
+            ty: ty.to_owned(),
+            attributes,
+            source,
+        });
+        ExternObject::Other(id)
+    }
+
+    /// The name of the enum member that an argument is.
+    fn enum_argument(&self, args: &[(Option<Name>, Bound)], wanted: &str) -> Option<String> {
+        args.iter()
+            .find_map(|(param, bound)| match (param, &bound.argument) {
+                (Some(param), Argument::Value(data)) if &**param == wanted => {
+                    self.enum_member(data, &bound.ty)
+                }
+                _ => None,
+            })
+    }
+
+    fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
+        let Type::Enum(nominal) = ty else { return None };
+        let index = usize::try_from(data.constant()?).ok()?;
+        match &self.checked.def(nominal.id).kind {
+            DefKind::Enum(decl) => decl
+                .members
+                .get(index)
+                .map(|member| member.name.name.to_string()),
+            _ => None,
+        }
+    }
+
+    fn algorithm(&mut self, args: &[(Option<Name>, Bound)], wanted: &str, span: Span) -> Algorithm {
+        let known = self
+            .enum_argument(args, wanted)
+            .and_then(|name| Algorithm::from_name(&name));
+        known.unwrap_or_else(|| {
+            self.error(
+                Code::NOT_CONSTANT,
+                span,
+                "the algorithm must be a member of HashAlgorithm known at compile time",
+            );
+            Algorithm::Crc16
+        })
+    }
+
+    /// A call of an extern function.
+    pub fn call_extern(
+        &mut self,
+        id: DeclId,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let name = self.checked.name(id);
+        let bound = self.arguments(info, &call.args, frame);
+        let named: Vec<(Option<Name>, Bound)> = bound
+            .into_iter()
+            .map(|bound| (bound.param.map(|id| self.checked.name(id)), bound))
+            .collect();
+        match &*name {
+            "mark_to_drop" => self.emit(span, StmtKind::Primitive(Primitive::MarkToDrop)),
+            "verify" => {
+                let (Some(cond), Some(error)) = (value(&named, 0), value(&named, 1)) else {
+                    return Data::Invalid;
+                };
+                self.emit(span, StmtKind::Verify { cond, error });
+            }
+            "hash" => self.hash(&named, span, frame),
+            "random" => {
+                let (Some(low), Some(high)) = (value(&named, 1), value(&named, 2)) else {
+                    return Data::Invalid;
+                };
+                self.with_target(&named[0].1, span, frame, |target| Primitive::Random {
+                    target,
+                    low,
+                    high,
+                });
+            }
+            "digest" => self.digest(&named, span, frame),
+            "clone" | "clone3" | "clone_preserving_field_list" => self.clone_packet(&named, span),
+            "resubmit" | "resubmit_preserving_field_list" => {
+                if self.only_in(Region::Ingress, &name, span) {
+                    let fields = self.field_list(&named, 0, span);
+                    self.emit(span, StmtKind::Primitive(Primitive::Resubmit { fields }));
+                }
+            }
+            "recirculate" | "recirculate_preserving_field_list" => {
+                if self.only_in(Region::Egress, &name, span) {
+                    let fields = self.field_list(&named, 0, span);
+                    self.emit(span, StmtKind::Primitive(Primitive::Recirculate { fields }));
+                }
+            }
+            "truncate" => {
+                if let Some(length) = value(&named, 0) {
+                    self.emit(span, StmtKind::Primitive(Primitive::Truncate(length)));
+                }
+            }
+            "assert" | "assume" => {
+                let Some(check) = value(&named, 0) else {
+                    return Data::Invalid;
+                };
+                let primitive = if &*name == "assert" {
+                    Primitive::Assert(check)
+                } else {
+                    Primitive::Assume(check)
+                };
+                self.emit(span, StmtKind::Primitive(primitive));
+            }
+            "log_msg" => self.log_msg(&named, span),
+            "verify_checksum"
+            | "verify_checksum_with_payload"
+            | "update_checksum"
+            | "update_checksum_with_payload" => {
+                self.checksum(&name, &named, span);
+            }
+            "static_assert" => return self.static_assert(&named, span),
+            _ if self.options.emit_externs => {
+                self.foreign_call(name.to_string(), None, named, span, frame)
+            }
+            _ => {
+                let what = Diagnostic::error(
+                    Code::TARGET,
+                    span,
+                    format!("extern function {name} is not part of v1model, so this target does not have it"),
+                )
+                .help("calls of it are kept with --emit-externs, for a switch that is extended with it");
+                self.diagnostics.report(what);
+            }
+        }
+        Data::Invalid
+    }
+
+    fn only_in(&mut self, region: Region, name: &str, span: Span) -> bool {
+        if self.region == region {
+            return true;
+        }
+        let place = if region == Region::Ingress {
+            "ingress"
+        } else {
+            "egress"
+        };
+        self.target(
+            span,
+            format!("{name} can be called only in {place} on this target"),
+        );
+        false
+    }
+
+    fn static_assert(&mut self, args: &[(Option<Name>, Bound)], span: Span) -> Data {
+        let holds = match args.first().map(|(_, bound)| &bound.argument) {
+            Some(Argument::Value(data)) => data.constant(),
+            _ => None,
+        };
+        let message = match args.get(1).map(|(_, bound)| &bound.argument) {
+            Some(Argument::Value(Data::String(text))) => format!("static assertion failed: {text}"),
+            _ => "static assertion failed".to_owned(),
+        };
+        match holds {
+            Some(value) if value != BigInt::ZERO => {}
+            Some(_) => self.error(Code::EVALUATION, span, message),
+            None => self.error(
+                Code::NOT_CONSTANT,
+                span,
+                "a static assertion must be known at compile time",
+            ),
+        }
+        Data::boolean(true)
+    }
+
+    /// A primitive that stores a number, which BMv2 does only in fields known at compile time.
+    fn with_target(
+        &mut self,
+        bound: &Bound,
+        span: Span,
+        frame: &Rc<Frame>,
+        primitive: impl FnOnce(FieldRef) -> Primitive,
+    ) {
+        let place = match &bound.argument {
+            Argument::Place(place) => place.clone(),
+            _ => Place::Ignore,
+        };
+        if let Place::Scalar(
+            ir::FieldPlace {
+                header: ir::HeaderPlace::Fixed(header),
+                field,
+            },
+            _,
+        ) = place
+        {
+            let primitive = primitive(FieldRef { header, field });
+            self.emit(span, StmtKind::Primitive(primitive));
+            return;
+        }
+        let Some(ty) = self.scalar(&bound.ty) else {
+            let message = format!(
+                "the result must be a number on this target, not {}",
+                bound.ty
+            );
+            self.target(bound.span, message);
+            return;
+        };
+        let held = self.temporary(frame, "tmp", ty);
+        let primitive = primitive(held);
+        self.emit(span, StmtKind::Primitive(primitive));
+        self.assign(
+            &place,
+            Data::Scalar(ir::Expr::field(held, ty)),
+            &bound.ty,
+            span,
+            frame,
+        );
+    }
+
+    fn hash(&mut self, args: &[(Option<Name>, Bound)], span: Span, frame: &Rc<Frame>) {
+        let algorithm = self.algorithm(args, "algo", span);
+        let (Some(base), Some(max)) = (value(args, 2), value(args, 4)) else {
+            return;
+        };
+        if matches!(&max, ir::Expr::Number { value, .. } if *value == BigInt::ZERO) {
+            if let Argument::Place(place) = &args[0].1.argument {
+                let data = self.cast(Data::Scalar(base), &args[0].1.ty);
+                self.assign(place, data, &args[0].1.ty, span, frame);
+            }
+            return;
+        }
+        let Argument::Value(data) = &args[3].1.argument else {
+            return;
+        };
+        let inputs = self.calculation_inputs(data.clone(), &args[3].1.ty, span, Some(frame));
+        let calculation = self.calculation(algorithm, inputs, span);
+        self.with_target(&args[0].1, span, frame, |target| Primitive::Hash {
+            target,
+            base,
+            calculation,
+            max,
+        });
+    }
+
+    /// Adds a calculation.
+    pub fn calculation(
+        &mut self,
+        algorithm: Algorithm,
+        inputs: Vec<CalculationInput>,
+        span: Span,
+    ) -> CalculationId {
+        let id = CalculationId::from(self.program.calculations.len());
+        let source = self.source(span);
+        self.program.calculations.push(Calculation {
+            algorithm,
+            inputs,
+            source,
+        });
+        id
+    }
+
+    /// Inputs of a hash or checksum. Computed ones are stored first, for which there must be a frame.
+    pub fn calculation_inputs(
+        &mut self,
+        data: Data,
+        ty: &Type,
+        span: Span,
+        frame: Option<&Rc<Frame>>,
+    ) -> Vec<CalculationInput> {
+        let mut inputs = Vec::new();
+        for leaf in self.leaves(data, ty) {
+            let scalar = self.scalar(&leaf.ty);
+            match (leaf.data, scalar) {
+                (Data::Scalar(ir::Expr::Number { value, ty }), _) => {
+                    let width = ty.width();
+                    inputs.push(CalculationInput::Constant { value: value & ir::mask(width), width });
+                }
+                (Data::Scalar(ir::Expr::Bool(value)), _) => {
+                    inputs.push(CalculationInput::Constant { value: BigInt::from(u8::from(value)), width: 1 });
+                }
+                (
+                    Data::Scalar(ir::Expr::Field { place, .. }) | Data::Varbit(place),
+                    _,
+                ) if fixed(place).is_some() => {
+                    inputs.extend(fixed(place).map(CalculationInput::Field));
+                }
+                (Data::Scalar(value), _) => match (frame, value.scalar()) {
+                    (Some(frame), Some(scalar)) => {
+                        let held = self.temporary(frame, "tmp", scalar);
+                        self.emit(span, StmtKind::Assign { target: held.into(), value });
+                        inputs.push(CalculationInput::Field(held));
+                    }
+                    _ => self.target(span, "only fields and constants can be summed here on this target, not computed values"),
+                },
+                (Data::Int(_), _) => {
+                    self.error(Code::TYPE_MISMATCH, span, "integers in the data must have a width, such as 16w1");
+                }
+                (Data::Invalid, _) => {}
+                _ => self.target(span, "this kind of value cannot be an input of a hash or checksum"),
+            }
+        }
+        inputs
+    }
+
+    /// The numbers in a structured value, one by one.
+    pub fn leaves(&mut self, data: Data, ty: &Type) -> Vec<Leaf> {
+        let mut leaves = Vec::new();
+        self.add_leaves(data, ty, &mut leaves);
+        leaves
+    }
+
+    fn add_leaves(&mut self, data: Data, ty: &Type, leaves: &mut Vec<Leaf>) {
+        let parts = self.parts(ty);
+        match data {
+            Data::Struct(values) => {
+                for ((_, value), (_, ty)) in values.into_iter().zip(&parts) {
+                    self.add_leaves(value, ty, leaves);
+                }
+            }
+            Data::HeaderOf(values) => {
+                for (value, (_, ty)) in values.into_iter().zip(&parts) {
+                    self.add_leaves(value, ty, leaves);
+                }
+            }
+            Data::Header(place) => {
+                let mut position = 0;
+                for (_, part) in &parts {
+                    let field = self.header_field(place, position, part);
+                    position += self.field_count(part);
+                    if let Some(value) = field.value() {
+                        self.add_leaves(value, part, leaves);
+                    }
+                }
+            }
+            Data::Stack(id) => {
+                let Type::Stack(element, _) = ty else { return };
+                for header in self.program.storage.stack(id).elements.clone() {
+                    self.add_leaves(
+                        Data::Header(ir::HeaderPlace::Fixed(header)),
+                        element,
+                        leaves,
+                    );
+                }
+            }
+            data => leaves.push(Leaf {
+                data,
+                ty: ty.clone(),
+            }),
+        }
+    }
+
+    /// A digest has fields of its own, so that it carries the values of now whatever happens to the originals.
+    fn digest(&mut self, args: &[(Option<Name>, Bound)], span: Span, frame: &Rc<Frame>) {
+        let Some(receiver) = value(args, 0) else {
+            return;
+        };
+        let Argument::Value(data) = &args[1].1.argument else {
+            return;
+        };
+        let ty = args[1].1.ty.clone();
+        let name = match ty.nominal() {
+            Some(nominal) => self.type_name(nominal),
+            None => "digest".to_owned(),
+        };
+        let leaves = self.leaves(data.clone(), &ty);
+        let digest = match self.digests.get(&name) {
+            Some(id) => *id,
+            None => {
+                let mut fields = Vec::new();
+                for (position, leaf) in leaves.iter().enumerate() {
+                    let Some(scalar) = self.scalar(&leaf.ty) else {
+                        let message =
+                            format!("a digest carries numbers on this target, not {}", leaf.ty);
+                        self.target(span, message);
+                        return;
+                    };
+                    let field = self.unique(&format!("digest.{name}.f{position}"));
+                    fields.push(self.program.storage.add_scalar(field, scalar));
+                }
+                let meta = self.meta(name.clone(), &[], span);
+                let type_spec = self.type_spec(&ty);
+                let id = DigestId::from(self.program.digests.len());
+                self.program.digests.push(Digest {
+                    meta,
+                    fields,
+                    type_spec,
+                });
+                self.digests.insert(name, id);
+                id
+            }
+        };
+        let fields = self.program.digests[digest.index()].fields.clone();
+        for (field, leaf) in fields.into_iter().zip(leaves) {
+            if let Some(scalar) = self.scalar(&leaf.ty) {
+                self.assign(
+                    &Place::Scalar(field.into(), scalar),
+                    leaf.data,
+                    &leaf.ty,
+                    span,
+                    frame,
+                );
+            }
+        }
+        self.emit(
+            span,
+            StmtKind::Primitive(Primitive::Digest { receiver, digest }),
+        );
+    }
+
+    fn clone_packet(&mut self, args: &[(Option<Name>, Bound)], span: Span) {
+        let egress = match self.enum_argument(args, "type").as_deref() {
+            Some("I2E") => false,
+            Some("E2E") => true,
+            _ => {
+                self.error(
+                    Code::NOT_CONSTANT,
+                    span,
+                    "the type of a clone must be known at compile time",
+                );
+                return;
+            }
+        };
+        let (kind, region) = if egress {
+            ("E2E", Region::Egress)
+        } else {
+            ("I2E", Region::Ingress)
+        };
+        if !self.only_in(region, &format!("clone with CloneType.{kind}"), span) {
+            return;
+        }
+        let Some(session) = value(args, 1) else {
+            return;
+        };
+        let fields = self.field_list(args, 2, span);
+        self.emit(
+            span,
+            StmtKind::Primitive(Primitive::Clone {
+                egress,
+                session,
+                fields,
+            }),
+        );
+    }
+
+    /// The field list that an argument gives: by number, by a struct of fields, or an empty one when there is none.
+    fn field_list(
+        &mut self,
+        args: &[(Option<Name>, Bound)],
+        position: usize,
+        span: Span,
+    ) -> FieldListId {
+        let (name, fields) = match args.get(position) {
+            None => ("empty".to_owned(), Vec::new()),
+            Some((Some(param), bound)) if &**param == "index" => {
+                let list = match &bound.argument {
+                    Argument::Value(data) => {
+                        data.constant().and_then(|list| u32::try_from(list).ok())
+                    }
+                    _ => None,
+                };
+                let Some(list) = list else {
+                    self.error(
+                        Code::NOT_CONSTANT,
+                        bound.span,
+                        "the field list must be a number known at compile time",
+                    );
+                    return FieldListId(0);
+                };
+                if !self.field_lists.contains_key(&list) {
+                    let message = format!(
+                        "no field of the user metadata has @field_list({list}), so nothing is kept"
+                    );
+                    self.warn(Warning::Invalid, bound.span, message);
+                }
+                (
+                    format!("field_list{list}"),
+                    self.field_lists.get(&list).cloned().unwrap_or_default(),
+                )
+            }
+            Some((_, bound)) => {
+                let Argument::Value(data) = bound.argument.clone() else {
+                    return FieldListId(0);
+                };
+                let mut fields = Vec::new();
+                for leaf in self.leaves(data, &bound.ty) {
+                    match leaf.data {
+                        Data::Scalar(ir::Expr::Field { place, .. }) if fixed(place).is_some() => {
+                            fields.extend(fixed(place));
+                        }
+                        data if data.is_constant() => {}
+                        _ => self.target(
+                            span,
+                            "only fields can be kept on this target, not computed values",
+                        ),
+                    }
+                }
+                ("fl".to_owned(), fields)
+            }
+        };
+        let known = self
+            .program
+            .field_lists
+            .iter()
+            .position(|list| list.fields == fields);
+        if let Some(known) = known {
+            return FieldListId::from(known);
+        }
+        let taken = |this: &Self, name: &str| {
+            this.program
+                .field_lists
+                .iter()
+                .any(|list| list.name == name)
+        };
+        let mut unique = name.clone();
+        let mut number = 0;
+        while taken(self, &unique) {
+            unique = format!("{name}_{number}");
+            number += 1;
+        }
+        self.program.field_lists.push(FieldList {
+            name: unique,
+            fields,
+        });
+        FieldListId::from(self.program.field_lists.len() - 1)
+    }
+
+    fn log_msg(&mut self, args: &[(Option<Name>, Bound)], span: Span) {
+        let Some(Argument::Value(Data::String(format))) =
+            args.first().map(|(_, bound)| &bound.argument)
+        else {
+            self.error(
+                Code::NOT_CONSTANT,
+                span,
+                "the message must be a string known at compile time",
+            );
+            return;
+        };
+        let format = format.to_string();
+        let mut values = Vec::new();
+        if let Some((_, bound)) = args.get(1) {
+            if let Argument::Value(data) = bound.argument.clone() {
+                for leaf in self.leaves(data, &bound.ty) {
+                    match leaf.data {
+                        Data::Scalar(expr) => values.push(expr),
+                        Data::Int(value) => {
+                            let width = (value.bits() as u32).max(1);
+                            values.push(ir::Expr::number(value, Scalar::Int(width + 1)));
+                        }
+                        _ => self.target(span, "only numbers can be logged"),
+                    }
+                }
+            }
+        }
+        let holes = format.matches("{}").count();
+        if holes != values.len() {
+            let message = format!(
+                "the message has {holes} times {{}}, and there are {} values",
+                values.len()
+            );
+            self.warn(Warning::Mismatch, span, message);
+        }
+        self.emit(
+            span,
+            StmtKind::Primitive(Primitive::LogMsg {
+                format,
+                args: values,
+            }),
+        );
+    }
+
+    /// A call of a method of an extern object.
+    pub fn call_method(
+        &mut self,
+        id: DeclId,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        let method = self.checked.name(id);
+        let instance = method_base(&call.callee).and_then(|base| self.instance_of(base, frame));
+        let Some(Instance::Extern(object)) = instance else {
+            return Data::Invalid;
+        };
+        if object == ExternObject::PacketIn {
+            return self.packet_in(&method, info, call, span, frame);
+        }
+        if object == ExternObject::PacketOut {
+            self.emit_header(info, call, span, frame);
+            return Data::Invalid;
+        }
+        let bound = self.arguments(info, &call.args, frame);
+        let named: Vec<(Option<Name>, Bound)> = bound
+            .into_iter()
+            .map(|bound| (bound.param.map(|id| self.checked.name(id)), bound))
+            .collect();
+        match (object, &*method) {
+            (ExternObject::Counter(counter), _) => {
+                if let Some(index) = value(&named, 0) {
+                    self.emit(
+                        span,
+                        StmtKind::Primitive(Primitive::Count { counter, index }),
+                    );
+                }
+            }
+            (ExternObject::Meter(meter), _) => {
+                if let Some(index) = value(&named, 0) {
+                    let make = |target| Primitive::ExecuteMeter {
+                        meter,
+                        index,
+                        target,
+                    };
+                    self.with_target(&named[1].1, span, frame, make);
+                }
+            }
+            (ExternObject::Register(register), "read") => {
+                if let Some(index) = value(&named, 1) {
+                    let make = |target| Primitive::RegisterRead {
+                        target,
+                        register,
+                        index,
+                    };
+                    self.with_target(&named[0].1, span, frame, make);
+                }
+            }
+            (ExternObject::Register(register), _) => {
+                if let (Some(index), Some(value)) = (value(&named, 0), value(&named, 1)) {
+                    self.emit(
+                        span,
+                        StmtKind::Primitive(Primitive::RegisterWrite {
+                            register,
+                            index,
+                            value,
+                        }),
+                    );
+                }
+            }
+            // The switch counts by itself.
+            (ExternObject::DirectCounter(_), _) => {}
+            (ExternObject::DirectMeter(meter), _) => {
+                self.direct_meter(meter, &named[0].1, span, frame)
+            }
+            (ExternObject::Other(instance), _) => {
+                let ty = self.program.extern_instances[instance.index()].ty.clone();
+                let name = format!("_{ty}_{method}");
+                self.foreign_call(name, Some(instance), named, span, frame);
+            }
+            _ => {}
+        }
+        Data::Invalid
+    }
+
+    /// The switch stores a direct meter's colour in a field before the action runs.
+    fn direct_meter(&mut self, meter: MeterId, bound: &Bound, span: Span, frame: &Rc<Frame>) {
+        let Argument::Place(place) = &bound.argument else {
+            return;
+        };
+        let mut fields = Vec::new();
+        scalars_of(place, &mut fields);
+        let field = match (self.program.meters[meter.index()].result, &fields[..]) {
+            (None, [field]) => *field,
+            (Some(known), [field]) if known == *field => return,
+            (known, _) => {
+                // Two places want the colour: each copies it from a field of the meter's own.
+                let Some(ty) = self.scalar(&bound.ty) else {
+                    return;
+                };
+                let own = known.unwrap_or_else(|| self.temporary(frame, "color", ty));
+                let held = self.program.storage.field(own).scalar().unwrap_or(ty);
+                let color = Data::Scalar(ir::Expr::field(own, held));
+                self.assign(place, color, &bound.ty, span, frame);
+                own
+            }
+        };
+        self.program.meters[meter.index()].result = Some(field);
+    }
+
+    fn foreign_call(
+        &mut self,
+        name: String,
+        instance: Option<ExternInstanceId>,
+        named: Vec<(Option<Name>, Bound)>,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let mut args = Vec::new();
+        let mut copies = Vec::new();
+        for (_, bound) in named {
+            let data = match bound.argument {
+                Argument::Value(data) => data,
+                Argument::Place(place) => match place.is_fixed() {
+                    true => place.value().unwrap_or(Data::Invalid),
+                    false => {
+                        let own = self.allocate(&bound.ty, &join(&frame.name, "tmp"));
+                        let old = self.read(&place, &bound.ty, span, frame);
+                        self.assign(&own, old, &bound.ty, span, frame);
+                        let data = own.value().unwrap_or(Data::Invalid);
+                        copies.push((place, data.clone(), bound.ty.clone()));
+                        data
+                    }
+                },
+                _ => continue,
+            };
+            match data {
+                Data::String(text) => args.push(ExternArg::String(text.to_string())),
+                Data::Header(place) => args.push(ExternArg::Header(place)),
+                data => args.extend(self.leaves(data, &bound.ty).into_iter().filter_map(|leaf| {
+                    match leaf.data {
+                        Data::Scalar(expr) => Some(ExternArg::Expr(expr)),
+                        Data::Header(place) => Some(ExternArg::Header(place)),
+                        _ => None,
+                    }
+                })),
+            }
+        }
+        self.emit(
+            span,
+            StmtKind::Primitive(Primitive::Extern {
+                name,
+                instance,
+                args,
+            }),
+        );
+        self.copy_out(copies, span, frame);
+    }
+
+    fn packet_in(
+        &mut self,
+        method: &str,
+        info: &CallInfo,
+        call: &Call,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) -> Data {
+        match method {
+            "extract" => self.extract(info, call, span, frame),
+            "advance" => {
+                let bound = self.arguments(info, &call.args, frame);
+                if let Some(Argument::Value(Data::Scalar(bits))) =
+                    bound.first().map(|bound| &bound.argument)
+                {
+                    let bits = bits.clone();
+                    self.emit(span, StmtKind::Advance(bits));
+                }
+            }
+            "lookahead" => {
+                let ty = info.ret.substitute(&frame.substitution);
+                return self.lookahead(&ty, span, frame);
+            }
+            "length" => {
+                let storage = &self.program.storage;
+                let field = storage
+                    .header_type(ir::Storage::STANDARD_METADATA)
+                    .position("packet_length");
+                let header = ir::Storage::STANDARD_METADATA;
+                return match field {
+                    Some(field) => {
+                        Data::Scalar(ir::Expr::field(FieldRef { header, field }, Scalar::Bit(32)))
+                    }
+                    None => Data::Invalid,
+                };
+            }
+            _ => {}
+        }
+        Data::Invalid
+    }
+
+    fn extract(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
+        let Some(first) = call.args.first() else {
+            return;
+        };
+        let Some(param) = info.args.first() else {
+            return;
+        };
+        let ty = param.ty.substitute(&frame.substitution);
+        let place = match &first.value.kind {
+            ExprKind::DontCare(_) => self.allocate(&ty, &join(&frame.name, "tmp")),
+            _ => self.place(&first.value, frame),
+        };
+        let varbit_bits = call
+            .args
+            .get(1)
+            .map(|arg| self.eval_scalar(&arg.value, frame));
+        let kind = match place {
+            Place::Header(target) => match target {
+                ir::HeaderPlace::Fixed(_) => StmtKind::Extract {
+                    target,
+                    varbit_bits,
+                },
+                _ => {
+                    self.target(
+                        first.value.span,
+                        "extract to the next element of the stack: use .next",
+                    );
+                    return;
+                }
+            },
+            Place::Next(target) => StmtKind::ExtractNext {
+                target,
+                varbit_bits,
+            },
+            Place::NextMember(target, member) => StmtKind::ExtractNextMember {
+                target,
+                member,
+                varbit_bits,
+            },
+            Place::Dynamic { index, elements } => {
+                self.by_index(&index, elements.len(), span, |this, position| {
+                    if let Place::Header(target) = elements[position] {
+                        this.emit(
+                            span,
+                            StmtKind::Extract {
+                                target,
+                                varbit_bits: varbit_bits.clone(),
+                            },
+                        );
+                    }
+                });
+                return;
+            }
+            _ => return,
+        };
+        self.emit(span, kind);
+    }
+
+    /// `lookahead<T>()`: the bits are read field by field into a variable.
+    fn lookahead(&mut self, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
+        let place = self.allocate(ty, &join(&frame.name, "tmp"));
+        let mut offset = 0;
+        self.look(&place, ty, &mut offset, span);
+        place.value().unwrap_or(Data::Invalid)
+    }
+
+    fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
+        match place {
+            Place::Scalar(target, scalar) => {
+                let width = scalar.width();
+                let ahead = ir::Expr::Lookahead {
+                    offset: *offset,
+                    width,
+                };
+                *offset += width;
+                let value = super::ops::cast(ahead, *scalar);
+                match value {
+                    // BMv2 looks ahead only straight into a field, and fields are as wide as what is read.
+                    ir::Expr::Cast { arg, .. } => {
+                        self.emit(
+                            span,
+                            StmtKind::Assign {
+                                target: *target,
+                                value: *arg,
+                            },
+                        );
+                    }
+                    value => self.emit(
+                        span,
+                        StmtKind::Assign {
+                            target: *target,
+                            value,
+                        },
+                    ),
+                }
+            }
+            Place::Struct(members) => {
+                let parts = self.parts(ty);
+                for ((_, member), (_, ty)) in members.iter().zip(&parts) {
+                    self.look(member, ty, offset, span);
+                }
+            }
+            Place::Header(header) => {
+                self.emit(
+                    span,
+                    StmtKind::SetValidity {
+                        target: *header,
+                        valid: true,
+                    },
+                );
+                let mut position = 0;
+                for (_, part) in self.parts(ty) {
+                    let field = self.header_field(*header, position, &part);
+                    position += self.field_count(&part);
+                    self.look(&field, &part, offset, span);
+                }
+            }
+            _ => self.target(
+                span,
+                format!("a value of type {ty} cannot be looked ahead at on this target"),
+            ),
+        }
+    }
+}
+
+/// The number or truth value that an argument is.
+pub fn value(args: &[(Option<Name>, Bound)], position: usize) -> Option<ir::Expr> {
+    match &args.get(position)?.1.argument {
+        Argument::Value(Data::Scalar(expr)) => Some(expr.clone()),
+        Argument::Value(Data::Int(value)) => {
+            Some(ir::Expr::bits(value.clone(), (value.bits() as u32).max(1)))
+        }
+        _ => None,
+    }
+}
+
+/// A field of a header known now.
+pub fn fixed(place: ir::FieldPlace) -> Option<FieldRef> {
+    match place.header {
+        ir::HeaderPlace::Fixed(header) => Some(FieldRef {
+            header,
+            field: place.field,
+        }),
+        _ => None,
+    }
+}

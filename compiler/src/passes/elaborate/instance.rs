@@ -1,0 +1,182 @@
+//! Instances of controls, parsers and extern objects.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::annotations::full_name;
+use super::call::Argument;
+use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance};
+use super::Elaborator;
+use crate::diag::Span;
+use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
+use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation};
+
+/// What names an instance and tells of it.
+pub struct InstanceName<'n> {
+    /// Full control-plane name.
+    pub name: String,
+    /// Annotations of its declaration.
+    pub annotations: &'n [Annotation],
+    /// Where it is declared.
+    pub span: Span,
+}
+
+impl Elaborator<'_> {
+    /// Makes a declared instance and binds its name.
+    pub fn instantiate(&mut self, decl: &Rc<Instantiation>, frame: &Rc<Frame>) -> Option<Instance> {
+        let checked = self.checked;
+        let info = checked.call(decl.call)?;
+        let name = InstanceName {
+            name: full_name(&frame.name, &decl.annotations, &decl.name.name),
+            annotations: &decl.annotations,
+            span: decl.name.span,
+        };
+        let instance = self.construct(info, &decl.args, name, frame)?;
+        frame.bind(decl.id, Binding::Instance(instance.clone()));
+        Some(instance)
+    }
+
+    /// The instance that an expression names or constructs.
+    pub fn instance_of(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<Instance> {
+        let checked = self.checked;
+        match &expr.kind {
+            ExprKind::Name(_) => {
+                let Resolution::Decl(id) = checked.resolution(expr) else {
+                    return None;
+                };
+                if let Some(Binding::Instance(instance)) = frame.find(id) {
+                    return Some(instance);
+                }
+                // An instance of the top level, made on first use.
+                match &checked.def(id).kind {
+                    DefKind::Instance(decl) => {
+                        let top = Rc::clone(&self.top);
+                        if let Some(Binding::Instance(instance)) = top.find(id) {
+                            return Some(instance);
+                        }
+                        self.instantiate(decl, &top)
+                    }
+                    _ => None,
+                }
+            }
+            ExprKind::Call(call) => {
+                let info = checked.call(expr.id)?;
+                let declared = self.callee_name(info)?;
+                let name = InstanceName {
+                    name: super::join(&frame.name, &declared),
+                    annotations: &[],
+                    span: expr.span,
+                };
+                self.construct(info, &call.args, name, frame)
+            }
+            _ => None,
+        }
+    }
+
+    fn callee_name(&self, info: &CallInfo) -> Option<String> {
+        let id = match info.callee {
+            Callee::ControlConstructor(id) | Callee::ParserConstructor(id) => id,
+            Callee::ExternConstructor { ext, .. } => ext,
+            _ => return None,
+        };
+        Some(self.checked.name(id).to_string())
+    }
+
+    /// Runs a constructor.
+    pub fn construct(
+        &mut self,
+        info: &CallInfo,
+        args: &[Arg],
+        name: InstanceName,
+        frame: &Rc<Frame>,
+    ) -> Option<Instance> {
+        let checked = self.checked;
+        match info.callee {
+            Callee::ControlConstructor(id) => {
+                let DefKind::Control(decl) = &checked.def(id).kind else {
+                    return None;
+                };
+                // Blocks of the architecture are named after their type, in whatever way they are made.
+                let name = match frame.parent {
+                    None if frame.control.is_none() => {
+                        full_name("", &decl.annotations, &decl.name.name)
+                    }
+                    _ => name.name,
+                };
+                Some(Instance::Control(Rc::new(ControlInstance {
+                    decl: Rc::clone(decl),
+                    name,
+                    arguments: self.constructor_arguments(info, args, frame),
+                    substitution: self.call_types(&decl.type_params, &info.type_args, frame),
+                    shared: Cell::new(false),
+                    state: RefCell::default(),
+                })))
+            }
+            Callee::ParserConstructor(id) => {
+                let DefKind::Parser(decl) = &checked.def(id).kind else {
+                    return None;
+                };
+                let name = match frame.parent {
+                    None if frame.parser.is_none() => {
+                        full_name("", &decl.annotations, &decl.name.name)
+                    }
+                    _ => name.name,
+                };
+                Some(Instance::Parser(Rc::new(ParserInstance {
+                    decl: Rc::clone(decl),
+                    name,
+                    arguments: self.constructor_arguments(info, args, frame),
+                    substitution: self.call_types(&decl.type_params, &info.type_args, frame),
+                    value_sets: RefCell::default(),
+                    instances: RefCell::default(),
+                })))
+            }
+            Callee::ExternConstructor { ext, .. } => {
+                let type_args: Vec<Type> = info
+                    .type_args
+                    .iter()
+                    .map(|ty| ty.substitute(&frame.substitution))
+                    .collect();
+                let bound = self.arguments(info, args, frame);
+                let named = bound
+                    .into_iter()
+                    .map(|bound| (bound.param.map(|id| checked.name(id)), bound))
+                    .collect();
+                Some(Instance::Extern(self.construct_extern(
+                    &checked.name(ext),
+                    &type_args,
+                    named,
+                    name,
+                )))
+            }
+            _ => None,
+        }
+    }
+
+    fn constructor_arguments(
+        &mut self,
+        info: &CallInfo,
+        args: &[Arg],
+        frame: &Rc<Frame>,
+    ) -> Vec<(DeclId, Binding)> {
+        let bound = self.arguments(info, args, frame);
+        bound
+            .into_iter()
+            .filter_map(|bound| {
+                let binding = match bound.argument {
+                    Argument::Value(data) => Binding::Data(data),
+                    Argument::Instance(instance) => {
+                        // Whoever gets it may apply it too.
+                        if let Instance::Control(control) = &instance {
+                            control.shared.set(true);
+                        }
+                        Binding::Instance(instance)
+                    }
+                    Argument::Place(place) => Binding::Place(place),
+                    Argument::Omitted => Binding::Data(self.default_value(&bound.ty)),
+                };
+                Some((bound.param?, binding))
+            })
+            .collect()
+    }
+}

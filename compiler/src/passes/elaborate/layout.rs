@@ -1,0 +1,370 @@
+//! Storage for variables of any type.
+
+use std::rc::Rc;
+
+use super::data::Place;
+use super::{join, Elaborator};
+use crate::diag::Code;
+use crate::ir::{
+    Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
+    HeaderTypeId, Scalar, Stack, StackId, Storage, Union, UnionId, UnionStack, UnionStackId,
+    UnionType, UnionTypeId,
+};
+use crate::sema::{Nominal, Type};
+use crate::syntax::ast::Annotated;
+
+/// Bits of an error or of a member of an enum without a base type.
+pub const ENUM_BITS: u32 = 32;
+
+impl Elaborator<'_> {
+    /// The type of a number or truth value; `None` for all other types.
+    pub fn scalar(&self, ty: &Type) -> Option<Scalar> {
+        Some(match self.checked.representation(ty) {
+            Type::Bool => Scalar::Bool,
+            Type::Bit(width) => Scalar::Bit(width),
+            Type::Signed(width) => Scalar::Int(width),
+            Type::Error | Type::Enum(_) | Type::MatchKind => Scalar::Bit(ENUM_BITS),
+            _ => return None,
+        })
+    }
+
+    /// Makes a variable of this type. Its headers and scalars are named after `name`.
+    pub fn allocate(&mut self, ty: &Type, name: &str) -> Place {
+        if let Some(scalar) = self.scalar(ty) {
+            let name = self.unique(name);
+            let field = self.program.storage.add_scalar(name, scalar);
+            return Place::Scalar(field.into(), scalar);
+        }
+        match self.checked.representation(ty) {
+            Type::Struct(_) => {
+                let fields = self.checked.fields(ty);
+                let members = fields.iter().map(|(field, ty)| {
+                    let name = join(name, &field.name.name);
+                    (Rc::clone(&field.name.name), self.allocate(ty, &name))
+                });
+                Place::Struct(members.collect())
+            }
+            Type::Tuple(types) => {
+                let members = types.iter().enumerate().map(|(index, ty)| {
+                    let name = join(name, &format!("f{index}"));
+                    (super::unnamed(), self.allocate(ty, &name))
+                });
+                Place::Struct(members.collect())
+            }
+            Type::Record(fields) => {
+                let members = fields.iter().map(|(field, ty)| {
+                    let name = join(name, field);
+                    (Rc::clone(field), self.allocate(ty, &name))
+                });
+                Place::Struct(members.collect())
+            }
+            Type::Header(_) => Place::Header(HeaderPlace::Fixed(self.header(ty, name))),
+            Type::HeaderUnion(_) => Place::Union(self.union(ty, name)),
+            Type::Stack(element, size) => self.stack(&element, size, name),
+            Type::Varbit(width) => self.varbit(width, name),
+            _ => Place::Ignore,
+        }
+    }
+
+    /// Headers of the package: named by their fields alone.
+    pub fn top_level_headers(&mut self, ty: &Type) -> Place {
+        let fields = self.checked.fields(ty);
+        let members = fields.iter().map(|(field, ty)| {
+            let name = Rc::clone(&field.name.name);
+            (Rc::clone(&name), self.allocate(ty, &name))
+        });
+        Place::Struct(members.collect())
+    }
+
+    /// `standard_metadata` is a header of its own, number 1.
+    pub fn standard_metadata(&mut self, ty: &Type) -> Place {
+        let name = "standard_metadata";
+        let fields = self.checked.fields(ty);
+        let mut layout = HeaderType {
+            name: name.to_owned(),
+            fields: Vec::new(),
+        };
+        let mut members = Vec::new();
+        let header = Storage::STANDARD_METADATA;
+        for (field, ty) in &fields {
+            let Some(scalar) = self.scalar(ty) else {
+                continue;
+            };
+            let position = layout.fields.len() as u32;
+            layout
+                .fields
+                .push(scalar_field(field.name.name.to_string(), scalar));
+            let place = FieldPlace {
+                header: HeaderPlace::Fixed(header),
+                field: position,
+            };
+            members.push((Rc::clone(&field.name.name), Place::Scalar(place, scalar)));
+        }
+        let ty = self.add_header_type(layout);
+        self.program.storage.headers.push(Header {
+            name: name.to_owned(),
+            ty,
+            metadata: true,
+        });
+        self.names.insert(name.to_owned());
+        Place::Struct(members)
+    }
+
+    /// A header instance.
+    pub fn header(&mut self, ty: &Type, name: &str) -> HeaderId {
+        let layout = self.header_type(ty);
+        let name = self.unique(name);
+        self.add_header(layout, name)
+    }
+
+    fn add_header(&mut self, ty: HeaderTypeId, name: String) -> HeaderId {
+        let id = HeaderId::from(self.program.storage.headers.len());
+        self.program.storage.headers.push(Header {
+            name,
+            ty,
+            metadata: false,
+        });
+        id
+    }
+
+    fn add_header_type(&mut self, ty: HeaderType) -> HeaderTypeId {
+        let id = HeaderTypeId::from(self.program.storage.header_types.len());
+        self.program.storage.header_types.push(ty);
+        id
+    }
+
+    /// The layout of a header type, made on first use.
+    pub fn header_type(&mut self, ty: &Type) -> HeaderTypeId {
+        if let Some((_, id)) = self.header_types.iter().find(|(known, _)| known == ty) {
+            return *id;
+        }
+        let mut fields = Vec::new();
+        self.flatten("", ty, &mut fields);
+        let nominal = ty.nominal().cloned();
+        let mut name = nominal
+            .as_ref()
+            .map_or_else(|| "header".to_owned(), |nominal| self.type_name(nominal));
+        let base = name.clone();
+        let mut number = 0;
+        while self
+            .program
+            .storage
+            .header_types
+            .iter()
+            .any(|known| known.name == name)
+        {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        let layout = HeaderType { name, fields };
+        if layout.max_bits() % 8 != 0 {
+            self.report_odd_header(nominal.as_ref(), &layout);
+        }
+        let id = self.add_header_type(layout);
+        self.header_types.push((ty.clone(), id));
+        id
+    }
+
+    fn report_odd_header(&mut self, nominal: Option<&Nominal>, layout: &HeaderType) {
+        let span = nominal.and_then(|nominal| match &self.checked.def(nominal.id).kind {
+            crate::sema::DefKind::Header(decl) => Some(decl.name.span),
+            _ => None,
+        });
+        let message = format!(
+            "header {} has {} bits, and this target moves headers only in whole bytes",
+            layout.name,
+            layout.max_bits()
+        );
+        let what = crate::diag::Diagnostic {
+            span,
+            ..crate::diag::Diagnostic::error(Code::TARGET, span.unwrap_or_default(), message)
+        };
+        let missing = 8 - layout.max_bits() % 8;
+        self.diagnostics
+            .report(what.help(format!("add padding: bit<{missing}> padding;")));
+    }
+
+    /// Fields of a header, those of structs in it one by one.
+    fn flatten(&self, prefix: &str, ty: &Type, into: &mut Vec<Field>) {
+        for (field, ty) in self.checked.fields(ty) {
+            let name = join(prefix, &field.name.name);
+            match (self.scalar(&ty), self.checked.representation(&ty)) {
+                (Some(scalar), _) => into.push(scalar_field(name, scalar)),
+                (None, Type::Varbit(width)) => into.push(Field {
+                    name,
+                    width: FieldWidth::Varbit(width),
+                    signed: false,
+                    boolean: false,
+                }),
+                (None, Type::Struct(_)) => self.flatten(&name, &ty, into),
+                _ => {}
+            }
+        }
+    }
+
+    /// How many fields a type takes in a header's layout.
+    pub fn field_count(&self, ty: &Type) -> u32 {
+        match self.checked.representation(ty) {
+            Type::Struct(_) | Type::Header(_) => self
+                .checked
+                .fields(ty)
+                .iter()
+                .map(|(_, ty)| self.field_count(ty))
+                .sum(),
+            _ => 1,
+        }
+    }
+
+    /// The place of a field of a header, or of a struct in it, that starts at a position of the layout.
+    pub fn header_field(&self, header: HeaderPlace, first: u32, ty: &Type) -> Place {
+        let place = FieldPlace {
+            header,
+            field: first,
+        };
+        if let Some(scalar) = self.scalar(ty) {
+            return Place::Scalar(place, scalar);
+        }
+        match self.checked.representation(ty) {
+            Type::Varbit(_) => Place::Varbit(place),
+            Type::Struct(_) => {
+                let mut position = first;
+                let fields = self.checked.fields(ty);
+                let members = fields.iter().map(|(field, ty)| {
+                    let member = self.header_field(header, position, ty);
+                    position += self.field_count(ty);
+                    (Rc::clone(&field.name.name), member)
+                });
+                Place::Struct(members.collect())
+            }
+            _ => Place::Ignore,
+        }
+    }
+
+    fn union_type(&mut self, ty: &Type) -> UnionTypeId {
+        if let Some((_, id)) = self.union_types.iter().find(|(known, _)| known == ty) {
+            return *id;
+        }
+        let fields = self.checked.fields(ty);
+        let members = fields
+            .iter()
+            .map(|(field, ty)| (field.name.name.to_string(), self.header_type(ty)))
+            .collect();
+        let name = ty
+            .nominal()
+            .cloned()
+            .map_or_else(|| "union".to_owned(), |nominal| self.type_name(&nominal));
+        let id = UnionTypeId::from(self.program.storage.union_types.len());
+        self.program
+            .storage
+            .union_types
+            .push(UnionType { name, members });
+        self.union_types.push((ty.clone(), id));
+        id
+    }
+
+    fn union(&mut self, ty: &Type, name: &str) -> UnionId {
+        let union_type = self.union_type(ty);
+        let name = self.unique(name);
+        let fields = self.checked.fields(ty);
+        let members = fields
+            .iter()
+            .map(|(field, ty)| self.header(ty, &join(&name, &field.name.name)))
+            .collect();
+        let id = UnionId::from(self.program.storage.unions.len());
+        self.program.storage.unions.push(Union {
+            name,
+            ty: union_type,
+            members,
+        });
+        id
+    }
+
+    fn stack(&mut self, element: &Type, size: u32, name: &str) -> Place {
+        let name = self.unique(name);
+        if matches!(element, Type::HeaderUnion(_)) {
+            let ty = self.union_type(element);
+            let elements = (0..size)
+                .map(|index| self.union(element, &format!("{name}[{index}]")))
+                .collect();
+            let id = UnionStackId::from(self.program.storage.union_stacks.len());
+            self.program
+                .storage
+                .union_stacks
+                .push(UnionStack { name, ty, elements });
+            return Place::UnionStack(id);
+        }
+        let ty = self.header_type(element);
+        let elements = (0..size)
+            .map(|index| self.header(element, &format!("{name}[{index}]")))
+            .collect();
+        let id = StackId::from(self.program.storage.stacks.len());
+        self.program
+            .storage
+            .stacks
+            .push(Stack { name, ty, elements });
+        Place::Stack(id)
+    }
+
+    /// A varbit variable lives in a header of its own.
+    fn varbit(&mut self, width: u32, name: &str) -> Place {
+        let field = Field {
+            name: "data".to_owned(),
+            width: FieldWidth::Varbit(width),
+            signed: false,
+            boolean: false,
+        };
+        let mut type_name = format!("varbit_{width}");
+        while self
+            .program
+            .storage
+            .header_types
+            .iter()
+            .any(|known| known.name == type_name)
+        {
+            type_name.push('_');
+        }
+        let ty = self.add_header_type(HeaderType {
+            name: type_name,
+            fields: vec![field],
+        });
+        let name = self.unique(name);
+        let header = self.add_header(ty, name);
+        Place::Varbit(FieldRef { header, field: 0 }.into())
+    }
+
+    /// Control-plane name of a type, type arguments included.
+    pub fn type_name(&self, nominal: &Nominal) -> String {
+        let annotations = match &self.checked.def(nominal.id).kind {
+            crate::sema::DefKind::Struct(decl)
+            | crate::sema::DefKind::Header(decl)
+            | crate::sema::DefKind::HeaderUnion(decl) => &decl.annotations[..],
+            crate::sema::DefKind::Enum(decl) => &decl.annotations[..],
+            _ => &[],
+        };
+        let mut name = match annotations
+            .annotation("name")
+            .and_then(|annotation| annotation.string())
+        {
+            Some(name) => name.trim_start_matches('.').to_owned(),
+            None => nominal.name.to_string(),
+        };
+        for arg in nominal.args.iter() {
+            name.push('_');
+            name.extend(
+                arg.to_string()
+                    .chars()
+                    .filter(|c| c.is_ascii_alphanumeric() || *c == '_'),
+            );
+        }
+        name
+    }
+}
+
+fn scalar_field(name: String, scalar: Scalar) -> Field {
+    Field {
+        name,
+        width: FieldWidth::Fixed(scalar.width()),
+        signed: scalar.signed(),
+        boolean: scalar == Scalar::Bool,
+    }
+}

@@ -1,0 +1,504 @@
+//! Elaboration: the typed program becomes the flat [`ir::Program`].
+//!
+//! Input is a program that the checker accepts. Starting from the arguments of `main`, every body is walked once for
+//! each of its applications, with names bound to what they stand for there (see `frame`). Calls are inlined on the
+//! way, generics have their types, constants are folded and variables get fields of their own. What results: no names
+//! but control-plane ones, no expression with effects, no copy that is not needed.
+//!
+//! What v1model cannot do is reported here with its place in the source; the back end cannot fail.
+
+mod access;
+mod action;
+mod annotations;
+mod assign;
+mod call;
+mod checksum;
+mod control;
+mod data;
+mod deparser;
+mod expr;
+mod externs;
+mod frame;
+mod instance;
+mod layout;
+mod loops;
+mod ops;
+mod parser;
+mod select;
+mod stmt;
+mod table;
+mod types;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use data::{Data, Place};
+use frame::{Binding, ExternObject, Frame, Instance};
+
+use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
+use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind, Storage};
+use crate::sema::{ArgSource, Callee, CheckedProgram, DefKind, Substitution, Type};
+use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, Instantiation, Name, TypeRef};
+
+/// Choices that change what is accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Keep instances of extern objects that v1model does not know.
+    pub emit_externs: bool,
+    /// The source file as named by the user.
+    pub source: String,
+}
+
+/// Elaborates a program. When something is reported as an error, the result must not be used.
+pub fn elaborate(
+    checked: &CheckedProgram,
+    sources: &SourceMap,
+    diagnostics: &mut Diagnostics,
+    options: &Options,
+) -> ir::Program {
+    let mut elaborator = Elaborator::new(checked, sources, diagnostics, options);
+    elaborator.run();
+    elaborator.program
+}
+
+/// Which block of the architecture is being elaborated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Region {
+    Parser,
+    Verify,
+    Ingress,
+    Egress,
+    Compute,
+    Deparser,
+}
+
+struct Elaborator<'a> {
+    checked: &'a CheckedProgram,
+    sources: &'a SourceMap,
+    diagnostics: &'a mut Diagnostics,
+    options: &'a Options,
+    program: ir::Program,
+    /// Statements made so far of the body at hand.
+    out: Vec<Stmt>,
+    region: Region,
+    /// Whether the body of an action is being made.
+    in_action: bool,
+    labels: u32,
+    /// Names of scalars and headers in use.
+    names: BTreeSet<String>,
+    /// Calls that are being inlined, to tell recursion.
+    depth: usize,
+    /// Copies to make when `exit` leaves what is being inlined, innermost last.
+    pending_copies: Vec<Vec<(Place, Data, Type)>>,
+    /// Loops around the statement at hand: labels for `break` and `continue`.
+    loops: Vec<(Label, Label)>,
+    /// Names and instances of the top level.
+    top: Rc<Frame>,
+    /// Header types by P4 type.
+    header_types: Vec<(Type, ir::HeaderTypeId)>,
+    /// Union types by P4 type.
+    union_types: Vec<(Type, ir::UnionTypeId)>,
+    /// Actions of the top level, made so far.
+    top_actions: BTreeMap<DeclId, ir::ActionId>,
+    /// Fields with `@field_list`, by list.
+    field_lists: BTreeMap<u32, Vec<FieldRef>>,
+    /// Digests by name.
+    digests: BTreeMap<String, ir::DigestId>,
+    /// Parser states being made.
+    states: parser::States,
+    /// Enums whose members became numbers.
+    used_enums: BTreeSet<DeclId>,
+}
+
+/// Deeper nesting of calls than this is taken for recursion that the checker did not see.
+const MAX_DEPTH: usize = 200;
+
+impl<'a> Elaborator<'a> {
+    fn new(
+        checked: &'a CheckedProgram,
+        sources: &'a SourceMap,
+        diagnostics: &'a mut Diagnostics,
+        options: &'a Options,
+    ) -> Self {
+        let errors = checked
+            .errors()
+            .iter()
+            .map(|id| checked.name(*id).to_string())
+            .collect();
+        let program = ir::Program {
+            source: options.source.clone(),
+            errors,
+            ..Default::default()
+        };
+        Elaborator {
+            checked,
+            sources,
+            diagnostics,
+            options,
+            program,
+            out: Vec::new(),
+            region: Region::Parser,
+            in_action: false,
+            labels: 0,
+            names: BTreeSet::new(),
+            depth: 0,
+            pending_copies: Vec::new(),
+            loops: Vec::new(),
+            top: Rc::new(Frame::default()),
+            header_types: Vec::new(),
+            union_types: Vec::new(),
+            top_actions: BTreeMap::new(),
+            field_lists: BTreeMap::new(),
+            digests: BTreeMap::new(),
+            states: parser::States::default(),
+            used_enums: BTreeSet::new(),
+        }
+    }
+
+    fn run(&mut self) {
+        self.add_scalars();
+        let Some(main) = self.checked.main().cloned() else {
+            let what =
+                Diagnostic::global(Code::PACKAGE_RULE, "the program has no instance named main")
+                    .help("end it with V1Switch(...) main;");
+            self.diagnostics.report(what);
+            return;
+        };
+        self.top_instances();
+        if let Some(blocks) = self.blocks(&main) {
+            self.architecture(&main, blocks);
+        }
+        self.finish();
+    }
+
+    /// `scalars` is header 0, always.
+    fn add_scalars(&mut self) {
+        let ty = ir::HeaderType {
+            name: "scalars_0".to_owned(),
+            fields: Vec::new(),
+        };
+        self.program.storage.header_types.push(ty);
+        let scalars = ir::Header {
+            name: "scalars".to_owned(),
+            ty: ir::HeaderTypeId(0),
+            metadata: true,
+        };
+        self.program.storage.headers.push(scalars);
+        self.names.insert("scalars".to_owned());
+    }
+
+    /// Makes the extern objects that the top level declares.
+    fn top_instances(&mut self) {
+        let checked = self.checked;
+        for decl in &checked.program.decls {
+            if let Decl::Instantiation(instance) = decl {
+                if matches!(self.checked.type_ref(&instance.ty), Type::Extern(_)) {
+                    let top = Rc::clone(&self.top);
+                    self.instantiate(instance, &top);
+                }
+            }
+        }
+    }
+
+    /// The six arguments of `V1Switch`, in its order.
+    fn blocks(&mut self, main: &Rc<Instantiation>) -> Option<Vec<Instance>> {
+        let checked = self.checked;
+        let call = checked.call(main.call)?;
+        let Callee::PackageConstructor(package) = call.callee else {
+            return None;
+        };
+        let name = checked.name(package);
+        if &*name != "V1Switch" || call.args.len() != 6 {
+            let what = Diagnostic::error(
+                Code::TARGET,
+                main.span,
+                format!("main is a {name}, and this target runs only a V1Switch"),
+            )
+            .help("include v1model.p4 and end the program with V1Switch(...) main;");
+            self.diagnostics.report(what);
+            return None;
+        }
+        let top = Rc::clone(&self.top);
+        let mut blocks = Vec::new();
+        for arg in &call.args {
+            let ArgSource::Arg(index) = arg.source else {
+                return None;
+            };
+            blocks.push(self.instance_of(&main.args[index].value, &top)?);
+        }
+        Some(blocks)
+    }
+
+    fn architecture(&mut self, main: &Rc<Instantiation>, blocks: Vec<Instance>) {
+        let [Instance::Parser(parser), Instance::Control(verify), Instance::Control(ingress), Instance::Control(egress), Instance::Control(compute), Instance::Control(deparser)] =
+            &blocks[..]
+        else {
+            self.target(
+                main.span,
+                "the arguments of V1Switch must be a parser and five controls",
+            );
+            return;
+        };
+        let params = &parser.decl.params;
+        if params.len() != 4 {
+            self.target(
+                parser.decl.span,
+                "the parser of a V1Switch has four parameters",
+            );
+            return;
+        }
+        let types: Vec<Type> = params
+            .iter()
+            .map(|param| self.checked.type_ref(&param.ty).clone())
+            .collect();
+        if !matches!(types[1], Type::Struct(_)) {
+            let span = params[1].span;
+            self.target(
+                span,
+                format!(
+                    "the headers of a V1Switch must be a struct, not {}",
+                    types[1]
+                ),
+            );
+            return;
+        }
+        let standard = self.standard_metadata(&types[3]);
+        let headers = self.top_level_headers(&types[1]);
+        let meta = self.allocate(&types[2], "userMetadata");
+        self.collect_field_lists(&types[2], &meta);
+
+        let packet_in = Binding::Instance(Instance::Extern(ExternObject::PacketIn));
+        let packet_out = Binding::Instance(Instance::Extern(ExternObject::PacketOut));
+        let (headers, meta, standard) = (
+            Binding::Place(headers),
+            Binding::Place(meta),
+            Binding::Place(standard),
+        );
+
+        self.parser_block(
+            parser,
+            vec![packet_in, headers.clone(), meta.clone(), standard.clone()],
+        );
+        self.checksum_block(verify, Region::Verify, vec![headers.clone(), meta.clone()]);
+        let three = vec![headers.clone(), meta.clone(), standard];
+        self.program.ingress = self.control_block(ingress, Region::Ingress, three.clone());
+        self.program.egress = self.control_block(egress, Region::Egress, three);
+        self.checksum_block(compute, Region::Compute, vec![headers.clone(), meta]);
+        self.deparser_block(deparser, vec![packet_out, headers]);
+    }
+
+    fn control_block(
+        &mut self,
+        instance: &Rc<frame::ControlInstance>,
+        region: Region,
+        arguments: Vec<Binding>,
+    ) -> Vec<Stmt> {
+        self.region = region;
+        let which = usize::from(region == Region::Egress);
+        self.program.pipeline_sources[which] = self.source(instance.decl.name.span);
+        self.block(|this| this.apply_top(instance, arguments))
+    }
+
+    fn finish(&mut self) {
+        self.finish_enums();
+        self.finish_types();
+        self.finish_profiles();
+    }
+
+    /// Enums without a base type go to the output with the numbers of their members.
+    fn finish_enums(&mut self) {
+        for id in std::mem::take(&mut self.used_enums) {
+            if let DefKind::Enum(decl) = &self.checked.def(id).kind {
+                let members = decl
+                    .members
+                    .iter()
+                    .map(|member| member.name.name.to_string())
+                    .collect();
+                self.program
+                    .enums
+                    .push((decl.name.name.to_string(), members));
+            }
+        }
+    }
+
+    // Helpers of all phases.
+
+    /// Runs `make` with an empty list of statements and returns what it put there.
+    fn block(&mut self, make: impl FnOnce(&mut Self)) -> Vec<Stmt> {
+        let outer = std::mem::take(&mut self.out);
+        make(self);
+        std::mem::replace(&mut self.out, outer)
+    }
+
+    fn emit(&mut self, span: Span, kind: StmtKind) {
+        let source = self.source(span);
+        self.out.push(Stmt { kind, source });
+    }
+
+    fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// A name that no scalar and no header has yet.
+    fn unique(&mut self, wanted: &str) -> String {
+        let name = match self.names.contains(wanted) {
+            false => wanted.to_owned(),
+            true => (0..)
+                .map(|n| format!("{wanted}_{n}"))
+                .find(|name| !self.names.contains(name))
+                .expect("some number is free"),
+        };
+        self.names.insert(name.clone());
+        name
+    }
+
+    /// A new variable for a number or truth value.
+    fn temporary(&mut self, frame: &Frame, stem: &str, ty: Scalar) -> FieldRef {
+        let name = self.unique(&join(&frame.name, stem));
+        self.program.storage.add_scalar(name, ty)
+    }
+
+    fn source(&self, span: Span) -> Source {
+        let Location { file, line, column } = self.sources.location(span);
+        let text = self.sources.text(span);
+        let fragment = match text.split_once('\n') {
+            None => text.to_owned(),
+            Some((first, _)) => format!("{} ...", first.trim_end()),
+        };
+        Source {
+            file: file.into(),
+            line,
+            column: column.saturating_sub(1),
+            fragment,
+        }
+    }
+
+    /// Reports something that the target cannot do.
+    fn target(&mut self, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report(Diagnostic::error(Code::TARGET, span, message));
+    }
+
+    fn error(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report(Diagnostic::error(code, span, message));
+    }
+
+    fn warn(&mut self, warning: Warning, span: Span, message: impl Into<String>) {
+        self.diagnostics
+            .report(Diagnostic::warning(warning, span, message));
+    }
+
+    /// A type as written, with the type parameters of the frame replaced.
+    fn written_type(&self, ty: &TypeRef, frame: &Frame) -> Type {
+        self.checked.type_ref(ty).substitute(&frame.substitution)
+    }
+
+    /// The type that an expression has before its implicit cast.
+    fn type_of(&self, expr: &Expr, frame: &Frame) -> Type {
+        self.checked.type_of(expr).substitute(&frame.substitution)
+    }
+
+    /// The type that the context of an expression takes.
+    fn type_as_used(&self, expr: &Expr, frame: &Frame) -> Type {
+        self.checked
+            .type_as_used(expr)
+            .substitute(&frame.substitution)
+    }
+
+    /// Adds type arguments of a call to those of the frame.
+    fn call_types(
+        &self,
+        params: &[crate::syntax::ast::TypeParam],
+        args: &[Type],
+        frame: &Frame,
+    ) -> Substitution {
+        let args = args.iter().map(|ty| ty.substitute(&frame.substitution));
+        Substitution::new(params.iter().map(|param| param.id), args)
+    }
+
+    /// The `@field_list` annotations of user metadata.
+    fn collect_field_lists(&mut self, ty: &Type, place: &Place) {
+        let Place::Struct(members) = place else {
+            return;
+        };
+        let checked = self.checked;
+        for ((field, field_ty), (_, member)) in checked.fields(ty).iter().zip(members) {
+            for annotation in field
+                .annotations
+                .iter()
+                .filter(|a| &*a.name.name == "field_list")
+            {
+                let frame = Rc::clone(&self.top);
+                let Some(exprs) = annotation.exprs() else {
+                    self.error(
+                        Code::ANNOTATION_RULE,
+                        annotation.span,
+                        "@field_list takes numbers",
+                    );
+                    continue;
+                };
+                for expr in exprs {
+                    match self.annotation_number(expr, &frame) {
+                        Some(list) => {
+                            let mut fields = Vec::new();
+                            scalars_of(member, &mut fields);
+                            self.field_lists.entry(list).or_default().extend(fields);
+                        }
+                        None => self.error(
+                            Code::ANNOTATION_RULE,
+                            expr.span,
+                            "a field list is named by a constant number below 2^32",
+                        ),
+                    }
+                }
+            }
+            self.collect_field_lists(field_ty, member);
+        }
+    }
+}
+
+/// `prefix.name`, without the dot when there is no prefix.
+fn join(prefix: &str, name: &str) -> String {
+    match prefix {
+        "" => name.to_owned(),
+        _ => format!("{prefix}.{name}"),
+    }
+}
+
+/// All variables in a place.
+fn scalars_of(place: &Place, into: &mut Vec<FieldRef>) {
+    match place {
+        Place::Scalar(field, _) | Place::Varbit(field) => {
+            if let ir::HeaderPlace::Fixed(header) = field.header {
+                into.push(FieldRef {
+                    header,
+                    field: field.field,
+                });
+            }
+        }
+        Place::Struct(members) => members
+            .iter()
+            .for_each(|(_, member)| scalars_of(member, into)),
+        _ => {}
+    }
+}
+
+/// The name of a tuple's element.
+fn unnamed() -> Name {
+    Name::from("")
+}
+
+/// The base of a callee `base.method`.
+fn method_base(callee: &Expr) -> Option<&Expr> {
+    match &callee.kind {
+        ExprKind::Member(base, _) => Some(base),
+        _ => None,
+    }
+}
+
+const _: () = assert!(Storage::SCALARS.0 == 0);
+
+#[cfg(test)]
+mod tests;

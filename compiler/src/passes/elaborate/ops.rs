@@ -1,0 +1,208 @@
+//! Operators on values, folded when their operands are known.
+
+use num_bigint::BigInt;
+
+use super::data::Data;
+use super::Elaborator;
+use crate::diag::{Code, Span};
+use crate::ir::{self, Expr, Scalar};
+use crate::sema::{value, Type, Value};
+use crate::syntax::ast::{BinaryOp, UnaryOp};
+
+impl Elaborator<'_> {
+    /// Applies an operator to one operand.
+    pub fn unary(&mut self, op: UnaryOp, arg: Data, span: Span) -> Data {
+        if let Some((constant, ty)) = constant(&arg) {
+            return match value::unary(op, &constant, &ty) {
+                Ok(result) => number(&result, &ty),
+                Err(why) => self.no_value(span, why),
+            };
+        }
+        let Data::Scalar(arg) = arg else {
+            return Data::Invalid;
+        };
+        Data::Scalar(match op {
+            UnaryOp::Not => arg.not(),
+            UnaryOp::Complement => Expr::unary(ir::UnaryOp::Complement, arg),
+            UnaryOp::Minus => Expr::unary(ir::UnaryOp::Negate, arg),
+            UnaryOp::Plus => arg,
+        })
+    }
+
+    /// Applies an operator to two numbers or truth values.
+    pub fn binary(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
+        if let (Some((a, a_ty)), Some((b, b_ty))) = (constant(&left), constant(&right)) {
+            return match value::binary(op, (&a, &a_ty), (&b, &b_ty)) {
+                Ok(result) => number(&result, &result_type(op, &a_ty, &b_ty)),
+                Err(why) => self.no_value(span, why),
+            };
+        }
+        // A shift amount may be an integer without a width.
+        let amount = match (&right, op) {
+            (Data::Int(amount), BinaryOp::Shl | BinaryOp::Shr) => {
+                Some(Expr::bits(amount.clone(), (amount.bits() as u32).max(8)))
+            }
+            _ => None,
+        };
+        let (Data::Scalar(left), Some(right)) = (left, amount.or_else(|| right.expr().cloned()))
+        else {
+            return Data::Invalid;
+        };
+        Data::Scalar(binary(op, left, right))
+    }
+
+    /// A conversion between numbers and truth values.
+    pub fn cast_scalar(&self, data: Data, to: Scalar) -> Data {
+        match data {
+            Data::Int(number) if to == Scalar::Bool => Data::boolean(number != BigInt::ZERO),
+            Data::Int(number) => Data::Scalar(Expr::number(number, to)),
+            Data::Scalar(expr) => Data::Scalar(cast(expr, to)),
+            other => other,
+        }
+    }
+
+    /// Bits `high` to `low` of a number.
+    pub fn slice(&self, data: Data, high: u32, low: u32) -> Data {
+        match data {
+            Data::Int(number) => Data::Scalar(Expr::bits(number >> low, high - low + 1)),
+            Data::Scalar(Expr::Number { value, .. }) => {
+                Data::Scalar(Expr::bits(value >> low, high - low + 1))
+            }
+            Data::Scalar(expr) => {
+                let whole = expr.scalar() == Some(Scalar::Bit(high + 1)) && low == 0;
+                Data::Scalar(if whole {
+                    expr
+                } else {
+                    Expr::Slice {
+                        high,
+                        low,
+                        arg: Box::new(expr),
+                    }
+                })
+            }
+            other => other,
+        }
+    }
+
+    /// `cond ? then : other` of numbers and truth values.
+    pub fn choose(&self, cond: Expr, then: Expr, other: Expr) -> Expr {
+        match cond {
+            Expr::Bool(true) => then,
+            Expr::Bool(false) => other,
+            _ if then == other => then,
+            cond => Expr::Choose {
+                cond: Box::new(cond),
+                then: Box::new(then),
+                other: Box::new(other),
+            },
+        }
+    }
+
+    fn no_value(&mut self, span: Span, why: value::FoldError) -> Data {
+        self.error(
+            Code::EVALUATION,
+            span,
+            format!("the constant expression has no value: {why}"),
+        );
+        Data::Invalid
+    }
+}
+
+/// A binary operation on expressions, with the simplest identities of truth values applied.
+pub fn binary(op: BinaryOp, left: Expr, right: Expr) -> Expr {
+    let op = match op {
+        BinaryOp::And => return and(left, right),
+        BinaryOp::Or => return or(left, right),
+        BinaryOp::Mul => ir::BinaryOp::Mul,
+        BinaryOp::Div => ir::BinaryOp::Div,
+        BinaryOp::Mod => ir::BinaryOp::Mod,
+        BinaryOp::Add => ir::BinaryOp::Add,
+        BinaryOp::Sub => ir::BinaryOp::Sub,
+        BinaryOp::AddSat => ir::BinaryOp::AddSat,
+        BinaryOp::SubSat => ir::BinaryOp::SubSat,
+        BinaryOp::Shl => ir::BinaryOp::Shl,
+        BinaryOp::Shr => ir::BinaryOp::Shr,
+        BinaryOp::Le => ir::BinaryOp::Le,
+        BinaryOp::Ge => ir::BinaryOp::Ge,
+        BinaryOp::Lt => ir::BinaryOp::Lt,
+        BinaryOp::Gt => ir::BinaryOp::Gt,
+        BinaryOp::Ne => ir::BinaryOp::Ne,
+        BinaryOp::Eq => ir::BinaryOp::Eq,
+        BinaryOp::BitAnd => ir::BinaryOp::And,
+        BinaryOp::BitXor => ir::BinaryOp::Xor,
+        BinaryOp::BitOr => ir::BinaryOp::Or,
+        BinaryOp::Concat => ir::BinaryOp::Concat,
+    };
+    Expr::binary(op, left, right)
+}
+
+/// `left && right`.
+pub fn and(left: Expr, right: Expr) -> Expr {
+    match (left, right) {
+        (Expr::Bool(true), other) | (other, Expr::Bool(true)) => other,
+        (Expr::Bool(false), _) | (_, Expr::Bool(false)) => Expr::Bool(false),
+        (left, right) => Expr::binary(ir::BinaryOp::LogicalAnd, left, right),
+    }
+}
+
+/// `left || right`.
+pub fn or(left: Expr, right: Expr) -> Expr {
+    match (left, right) {
+        (Expr::Bool(false), other) | (other, Expr::Bool(false)) => other,
+        (Expr::Bool(true), _) | (_, Expr::Bool(true)) => Expr::Bool(true),
+        (left, right) => Expr::binary(ir::BinaryOp::LogicalOr, left, right),
+    }
+}
+
+/// A conversion, left out when it changes nothing.
+pub fn cast(expr: Expr, to: Scalar) -> Expr {
+    match expr {
+        expr if expr.scalar() == Some(to) => expr,
+        Expr::Number { value, .. } => Expr::number(value, to),
+        Expr::Bool(value) => Expr::number(u8::from(value), to),
+        expr => Expr::Cast {
+            to,
+            arg: Box::new(expr),
+        },
+    }
+}
+
+/// A constant as the checker's functions take it.
+fn constant(data: &Data) -> Option<(Value, Type)> {
+    Some(match data {
+        Data::Int(value) => (Value::Int(value.clone()), Type::Int),
+        Data::Scalar(Expr::Bool(value)) => (Value::Bool(*value), Type::Bool),
+        Data::Scalar(Expr::Number { value, ty }) => (Value::Int(value.clone()), type_of(*ty)),
+        Data::String(text) => (Value::String(text.clone()), Type::String),
+        _ => return None,
+    })
+}
+
+fn type_of(scalar: Scalar) -> Type {
+    match scalar {
+        Scalar::Bool => Type::Bool,
+        Scalar::Bit(width) => Type::Bit(width),
+        Scalar::Int(width) => Type::Signed(width),
+    }
+}
+
+fn result_type(op: BinaryOp, left: &Type, right: &Type) -> Type {
+    match (op, left, right) {
+        (BinaryOp::Concat, Type::Bit(a), b) => Type::Bit(a + b.bits().unwrap_or(0)),
+        (BinaryOp::Concat, Type::Signed(a), b) => Type::Signed(a + b.bits().unwrap_or(0)),
+        _ => left.clone(),
+    }
+}
+
+fn number(value: &Value, ty: &Type) -> Data {
+    match (value, ty) {
+        (Value::Bool(value), _) => Data::boolean(*value),
+        (Value::String(text), _) => Data::String(text.clone()),
+        (Value::Int(value), Type::Bit(width)) => Data::Scalar(Expr::bits(value.clone(), *width)),
+        (Value::Int(value), Type::Signed(width)) => {
+            Data::Scalar(Expr::number(value.clone(), Scalar::Int(*width)))
+        }
+        (Value::Int(value), _) => Data::Int(value.clone()),
+        _ => Data::Invalid,
+    }
+}

@@ -1,0 +1,353 @@
+//! Statements of all bodies.
+
+use std::rc::Rc;
+
+use super::control::Outcome;
+use super::data::{Data, Place};
+use super::frame::{Binding, Frame};
+use super::{ops, Elaborator};
+use crate::diag::{Code, Span};
+use crate::ir::{self, StmtKind};
+use crate::sema::{Callee, Resolution, Type};
+use crate::syntax::ast::{
+    BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,
+};
+
+impl Elaborator<'_> {
+    /// A block has names of its own.
+    pub fn block_statement(&mut self, block: &Block, frame: &Rc<Frame>) {
+        self.statements(&block.stmts, &Rc::new(Frame::inside(frame)));
+    }
+
+    /// Statements one after the other, in the frame given.
+    pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
+        for stmt in stmts {
+            self.statement(stmt, frame);
+            if matches!(self.out.last().map(|last| &last.kind), Some(kind) if ends(kind)) {
+                // Nothing after it can be reached.
+                break;
+            }
+        }
+    }
+
+    /// One statement.
+    pub fn statement(&mut self, stmt: &Stmt, frame: &Rc<Frame>) {
+        match &stmt.kind {
+            Ast::Empty | Ast::Invalid => {}
+            Ast::Assign { left, op, right } => self.assignment(left, *op, right, stmt.span, frame),
+            Ast::Call(expr) => {
+                if let ExprKind::Call(call) = &expr.kind {
+                    self.eval_call(expr, call, frame);
+                }
+            }
+            Ast::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                self.if_statement(condition, then, otherwise.as_deref(), frame);
+            }
+            Ast::Block(block) => self.block_statement(block, frame),
+            Ast::Switch { subject, cases } => self.switch(subject, cases, stmt.span, frame),
+            Ast::For {
+                init,
+                condition,
+                update,
+                body,
+                ..
+            } => {
+                self.for_loop(init, condition, update, body, stmt.span, frame);
+            }
+            Ast::ForIn {
+                variable,
+                collection,
+                body,
+                ..
+            } => {
+                self.for_in(variable, collection, body, stmt.span, frame);
+            }
+            Ast::Break => {
+                if let Some((label, _)) = self.loops.last().copied() {
+                    self.emit(stmt.span, StmtKind::Break(label));
+                }
+            }
+            Ast::Continue => {
+                if let Some((_, label)) = self.loops.last().copied() {
+                    self.emit(stmt.span, StmtKind::Break(label));
+                }
+            }
+            Ast::Return(value) => self.return_statement(value.as_ref(), stmt.span, frame),
+            Ast::Exit => self.exit_statement(stmt.span, frame),
+            Ast::Const(decl) => {
+                let ty = self.written_type(&decl.ty, frame);
+                let data = match self.checked.const_value(decl.id) {
+                    Some(value) => self.data_of(value, &ty),
+                    None => self.eval(&decl.value, frame),
+                };
+                frame.bind(decl.id, Binding::Data(data));
+            }
+            Ast::Var(decl) => self.variable(decl, frame, true),
+            Ast::Instantiation(decl) => {
+                self.instantiate(decl, frame);
+            }
+        }
+    }
+
+    /// Declares a variable, unless that was done before, and gives it its first value.
+    pub fn variable(&mut self, decl: &Rc<VarDecl>, frame: &Rc<Frame>, fresh: bool) {
+        let ty = self.written_type(&decl.ty, frame);
+        // The initial value is evaluated before the name is seen.
+        let value = decl.init.as_ref().map(|init| {
+            let data = self.eval(init, frame);
+            self.cast(data, &ty)
+        });
+        let place = match frame.find(decl.id) {
+            Some(Binding::Place(place)) if !fresh => place,
+            _ => {
+                let name = super::annotations::local_name(&decl.annotations, &decl.name.name);
+                self.allocate(&ty, &super::join(&frame.name, &name))
+            }
+        };
+        match value {
+            Some(data) => self.assign(&place, data, &ty, decl.span, frame),
+            None => self.invalidate(&place, decl.span),
+        }
+        frame.bind(decl.id, Binding::Place(place));
+    }
+
+    fn assignment(
+        &mut self,
+        left: &Expr,
+        op: Option<BinaryOp>,
+        right: &Expr,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let ty = self.type_of(left, frame);
+        let place = self.place(left, frame);
+        let mut data = self.eval(right, frame);
+        if let Some(op) = op {
+            let old = self.read(&place, &ty, left.span, frame);
+            data = match (op, old, data) {
+                (BinaryOp::And | BinaryOp::Or, Data::Scalar(old), Data::Scalar(new)) => {
+                    Data::Scalar(ops::binary(op, old, new))
+                }
+                (op, old, new) => self.binary(op, old, new, span),
+            };
+        }
+        let data = self.cast(data, &ty);
+        self.assign(&place, data, &ty, span, frame);
+    }
+
+    fn if_statement(
+        &mut self,
+        condition: &Expr,
+        then: &Stmt,
+        otherwise: Option<&Stmt>,
+        frame: &Rc<Frame>,
+    ) {
+        let body = |this: &mut Self, stmt: Option<&Stmt>| {
+            this.block(|this| {
+                if let Some(stmt) = stmt {
+                    this.statement(stmt, &Rc::new(Frame::inside(frame)));
+                }
+            })
+        };
+        // `if (t.apply().hit)` follows from the table itself.
+        if let Some((table, hit)) = self.table_condition(condition) {
+            let then = body(self, Some(then));
+            let other = body(self, otherwise);
+            let (hit, miss) = if hit { (then, other) } else { (other, then) };
+            self.apply_table(
+                table,
+                condition.span,
+                frame,
+                Outcome {
+                    hit,
+                    miss,
+                    ..Outcome::default()
+                },
+            );
+            return;
+        }
+        let cond = self.eval_scalar(condition, frame);
+        match cond {
+            ir::Expr::Bool(true) => self.statement(then, &Rc::new(Frame::inside(frame))),
+            ir::Expr::Bool(false) => {
+                if let Some(otherwise) = otherwise {
+                    self.statement(otherwise, &Rc::new(Frame::inside(frame)));
+                }
+            }
+            cond => {
+                let then = body(self, Some(then));
+                let other = body(self, otherwise);
+                if !then.is_empty() || !other.is_empty() {
+                    self.emit(
+                        condition.span,
+                        StmtKind::If {
+                            cond,
+                            then,
+                            other,
+                            inline: false,
+                        },
+                    );
+                }
+            }
+        }
+    }
+
+    /// A condition that is `t.apply().hit` or `.miss`, perhaps negated: the table, and whether it means a hit.
+    fn table_condition(&self, condition: &Expr) -> Option<(DeclId, bool)> {
+        match &condition.kind {
+            ExprKind::Unary(UnaryOp::Not, inner) => self
+                .table_condition(inner)
+                .map(|(table, hit)| (table, !hit)),
+            ExprKind::Member(base, _) => {
+                let hit = match self.checked.resolution(condition) {
+                    Resolution::Hit => true,
+                    Resolution::Miss => false,
+                    _ => return None,
+                };
+                self.applied_table(base).map(|table| (table, hit))
+            }
+            _ => None,
+        }
+    }
+
+    /// The table of `t.apply()`.
+    pub fn applied_table(&self, call: &Expr) -> Option<DeclId> {
+        match self.checked.call(call.id)?.callee {
+            Callee::TableApply(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    fn switch(&mut self, subject: &Expr, cases: &[SwitchCase], span: Span, frame: &Rc<Frame>) {
+        if let (ExprKind::Member(base, _), Resolution::ActionRun) =
+            (&subject.kind, self.checked.resolution(subject))
+        {
+            if let Some(table) = self.applied_table(base) {
+                self.switch_on_action(table, cases, span, frame);
+            }
+            return;
+        }
+        let ty = self.type_as_used(subject, frame);
+        let data = self.eval(subject, frame);
+        let data = match data {
+            // The cases must all see the value of now.
+            Data::Scalar(expr) => Data::Scalar(self.hold(expr, subject.span, frame)),
+            other => other,
+        };
+        let mut chain: Vec<(ir::Expr, &Block, Span)> = Vec::new();
+        let mut default: Option<&Block> = None;
+        let mut cond = ir::Expr::Bool(false);
+        let mut is_default = false;
+        for case in cases {
+            if matches!(case.label.kind, ExprKind::DontCare(_)) {
+                is_default = true;
+            } else {
+                let label = self.eval(&case.label, frame);
+                let label = self.cast(label, &ty);
+                let same = self.equal(data.clone(), label, &ty, case.label.span);
+                cond = ops::or(cond, same);
+            }
+            if let Some(body) = &case.body {
+                if is_default {
+                    default = Some(body);
+                }
+                let cond = std::mem::replace(&mut cond, ir::Expr::Bool(false));
+                if cond != ir::Expr::Bool(false) {
+                    chain.push((cond, body, case.span));
+                }
+                is_default = false;
+            }
+        }
+        let mut rest = match default {
+            Some(block) => self.block(|this| this.block_statement(block, frame)),
+            None => Vec::new(),
+        };
+        for (cond, block, span) in chain.into_iter().rev() {
+            let body = self.block(|this| this.block_statement(block, frame));
+            rest = self.block(|this| match cond {
+                ir::Expr::Bool(true) => this.out = body,
+                ir::Expr::Bool(false) => this.out = rest,
+                cond => this.emit(
+                    span,
+                    StmtKind::If {
+                        cond,
+                        then: body,
+                        other: rest,
+                        inline: false,
+                    },
+                ),
+            });
+        }
+        self.out.extend(rest);
+    }
+
+    fn switch_on_action(
+        &mut self,
+        table: DeclId,
+        cases: &[SwitchCase],
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let mut outcome = Outcome {
+            by_action: true,
+            ..Outcome::default()
+        };
+        let mut labels: Vec<DeclId> = Vec::new();
+        let mut is_default = false;
+        for case in cases {
+            match (&case.label.kind, self.checked.resolution(&case.label)) {
+                (ExprKind::DontCare(_), _) => is_default = true,
+                (_, Resolution::Decl(action)) => labels.push(action),
+                _ => {}
+            }
+            let Some(body) = &case.body else { continue };
+            let body = self.block(|this| this.block_statement(body, frame));
+            let labels = std::mem::take(&mut labels);
+            if std::mem::take(&mut is_default) {
+                outcome.other = body.clone();
+            }
+            if !labels.is_empty() {
+                outcome.actions.push((labels, body));
+            }
+        }
+        self.apply_table(table, span, frame, outcome);
+    }
+
+    fn return_statement(&mut self, value: Option<&Expr>, span: Span, frame: &Rc<Frame>) {
+        let Some(target) = frame.returns.clone() else {
+            return;
+        };
+        if let (Some(value), Some((place, ty))) = (value, &target.result) {
+            let data = self.eval(value, frame);
+            let data = self.cast(data, ty);
+            self.assign(place, data, ty, span, frame);
+        }
+        self.emit(span, StmtKind::Break(target.label));
+    }
+
+    /// `exit` ends everything, but what was passed out so far is passed out.
+    fn exit_statement(&mut self, span: Span, frame: &Rc<Frame>) {
+        let pending: Vec<(Place, Data, Type)> = self
+            .pending_copies
+            .iter()
+            .rev()
+            .flatten()
+            .cloned()
+            .collect();
+        self.copy_out(pending, span, frame);
+        if matches!(self.region, super::Region::Parser) {
+            self.error(Code::STATEMENT, span, "exit is not allowed in a parser");
+            return;
+        }
+        self.emit(span, StmtKind::Exit);
+    }
+}
+
+/// Whether nothing after the statement is reached.
+fn ends(kind: &StmtKind) -> bool {
+    matches!(kind, StmtKind::Break(_) | StmtKind::Exit)
+}

@@ -1,0 +1,769 @@
+//! Tables and their properties.
+
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use super::annotations::{field_annotations, full_name};
+use super::call::Argument;
+use super::data::Data;
+use super::externs::fixed;
+use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
+use super::instance::InstanceName;
+use super::{join, Elaborator};
+use crate::diag::{Code, Diagnostic, Warning};
+use crate::ir::{
+    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Entry, EntryKey, Key, KeyTarget,
+    MatchKind, Scalar, StmtKind, Table, TableId,
+};
+use crate::sema::{Callee, DefKind, Resolution, Type};
+use crate::syntax::ast::{
+    ActionRef as AstActionRef, Annotated, BinaryOp, Decl, DeclId, Direction, Entry as AstEntry,
+    Expr, ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
+};
+
+/// Entries that fit in a table whose size is not given, as in p4c.
+const DEFAULT_SIZE: u64 = 1024;
+
+impl Elaborator<'_> {
+    /// A table of a control, made on first use.
+    pub fn table(
+        &mut self,
+        id: DeclId,
+        instance: &Rc<ControlInstance>,
+        frame: &Rc<Frame>,
+    ) -> Option<TableInfo> {
+        if let Some(info) = instance.state.borrow().tables.get(&id) {
+            return Some(info.clone());
+        }
+        let DefKind::Table(decl) = &self.checked.def(id).kind else {
+            return None;
+        };
+        let decl = Rc::clone(decl);
+        let name = full_name(&instance.name, &decl.annotations, &decl.name.name);
+        let meta = self.meta(name, &decl.annotations, decl.name.span);
+        let table = TableId::from(self.program.tables.len());
+        self.program.tables.push(Table {
+            meta,
+            keys: Vec::new(),
+            actions: Vec::new(),
+            default: DefaultAction {
+                action: ActionId(0),
+                args: Vec::new(),
+                constant: false,
+            },
+            explicit_default: false,
+            size: DEFAULT_SIZE,
+            entries: Vec::new(),
+            const_entries: false,
+            implementation: None,
+            counter: None,
+            meter: None,
+            support_timeout: false,
+        });
+        self.properties(table, &decl, frame);
+        let (keys, computed, selectors) = self.keys(&decl, frame);
+        self.program.tables[table.index()].keys = keys;
+        let mut actions = Vec::new();
+        for reference in decl.actions() {
+            let Some(Callee::Action(action)) =
+                self.checked.call(reference.call).map(|info| info.callee)
+            else {
+                continue;
+            };
+            if let Some(made) = self.action_reference(reference, action, instance, frame) {
+                actions.push((action, made.action));
+                self.program.tables[table.index()].actions.push(made);
+            }
+        }
+        self.default_action(table, &decl, &mut actions, instance, frame);
+        self.entries(table, &decl, &actions, frame);
+        self.selector(table, &selectors);
+        let info = TableInfo {
+            id: table,
+            computed,
+            actions,
+        };
+        instance.state.borrow_mut().tables.insert(id, info.clone());
+        Some(info)
+    }
+
+    fn action_reference(
+        &mut self,
+        reference: &AstActionRef,
+        action: DeclId,
+        instance: &Rc<ControlInstance>,
+        frame: &Rc<Frame>,
+    ) -> Option<ActionRef> {
+        let checked = self.checked;
+        let args = reference.args.as_deref().unwrap_or_default();
+        let action =
+            self.table_action(action, checked.call(reference.call), args, instance, frame)?;
+        let scope = match () {
+            () if reference.annotations.annotation("tableonly").is_some() => ActionScope::TableOnly,
+            () if reference.annotations.annotation("defaultonly").is_some() => {
+                ActionScope::DefaultOnly
+            }
+            () => ActionScope::TableAndDefault,
+        };
+        let (_, annotations, structured) = field_annotations(self, &reference.annotations);
+        Some(ActionRef {
+            action,
+            scope,
+            annotations,
+            structured,
+        })
+    }
+
+    /// The default action; `NoAction` when none is given.
+    fn default_action(
+        &mut self,
+        table: TableId,
+        decl: &TableDecl,
+        actions: &mut Vec<(DeclId, ActionId)>,
+        instance: &Rc<ControlInstance>,
+        frame: &Rc<Frame>,
+    ) {
+        if let Some((property, reference)) = decl.default_action() {
+            let Some(Callee::Action(action)) =
+                self.checked.call(reference.call).map(|info| info.callee)
+            else {
+                return;
+            };
+            let known = actions
+                .iter()
+                .find(|(known, _)| *known == action)
+                .map(|(_, id)| *id);
+            let id = match known {
+                Some(id) => id,
+                None => {
+                    // The checker asks for it to be listed; a default of NoAction may go without.
+                    match self.table_action(action, None, &[], instance, frame) {
+                        Some(id) => {
+                            self.add_default_only(table, id);
+                            actions.push((action, id));
+                            id
+                        }
+                        None => return,
+                    }
+                }
+            };
+            let args = self.action_arguments(reference, frame);
+            let entry = &mut self.program.tables[table.index()];
+            entry.default = DefaultAction {
+                action: id,
+                args,
+                constant: property.is_const,
+            };
+            entry.explicit_default = true;
+            if entry.implementation.is_some() {
+                let what = Diagnostic::warning(
+                    Warning::Ignore,
+                    property.span,
+                    "this target has no default action for tables with an action profile; a miss does nothing",
+                );
+                self.diagnostics.report(what);
+            }
+            return;
+        }
+        let Some(no_action) = self.no_action() else {
+            return;
+        };
+        let known = actions
+            .iter()
+            .find(|(known, _)| *known == no_action)
+            .map(|(_, id)| *id);
+        let id = match known {
+            Some(id) => id,
+            None => match self.table_action(no_action, None, &[], instance, frame) {
+                Some(id) => {
+                    self.add_default_only(table, id);
+                    actions.push((no_action, id));
+                    id
+                }
+                None => return,
+            },
+        };
+        self.program.tables[table.index()].default.action = id;
+    }
+
+    fn add_default_only(&mut self, table: TableId, action: ActionId) {
+        self.program.tables[table.index()].actions.push(ActionRef {
+            action,
+            scope: ActionScope::DefaultOnly,
+            annotations: vec!["@defaultonly".to_owned()],
+            structured: Vec::new(),
+        });
+    }
+
+    fn no_action(&self) -> Option<DeclId> {
+        self.checked
+            .program
+            .decls
+            .iter()
+            .find_map(|decl| match decl {
+                Decl::Action(decl) if &*decl.name.name == "NoAction" => Some(decl.id),
+                _ => None,
+            })
+    }
+
+    /// Run-time arguments of a default action or entry.
+    fn action_arguments(&mut self, reference: &AstActionRef, frame: &Rc<Frame>) -> Vec<BigInt> {
+        let checked = self.checked;
+        let Some(info) = checked.call(reference.call) else {
+            return Vec::new();
+        };
+        let args = reference.args.as_deref().unwrap_or_default();
+        let mut values = Vec::new();
+        for bound in self.arguments(info, args, frame) {
+            if bound.direction != Direction::None {
+                continue;
+            }
+            let Argument::Value(data) = &bound.argument else {
+                continue;
+            };
+            let width = self.scalar(&bound.ty).map_or(1, Scalar::width);
+            match data.constant() {
+                Some(value) => values.push(value & mask(width)),
+                None => {
+                    self.error(
+                        Code::NOT_CONSTANT,
+                        bound.span,
+                        "the argument must be known at compile time",
+                    );
+                    values.push(BigInt::ZERO);
+                }
+            }
+        }
+        values
+    }
+
+    fn keys(
+        &mut self,
+        decl: &TableDecl,
+        frame: &Rc<Frame>,
+    ) -> (Vec<Key>, Vec<(usize, ir::FieldRef)>, Vec<ir::FieldRef>) {
+        let (mut keys, mut computed, mut selectors) = (Vec::new(), Vec::new(), Vec::new());
+        for (position, element) in decl.key().iter().enumerate() {
+            let ty = self.type_as_used(&element.expr, frame);
+            let Some(scalar) = self.scalar(&ty) else {
+                self.target(
+                    element.expr.span,
+                    format!("a key must be a number on this target, not {ty}"),
+                );
+                continue;
+            };
+            let (target, key_mask) = match self.direct_key(&element.expr, frame) {
+                Some(direct) => direct,
+                None => {
+                    let field = self.temporary(frame, "key", scalar);
+                    computed.push((position, field));
+                    (KeyTarget::Field(field), None)
+                }
+            };
+            if &*element.match_kind.name == "selector" {
+                let field = match (target, key_mask) {
+                    (KeyTarget::Field(field), None) => field,
+                    _ => {
+                        let field = self.temporary(frame, "key", scalar);
+                        computed.push((position, field));
+                        field
+                    }
+                };
+                selectors.push(field);
+                continue;
+            }
+            keys.push(self.key(element, decl, target, key_mask, (&ty, scalar)));
+        }
+        (keys, computed, selectors)
+    }
+
+    fn key(
+        &mut self,
+        element: &KeyElement,
+        decl: &TableDecl,
+        target: KeyTarget,
+        mask: Option<BigInt>,
+        (ty, scalar): (&Type, Scalar),
+    ) -> Key {
+        let kind = match &*element.match_kind.name {
+            "exact" => MatchKind::Exact,
+            "lpm" => MatchKind::Lpm,
+            "ternary" => MatchKind::Ternary,
+            "range" => MatchKind::Range,
+            "optional" => MatchKind::Optional,
+            other => {
+                let message = format!("this target has no match kind {other}");
+                self.target(element.match_kind.span, message);
+                MatchKind::Exact
+            }
+        };
+        let name = match element
+            .annotations
+            .annotation("name")
+            .and_then(|annotation| annotation.string())
+        {
+            Some(name) => name.trim_start_matches('.').to_owned(),
+            None => self.key_name(&element.expr).unwrap_or_else(|| {
+                let what = Diagnostic::error(
+                    Code::TABLE_RULE,
+                    element.expr.span,
+                    format!(
+                        "the control plane needs a name for this key of table {}",
+                        decl.name
+                    ),
+                )
+                .help("add one: @name(\"...\")");
+                self.diagnostics.report(what);
+                String::new()
+            }),
+        };
+        let (control_width, type_name) = self.control_type(ty);
+        let (id, annotations, structured) = field_annotations(self, &element.annotations);
+        Key {
+            name,
+            target,
+            width: scalar.width(),
+            mask,
+            kind,
+            signed: scalar.signed(),
+            control_width,
+            type_name,
+            id,
+            annotations,
+            structured,
+        }
+    }
+
+    /// A key that BMv2 can read where it is: a field, perhaps under a constant mask, or a header's validity.
+    fn direct_key(
+        &mut self,
+        expr: &Expr,
+        frame: &Rc<Frame>,
+    ) -> Option<(KeyTarget, Option<BigInt>)> {
+        if let (ExprKind::Binary(BinaryOp::BitAnd, left, right), None) =
+            (&expr.kind, self.checked.value(expr))
+        {
+            let constant = self.checked.value(right)?;
+            let (target, None) = self.direct_key(left, frame)? else {
+                return None;
+            };
+            return Some((target, Some(constant.as_int()?.clone())));
+        }
+        let is_valid = matches!(
+            self.checked.call(expr.id).map(|info| info.callee),
+            Some(Callee::Builtin(crate::sema::BuiltinMethod::IsValid))
+        );
+        if !is_valid && !self.is_path(expr, frame) {
+            return None;
+        }
+        let mut data = Data::Invalid;
+        let code = self.block(|this| data = this.eval(expr, frame));
+        if !code.is_empty() {
+            return None;
+        }
+        match data {
+            Data::Scalar(ir::Expr::Field { place, .. }) => {
+                Some((KeyTarget::Field(fixed(place)?), None))
+            }
+            Data::Scalar(ir::Expr::Valid(ir::HeaderPlace::Fixed(header))) => {
+                Some((KeyTarget::Valid(header), None))
+            }
+            _ => None,
+        }
+    }
+
+    /// Stores the keys that are computed, before the table is applied.
+    pub fn compute_keys(&mut self, id: DeclId, info: &TableInfo, frame: &Rc<Frame>) {
+        let DefKind::Table(decl) = &self.checked.def(id).kind else {
+            return;
+        };
+        let decl = Rc::clone(decl);
+        for (position, field) in &info.computed {
+            if let Some(element) = decl.key().get(*position) {
+                let value = self.eval_scalar(&element.expr, frame);
+                self.emit(
+                    element.expr.span,
+                    StmtKind::Assign {
+                        target: (*field).into(),
+                        value,
+                    },
+                );
+            }
+        }
+    }
+
+    /// The name of a key without `@name`: the expression as written; none when it is too complex.
+    fn key_name(&self, expr: &Expr) -> Option<String> {
+        Some(match &expr.kind {
+            ExprKind::Name(path) => path.name.name.to_string(),
+            ExprKind::Member(base, member) => {
+                let field = match self.checked.resolution(expr) {
+                    Resolution::Decl(id) => match &self.checked.def(id).kind {
+                        DefKind::Field(field, _) => {
+                            full_name("", &field.annotations, &field.name.name)
+                        }
+                        _ => member.name.to_string(),
+                    },
+                    _ => member.name.to_string(),
+                };
+                join(&self.key_name(base)?, &field)
+            }
+            ExprKind::Index(base, index) => {
+                format!("{}[{}]", self.key_name(base)?, self.key_name(index)?)
+            }
+            ExprKind::Slice { base, hi, lo } => {
+                format!(
+                    "{}[{}:{}]",
+                    self.key_name(base)?,
+                    self.key_name(hi)?,
+                    self.key_name(lo)?
+                )
+            }
+            ExprKind::Int(literal) => match literal.base {
+                16 => format!("0x{:x}", literal.value),
+                8 => format!("0o{:o}", literal.value),
+                2 => format!("0b{:b}", literal.value),
+                _ => literal.value.to_string(),
+            },
+            ExprKind::Binary(BinaryOp::BitAnd, left, right) => {
+                format!("{} & {}", self.key_name(left)?, self.key_name(right)?)
+            }
+            ExprKind::Call(call) => {
+                let valid = matches!(
+                    self.checked.call(expr.id).map(|info| info.callee),
+                    Some(Callee::Builtin(crate::sema::BuiltinMethod::IsValid))
+                );
+                match (valid, super::method_base(&call.callee)) {
+                    (true, Some(base)) => join(&self.key_name(base)?, "$valid$"),
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        })
+    }
+
+    fn properties(&mut self, table: TableId, decl: &TableDecl, frame: &Rc<Frame>) {
+        for property in &decl.properties {
+            let TablePropertyValue::Expr(value) = &property.value else {
+                continue;
+            };
+            match &*property.name.name {
+                "size" => {
+                    if let Some(size) = self.eval_constant(value, frame) {
+                        self.program.tables[table.index()].size =
+                            u64::try_from(&size).unwrap_or(u64::MAX >> 1);
+                    }
+                }
+                "support_timeout" => {
+                    let on = self
+                        .eval(value, frame)
+                        .constant()
+                        .is_some_and(|value| value != BigInt::ZERO);
+                    self.program.tables[table.index()].support_timeout = on;
+                }
+                "implementation" => match self.property_object(property, value, decl, frame) {
+                    Some(ExternObject::ActionProfile(id)) => {
+                        self.program.tables[table.index()].implementation = Some(id);
+                        self.program.action_profiles[id.index()].tables.push(table);
+                    }
+                    Some(ExternObject::Invalid) => {}
+                    _ => self.target(
+                        value.span,
+                        "implementation must be an action_profile or action_selector",
+                    ),
+                },
+                "counters" => match self.property_object(property, value, decl, frame) {
+                    Some(ExternObject::DirectCounter(id)) => {
+                        self.program.tables[table.index()].counter = Some(id);
+                        self.program.counters[id.index()].table = Some(table);
+                    }
+                    Some(ExternObject::Invalid) => {}
+                    _ => self.target(value.span, "counters must be a direct_counter"),
+                },
+                "meters" => match self.property_object(property, value, decl, frame) {
+                    Some(ExternObject::DirectMeter(id)) => {
+                        self.program.tables[table.index()].meter = Some(id);
+                        self.program.meters[id.index()].table = Some(table);
+                    }
+                    Some(ExternObject::Invalid) => {}
+                    _ => self.target(value.span, "meters must be a direct_meter"),
+                },
+                "largest_priority_wins" | "priority_delta" => {}
+                name => {
+                    let message = format!("this target does not know the table property {name}");
+                    self.warn(Warning::IgnoreProp, property.name.span, message);
+                }
+            }
+        }
+    }
+
+    /// The extern object that a property names or makes.
+    fn property_object(
+        &mut self,
+        property: &TableProperty,
+        value: &Expr,
+        decl: &TableDecl,
+        frame: &Rc<Frame>,
+    ) -> Option<ExternObject> {
+        let instance = match &value.kind {
+            ExprKind::Call(call) => {
+                let checked = self.checked;
+                let info = checked.call(value.id)?;
+                let own = join(&decl.name.name, &property.name.name);
+                let name = InstanceName {
+                    name: full_name(&frame.name, &property.annotations, &own),
+                    annotations: &property.annotations,
+                    span: value.span,
+                };
+                self.construct(info, &call.args, name, frame)
+            }
+            _ => self.instance_of(value, frame),
+        };
+        match instance? {
+            Instance::Extern(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Inputs of a selector come from the first table that uses it.
+    fn selector(&mut self, table: TableId, inputs: &[ir::FieldRef]) {
+        let Some(profile) = self.program.tables[table.index()].implementation else {
+            return;
+        };
+        if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
+            if selector.inputs.is_empty() {
+                selector.inputs = inputs.to_vec();
+            }
+        }
+    }
+
+    /// Selectors that no table uses cannot be written: their inputs are not known.
+    pub fn finish_profiles(&mut self) {
+        for index in 0..self.program.action_profiles.len() {
+            let profile = &self.program.action_profiles[index];
+            if profile.tables.is_empty() && !self.diagnostics.has_errors() {
+                let message = format!("no table uses {}", profile.meta.name);
+                self.diagnostics.report(Diagnostic {
+                    span: None,
+                    ..Diagnostic::warning(Warning::Unused, Default::default(), message)
+                });
+            }
+        }
+        // A direct meter whose colour nobody reads still stores it somewhere.
+        for index in 0..self.program.meters.len() {
+            let meter = &self.program.meters[index];
+            if meter.direct && meter.table.is_some() && meter.result.is_none() {
+                let name = format!("{}.color", meter.meta.name);
+                let name = self.unique(&name);
+                let field = self.program.storage.add_scalar(name, Scalar::Bit(8));
+                self.program.meters[index].result = Some(field);
+            }
+        }
+    }
+
+    fn entries(
+        &mut self,
+        table: TableId,
+        decl: &TableDecl,
+        actions: &[(DeclId, ActionId)],
+        frame: &Rc<Frame>,
+    ) {
+        let Some((property, entries)) = decl.entries() else {
+            return;
+        };
+        let keys = self.program.tables[table.index()].keys.clone();
+        let priorities = self.priorities(decl, entries, frame);
+        let mut made = Vec::new();
+        for (entry, priority) in entries.iter().zip(priorities) {
+            let Some(Callee::Action(action)) =
+                self.checked.call(entry.action.call).map(|info| info.callee)
+            else {
+                continue;
+            };
+            let Some((_, action)) = actions.iter().find(|(known, _)| *known == action) else {
+                continue;
+            };
+            let Some(values) = self.entry_keys(&entry.keyset, &keys, frame) else {
+                continue;
+            };
+            let args = self.action_arguments(&entry.action, frame);
+            let source = self.source(entry.span);
+            made.push(Entry {
+                keys: values,
+                action: *action,
+                args,
+                priority,
+                source,
+            });
+        }
+        let table = &mut self.program.tables[table.index()];
+        table.entries = made;
+        table.const_entries = property.is_const;
+    }
+
+    /// Priorities as BMv2 counts them, where the smallest wins (spec § 14.2.1.4).
+    fn priorities(
+        &mut self,
+        decl: &TableDecl,
+        entries: &[AstEntry],
+        frame: &Rc<Frame>,
+    ) -> Vec<u32> {
+        let annotated: Vec<Option<u32>> = entries
+            .iter()
+            .map(|entry| {
+                let exprs = entry.annotations.annotation("priority")?.exprs()?;
+                self.annotation_number(exprs.first()?, frame)
+            })
+            .collect();
+        if annotated.iter().any(Option::is_some) {
+            return annotated
+                .iter()
+                .zip(1..)
+                .map(|(given, position)| given.unwrap_or(position))
+                .collect();
+        }
+        if entries.iter().all(|entry| entry.priority.is_none()) {
+            return (1..).take(entries.len()).collect();
+        }
+        let mut setting = |name: &str| match decl.property(name).map(|property| &property.value) {
+            Some(TablePropertyValue::Expr(value)) => self.eval(value, frame).constant(),
+            _ => None,
+        };
+        let largest_wins =
+            setting("largest_priority_wins").is_none_or(|value| value != BigInt::ZERO);
+        let delta = setting("priority_delta").unwrap_or_else(|| BigInt::from(1));
+        let mut values: Vec<BigInt> = Vec::new();
+        for entry in entries {
+            let given = entry
+                .priority
+                .as_ref()
+                .and_then(|expr| self.eval_constant(expr, frame));
+            let value = match (given, values.last()) {
+                (Some(value), _) => value,
+                (None, None) if largest_wins => {
+                    BigInt::from(1) + &delta * BigInt::from(entries.len() - 1)
+                }
+                (None, None) => BigInt::from(1),
+                (None, Some(last)) if largest_wins => last - &delta,
+                (None, Some(last)) => last + &delta,
+            };
+            values.push(value);
+        }
+        let mut order: Vec<&BigInt> = values.iter().collect();
+        order.sort();
+        order.dedup();
+        let rank =
+            |value: &BigInt| order.iter().position(|known| *known == value).unwrap_or(0) as u32;
+        let last = order.len() as u32;
+        values
+            .iter()
+            .map(|value| {
+                if largest_wins {
+                    last - rank(value)
+                } else {
+                    rank(value) + 1
+                }
+            })
+            .collect()
+    }
+
+    fn entry_keys(
+        &mut self,
+        keyset: &Expr,
+        keys: &[Key],
+        frame: &Rc<Frame>,
+    ) -> Option<Vec<EntryKey>> {
+        let elements: Vec<&Expr> = match &keyset.kind {
+            ExprKind::Keyset(elements) => elements.iter().collect(),
+            ExprKind::List(elements) if keys.len() != 1 => elements.iter().collect(),
+            // `_` or `default` for a key of several elements
+            ExprKind::DontCare(_) => keys.iter().map(|_| keyset).collect(),
+            _ => vec![keyset],
+        };
+        if elements.len() != keys.len() {
+            let message = format!(
+                "the entry has {} values for a key of {}",
+                elements.len(),
+                keys.len()
+            );
+            self.error(Code::TABLE_RULE, keyset.span, message);
+            return None;
+        }
+        elements
+            .iter()
+            .zip(keys)
+            .map(|(element, key)| self.entry_key(element, key, frame))
+            .collect()
+    }
+
+    fn entry_key(&mut self, element: &Expr, key: &Key, frame: &Rc<Frame>) -> Option<EntryKey> {
+        let ones = mask(key.width);
+        let refuse = |this: &mut Self, what: &str| {
+            let kind = match key.kind {
+                MatchKind::Exact => "exact",
+                MatchKind::Lpm => "lpm",
+                MatchKind::Ternary => "ternary",
+                MatchKind::Range => "range",
+                MatchKind::Optional => "optional",
+            };
+            this.error(
+                Code::TABLE_RULE,
+                element.span,
+                format!("{what} cannot be matched by an {kind} key"),
+            );
+            None
+        };
+        match &element.kind {
+            ExprKind::DontCare(_) => match key.kind {
+                MatchKind::Exact => refuse(self, "any value"),
+                MatchKind::Lpm => Some(EntryKey::Lpm(BigInt::ZERO, 0)),
+                MatchKind::Ternary | MatchKind::Optional => {
+                    Some(EntryKey::Ternary(BigInt::ZERO, BigInt::ZERO))
+                }
+                MatchKind::Range => Some(EntryKey::Range(BigInt::ZERO, ones)),
+            },
+            ExprKind::Mask(value, bits) => {
+                let value = self.eval_constant(value, frame)? & &ones;
+                let bits = self.eval_constant(bits, frame)? & &ones;
+                let full = bits == ones;
+                match key.kind {
+                    MatchKind::Ternary => Some(EntryKey::Ternary(value & &bits, bits)),
+                    MatchKind::Lpm => {
+                        let set = (0..key.width)
+                            .filter(|bit| bits.bit(u64::from(*bit)))
+                            .count() as u32;
+                        let prefix = (&ones >> (key.width - set)) << (key.width - set);
+                        match prefix == bits {
+                            true => Some(EntryKey::Lpm(value & &bits, set)),
+                            false => refuse(self, "a mask with holes"),
+                        }
+                    }
+                    MatchKind::Exact if full => Some(EntryKey::Exact(value)),
+                    MatchKind::Optional if full || bits == BigInt::ZERO => {
+                        Some(EntryKey::Ternary(value & &bits, bits))
+                    }
+                    MatchKind::Range if full => Some(EntryKey::Range(value.clone(), value)),
+                    _ => refuse(self, "a value under a mask"),
+                }
+            }
+            ExprKind::Range(low, high) => {
+                let low = self.eval_constant(low, frame)? & &ones;
+                let high = self.eval_constant(high, frame)? & &ones;
+                match key.kind {
+                    MatchKind::Range => Some(EntryKey::Range(low, high)),
+                    _ => refuse(self, "a range"),
+                }
+            }
+            _ => {
+                let value = self.eval_constant(element, frame)? & &ones;
+                Some(match key.kind {
+                    MatchKind::Exact => EntryKey::Exact(value),
+                    MatchKind::Lpm => EntryKey::Lpm(value, key.width),
+                    MatchKind::Ternary | MatchKind::Optional => EntryKey::Ternary(value, ones),
+                    MatchKind::Range => EntryKey::Range(value.clone(), value),
+                })
+            }
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! Types as the control plane sees them.
+
+use alfirk_p4runtime::p4::config::v1 as p4;
+use p4::p4_data_type_spec::TypeSpec as Spec;
+
+use super::annotations::{field_annotations, unstructured};
+use super::Elaborator;
+use crate::diag::Code;
+use crate::p4info::types::{
+    bits, boolean, signed, varbit, ControllerField, ControllerHeader, TypeSpec,
+};
+use crate::sema::{DefKind, Nominal, Type, Value};
+use crate::syntax::ast::{
+    Annotated, Annotation, Decl, ExprKind, StructDecl, TypeRefKind, TypedefDecl,
+};
+
+/// What `@p4runtime_translation` makes of a type.
+enum Translation {
+    /// Numbers of this width, or of the type's own.
+    Bits(Option<u32>),
+    /// Strings.
+    String,
+}
+
+impl Elaborator<'_> {
+    /// Width that the control plane sees, and the name of the `type`, if it is one.
+    pub fn control_type(&mut self, ty: &Type) -> (u32, Option<String>) {
+        let width = match self.scalar(ty) {
+            Some(_) if matches!(self.checked.representation(ty), Type::Error) => 0,
+            Some(scalar) => scalar.width(),
+            None => 0,
+        };
+        let Type::NewType(nominal) = ty else {
+            return (width, None);
+        };
+        self.new_type(nominal);
+        let width = match self.translation_of(nominal) {
+            Some((_, Translation::String)) => 0,
+            Some((_, Translation::Bits(Some(width)))) => width,
+            _ => width,
+        };
+        (width, Some(nominal.name.to_string()))
+    }
+
+    fn new_type_decl(&self, nominal: &Nominal) -> Option<std::rc::Rc<TypedefDecl>> {
+        match &self.checked.def(nominal.id).kind {
+            DefKind::NewType(decl) => Some(decl.clone()),
+            _ => None,
+        }
+    }
+
+    fn translation_of(&self, nominal: &Nominal) -> Option<(String, Translation)> {
+        let decl = self.new_type_decl(nominal)?;
+        let annotation = decl.annotations.annotation("p4runtime_translation")?;
+        let uri = match annotation
+            .exprs()
+            .and_then(|exprs| exprs.first())
+            .map(|expr| &expr.kind)
+        {
+            Some(ExprKind::String(uri)) => uri.to_string(),
+            _ => String::new(),
+        };
+        let translation = match annotation
+            .exprs()
+            .and_then(|exprs| exprs.get(1))
+            .map(|expr| &expr.kind)
+        {
+            Some(ExprKind::Int(literal)) => Translation::Bits(u32::try_from(&literal.value).ok()),
+            Some(ExprKind::Type(ty)) => match &ty.kind {
+                TypeRefKind::String => Translation::String,
+                TypeRefKind::Bit(Some(width)) => match &width.kind {
+                    ExprKind::Int(literal) => Translation::Bits(u32::try_from(&literal.value).ok()),
+                    _ => Translation::Bits(None),
+                },
+                _ => Translation::Bits(None),
+            },
+            // The second argument may be a type that the annotation's grammar does not read as an expression.
+            _ => translation_by_text(annotation),
+        };
+        Some((uri, translation))
+    }
+
+    /// Lists a `type`.
+    fn new_type(&mut self, nominal: &Nominal) {
+        let name = nominal.name.to_string();
+        if self
+            .program
+            .control_types
+            .type_info
+            .new_types
+            .contains_key(&name)
+        {
+            return;
+        }
+        let Some(decl) = self.new_type_decl(nominal) else {
+            return;
+        };
+        let spec = p4::P4NewTypeSpec {
+            annotations: unstructured(&decl.annotations),
+            structured_annotations: self.structured(&decl.annotations),
+            ..Default::default()
+        };
+        self.program
+            .control_types
+            .type_info
+            .new_types
+            .insert(name.clone(), spec);
+        let ty = Type::NewType(nominal.clone());
+        let representation = match self.translation_of(nominal) {
+            Some((uri, translation)) => {
+                let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
+                let sdn = match translation {
+                    Translation::String => p4::p4_new_type_translation::SdnType::SdnString(
+                        p4::p4_new_type_translation::SdnString {},
+                    ),
+                    Translation::Bits(width) => p4::p4_new_type_translation::SdnType::SdnBitwidth(
+                        width.unwrap_or(own) as i32,
+                    ),
+                };
+                p4::p4_new_type_spec::Representation::TranslatedType(p4::P4NewTypeTranslation {
+                    uri,
+                    sdn_type: Some(sdn),
+                })
+            }
+            None => {
+                let under = self.checked.underlying(&ty).unwrap_or(Type::Invalid);
+                p4::p4_new_type_spec::Representation::OriginalType(self.type_spec(&under))
+            }
+        };
+        if let Some(spec) = self
+            .program
+            .control_types
+            .type_info
+            .new_types
+            .get_mut(&name)
+        {
+            spec.representation = Some(representation);
+        }
+    }
+
+    /// A type expression of the control plane; named types in it are listed.
+    pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
+        let named = |name: String| p4::P4NamedType { name };
+        let spec = match ty {
+            Type::Bool => return boolean(),
+            Type::Bit(width) => return bits(*width),
+            Type::Signed(width) => return signed(*width),
+            Type::Varbit(width) => return varbit(*width),
+            Type::Error => {
+                self.list_errors();
+                Spec::Error(p4::P4ErrorType {})
+            }
+            Type::Tuple(types) => {
+                let members = types.iter().map(|ty| self.type_spec(ty)).collect();
+                Spec::Tuple(p4::P4TupleTypeSpec { members })
+            }
+            Type::Record(fields) => {
+                let members = fields.iter().map(|(_, ty)| self.type_spec(ty)).collect();
+                Spec::Tuple(p4::P4TupleTypeSpec { members })
+            }
+            Type::Struct(nominal) => Spec::Struct(named(self.list_struct(nominal, ty))),
+            Type::Header(nominal) => Spec::Header(named(self.list_header(nominal, ty))),
+            Type::HeaderUnion(nominal) => Spec::HeaderUnion(named(self.list_union(nominal, ty))),
+            Type::Stack(element, size) => match &**element {
+                Type::HeaderUnion(nominal) => {
+                    let header_union = Some(named(self.list_union(nominal, element)));
+                    Spec::HeaderUnionStack(p4::P4HeaderUnionStackTypeSpec {
+                        header_union,
+                        size: *size as i32,
+                    })
+                }
+                element => {
+                    let name = element
+                        .nominal()
+                        .map(|nominal| self.list_header(nominal, element));
+                    Spec::HeaderStack(p4::P4HeaderStackTypeSpec {
+                        header: name.map(named),
+                        size: *size as i32,
+                    })
+                }
+            },
+            Type::Enum(nominal) => Spec::Enum(named(self.list_enum(nominal))),
+            Type::SerializableEnum(nominal) => {
+                Spec::SerializableEnum(named(self.list_serializable(nominal)))
+            }
+            Type::NewType(nominal) => {
+                self.new_type(nominal);
+                Spec::NewType(named(nominal.name.to_string()))
+            }
+            _ => return TypeSpec::default(),
+        };
+        TypeSpec {
+            type_spec: Some(spec),
+        }
+    }
+
+    fn struct_decl(&self, nominal: &Nominal) -> Option<std::rc::Rc<StructDecl>> {
+        match &self.checked.def(nominal.id).kind {
+            DefKind::Struct(decl) | DefKind::Header(decl) | DefKind::HeaderUnion(decl) => {
+                Some(decl.clone())
+            }
+            _ => None,
+        }
+    }
+
+    fn list_struct(&mut self, nominal: &Nominal, ty: &Type) -> String {
+        let name = self.type_name(nominal);
+        if self
+            .program
+            .control_types
+            .type_info
+            .structs
+            .contains_key(&name)
+        {
+            return name;
+        }
+        let annotations = self
+            .struct_decl(nominal)
+            .map(|decl| decl.annotations.clone())
+            .unwrap_or_default();
+        let members = self
+            .checked
+            .fields(ty)
+            .iter()
+            .map(|(field, ty)| p4::p4_struct_type_spec::Member {
+                name: field.name.name.to_string(),
+                type_spec: Some(self.type_spec(ty)),
+            })
+            .collect();
+        let spec = p4::P4StructTypeSpec {
+            members,
+            annotations: unstructured(&annotations),
+            structured_annotations: self.structured(&annotations),
+            ..Default::default()
+        };
+        self.program
+            .control_types
+            .type_info
+            .structs
+            .insert(name.clone(), spec);
+        name
+    }
+
+    fn list_header(&mut self, nominal: &Nominal, ty: &Type) -> String {
+        let name = self.type_name(nominal);
+        if self
+            .program
+            .control_types
+            .type_info
+            .headers
+            .contains_key(&name)
+        {
+            return name;
+        }
+        let annotations = self
+            .struct_decl(nominal)
+            .map(|decl| decl.annotations.clone())
+            .unwrap_or_default();
+        let members = self
+            .checked
+            .fields(ty)
+            .iter()
+            .map(|(field, ty)| {
+                let ty = self.checked.representation(ty);
+                let type_spec = match self.type_spec(&ty).type_spec {
+                    Some(Spec::Bitstring(bits)) => Some(bits),
+                    _ => None,
+                };
+                p4::p4_header_type_spec::Member {
+                    name: field.name.name.to_string(),
+                    type_spec,
+                }
+            })
+            .collect();
+        let spec = p4::P4HeaderTypeSpec {
+            members,
+            annotations: unstructured(&annotations),
+            structured_annotations: self.structured(&annotations),
+            ..Default::default()
+        };
+        self.program
+            .control_types
+            .type_info
+            .headers
+            .insert(name.clone(), spec);
+        name
+    }
+
+    fn list_union(&mut self, nominal: &Nominal, ty: &Type) -> String {
+        let name = self.type_name(nominal);
+        if self
+            .program
+            .control_types
+            .type_info
+            .header_unions
+            .contains_key(&name)
+        {
+            return name;
+        }
+        let members = self
+            .checked
+            .fields(ty)
+            .iter()
+            .map(|(field, ty)| {
+                let header = ty.nominal().map(|nominal| p4::P4NamedType {
+                    name: self.list_header(nominal, ty),
+                });
+                p4::p4_header_union_type_spec::Member {
+                    name: field.name.name.to_string(),
+                    header,
+                }
+            })
+            .collect();
+        let spec = p4::P4HeaderUnionTypeSpec {
+            members,
+            ..Default::default()
+        };
+        self.program
+            .control_types
+            .type_info
+            .header_unions
+            .insert(name.clone(), spec);
+        name
+    }
+
+    fn list_enum(&mut self, nominal: &Nominal) -> String {
+        let name = nominal.name.to_string();
+        if let DefKind::Enum(decl) = &self.checked.def(nominal.id).kind {
+            let members = decl
+                .members
+                .iter()
+                .map(|member| p4::p4_enum_type_spec::Member {
+                    name: member.name.name.to_string(),
+                    annotations: unstructured(&member.annotations),
+                    ..Default::default()
+                })
+                .collect();
+            let spec = p4::P4EnumTypeSpec {
+                members,
+                annotations: unstructured(&decl.annotations),
+                ..Default::default()
+            };
+            self.program
+                .control_types
+                .type_info
+                .enums
+                .insert(name.clone(), spec);
+        }
+        name
+    }
+
+    fn list_serializable(&mut self, nominal: &Nominal) -> String {
+        let name = nominal.name.to_string();
+        let width = self
+            .scalar(&Type::SerializableEnum(nominal.clone()))
+            .map_or(0, |scalar| scalar.width());
+        if let DefKind::Enum(decl) = &self.checked.def(nominal.id).kind {
+            let members = decl
+                .members
+                .iter()
+                .map(|member| {
+                    let value = match self.checked.const_value(member.id) {
+                        Some(Value::Int(value)) => value & crate::ir::mask(width),
+                        _ => Default::default(),
+                    };
+                    p4::p4_serializable_enum_type_spec::Member {
+                        name: member.name.name.to_string(),
+                        value: value.to_bytes_be().1,
+                        annotations: unstructured(&member.annotations),
+                        ..Default::default()
+                    }
+                })
+                .collect();
+            let spec = p4::P4SerializableEnumTypeSpec {
+                underlying_type: Some(p4::P4BitTypeSpec {
+                    bitwidth: width as i32,
+                }),
+                members,
+                annotations: unstructured(&decl.annotations),
+                ..Default::default()
+            };
+            self.program
+                .control_types
+                .type_info
+                .serializable_enums
+                .insert(name.clone(), spec);
+        }
+        name
+    }
+
+    fn list_errors(&mut self) {
+        let members = self.program.errors.clone();
+        self.program.control_types.type_info.error = Some(p4::P4ErrorTypeSpec { members });
+    }
+
+    /// Lists what is there without being used by an object: serializable enums and controller headers.
+    pub fn finish_types(&mut self) {
+        let checked = self.checked;
+        for decl in &checked.program.decls {
+            match decl {
+                Decl::Enum(decl) if decl.underlying.is_some() => {
+                    self.list_serializable(&Nominal::plain(decl.id, decl.name.name.clone()));
+                }
+                Decl::Header(decl) => {
+                    if let Some(annotation) = decl.annotations.annotation("controller_header") {
+                        self.controller_header(decl, annotation);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(main) = checked.main() {
+            if let Some(pairs) = main
+                .annotations
+                .annotation("pkginfo")
+                .and_then(Annotation::key_values)
+            {
+                for pair in pairs {
+                    if let ExprKind::String(text) = &pair.value.kind {
+                        let entry = (pair.name.name.to_string(), text.to_string());
+                        self.program.control_types.package.push(entry);
+                    }
+                }
+            }
+        }
+    }
+
+    fn controller_header(&mut self, decl: &StructDecl, annotation: &Annotation) {
+        let Some(name) = annotation.string() else {
+            self.error(
+                Code::ANNOTATION_RULE,
+                annotation.span,
+                "@controller_header takes one string: \"packet_in\" or \"packet_out\"",
+            );
+            return;
+        };
+        let mut fields = Vec::new();
+        for (field, ty) in self.checked.fields(&Type::Header(Nominal::plain(
+            decl.id,
+            decl.name.name.clone(),
+        ))) {
+            let (control_width, type_name) = self.control_type(&ty);
+            let (id, annotations, structured) = field_annotations(self, &field.annotations);
+            fields.push(ControllerField {
+                name: field.name.name.to_string(),
+                control_width,
+                type_name,
+                id,
+                annotations,
+                structured,
+            });
+        }
+        let (id, annotations, structured) = field_annotations(self, &decl.annotations);
+        self.program
+            .control_types
+            .controller_headers
+            .push(ControllerHeader {
+                name: name.to_owned(),
+                id,
+                annotations,
+                structured,
+                fields,
+            });
+    }
+}
+
+/// Reads the second argument of `@p4runtime_translation` from its tokens.
+fn translation_by_text(annotation: &Annotation) -> Translation {
+    let text = annotation.body_text();
+    let second = text.rsplit(',').next().unwrap_or_default().trim();
+    if second == "string" {
+        return Translation::String;
+    }
+    let digits: String = second.chars().filter(char::is_ascii_digit).collect();
+    Translation::Bits(digits.parse().ok())
+}

@@ -1,0 +1,3 @@
+//! From the typed program to the IR.
+
+pub mod elaborate;
