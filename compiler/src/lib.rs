@@ -2,6 +2,7 @@
 
 pub mod bmv2;
 pub mod diag;
+pub mod driver;
 pub mod ir;
 pub mod p4info;
 pub mod passes;

@@ -1,0 +1,254 @@
+//! From a source file to BMv2 JSON and P4Info: the phases in order.
+//!
+//! [`compile`] is what the simulator and tests call. `alfirk p4c` is [`P4cArgs`] and [`run`], with the command line of
+//! p4c-bm2-ss.
+
+mod args;
+mod run;
+
+pub use args::P4cArgs;
+pub use run::run;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use alfirk_bmv2_json::BmV2Json;
+use alfirk_p4runtime::{p4::config::v1::P4Info, Message};
+
+use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningPolicy};
+use crate::passes::elaborate;
+use crate::preproc::{self, DiskLoader, SourceLoader};
+use crate::sema::{self, CheckedProgram};
+use crate::syntax::ast::Program;
+use crate::syntax::parser::parse;
+use crate::syntax::token::Token;
+use crate::{bmv2, ir, p4info};
+
+/// What to compile, and how.
+#[derive(Clone, Debug, Default)]
+pub struct CompileOptions {
+    /// The main source file.
+    pub source: PathBuf,
+    /// Folders for `#include`, and macros.
+    pub preprocessor: preproc::Options,
+    /// What to do with warnings.
+    pub warnings: WarningPolicy,
+    /// Keep externs that v1model does not know. Default: they are errors.
+    pub emit_externs: bool,
+}
+
+impl CompileOptions {
+    /// The options that only a file name gives.
+    pub fn new(source: impl Into<PathBuf>) -> CompileOptions {
+        CompileOptions {
+            source: source.into(),
+            ..CompileOptions::default()
+        }
+    }
+}
+
+/// What comes out.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The program for the switch.
+    pub json: BmV2Json,
+    /// What a controller needs to know of it.
+    pub p4info: P4Info,
+    /// Warnings, rendered with their source lines; empty when there is none.
+    pub warnings: String,
+}
+
+/// Why nothing comes out.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// The main source file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The program has errors. The text shows them all, with their source lines.
+    #[error("{report}{errors} error{}", if *errors == 1 { "" } else { "s" })]
+    Program {
+        /// Errors and warnings, rendered.
+        report: String,
+        /// How many errors.
+        errors: usize,
+    },
+}
+
+/// Compiles a file.
+///
+/// # Errors
+/// When the file cannot be read or the program is wrong.
+pub fn compile(options: &CompileOptions) -> Result<Compiled, CompileError> {
+    compile_with(options, &DiskLoader)
+}
+
+/// Compiles a file, with the main file and all included ones read by `loader`.
+///
+/// # Errors
+/// As for [`compile`].
+pub fn compile_with(
+    options: &CompileOptions,
+    loader: &dyn SourceLoader,
+) -> Result<Compiled, CompileError> {
+    let mut session = Session::new(options.clone());
+    let outputs = session
+        .outputs(loader)
+        .map_err(|error| CompileError::Read {
+            path: options.source.clone(),
+            error,
+        })?;
+    let rendered = session.rendered();
+    match outputs {
+        Some((json, p4info)) => Ok(Compiled {
+            json,
+            p4info,
+            warnings: rendered,
+        }),
+        None => Err(CompileError::Program {
+            report: rendered,
+            errors: session.diagnostics.error_count(),
+        }),
+    }
+}
+
+/// A compilation under way: sources read so far and what was found wrong in them.
+#[derive(Debug)]
+pub struct Session {
+    options: CompileOptions,
+    /// The files read.
+    pub sources: SourceMap,
+    /// The messages so far.
+    pub diagnostics: Diagnostics,
+}
+
+impl Session {
+    /// Nothing read yet.
+    pub fn new(options: CompileOptions) -> Session {
+        let diagnostics = Diagnostics::with_policy(options.warnings.clone());
+        Session {
+            options,
+            sources: SourceMap::new(),
+            diagnostics,
+        }
+    }
+
+    /// Reads and preprocesses the main file.
+    ///
+    /// # Errors
+    /// When the main file cannot be read; missing included files are diagnostics.
+    pub fn tokens(&mut self, loader: &dyn SourceLoader) -> io::Result<Vec<Token>> {
+        let text = loader.load(&self.options.source)?;
+        let name = self.options.source.to_string_lossy().into_owned();
+        let main = self.sources.add(name, text);
+        Ok(preproc::preprocess(
+            main,
+            &mut self.sources,
+            loader,
+            &self.options.preprocessor,
+            &mut self.diagnostics,
+        ))
+    }
+
+    /// The syntax tree.
+    ///
+    /// # Errors
+    /// As for [`Session::tokens`].
+    pub fn tree(&mut self, loader: &dyn SourceLoader) -> io::Result<Program> {
+        let tokens = self.tokens(loader)?;
+        Ok(parse(tokens, &mut self.diagnostics))
+    }
+
+    /// The typed program; none when there are errors.
+    ///
+    /// # Errors
+    /// As for [`Session::tokens`].
+    pub fn checked(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<CheckedProgram>> {
+        let tree = self.tree(loader)?;
+        let checked = sema::check(tree, &mut self.diagnostics);
+        Ok((!self.diagnostics.has_errors()).then_some(checked))
+    }
+
+    /// The elaborated program; none when there are errors.
+    ///
+    /// # Errors
+    /// As for [`Session::tokens`].
+    pub fn elaborated(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<ir::Program>> {
+        let Some(checked) = self.checked(loader)? else {
+            return Ok(None);
+        };
+        let options = elaborate::Options {
+            emit_externs: self.options.emit_externs,
+            source: self.options.source.to_string_lossy().into_owned(),
+        };
+        let program =
+            elaborate::elaborate(&checked, &self.sources, &mut self.diagnostics, &options);
+        Ok((!self.diagnostics.has_errors()).then_some(program))
+    }
+
+    /// Both outputs; none when there are errors.
+    ///
+    /// # Errors
+    /// As for [`Session::tokens`].
+    pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
+        let Some(program) = self.elaborated(loader)? else {
+            return Ok(None);
+        };
+        match p4info::emit(&program) {
+            Ok(info) => Ok(Some((bmv2::emit(&program), info))),
+            Err(errors) => {
+                for error in errors {
+                    let what = Diagnostic::global(Code::ANNOTATION_RULE, error.to_string());
+                    self.diagnostics.report(what);
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// All messages with their source lines, in order of place.
+    pub fn rendered(&mut self) -> String {
+        self.diagnostics.sort();
+        render_all(&self.diagnostics, &self.sources)
+    }
+}
+
+/// How a P4Info is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum P4InfoFormat {
+    /// Protobuf text.
+    #[default]
+    Text,
+    /// Protobuf JSON.
+    Json,
+    /// Protobuf wire format.
+    Binary,
+}
+
+impl P4InfoFormat {
+    /// The format that a file's name asks for; none when it asks for none.
+    pub fn of_file(path: &Path) -> Option<P4InfoFormat> {
+        match path.extension()?.to_str()? {
+            "txtpb" | "txt" | "pbtxt" | "prototxt" => Some(P4InfoFormat::Text),
+            "json" => Some(P4InfoFormat::Json),
+            "bin" | "pb" => Some(P4InfoFormat::Binary),
+            _ => None,
+        }
+    }
+
+    /// The content of the file.
+    pub fn encode(self, info: &P4Info) -> Vec<u8> {
+        match self {
+            P4InfoFormat::Text => alfirk_p4runtime::text::to_string(info).into_bytes(),
+            P4InfoFormat::Json => alfirk_p4runtime::json::to_string(info).into_bytes(),
+            P4InfoFormat::Binary => info.encode_to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
