@@ -17,7 +17,7 @@ from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.process import Child, stop_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from alfirk_mininet.journal import Journal
 
@@ -43,7 +43,7 @@ class Settings:
     #: For logs, sockets and captures.
     workdir: Path
     journal: Journal | None = None
-    #: Probability that a switch port loses a frame, in each direction.
+    #: Probability that a link loses a frame, in each direction.
     loss: float = 0.0
     #: Seed of all that is random.
     seed: int = 1
@@ -60,14 +60,25 @@ class Settings:
 class AlfirkSwitch(Switch):
     """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a loopback port.
 
-    It starts without a program; a controller pushes one.
+    It starts without a program; a controller pushes one.  `port_loss` has the probability with which a port
+    loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``.
     """
 
-    def __init__(self, name: str, device_id: int, settings: Settings, **params: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        device_id: int,
+        settings: Settings,
+        port_loss: Mapping[int, float] | None = None,
+        port_delay: Mapping[int, str] | None = None,
+        **params: Any,
+    ) -> None:
         # Its gRPC port is to be reached from the root namespace.
         super().__init__(name, **{**params, "dpid": f"{device_id:x}", "inNamespace": False})
         self.device_id = device_id
         self.settings = settings
+        self.port_loss = dict(port_loss or {})
+        self.port_delay = dict(port_delay or {})
         self.child: Child | None = None
         self.grpc_port = 0
         _note(self, settings)
@@ -84,8 +95,10 @@ class AlfirkSwitch(Switch):
         for port, intf in sorted(self.intfs.items()):
             if port > 0:
                 line += ["-i", f"{port}@{intf.name}"]
-        if settings.loss > 0:
-            line += ["--loss", repr(settings.loss)]
+        for port, loss in sorted(self.port_loss.items()):
+            line += ["--port-loss", f"{port}={loss!r}"] if loss > 0 else []
+        for port, delay in sorted(self.port_delay.items()):
+            line += ["--port-delay", f"{port}={delay}"]
         line += ["--seed", str(settings.seed * 65536 + self.device_id)]
         if settings.pcap is not None:
             line += ["--pcap", str(settings.pcap)]

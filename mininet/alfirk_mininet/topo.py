@@ -30,7 +30,15 @@ class AlfirkTopo(Topo):
                 settings=settings,
             )
         for switch in topology.switches:
-            self.addSwitch(switch.name, cls=AlfirkSwitch, device_id=switch.device_id, settings=settings)
+            self.addSwitch(
+                switch.name,
+                cls=AlfirkSwitch,
+                device_id=switch.device_id,
+                settings=settings,
+                port_loss={
+                    port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss
+                },
+            )
         for link in topology.links:
             self.addLink(
                 link.a.node,
@@ -41,3 +49,9 @@ class AlfirkTopo(Topo):
                 cls=AlfirkLink,
                 mtu=link.attributes.mtu,
             )
+
+
+def lossy_ports(topology: Topology, switch: str) -> list[int]:
+    """List the ports of a switch that lose frames for their link: one port for each link, not both."""
+    ends = (link.a if link.a.port is not None else link.b for link in topology.links)
+    return sorted(end.port for end in ends if end.node == switch and end.port is not None)
