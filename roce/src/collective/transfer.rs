@@ -128,7 +128,7 @@ pub enum TransferEvent {
 }
 
 /// How far a transfer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// At a receiver: bytes received. At the root: bytes of completed messages, over all edges.
     pub bytes: u64,

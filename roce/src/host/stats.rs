@@ -1,9 +1,9 @@
 //! Counters of a host.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Frames and bytes, Ethernet header included, without preamble and frame check sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostStats {
     pub tx_frames: u64,
     pub tx_bytes: u64,
@@ -13,7 +13,7 @@ pub struct HostStats {
 }
 
 /// Frames that were dropped on arrival, by reason. Nothing is answered to any of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Drops {
     /// A header could not be read.
     pub malformed: u64,

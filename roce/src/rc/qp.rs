@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::completion::{Completion, CompletionError, Operation};
 use super::config::RcConfig;
 use super::memory::{MemoryError, MemorySlice, MemoryTable};
@@ -147,7 +149,7 @@ pub enum QpState {
 }
 
 /// What went through a queue pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QpStats {
     /// Request packets sent, retransmissions included.
     pub requests_sent: u64,

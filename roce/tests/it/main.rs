@@ -1,7 +1,8 @@
 //! Hosts against each other in virtual time: over a faulty segment, and behind a model of the replicating fabric.
 
 mod collectives;
-
+mod conversation;
 mod fabric;
+mod hosts;
 mod net;
 mod reliability;
