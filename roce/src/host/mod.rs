@@ -29,6 +29,7 @@ pub use config::{HostConfig, HostTiming};
 pub use event::HostEvent;
 use frame::Envelope;
 use neighbor::{Due, Neighbors};
+use stats::DropReason;
 pub use stats::{Drops, HostStats};
 
 use crate::icrc;
@@ -118,8 +119,8 @@ impl Host {
     pub fn handle_frame(&mut self, now: u64, frame: &[u8]) {
         self.stats.rx_frames += 1;
         self.stats.rx_bytes += frame.len() as u64;
-        if let Err(drop) = self.receive(now, frame) {
-            *drop(&mut self.stats.drops) += 1;
+        if let Err(reason) = self.receive(now, frame) {
+            self.stats.drops.count(reason);
         }
     }
 
@@ -321,28 +322,26 @@ impl Host {
     // ---- Receiving ----
 
     fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
-        let ethernet = ethernet::View::new_checked(frame).map_err(|_| malformed as DropReason)?;
+        let ethernet = ethernet::View::new_checked(frame)?;
         let to = ethernet.destination();
         if to != self.config.mac && to != MacAddr::BROADCAST {
-            return Err(not_for_us);
+            return Err(DropReason::NotForUs);
         }
         match ethernet.ethertype() {
             ethernet::ETHERTYPE_ARP => self.receive_arp(ethernet.payload()),
             ethernet::ETHERTYPE_IPV4 => self.receive_ipv4(now, ethernet.payload()),
-            _ => Err(no_listener),
+            _ => Err(DropReason::NoListener),
         }
     }
 
     fn receive_arp(&mut self, bytes: &[u8]) -> Result<(), DropReason> {
-        let packet = arp::View::new_checked(bytes)
-            .and_then(|view| arp::Repr::parse(&view))
-            .map_err(|_| malformed as DropReason)?;
+        let packet = arp::View::new_checked(bytes).and_then(|view| arp::Repr::parse(&view))?;
         if packet.target_ip != self.config.ip {
             // Everybody on a segment hears its requests.
             return Ok(());
         }
         if packet.sender_mac.is_multicast() {
-            return Err(malformed);
+            return Err(DropReason::Malformed);
         }
         match packet.operation {
             arp::Operation::Request => {
@@ -368,16 +367,16 @@ impl Host {
     }
 
     fn receive_ipv4(&mut self, now: u64, bytes: &[u8]) -> Result<(), DropReason> {
-        let ip = ipv4::View::new_checked(bytes).map_err(|_| malformed as DropReason)?;
+        let ip = ipv4::View::new_checked(bytes)?;
         if ip.destination() != self.config.ip {
-            return Err(not_for_us);
+            return Err(DropReason::NotForUs);
         }
-        ip.check_checksum().map_err(|_| ip_checksum as DropReason)?;
-        let repr = ipv4::Repr::parse(&ip).map_err(|_| malformed as DropReason)?;
+        ip.check_checksum().map_err(|_| DropReason::IpChecksum)?;
+        let repr = ipv4::Repr::parse(&ip)?;
         if repr.protocol != ipv4::PROTOCOL_UDP {
-            return Err(no_listener);
+            return Err(DropReason::NoListener);
         }
-        let udp = udp::View::new_checked(ip.payload()).map_err(|_| malformed as DropReason)?;
+        let udp = udp::View::new_checked(ip.payload())?;
         match udp.destination_port() {
             udp::PORT_ROCE => self.receive_roce(now, &ip, &udp),
             port if self.udp_ports.contains(&port) => {
@@ -389,7 +388,7 @@ impl Host {
                 });
                 Ok(())
             }
-            _ => Err(no_listener),
+            _ => Err(DropReason::NoListener),
         }
     }
 
@@ -400,25 +399,24 @@ impl Host {
         ip: &ipv4::View<'_>,
         udp: &udp::View<'_>,
     ) -> Result<(), DropReason> {
-        let tail =
-            trailer::View::new_checked(udp.payload()).map_err(|_| malformed as DropReason)?;
-        let packet = RcPacket::parse(tail.covered()).map_err(|_| malformed as DropReason)?;
+        let tail = trailer::View::new_checked(udp.payload())?;
+        let packet = RcPacket::parse(tail.covered())?;
         let bth = &packet.headers.bth;
         let qp = self
             .qps
             .get_mut(&bth.dest_qp)
-            .ok_or(unknown_qp as DropReason)?;
-        let remote = qp.remote().ok_or(unknown_qp as DropReason)?;
+            .ok_or(DropReason::UnknownQp)?;
+        let remote = qp.remote().ok_or(DropReason::UnknownQp)?;
         if remote.ip != ip.source() {
-            return Err(wrong_source);
+            return Err(DropReason::WrongSource);
         }
         if bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
-            return Err(wrong_pkey);
+            return Err(DropReason::WrongPkey);
         }
         let covered = ip.header_len() + udp::HEADER_LEN + tail.covered().len();
-        let bytes = ip.whole().get(..covered).ok_or(malformed as DropReason)?;
+        let bytes = ip.whole().get(..covered).ok_or(DropReason::Malformed)?;
         if ip.header_len() != ipv4::HEADER_LEN || icrc::compute(bytes) != Ok(tail.icrc()) {
-            return Err(bad_icrc);
+            return Err(DropReason::Icrc);
         }
         let qpn = bth.dest_qp;
         qp.handle_packet(now, &packet, &mut self.memory);
@@ -575,39 +573,4 @@ fn next_identification(next: &mut u16) -> u16 {
     let id = *next;
     *next = next.checked_add(1).unwrap_or(1);
     id
-}
-
-/// Picks the counter of a reason to drop a frame.
-type DropReason = fn(&mut Drops) -> &mut u64;
-
-fn malformed(drops: &mut Drops) -> &mut u64 {
-    &mut drops.malformed
-}
-
-fn not_for_us(drops: &mut Drops) -> &mut u64 {
-    &mut drops.not_for_us
-}
-
-fn no_listener(drops: &mut Drops) -> &mut u64 {
-    &mut drops.no_listener
-}
-
-fn ip_checksum(drops: &mut Drops) -> &mut u64 {
-    &mut drops.ip_checksum
-}
-
-fn unknown_qp(drops: &mut Drops) -> &mut u64 {
-    &mut drops.unknown_qp
-}
-
-fn wrong_source(drops: &mut Drops) -> &mut u64 {
-    &mut drops.wrong_source
-}
-
-fn wrong_pkey(drops: &mut Drops) -> &mut u64 {
-    &mut drops.wrong_pkey
-}
-
-fn bad_icrc(drops: &mut Drops) -> &mut u64 {
-    &mut drops.icrc
 }

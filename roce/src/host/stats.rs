@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::WireError;
+
 /// Frames and bytes, Ethernet header included, without preamble and frame check sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostStats {
@@ -33,7 +35,40 @@ pub struct Drops {
     pub icrc: u64,
 }
 
+/// Why a frame is dropped; see the fields of [`Drops`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DropReason {
+    Malformed,
+    NotForUs,
+    NoListener,
+    IpChecksum,
+    UnknownQp,
+    WrongSource,
+    WrongPkey,
+    Icrc,
+}
+
+impl From<WireError> for DropReason {
+    fn from(_: WireError) -> DropReason {
+        DropReason::Malformed
+    }
+}
+
 impl Drops {
+    pub(super) fn count(&mut self, reason: DropReason) {
+        let counter = match reason {
+            DropReason::Malformed => &mut self.malformed,
+            DropReason::NotForUs => &mut self.not_for_us,
+            DropReason::NoListener => &mut self.no_listener,
+            DropReason::IpChecksum => &mut self.ip_checksum,
+            DropReason::UnknownQp => &mut self.unknown_qp,
+            DropReason::WrongSource => &mut self.wrong_source,
+            DropReason::WrongPkey => &mut self.wrong_pkey,
+            DropReason::Icrc => &mut self.icrc,
+        };
+        *counter += 1;
+    }
+
     /// All of them.
     pub fn total(&self) -> u64 {
         self.malformed
