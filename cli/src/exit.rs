@@ -12,8 +12,8 @@ pub type Outcome = Result<(), Failure>;
 pub enum Failure {
     /// Exit code 1: what was run, built or tested was found bad.
     Failed(anyhow::Error),
-    /// Exit code 1: the same, and everything there is to say has been printed.
-    FailedQuietly,
+    /// This exit code, and everything there is to say has been printed.
+    Quiet(u8),
     /// Exit code 2: wrong usage or bad input; nothing was tried.
     BadInput(anyhow::Error),
     /// Whoever read our output has gone away: not an error.
@@ -66,7 +66,7 @@ pub fn print(text: impl Display) -> Outcome {
 pub fn report(outcome: Outcome) -> ExitCode {
     let (code, error) = match outcome {
         Ok(()) | Err(Failure::PipeClosed) => return ExitCode::SUCCESS,
-        Err(Failure::FailedQuietly) => return ExitCode::from(1),
+        Err(Failure::Quiet(code)) => return ExitCode::from(code),
         Err(Failure::Failed(error)) => (1, error),
         Err(Failure::BadInput(error)) => (2, error),
     };
@@ -106,8 +106,7 @@ pub fn hide_panics() {
 
 /// Runs a verb; a panic, already told by the hook, becomes exit code 1.
 pub fn guard(verb: impl FnOnce() -> Outcome) -> Outcome {
-    std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb))
-        .unwrap_or(Err(Failure::FailedQuietly))
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(verb)).unwrap_or(Err(Failure::Quiet(1)))
 }
 
 #[cfg(test)]

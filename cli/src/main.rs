@@ -5,6 +5,7 @@
 
 mod ctrl;
 mod exit;
+mod p4c;
 mod topology;
 mod version;
 
@@ -44,6 +45,7 @@ struct Cli {
 enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     Ctrl(alfirk_ctrl::CtrlArgs),
+    P4c(alfirk_compiler::driver::P4cArgs),
     Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
@@ -53,6 +55,7 @@ impl Command {
     fn run(self) -> Outcome {
         match self {
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::P4c(args) => p4c::run(&args),
             Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
         }
