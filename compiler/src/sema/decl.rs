@@ -310,7 +310,12 @@ impl Checker<'_> {
     pub fn params(&mut self, list: &[Rc<Param>], of: ParamsOf) {
         let mut directionless: Option<Span> = None;
         for param in list {
-            let ty = self.type_ref(&param.ty);
+            let ty = match of {
+                ParamsOf::Action | ParamsOf::Function => self.type_ref(&param.ty),
+                ParamsOf::Extern | ParamsOf::Block | ParamsOf::Constructor => {
+                    self.param_type(&param.ty)
+                }
+            };
             self.structured_annotations(&param.annotations);
             if let Some(default) = &param.default {
                 self.expr_as(default, &ty, "the default value");
@@ -569,7 +574,7 @@ impl Checker<'_> {
         }
     }
 
-    fn fits_header(&mut self, ty: &Type) -> bool {
+    pub fn fits_header(&mut self, ty: &Type) -> bool {
         match ty {
             Type::Bit(_)
             | Type::Signed(_)

@@ -3,10 +3,13 @@
 //! [`check`] walks the tree once, in order: P4 has names declared before they are used. It reports all errors of the language that can
 //! be seen without knowing the target, and returns the [`CheckedProgram`].
 
+mod args;
 mod blocks;
+mod builtin;
 mod call;
 mod checked;
 mod checker;
+mod construct;
 mod convert;
 mod decl;
 mod expr;

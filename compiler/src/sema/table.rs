@@ -174,7 +174,7 @@ impl Checker<'_> {
             Use::Complete => decl.params.clone(),
         };
         let args = action.args.as_deref().unwrap_or(&[]);
-        let target = super::call::Target {
+        let target = super::args::Target {
             name: action.path.name.name.clone(),
             span: action.path.span(),
             callee: Callee::Action(id),
@@ -286,7 +286,7 @@ impl Checker<'_> {
             .filter(|p| p.direction == Direction::None)
             .cloned()
             .collect();
-        let target = super::call::Target {
+        let target = super::args::Target {
             name: action.path.name.name.clone(),
             span: action.path.span(),
             callee: Callee::Action(id),

@@ -22,8 +22,23 @@ enum Args {
 }
 
 impl Checker<'_> {
-    /// The type of a value that is written there. `void` and `_` are refused.
+    /// The type of a value that is written there. `void` is refused, and `_` anywhere in it.
     pub fn type_ref(&mut self, written: &TypeRef) -> Type {
+        let ty = self.param_type(written);
+        if self.is_open(&ty) {
+            self.error(
+                Code::TYPE_ARGUMENTS,
+                written.span,
+                "all type arguments must be given here",
+            );
+            self.out.type_refs[written.id.0 as usize] = Type::Invalid;
+            return Type::Invalid;
+        }
+        ty
+    }
+
+    /// The type of a parameter: type arguments may be `_`, which fits anything.
+    pub fn param_type(&mut self, written: &TypeRef) -> Type {
         let ty = self.any_type(written, Args::Required);
         match ty {
             Type::Void => {
@@ -232,7 +247,7 @@ impl Checker<'_> {
             }
         };
         let nominal = Nominal { id, name, args };
-        match kind {
+        let ty = match kind {
             DefKind::Struct(_) => Type::Struct(nominal),
             DefKind::Header(_) => Type::Header(nominal),
             DefKind::HeaderUnion(_) => Type::HeaderUnion(nominal),
@@ -244,6 +259,57 @@ impl Checker<'_> {
             DefKind::Enum(_) => Type::Enum(nominal),
             DefKind::NewType(_) => Type::NewType(nominal),
             _ => Type::Var(nominal),
+        };
+        if params > 0 {
+            self.check_specialized(&ty, span);
+        }
+        ty
+    }
+
+    /// Reports a type that its type arguments made wrong, such as a header that gets a field which headers cannot have.
+    pub fn check_specialized(&mut self, ty: &Type, span: Span) {
+        if let Some(why) = self.specialized_wrong(ty) {
+            self.error(Code::TYPE_ARGUMENTS, span, why);
+        }
+    }
+
+    fn specialized_wrong(&mut self, ty: &Type) -> Option<String> {
+        match ty {
+            Type::Stack(element, _) => match &**element {
+                Type::Header(_)
+                | Type::HeaderUnion(_)
+                | Type::Invalid
+                | Type::Var(_)
+                | Type::Infer(_) => self.specialized_wrong(element),
+                other => Some(format!(
+                    "a stack consists of headers or header unions, not of `{other}`"
+                )),
+            },
+            Type::Tuple(types) => types.iter().find_map(|ty| self.specialized_wrong(ty)),
+            Type::List(element) => self.specialized_wrong(element),
+            Type::Header(n) | Type::HeaderUnion(n) | Type::Struct(n) if !n.args.is_empty() => {
+                if self.is_open(ty) {
+                    return None;
+                }
+                let table = self.field_table(ty);
+                table.list.iter().find_map(|(field, part)| {
+                    let fits = match ty {
+                        Type::Header(_) => self.fits_header(part),
+                        Type::HeaderUnion(_) => {
+                            matches!(part, Type::Header(_) | Type::Invalid | Type::Var(_))
+                        }
+                        _ => !part.is_instance() && *part != Type::Void,
+                    };
+                    if fits {
+                        return self.specialized_wrong(part);
+                    }
+                    Some(format!(
+                        "field `{}` of `{ty}` would be a `{part}`, which it cannot be",
+                        field.name
+                    ))
+                })
+            }
+            _ => None,
         }
     }
 

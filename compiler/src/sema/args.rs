@@ -1,0 +1,460 @@
+//! Arguments and parameters: matching, inference of type arguments, conversion (spec § 6.8, 8.20).
+
+use super::checked::*;
+use super::checker::Checker;
+use super::types::{Substitution, Type};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::syntax::ast::*;
+use std::rc::Rc;
+
+/// Which argument goes to each parameter.
+pub(super) type Matching = Vec<ArgSource>;
+
+/// How a call was matched: used to build its [`CallInfo`].
+pub(super) struct Target<'p> {
+    /// Name for messages.
+    pub name: Name,
+    /// Where the callee is written.
+    pub span: Span,
+    pub callee: Callee,
+    pub params: &'p [Rc<Param>],
+    pub type_params: &'p [TypeParam],
+    /// Type arguments of the instance that a method belongs to.
+    pub outer: Substitution,
+}
+
+impl Checker<'_> {
+    /// Binds arguments, infers type arguments, records the call, and returns the type of its result.
+    pub fn resolve_call(
+        &mut self,
+        expr: &Expr,
+        type_args: &[TypeRef],
+        args: &[Arg],
+        target: Target<'_>,
+        ret: &Type,
+    ) -> Type {
+        let given: Vec<Type> = type_args.iter().map(|t| self.type_argument(t)).collect();
+        let type_params = target.type_params;
+        if !given.is_empty() && given.len() != type_params.len() {
+            let (want, got) = (type_params.len(), given.len());
+            let message = format!("`{}` takes {want} type arguments, not {got}", target.name);
+            self.error(Code::TYPE_ARGUMENTS, target.span, message);
+        }
+        let fresh: Vec<Type> = (0..type_params.len())
+            .map(|i| given.get(i).cloned().unwrap_or_else(|| self.fresh()))
+            .collect();
+        let own = Substitution::new(type_params.iter().map(|p| p.id), fresh.iter().cloned());
+        let mut all = target.outer.clone();
+        all.extend(&own);
+        let (name, span) = (target.name.clone(), target.span);
+        let target = Target {
+            outer: all.clone(),
+            ..target
+        };
+        let Some(mut info) = self.bind(args, target, false) else {
+            return self.resolve(&ret.substitute(&all));
+        };
+        let open: Vec<String> = type_params
+            .iter()
+            .zip(&fresh)
+            .filter(|(_, t)| self.is_open(t))
+            .map(|(p, _)| format!("`{}`", p.name))
+            .collect();
+        if !open.is_empty() {
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_ARGUMENTS,
+                    span,
+                    format!("cannot infer {} of `{name}`", open.join(", ")),
+                )
+                .help(format!("give type arguments: `{name}<...>(...)`")),
+            );
+            return Type::Invalid;
+        }
+        info.type_args = fresh.iter().map(|t| self.resolve(t)).collect();
+        info.ret = self.resolve(&ret.substitute(&all));
+        let ret = info.ret.clone();
+        if !fresh.is_empty() {
+            let types: Vec<Type> = info
+                .args
+                .iter()
+                .map(|arg| arg.ty.clone())
+                .chain([ret.clone()])
+                .collect();
+            types.iter().for_each(|ty| self.check_specialized(ty, span));
+        }
+        self.out.calls.insert(expr.id, info);
+        ret
+    }
+
+    /// Checks arguments against parameters. `None` when they do not fit; that is reported.
+    pub fn bind(
+        &mut self,
+        args: &[Arg],
+        target: Target<'_>,
+        constructor: bool,
+    ) -> Option<CallInfo> {
+        let types: Vec<Type> = target
+            .params
+            .iter()
+            .map(|p| {
+                let declared = self.out.type_ref(&p.ty).clone();
+                self.freshen(&declared).substitute(&target.outer)
+            })
+            .collect();
+        let matching = match match_args(target.params, args) {
+            Ok(matching) => matching,
+            Err(problem) => {
+                self.check_args_alone(args);
+                self.report_mismatch(problem, args, &target);
+                return None;
+            }
+        };
+        let mut ok = true;
+        let pairs: Vec<(usize, usize)> = matching
+            .iter()
+            .enumerate()
+            .filter_map(|(p, source)| match source {
+                ArgSource::Arg(a) => Some((p, *a)),
+                _ => None,
+            })
+            .collect();
+        for &(p, a) in &pairs {
+            let value = &args[a].value;
+            if matches!(value.kind, ExprKind::DontCare(_)) {
+                self.info_mut(value).ty = types[p].clone();
+                continue;
+            }
+            self.expr(value);
+        }
+        // Numbers without a width bind no type as long as something else may.
+        for numbers in [false, true] {
+            for &(p, a) in &pairs {
+                let ty = self.type_of(&args[a].value);
+                if (ty == Type::Int) == numbers && self.is_open(&types[p]) {
+                    let adapted = self.adapt(&types[p], &args[a].value, ty);
+                    self.unify(&types[p], &adapted);
+                }
+            }
+        }
+        let mut infos = Vec::with_capacity(types.len());
+        for (p, param) in target.params.iter().enumerate() {
+            let ty = self.resolve(&types[p]);
+            let mut source = matching[p];
+            if let ArgSource::Arg(a) = source {
+                let value = &args[a].value;
+                if matches!(value.kind, ExprKind::DontCare(_)) {
+                    if param.direction != Direction::Out {
+                        self.error(
+                            Code::ARGUMENTS,
+                            value.span,
+                            "`_` can only stand for an `out` argument",
+                        );
+                        ok = false;
+                    }
+                    self.info_mut(value).ty = ty.clone();
+                    source = ArgSource::Omitted;
+                } else {
+                    ok &= self.argument(value, param, &ty, constructor, target.callee);
+                }
+            }
+            infos.push(ArgInfo {
+                param: Some(param.id),
+                direction: param.direction,
+                ty,
+                source,
+            });
+        }
+        let info = CallInfo {
+            callee: target.callee,
+            type_args: Vec::new(),
+            args: infos,
+            ret: Type::Void,
+        };
+        ok.then_some(info)
+    }
+
+    /// A declared type with a new type to infer for each `_`: every call has its own.
+    fn freshen(&mut self, declared: &Type) -> Type {
+        if !declared.any(&mut |t| matches!(t, Type::Infer(_))) {
+            return declared.clone();
+        }
+        declared.map(&mut |t| matches!(t, Type::Infer(_)).then(|| self.fresh()))
+    }
+
+    /// The type that an argument gives a parameter of open type: with the parameter's shape, where a literal takes any.
+    fn adapt(&mut self, param: &Type, arg: &Expr, ty: Type) -> Type {
+        match (self.resolve(param), &arg.kind) {
+            // A literal for a list, a struct or a tuple whose parts are open.
+            (Type::List(element), ExprKind::List(list)) => {
+                for part in list {
+                    let ty = self.type_of(part);
+                    let ty = self.adapt(&element, part, ty);
+                    if ty != Type::Int {
+                        self.unify(&element, &ty);
+                    }
+                }
+                Type::List(element)
+            }
+            (open @ (Type::Struct(_) | Type::Header(_)), ExprKind::List(list)) => {
+                let fields: Vec<Type> = self
+                    .field_table(&open)
+                    .list
+                    .iter()
+                    .map(|(_, ty)| ty.clone())
+                    .collect();
+                for (part, field) in list.iter().zip(fields) {
+                    let ty = self.type_of(part);
+                    let ty = self.adapt(&field, part, ty);
+                    self.unify(&field, &ty);
+                }
+                open
+            }
+            (open @ (Type::Struct(_) | Type::Header(_)), ExprKind::Struct { fields, .. }) => {
+                let table = self.field_table(&open);
+                for field in fields {
+                    if let Some(&i) = table.index.get(&field.name.name) {
+                        let ty = self.type_of(&field.value);
+                        let ty = self.adapt(&table.list[i].1, &field.value, ty);
+                        self.unify(&table.list[i].1, &ty);
+                    }
+                }
+                open
+            }
+            _ => ty,
+        }
+    }
+
+    fn argument(
+        &mut self,
+        value: &Expr,
+        param: &Param,
+        ty: &Type,
+        constructor: bool,
+        callee: Callee,
+    ) -> bool {
+        if *ty == Type::Invalid || self.type_of(value) == Type::Invalid {
+            return false;
+        }
+        if param.direction.writes() {
+            if !self.out.info(value.id).is_lvalue {
+                self.not_assignable(value, "passed as an `out` argument");
+                return false;
+            }
+            let have = self.type_of(value);
+            if !self.unify(ty, &have) {
+                let word = param.direction.as_str();
+                self.report(
+                    Diagnostic::error(
+                        Code::TYPE_MISMATCH,
+                        value.span,
+                        format!("expected `{ty}`, found `{have}`"),
+                    )
+                    .label(format!(
+                        "`{word}` parameter `{}` must have exactly this type",
+                        param.name
+                    )),
+                );
+                return false;
+            }
+            return true;
+        }
+        let what = format!("argument `{}`", param.name);
+        if !self.coerce(value, ty, &what) {
+            return false;
+        }
+        if *ty == Type::Int && !constructor && param.direction != Direction::None {
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_ARGUMENTS,
+                    value.span,
+                    "the width of this number cannot be inferred",
+                )
+                .help("give it a width, such as `32w1`"),
+            );
+            return false;
+        }
+        let runtime = matches!(callee, Callee::Action(_) | Callee::Function(_));
+        if param.direction == Direction::None && !constructor && !runtime {
+            let instance = ty.is_instance() || matches!(ty, Type::Table(_));
+            if !instance && !self.is_compile_time(value) {
+                self.not_constant(value, &what);
+                return false;
+            }
+        }
+        true
+    }
+
+    pub fn not_assignable(&mut self, expr: &Expr, how: &str) {
+        let mut d = Diagnostic::error(
+            Code::NOT_ASSIGNABLE,
+            expr.span,
+            format!("this cannot be {how}"),
+        );
+        if let Some(id) = self.root(expr).filter(|id| !self.is_writable(*id)) {
+            let name = self.out.name(id);
+            let at = self.name_span(id);
+            d = match self.def(id) {
+                DefKind::Const(_) => d
+                    .label(format!("`{name}` is a constant"))
+                    .other(at, "declared here"),
+                DefKind::Param(p) if p.direction == Direction::In => d
+                    .label(format!("`{name}` is an `in` parameter"))
+                    .other(at, "declared here")
+                    .help("declare the parameter `inout`, or copy it to a variable"),
+                DefKind::Param(_) => d
+                    .label(format!("`{name}` is a parameter without direction"))
+                    .other(at, "declared here"),
+                DefKind::CtorParam(_) => d
+                    .label(format!("`{name}` is a constructor parameter"))
+                    .other(at, "declared here"),
+                other => d.label(format!("`{name}` is {}", other.noun())),
+            };
+        } else {
+            d = d.label("not a variable, a field, or a part of one");
+        }
+        self.report(d);
+    }
+
+    fn is_writable(&self, id: DeclId) -> bool {
+        match self.def(id) {
+            DefKind::Var(_) => true,
+            DefKind::Param(p) => p.direction.writes(),
+            _ => false,
+        }
+    }
+
+    /// The declaration at the bottom of `x.f[3].g`.
+    fn root(&self, expr: &Expr) -> Option<DeclId> {
+        match &expr.kind {
+            ExprKind::Member(base, _) | ExprKind::Index(base, _) => self.root(base),
+            ExprKind::Slice { base, .. } | ExprKind::SlicePlus { base, .. } => self.root(base),
+            ExprKind::Name(_) => match self.out.info(expr.id).resolution {
+                Resolution::Decl(id) => Some(id),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn report_mismatch(&mut self, problem: Problem, args: &[Arg], target: &Target<'_>) {
+        let name = &target.name;
+        let mut d = match problem {
+            Problem::TooMany(want) => {
+                let (got, s) = (args.len(), if want == 1 { "" } else { "s" });
+                let span = args[want].span();
+                Diagnostic::error(
+                    Code::ARGUMENTS,
+                    span,
+                    format!("`{name}` takes {want} argument{s}, not {got}"),
+                )
+                .label("unexpected argument")
+            }
+            Problem::Missing(missing) => {
+                let names: Vec<String> = missing
+                    .iter()
+                    .map(|m| format!("`{}`", target.params[*m].name))
+                    .collect();
+                let s = if names.len() == 1 { "" } else { "s" };
+                let message = format!("argument{s} {} of `{name}` missing", names.join(", "));
+                Diagnostic::error(Code::ARGUMENTS, target.span, message)
+            }
+            Problem::Unknown(index) => {
+                let arg = args[index]
+                    .name
+                    .as_ref()
+                    .expect("only named arguments can be unknown");
+                Diagnostic::error(
+                    Code::ARGUMENTS,
+                    arg.span,
+                    format!("`{name}` has no parameter `{arg}`"),
+                )
+            }
+            Problem::Twice(index) => {
+                let arg = args[index]
+                    .name
+                    .as_ref()
+                    .expect("only named arguments are matched by name");
+                Diagnostic::error(
+                    Code::ARGUMENTS,
+                    arg.span,
+                    format!("argument `{arg}` is given twice"),
+                )
+            }
+            Problem::Mixed(index) => Diagnostic::error(
+                Code::ARGUMENTS,
+                args[index].span(),
+                "either all arguments are named or none",
+            ),
+        };
+        if !target.params.is_empty() {
+            d = d.note(format!("`{name}` takes {}", params_text(target.params)));
+        }
+        self.report(d);
+    }
+}
+
+/// Why arguments and parameters do not fit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// More arguments than this many parameters.
+    TooMany(usize),
+    /// Parameters without an argument.
+    Missing(Vec<usize>),
+    /// This argument's name belongs to no parameter.
+    Unknown(usize),
+    /// This argument's name came before.
+    Twice(usize),
+    /// This argument is positional among named ones, or the other way round.
+    Mixed(usize),
+}
+
+/// Pairs arguments with parameters, by position or by name.
+pub(super) fn match_args(params: &[Rc<Param>], args: &[Arg]) -> Result<Matching, Problem> {
+    let mut matching: Vec<Option<ArgSource>> = vec![None; params.len()];
+    let named = args.first().is_some_and(|a| a.name.is_some());
+    for (i, arg) in args.iter().enumerate() {
+        let index = match &arg.name {
+            Some(_) if !named => return Err(Problem::Mixed(i)),
+            None if named => return Err(Problem::Mixed(i)),
+            Some(name) => params
+                .iter()
+                .position(|p| p.name.name == name.name)
+                .ok_or(Problem::Unknown(i))?,
+            None if i >= params.len() => return Err(Problem::TooMany(params.len())),
+            None => i,
+        };
+        if matching[index].replace(ArgSource::Arg(i)).is_some() {
+            return Err(Problem::Twice(i));
+        }
+    }
+    for (source, param) in matching.iter_mut().zip(params) {
+        if source.is_none() {
+            *source = if param.default.is_some() {
+                Some(ArgSource::Default)
+            } else if param.annotations.annotation("optional").is_some() {
+                Some(ArgSource::Omitted)
+            } else {
+                None
+            };
+        }
+    }
+    let missing: Vec<usize> = (0..params.len())
+        .filter(|i| matching[*i].is_none())
+        .collect();
+    if !missing.is_empty() {
+        return Err(Problem::Missing(missing));
+    }
+    Ok(matching.into_iter().flatten().collect())
+}
+
+pub(super) fn params_text(params: &[Rc<Param>]) -> String {
+    let list: Vec<String> = params
+        .iter()
+        .map(|p| match p.direction {
+            Direction::None => p.name.to_string(),
+            direction => format!("{} {}", direction.as_str(), p.name),
+        })
+        .collect();
+    format!("({})", list.join(", "))
+}

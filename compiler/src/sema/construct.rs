@@ -1,0 +1,169 @@
+//! Constructor calls.
+
+use super::args::Target;
+use super::checked::*;
+use super::checker::Checker;
+use super::types::{Substitution, Type};
+use crate::diag::{Code, Diagnostic, Span};
+use crate::syntax::ast::*;
+
+impl Checker<'_> {
+    /// Checks a constructor call of a type whose arguments may be open, and returns the type with its arguments found.
+    pub fn construct(&mut self, id: ExprId, span: Span, ty: &Type, args: &[Arg]) -> Type {
+        let (callee, params, name) = match ty {
+            Type::Extern(n) => {
+                let DefKind::Extern(ext) = self.def(n.id).clone() else {
+                    return Type::Invalid;
+                };
+                let candidates: Vec<_> =
+                    ext.constructors.iter().map(|c| (c.id, c.clone())).collect();
+                let name = Ident {
+                    name: n.name.clone(),
+                    span,
+                };
+                if candidates.is_empty() {
+                    self.check_args_alone(args);
+                    self.error(
+                        Code::NOT_CALLABLE,
+                        span,
+                        format!("extern `{}` has no constructor", n.name),
+                    );
+                    return Type::Invalid;
+                }
+                let Some((constructor, function)) = self.choose(&candidates, args, &name) else {
+                    self.check_args_alone(args);
+                    return Type::Invalid;
+                };
+                self.check_deprecated(n.id, span);
+                (
+                    Callee::ExternConstructor {
+                        ext: n.id,
+                        constructor,
+                    },
+                    function.params.clone(),
+                    n.name.clone(),
+                )
+            }
+            Type::Parser(n) | Type::Control(n) => {
+                let (callee, params) = match self.def(n.id).clone() {
+                    DefKind::Parser(d) => (
+                        Callee::ParserConstructor(n.id),
+                        d.body.as_ref().map(|b| b.ctor_params.clone()),
+                    ),
+                    DefKind::Control(d) => (
+                        Callee::ControlConstructor(n.id),
+                        d.body.as_ref().map(|b| b.ctor_params.clone()),
+                    ),
+                    _ => return Type::Invalid,
+                };
+                if self.parent == Some(n.id) {
+                    self.check_args_alone(args);
+                    self.error(
+                        Code::RECURSION,
+                        span,
+                        format!("`{}` contains itself", n.name),
+                    );
+                    return Type::Invalid;
+                }
+                let Some(params) = params else {
+                    self.check_args_alone(args);
+                    let message = format!(
+                        "`{}` is a type without a body: there are no instances of it",
+                        n.name
+                    );
+                    self.error(Code::NOT_CALLABLE, span, message);
+                    return Type::Invalid;
+                };
+                (callee, params, n.name.clone())
+            }
+            Type::Package(n) => match self.def(n.id).clone() {
+                DefKind::Package(d) => (
+                    Callee::PackageConstructor(n.id),
+                    d.params.clone(),
+                    n.name.clone(),
+                ),
+                _ => return Type::Invalid,
+            },
+            Type::Invalid => {
+                self.check_args_alone(args);
+                return Type::Invalid;
+            }
+            ty => {
+                self.check_args_alone(args);
+                self.report(
+                    Diagnostic::error(
+                        Code::NOT_CALLABLE,
+                        span,
+                        format!("there are no instances of type `{ty}`"),
+                    )
+                    .note("externs, parsers, controls and packages can be instantiated"),
+                );
+                return Type::Invalid;
+            }
+        };
+        let nominal = ty
+            .nominal()
+            .cloned()
+            .expect("instances have declared types");
+        let type_params = self.type_params_of(nominal.id);
+        let outer = Substitution::new(
+            type_params.iter().map(|p| p.id),
+            nominal.args.iter().cloned(),
+        );
+        let target = Target {
+            name,
+            span,
+            callee,
+            params: &params,
+            type_params: &[],
+            outer,
+        };
+        let Some(mut info) = self.bind(args, target, true) else {
+            return Type::Invalid;
+        };
+        for arg in &info.args {
+            if let ArgSource::Arg(i) = arg.source {
+                let value = &args[i].value;
+                if !self.is_compile_time(value) && self.type_of(value) != Type::Invalid {
+                    self.not_constant(value, "a constructor argument");
+                }
+            }
+        }
+        let resolved = self.resolve(ty);
+        if self.is_open(&resolved) {
+            let open = type_params
+                .iter()
+                .zip(nominal.args.iter())
+                .filter(|(_, t)| self.is_open(t));
+            let names: Vec<String> = open.map(|(p, _)| format!("`{}`", p.name)).collect();
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_ARGUMENTS,
+                    span,
+                    format!("cannot infer {} of `{}`", names.join(", "), nominal.name),
+                )
+                .help(format!("give type arguments: `{}<...>`", nominal.name)),
+            );
+            return Type::Invalid;
+        }
+        info.type_args = resolved
+            .nominal()
+            .map(|n| n.args.to_vec())
+            .unwrap_or_default();
+        info.ret = resolved.clone();
+        let types: Vec<Type> = info.args.iter().map(|arg| arg.ty.clone()).collect();
+        types.iter().for_each(|ty| self.check_specialized(ty, span));
+        self.out.calls.insert(id, info);
+        resolved
+    }
+
+    fn type_params_of(&self, id: DeclId) -> Vec<TypeParam> {
+        match self.def(id) {
+            DefKind::Extern(d) => d.type_params.clone(),
+            DefKind::Parser(d) => d.type_params.clone(),
+            DefKind::Control(d) => d.type_params.clone(),
+            DefKind::Package(d) => d.type_params.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
