@@ -10,9 +10,9 @@ use crate::program::Program;
 use crate::state::State;
 use crate::tables::{ActionRef, Target};
 
-/// Backward jumps that one packet may make in one pipeline. No compiler makes loops that long; a
-/// malformed program must not hang the switch.
-const MAX_LOOPS: u32 = 100_000;
+/// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
+/// that long; a malformed one must not hang the switch.
+const MAX_STEPS: u32 = 100_000;
 
 /// What a packet carries besides its words.
 #[derive(Clone, Debug, Default)]
@@ -69,20 +69,25 @@ pub(crate) fn run(
 ) {
     let layout = &program.layout;
     let mut back: Option<Pc> = None;
-    let mut loops = 0;
+    let mut steps = 0;
     macro_rules! w {
         ($slot:expr) => {
             phv[$slot as usize]
         };
     }
+    macro_rules! count_step {
+        () => {
+            steps += 1;
+            if steps > MAX_STEPS {
+                ctx.fault = Some(DropReason::EndlessLoop);
+                return;
+            }
+        };
+    }
     macro_rules! jump {
         ($to:expr) => {{
             if $to <= pc {
-                loops += 1;
-                if loops > MAX_LOOPS {
-                    ctx.fault = Some(DropReason::EndlessLoop);
-                    return;
-                }
+                count_step!();
             }
             pc = $to;
             continue;
@@ -111,10 +116,10 @@ pub(crate) fn run(
             }
             Op::UsatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (64 - bits)),
             Op::SatS { d, a, bits } => {
-                let max = (u64::MAX >> (65 - bits.max(1))) as i64;
+                let max = ((1u64 << (bits - 1)) - 1) as i64;
                 w!(d) = (w!(a) as i64).clamp(-max - 1, max) as u64;
             }
-            Op::SatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (65 - bits.max(1))),
+            Op::SatU { d, a, bits } => w!(d) = w!(a).min((1 << (bits - 1)) - 1),
             Op::Eq { d, a, b } => w!(d) = u64::from(w!(a) == w!(b)),
             Op::Ne { d, a, b } => w!(d) = u64::from(w!(a) != w!(b)),
             Op::LtU { d, a, b } => w!(d) = u64::from(w!(a) < w!(b)),
@@ -244,6 +249,7 @@ pub(crate) fn run(
             }
             Op::Exit => ctx.exit = true,
             Op::Apply { table } => {
+                count_step!();
                 let (code, next) = apply(program, state, phv, payload, ctx, usize::from(table));
                 match code {
                     Some(code) => {
@@ -255,6 +261,7 @@ pub(crate) fn run(
                 }
             }
             Op::Call { action } => {
+                count_step!();
                 back = Some(pc + 1);
                 pc = program.actions[usize::from(action)].code;
                 continue;

@@ -1,0 +1,110 @@
+//! Parser, tables, actions, deparser: the way of a plain packet.
+
+use crate::builder::*;
+use alfirk_bmv2::*;
+use serde_json::json;
+
+/// One header of a byte and a 16-bit number, forwarded by a table over the byte.
+fn forwarder(match_type: &str) -> Builder {
+    let mut b = Builder::new();
+    b.header("h_t", &["h"], json!([["a", 8, false], ["b", 16, false]]));
+    b.extracts(&["h"]).emits(&["h"]);
+    let forward = b.action(
+        "forward",
+        &[("port", 9)],
+        json!([assign(standard("egress_spec"), arg(0))]),
+    );
+    let discard = b.action(
+        "discard",
+        &[],
+        json!([call(
+            "mark_to_drop",
+            json!([named("header", "standard_metadata")])
+        )]),
+    );
+    b.table(
+        "t",
+        match_type,
+        json!([key(match_type, "h", "a")]),
+        &[("forward", forward), ("discard", discard)],
+    );
+    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": discard, "action_const": false, "action_data": [], "action_entry_const": false}));
+    b
+}
+
+#[test]
+fn exact_entries_choose_the_port_and_the_payload_goes_along() {
+    let mut switch = forwarder("exact").switch();
+    let table = switch.table("t").unwrap();
+    switch
+        .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)
+        .unwrap();
+    assert_eq!(
+        switch.process(1, &[7, 1, 2, 0xee, 0xff], 0),
+        [(3, vec![7, 1, 2, 0xee, 0xff])]
+    );
+    assert_eq!(switch.process(1, &[8, 1, 2, 0xee, 0xff], 0), []);
+}
+
+#[test]
+fn the_longest_prefix_wins() {
+    let mut switch = forwarder("lpm").switch();
+    let table = switch.table("t").unwrap();
+    for (value, prefix_len, port) in [(0x00, 0, 1), (0xa0, 4, 2), (0xa8, 5, 3), (0xa9, 8, 4)] {
+        let key = KeyMatch::Lpm {
+            value: vec![value],
+            prefix_len,
+        };
+        switch
+            .insert_entry(table, &[key], 0, &run_action("forward", &[port]), 0, 0)
+            .unwrap();
+    }
+    for (byte, port) in [(0x12, 1), (0xa3, 2), (0xae, 3), (0xa9, 4)] {
+        assert_eq!(
+            switch.process(1, &[byte, 0, 0], 0),
+            [(port, vec![byte, 0, 0])]
+        );
+    }
+}
+
+#[test]
+fn the_smallest_priority_wins_and_older_entries_at_equal_ones() {
+    let mut switch = forwarder("ternary").switch();
+    let table = switch.table("t").unwrap();
+    for (value, mask, priority, port) in [
+        (0x00, 0x00, 9, 1),
+        (0x80, 0x80, 5, 2),
+        (0x81, 0x81, 5, 3),
+        (0x01, 0x0f, 2, 4),
+    ] {
+        let key = KeyMatch::Ternary {
+            value: vec![value],
+            mask: vec![mask],
+        };
+        switch
+            .insert_entry(
+                table,
+                &[key],
+                priority,
+                &run_action("forward", &[port]),
+                0,
+                0,
+            )
+            .unwrap();
+    }
+    for (byte, port) in [(0x12, 1), (0x82, 2), (0x83, 2), (0x81, 4)] {
+        assert_eq!(switch.process(1, &[byte, 0, 0], 0)[0].0, port, "{byte:#x}");
+    }
+}
+
+#[test]
+fn short_packets_reach_ingress_unparsed() {
+    let mut b = Builder::new();
+    b.header("h_t", &["h"], json!([["a", 8, false], ["b", 16, false]]));
+    b.extracts(&["h"]).emits(&["h"]);
+    b.runs(
+        "ingress",
+        json!([assign(standard("egress_spec"), standard("parser_error"))]),
+    );
+    assert_eq!(b.switch().process(1, &[1, 2], 0), [(1, vec![1, 2])]);
+}

@@ -1,0 +1,338 @@
+//! Lookups of every kind, profiles, direct counters and meters.
+
+use crate::builder::*;
+use alfirk_bmv2::*;
+use proptest::prelude::*;
+use serde_json::{json, Value};
+
+fn lookup(match_type: &str, keys: Value, size: u64) -> Builder {
+    let mut b = Builder::new();
+    b.header(
+        "h_t",
+        &["h"],
+        json!([["a", 8, false], ["b", 8, true], ["w", 80, false]]),
+    );
+    b.extracts(&["h"]).emits(&["h"]);
+    let forward = b.action(
+        "forward",
+        &[("port", 9)],
+        json!([assign(standard("egress_spec"), arg(0))]),
+    );
+    b.table("t", match_type, keys, &[("forward", forward)]);
+    b.set("/pipelines/0/tables/0/max_size", json!(size));
+    b
+}
+
+#[test]
+fn validity_is_a_key() {
+    let b = lookup(
+        "exact",
+        json!([{"match_type": "valid", "target": "h", "mask": null}]),
+        8,
+    );
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    for (value, port) in [(true, 1), (false, 2)] {
+        switch
+            .insert_entry(
+                table,
+                &[KeyMatch::Valid { value }],
+                0,
+                &run_action("forward", &[port]),
+                0,
+                0,
+            )
+            .unwrap();
+    }
+    assert_eq!(switch.process(0, &[0; 12], 0)[0].0, 1);
+    assert_eq!(switch.process(0, &[0; 3], 0)[0].0, 2);
+}
+
+#[test]
+fn masks_of_the_program_are_applied_to_the_field() {
+    let b = lookup(
+        "exact",
+        json!([{"match_type": "exact", "target": ["h", "a"], "mask": "0xf0"}]),
+        8,
+    );
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    switch
+        .insert_entry(table, &[exact(0x20)], 0, &run_action("forward", &[3]), 0, 0)
+        .unwrap();
+    assert_eq!(
+        switch.process(0, &[[0x2f].as_slice(), &[0; 11]].concat(), 0)[0].0,
+        3
+    );
+}
+
+#[test]
+fn wide_and_signed_keys_match_bit_by_bit() {
+    let b = lookup(
+        "exact",
+        json!([key("exact", "h", "b"), key("exact", "h", "w")]),
+        8,
+    );
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    let w: Vec<u8> = (1..=10).collect();
+    let key = [
+        KeyMatch::Exact { value: vec![0x80] },
+        KeyMatch::Exact { value: w.clone() },
+    ];
+    switch
+        .insert_entry(table, &key, 0, &run_action("forward", &[3]), 0, 0)
+        .unwrap();
+    assert_eq!(switch.process(0, &[&[0, 0x80], &w[..]].concat(), 0)[0].0, 3);
+    assert_eq!(switch.process(0, &[&[0, 0x81], &w[..]].concat(), 0)[0].0, 0);
+    assert_eq!(switch.entries(table).unwrap()[0].key, key);
+}
+
+#[test]
+fn lpm_with_exact_fields_beside_it() {
+    let b = lookup(
+        "lpm",
+        json!([key("exact", "h", "a"), key("lpm", "h", "w")]),
+        8,
+    );
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    let mut add = |a: u64, value: &[u8], prefix_len, port| {
+        let key = [
+            exact(a),
+            KeyMatch::Lpm {
+                value: value.to_vec(),
+                prefix_len,
+            },
+        ];
+        switch
+            .insert_entry(table, &key, 0, &run_action("forward", &[port]), 0, 0)
+            .unwrap();
+    };
+    let ten = |first: u8| [[first].as_slice(), &[0; 9]].concat();
+    add(1, &ten(0xa0), 3, 1);
+    add(1, &ten(0xab), 8, 2);
+    add(2, &[0], 0, 3);
+    let mut port = |a: u8, w: u8| switch.process(0, &[&[a, 0], &ten(w)[..]].concat(), 0)[0].0;
+    assert_eq!(
+        [port(1, 0xab), port(1, 0xac), port(1, 0x20), port(2, 0x20)],
+        [2, 1, 0, 3]
+    );
+}
+
+#[test]
+fn entries_in_the_program_need_not_clear_bits_beyond_their_mask() {
+    let mut b = lookup("lpm", json!([key("lpm", "h", "a")]), 8);
+    b.set("/pipelines/0/tables/0/entries", json!([{"match_key": [{"match_type": "lpm", "key": "0xff", "prefix_length": 4}], "action_entry": {"action_id": 0, "action_data": ["0x5"]}, "priority": 1}]));
+    assert_eq!(
+        b.switch()
+            .process(0, &[[0xf3].as_slice(), &[0; 11]].concat(), 0)[0]
+            .0,
+        5
+    );
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    a: (u8, u8),
+    b: (u8, u8),
+    priority: i32,
+}
+
+proptest! {
+    /// Tuple space search against a plain list.
+    #[test]
+    fn ternary_and_range_lookups_find_what_a_scan_finds(
+        rules in proptest::collection::vec(
+            (any::<(u8, u8)>(), any::<(u8, u8)>(), 0i32..4).prop_map(|(a, b, priority)| {
+                let mask = a.1 & 0x0f;
+                Rule { a: (a.0 & mask, mask), b: (b.0.min(b.1), b.0.max(b.1)), priority }
+            }), 1..24),
+        removed in proptest::collection::vec(any::<prop::sample::Index>(), 0..6),
+        packets in proptest::collection::vec(any::<(u8, u8)>(), 12),
+    ) {
+        let mut b = lookup("range", json!([key("ternary", "h", "a"), key("range", "standard_metadata", "ingress_port")]), 64);
+        b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": 0, "action_data": ["0x1fe"]}));
+        let mut switch = b.switch();
+        let table = switch.table("t").unwrap();
+        let mut live: Vec<(Rule, u64, EntryHandle)> = Vec::new();
+        for (i, rule) in rules.iter().enumerate() {
+            let key = [
+                KeyMatch::Ternary { value: vec![rule.a.0], mask: vec![rule.a.1] },
+                KeyMatch::Range { low: vec![rule.b.0], high: vec![rule.b.1] },
+            ];
+            let target = run_action("forward", &[i as u64]);
+            match switch.insert_entry(table, &key, rule.priority, &target, 0, 0) {
+                Ok(handle) => live.push((rule.clone(), i as u64, handle)),
+                Err(error) => prop_assert!(matches!(error, ManageError::EntryExists { .. }), "{:?}", error),
+            }
+        }
+        for index in removed {
+            if !live.is_empty() {
+                let (_, _, handle) = live.remove(index.index(live.len()));
+                switch.delete_entry(table, handle).unwrap();
+            }
+        }
+        for (a, port) in packets {
+            let best = live
+                .iter()
+                .filter(|(r, _, _)| a & r.a.1 == r.a.0 && (r.b.0..=r.b.1).contains(&port))
+                .min_by_key(|(r, i, _)| (r.priority, *i));
+            let frame = [[a].as_slice(), &[0; 11]].concat();
+            let out = switch.process(u32::from(port), &frame, 0)[0].0;
+            prop_assert_eq!(u64::from(out), best.map_or(0x1fe, |(_, i, _)| *i));
+        }
+    }
+}
+
+#[test]
+fn direct_counters_count_hits_and_direct_meters_colour_them() {
+    let mut b = lookup("exact", json!([key("exact", "h", "a")]), 8);
+    b.add(
+        "counter_arrays",
+        json!({"name": "dc", "is_direct": true, "binding": "t"}),
+    );
+    b.add("meter_arrays", json!({"name": "dm", "is_direct": true, "rate_count": 2, "type": "packets", "size": 8, "binding": "t", "result_target": ["h", "b"]}));
+    b.set("/pipelines/0/tables/0/with_counters", json!(true));
+    b.set("/pipelines/0/tables/0/direct_meters", json!("dm"));
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    let handle = switch
+        .insert_entry(table, &[exact(1)], 0, &run_action("forward", &[1]), 0, 0)
+        .unwrap();
+    let frame = [[1, 9].as_slice(), &[0; 10]].concat();
+    assert_eq!(switch.process(0, &frame, 0)[0].1[1], 0);
+    switch.process(0, &[0; 12], 0);
+    assert_eq!(
+        switch.entry(table, handle).unwrap().counter,
+        Some(Counter {
+            packets: 1,
+            bytes: 12
+        })
+    );
+    switch
+        .set_direct_counter(
+            table,
+            handle,
+            Counter {
+                packets: 10,
+                bytes: 20,
+            },
+        )
+        .unwrap();
+    let config = MeterConfig {
+        cir: 0,
+        cburst: 1,
+        pir: 0,
+        pburst: 2,
+    };
+    switch
+        .set_direct_meter(table, handle, Some(config), 0)
+        .unwrap();
+    let colours: Vec<u8> = (0..3)
+        .map(|_| switch.process(0, &frame, 0)[0].1[1])
+        .collect();
+    assert_eq!(colours, [0, 1, 2]);
+    let entry = switch.entry(table, handle).unwrap();
+    assert_eq!(
+        (entry.counter, entry.meter),
+        (
+            Some(Counter {
+                packets: 13,
+                bytes: 56
+            }),
+            Some(config)
+        )
+    );
+    assert_eq!(switch.counters()[0].table, Some(table));
+}
+
+fn selecting() -> Builder {
+    let mut b = lookup("exact", json!([key("exact", "h", "a")]), 8);
+    b.node("ingress", "action_profiles", json!({"name": "ap", "max_size": 3, "selector": {"algo": "identity", "input": [field("h", "b")]}}));
+    b.set("/pipelines/0/tables/0/type", json!("indirect_ws"));
+    b.set("/pipelines/0/tables/0/action_profile", json!("ap"));
+    b
+}
+
+#[test]
+fn entries_point_to_members_and_groups() {
+    let mut switch = selecting().switch();
+    let (table, profile) = (switch.table("t").unwrap(), switch.profile("ap").unwrap());
+    let member = |id, port: u8| ProfileMember {
+        id,
+        action: "forward".into(),
+        args: vec![vec![port]],
+    };
+    for (id, port) in [(10, 1), (20, 2), (30, 3)] {
+        switch.insert_member(profile, &member(id, port)).unwrap();
+    }
+    assert!(matches!(
+        switch.insert_member(profile, &member(10, 1)),
+        Err(ManageError::MemberExists { .. })
+    ));
+    assert!(matches!(
+        switch.insert_member(profile, &member(40, 1)),
+        Err(ManageError::ProfileFull { .. })
+    ));
+    let in_group = |id, weight| GroupMember {
+        id,
+        weight,
+        active: true,
+    };
+    let group = ProfileGroup {
+        id: 7,
+        members: vec![in_group(20, 1), in_group(30, 2)],
+        max_size: 0,
+    };
+    switch.insert_group(profile, &group).unwrap();
+    switch
+        .insert_entry(table, &[exact(1)], 0, &EntryTarget::Member(10), 0, 0)
+        .unwrap();
+    let by_group = switch
+        .insert_entry(table, &[exact(2)], 0, &EntryTarget::Group(7), 0, 0)
+        .unwrap();
+    let port = |switch: &mut Switch, a: u8, b: u8| {
+        switch.process(0, &[[a, b].as_slice(), &[0; 10]].concat(), 0)[0].0
+    };
+    assert_eq!(port(&mut switch, 1, 0), 1);
+    assert_eq!([0, 1, 2, 3].map(|b| port(&mut switch, 2, b)), [2, 3, 3, 2]);
+    assert_eq!(port(&mut switch, 3, 0), 0, "a miss does nothing");
+
+    assert!(matches!(
+        switch.delete_member(profile, 10),
+        Err(ManageError::MemberInUse { .. })
+    ));
+    assert!(matches!(
+        switch.delete_group(profile, 7),
+        Err(ManageError::GroupInUse { .. })
+    ));
+    switch.modify_member(profile, &member(20, 5)).unwrap();
+    assert_eq!(port(&mut switch, 2, 0), 5);
+    switch
+        .modify_group(
+            profile,
+            &ProfileGroup {
+                id: 7,
+                members: vec![],
+                max_size: 0,
+            },
+        )
+        .unwrap();
+    assert_eq!(port(&mut switch, 2, 0), 0, "an empty group does nothing");
+    switch.delete_member(profile, 20).unwrap();
+    switch.set_default(table, &EntryTarget::Member(30)).unwrap();
+    assert_eq!(port(&mut switch, 9, 0), 3);
+    assert!(matches!(
+        switch.delete_member(profile, 30),
+        Err(ManageError::MemberInUse { .. })
+    ));
+    switch.reset_default(table).unwrap();
+    switch.delete_member(profile, 30).unwrap();
+    switch.delete_entry(table, by_group).unwrap();
+    switch.delete_group(profile, 7).unwrap();
+    assert_eq!(switch.members(profile).unwrap(), [member(10, 1)]);
+    assert_eq!(switch.groups(profile).unwrap(), []);
+    let refused = switch.insert_entry(table, &[exact(9)], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(refused, Err(ManageError::WrongTarget { .. })));
+}
