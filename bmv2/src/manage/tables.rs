@@ -257,7 +257,7 @@ impl Switch {
             })
     }
 
-    /// Entries that have had no hit for their timeout, each reported once until it is hit again,
+    /// Entries that have had no hit for their timeout, each again after every further timeout,
     /// and the earliest time at which there can be more.
     pub fn idle_entries(&mut self, now: u64) -> (Vec<(TableId, EntryHandle)>, Option<u64>) {
         let Ok((program, state)) = self.parts_mut() else {

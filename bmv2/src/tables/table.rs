@@ -84,8 +84,8 @@ struct Cold {
     priority: i32,
     age: u64,
     idle_timeout: u64,
-    /// The idle timeout of this last hit was already reported.
-    reported: Option<u64>,
+    /// When the entry was last reported as idle; 0 for never.
+    reported: u64,
     is_const: bool,
 }
 
@@ -188,7 +188,7 @@ impl TableState {
             priority: entry.priority,
             age: self.age,
             idle_timeout: entry.idle_timeout,
-            reported: None,
+            reported: 0,
             is_const,
         };
         self.age += 1;
@@ -282,30 +282,27 @@ impl TableState {
     ) -> Option<()> {
         let cold = self.cold.get_mut(handle.0 as usize)?.as_mut()?;
         cold.idle_timeout = timeout;
-        cold.reported = None;
+        cold.reported = 0;
         self.hot[handle.0 as usize].last_hit = now;
         Some(())
     }
 
-    /// Entries without a hit for their timeout, each once per time of quiet. Also the earliest
-    /// time at which that can change.
+    /// Entries without a hit for their timeout, and again after each further one without a hit.
+    /// Also the earliest time at which there can be more.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
         for (handle, cold) in self.cold.iter_mut().enumerate() {
             let Some(cold) = cold.as_mut().filter(|c| c.idle_timeout > 0) else {
                 continue;
             };
-            let last_hit = self.hot[handle].last_hit;
-            if cold.reported == Some(last_hit) {
-                continue;
-            }
-            let due = last_hit.saturating_add(cold.idle_timeout);
+            let quiet_since = self.hot[handle].last_hit.max(cold.reported);
+            let mut due = quiet_since.saturating_add(cold.idle_timeout);
             if due <= now {
-                cold.reported = Some(last_hit);
+                cold.reported = now;
                 idle.push(EntryHandle(handle as u32));
-            } else {
-                next = Some(next.map_or(due, |n| n.min(due)));
+                due = now.saturating_add(cold.idle_timeout);
             }
+            next = Some(next.map_or(due, |n| n.min(due)));
         }
         (idle, next)
     }

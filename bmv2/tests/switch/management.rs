@@ -242,7 +242,7 @@ fn defaults_can_be_set_and_reset() {
 }
 
 #[test]
-fn idle_entries_are_reported_once_per_time_of_quiet() {
+fn idle_entries_are_reported_after_every_timeout_without_a_hit() {
     let mut switch = program().switch();
     let table = switch.table("t").unwrap();
     let handle = switch
@@ -258,10 +258,12 @@ fn idle_entries_are_reported_once_per_time_of_quiet() {
     assert_eq!(switch.idle_entries(50), (vec![], Some(100)));
     switch.process(0, &[7, 0, 0], 60);
     assert_eq!(switch.idle_entries(100), (vec![], Some(160)));
-    assert_eq!(switch.idle_entries(160), (vec![(table, handle)], None));
-    assert_eq!(switch.idle_entries(500), (vec![], None));
-    switch.process(0, &[7, 0, 0], 600);
-    assert_eq!(switch.idle_entries(700), (vec![(table, handle)], None));
+    assert_eq!(switch.idle_entries(160), (vec![(table, handle)], Some(260)));
+    assert_eq!(switch.idle_entries(259), (vec![], Some(260)));
+    assert_eq!(switch.idle_entries(260), (vec![(table, handle)], Some(360)));
+    switch.process(0, &[7, 0, 0], 300);
+    assert_eq!(switch.idle_entries(360), (vec![], Some(400)));
+    assert_eq!(switch.idle_entries(700), (vec![(table, handle)], Some(800)));
     switch.set_idle_timeout(table, handle, 0, 700).unwrap();
     assert_eq!(switch.idle_entries(10_000), (vec![], None));
 }
