@@ -13,6 +13,7 @@ mod externs;
 mod frame;
 mod load;
 mod manage;
+pub mod p4rt;
 mod pre;
 mod program;
 mod state;

@@ -160,6 +160,14 @@ impl Switch {
         self.loaded = Some(Loaded { program, state });
     }
 
+    /// Goes on with the program and state of another switch, as if it had been loaded and written
+    /// here. Queued packets of the old program are dropped as after [`Switch::load`].
+    pub fn adopt(&mut self, other: Switch) {
+        self.pool = Pool::default();
+        self.generation += 1;
+        self.loaded = other.loaded;
+    }
+
     /// The program, if one is loaded.
     pub fn program(&self) -> Option<&Arc<Program>> {
         self.loaded.as_ref().map(|loaded| &loaded.program)

@@ -1,0 +1,276 @@
+//! Indexed counters, meters and registers, and digest configurations (P4Runtime § 9.3 to § 9.8).
+
+use alfirk_p4runtime::p4::v1::{
+    entity::Entity as Kind, p4_data::Data, update::Type, CounterEntry, DigestEntry, Index,
+    MeterEntry, P4Data, RegisterEntry,
+};
+
+use super::{
+    direct,
+    error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
+    read::{Found, View},
+    schema::{Array, Register},
+    write::{only_modify, Scope},
+};
+
+/// The cells that an index means; all of them when it is unset.
+fn cells(what: &str, array: &Array, index: Option<&Index>) -> UpdateResult<std::ops::Range<u64>> {
+    if !array.present {
+        return Err(unimplemented(format!(
+            "{what} {}: not in the device config",
+            array.name
+        )));
+    }
+    let Some(index) = index else {
+        return Ok(0..array.size);
+    };
+    let index = u64::try_from(index.index).map_err(|_| {
+        invalid(format!(
+            "{what} {}: index {} is negative",
+            array.name, index.index
+        ))
+    })?;
+    if index >= array.size {
+        return Err(out_of_range(format!(
+            "{what} {}: index {index} is beyond its {} cells",
+            array.name, array.size
+        )));
+    }
+    Ok(index..index + 1)
+}
+
+fn index(cell: u64) -> Option<Index> {
+    Some(Index { index: cell as i64 })
+}
+
+/// Arrays that a read means: the one with the id, or all that the device has.
+fn selected<'a, T>(
+    what: &str,
+    all: &'a std::collections::BTreeMap<u32, T>,
+    id: u32,
+    array: impl Fn(&T) -> &Array,
+) -> UpdateResult<Vec<&'a T>> {
+    if id != 0 {
+        let one = all.get(&id);
+        return one
+            .map(|one| vec![one])
+            .ok_or_else(|| invalid(format!("no {what} has id {id:#010x}")));
+    }
+    Ok(all.values().filter(|item| array(item).present).collect())
+}
+
+pub fn write_counter(scope: &mut Scope<'_>, kind: Type, entry: &CounterEntry) -> UpdateResult {
+    only_modify(kind, "counters")?;
+    let schema = scope.pipeline.schema.clone();
+    let id = entry.counter_id;
+    let array = schema
+        .counters
+        .get(&id)
+        .ok_or_else(|| invalid(format!("no counter has id {id:#010x}")))?;
+    let cells = cells("counter", array, entry.index.as_ref())?;
+    let Some(data) = &entry.data else {
+        return Ok(());
+    };
+    let value = direct::parse_counter(&format!("counter {}", array.name), data)?;
+    for cell in cells {
+        scope
+            .switch
+            .write_counter(&array.name, cell, value)
+            .map_err(core_error)?;
+    }
+    Ok(())
+}
+
+pub fn read_counters(view: View<'_>, filter: &CounterEntry, found: Found<'_>) -> UpdateResult {
+    let counters = &view.pipeline.schema.counters;
+    for array in selected("counter", counters, filter.counter_id, |array| array)? {
+        let index_of = filter.index.as_ref().filter(|_| filter.counter_id != 0);
+        for cell in cells("counter", array, index_of)? {
+            let value = view
+                .switch
+                .read_counter(&array.name, cell)
+                .map_err(core_error)?;
+            found(Kind::CounterEntry(CounterEntry {
+                counter_id: array.id,
+                index: index(cell),
+                data: Some(direct::show_counter(value)),
+            }));
+        }
+    }
+    Ok(())
+}
+
+pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> UpdateResult {
+    only_modify(kind, "meters")?;
+    let schema = scope.pipeline.schema.clone();
+    let id = entry.meter_id;
+    let meter = schema
+        .meters
+        .get(&id)
+        .ok_or_else(|| invalid(format!("no meter has id {id:#010x}")))?;
+    let what = format!("meter {}", meter.array.name);
+    direct::refuse_meter_counters(&what, entry.counter_data.as_ref())?;
+    let cells = cells("meter", &meter.array, entry.index.as_ref())?;
+    let config = entry.config.as_ref();
+    let config = config
+        .map(|c| direct::parse_meter(&what, meter.kind, c))
+        .transpose()?;
+    for cell in cells {
+        scope
+            .switch
+            .write_meter(&meter.array.name, cell, config, scope.now)
+            .map_err(core_error)?;
+    }
+    Ok(())
+}
+
+pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> UpdateResult {
+    direct::refuse_meter_counters("meter", filter.counter_data.as_ref())?;
+    let meters = &view.pipeline.schema.meters;
+    for meter in selected("meter", meters, filter.meter_id, |meter| &meter.array)? {
+        let array = &meter.array;
+        let index_of = filter.index.as_ref().filter(|_| filter.meter_id != 0);
+        for cell in cells("meter", array, index_of)? {
+            let config = view
+                .switch
+                .read_meter(&array.name, cell)
+                .map_err(core_error)?;
+            found(Kind::MeterEntry(MeterEntry {
+                meter_id: array.id,
+                index: index(cell),
+                config: config.map(direct::show_meter),
+                counter_data: None,
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Cells of v1model's registers are single numbers.
+fn check_register(register: &Register) -> UpdateResult {
+    let name = &register.array.name;
+    match &register.data {
+        Ok(ty) if ty.fields() == 1 => Ok(()),
+        Ok(_) => Err(unimplemented(format!(
+            "register {name}: cells of this type are not supported"
+        ))),
+        Err(error) => Err(unimplemented(format!("register {name}: {error}"))),
+    }
+}
+
+pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) -> UpdateResult {
+    only_modify(kind, "registers")?;
+    let schema = scope.pipeline.schema.clone();
+    let id = entry.register_id;
+    let register = schema
+        .registers
+        .get(&id)
+        .ok_or_else(|| invalid(format!("no register has id {id:#010x}")))?;
+    let array = &register.array;
+    let cells = cells("register", array, entry.index.as_ref())?;
+    check_register(register)?;
+    let data = entry
+        .data
+        .as_ref()
+        .ok_or_else(|| invalid(format!("register {}: data is unset", array.name)))?;
+    let Ok(ty) = &register.data else {
+        return Ok(());
+    };
+    let fields = ty
+        .flatten(data)
+        .map_err(|error| invalid(format!("register {}: {error}", array.name)))?;
+    for cell in cells {
+        scope
+            .switch
+            .write_register(&array.name, cell, &fields[0])
+            .map_err(core_error)?;
+    }
+    Ok(())
+}
+
+pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) -> UpdateResult {
+    let registers = &view.pipeline.schema.registers;
+    let wildcard = filter.register_id == 0;
+    for register in selected("register", registers, filter.register_id, |r| &r.array)? {
+        let array = &register.array;
+        match (check_register(register), wildcard) {
+            (Ok(()), _) => {}
+            // Those that cannot be shown do not keep the others from being shown.
+            (Err(_), true) => continue,
+            (Err(status), false) => return Err(status),
+        }
+        let index_of = filter.index.as_ref().filter(|_| !wildcard);
+        let Ok(ty) = &register.data else {
+            continue;
+        };
+        for cell in cells("register", array, index_of)? {
+            let value = view
+                .switch
+                .read_register(&array.name, cell)
+                .map_err(core_error)?;
+            found(Kind::RegisterEntry(RegisterEntry {
+                register_id: array.id,
+                index: index(cell),
+                data: Some(ty.unflatten(&mut std::iter::once(value.as_slice()))),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a register's cell holds what it held at the start.
+pub fn is_zero(data: &P4Data) -> bool {
+    match &data.data {
+        Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.iter().all(|b| *b == 0),
+        Some(Data::Bool(value)) => !value,
+        _ => false,
+    }
+}
+
+pub fn write_digest(scope: &mut Scope<'_>, kind: Type, entry: &DigestEntry) -> UpdateResult {
+    let id = entry.digest_id;
+    let pipeline = &mut *scope.pipeline;
+    let digest = pipeline
+        .schema
+        .digests
+        .get(&id)
+        .ok_or_else(|| invalid(format!("no digest has id {id:#010x}")))?;
+    let name = &digest.name;
+    let enabled = pipeline.digests.config(id).is_some();
+    match kind {
+        Type::Insert if enabled => return Err(exists(format!("digest {name} is enabled already"))),
+        Type::Modify | Type::Delete if !enabled => {
+            return Err(not_found(format!("digest {name} is not enabled")))
+        }
+        _ => {}
+    }
+    if kind == Type::Delete {
+        pipeline.digests.disable(id);
+        return Ok(());
+    }
+    if let Err(error) = &digest.data {
+        return Err(unimplemented(format!("digest {name}: {error}")));
+    }
+    let config = entry.config.unwrap_or_default();
+    if config.max_timeout_ns < 0 || config.ack_timeout_ns < 0 || config.max_list_size < 0 {
+        return Err(invalid(format!(
+            "digest {name}: a timeout or size is negative"
+        )));
+    }
+    pipeline.digests.configure(id, config);
+    Ok(())
+}
+
+pub fn read_digests(view: View<'_>, filter: &DigestEntry, found: Found<'_>) -> UpdateResult {
+    let id = filter.digest_id;
+    if id != 0 && !view.pipeline.schema.digests.contains_key(&id) {
+        return Err(invalid(format!("no digest has id {id:#010x}")));
+    }
+    for digest_id in view.pipeline.digests.enabled() {
+        if id == 0 || id == digest_id {
+            let config = view.pipeline.digests.config(digest_id);
+            found(Kind::DigestEntry(DigestEntry { digest_id, config }));
+        }
+    }
+    Ok(())
+}

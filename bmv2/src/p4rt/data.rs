@@ -1,0 +1,317 @@
+//! Values of P4 types (P4Runtime § 8.4.3) and the flat fields that the switch keeps of them.
+//!
+//! The BMv2 compiler flattens structs and tuples into their members, makes a `bool` one bit wide
+//! and numbers the members of an enum from 0. Headers, unions and stacks reach neither registers
+//! nor digests of v1model, so they are refused when a type is read.
+
+use alfirk_p4runtime::{
+    bytestring,
+    p4::{
+        config::v1::{
+            p4_bitstring_like_type_spec::TypeSpec as Bitstring, p4_data_type_spec::TypeSpec,
+            p4_new_type_spec::Representation, P4DataTypeSpec, P4TypeInfo,
+        },
+        v1::{p4_data::Data, P4Data, P4StructLike},
+    },
+};
+use thiserror::Error;
+
+/// A type, with its names resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DataType {
+    /// `bit<W>` or `int<W>`.
+    Bits(usize),
+    /// `bool`.
+    Bool,
+    /// An enum; its members in order.
+    Enum(Vec<String>),
+    /// An enum with an underlying `bit<W>`.
+    SerializableEnum(usize),
+    /// A struct; its members in order.
+    Struct(Vec<DataType>),
+    /// A tuple; its members in order.
+    Tuple(Vec<DataType>),
+}
+
+/// Why a type or a value cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum DataError {
+    /// The target keeps no values of this type.
+    #[error("{0} cannot be kept by this target")]
+    Unsupported(&'static str),
+    /// A name that type_info does not have.
+    #[error("type {0} is not in the P4Info's type_info")]
+    UnknownType(String),
+    /// A type that contains itself, or is larger than any program needs.
+    #[error("type contains itself or has too many members")]
+    TooLarge,
+    /// A value of another type.
+    #[error("value is not a {expected}")]
+    Mismatch {
+        /// What the type asks for.
+        expected: &'static str,
+    },
+    /// A struct or tuple of another length.
+    #[error("value has {got} members, type has {expected}")]
+    Members {
+        /// Members of the type.
+        expected: usize,
+        /// Members of the value.
+        got: usize,
+    },
+    /// A byte string that is empty or too wide.
+    #[error(transparent)]
+    Bytes(#[from] bytestring::BytestringError),
+    /// A name that is no member of the enum.
+    #[error("enum has no member \"{0}\"")]
+    UnknownMember(String),
+}
+
+const MAX_DEPTH: usize = 64;
+/// Types name each other, so a short type_info can describe an endless type.
+const MAX_NODES: usize = 4096;
+/// p4c gives enums without an underlying type 32 bits.
+const ENUM_BITS: usize = 32;
+
+impl DataType {
+    /// Resolves a type of a P4Info.
+    pub fn new(spec: &P4DataTypeSpec, types: &P4TypeInfo) -> Result<DataType, DataError> {
+        DataType::resolve(spec, types, MAX_DEPTH, &mut { MAX_NODES })
+    }
+
+    fn resolve(
+        spec: &P4DataTypeSpec,
+        types: &P4TypeInfo,
+        depth: usize,
+        nodes: &mut usize,
+    ) -> Result<DataType, DataError> {
+        let depth = depth.checked_sub(1).ok_or(DataError::TooLarge)?;
+        *nodes = nodes.checked_sub(1).ok_or(DataError::TooLarge)?;
+        let unknown = |name: &str| DataError::UnknownType(name.to_owned());
+        let width = |bits: i32| DataType::Bits(usize::try_from(bits).unwrap_or(0));
+        Ok(match spec.type_spec.as_ref() {
+            Some(TypeSpec::Bitstring(like)) => match like.type_spec.as_ref() {
+                Some(Bitstring::Bit(bit)) => width(bit.bitwidth),
+                Some(Bitstring::Int(int)) => width(int.bitwidth),
+                Some(Bitstring::Varbit(_)) => return Err(DataError::Unsupported("varbit")),
+                None => return Err(DataError::Unsupported("an unset type")),
+            },
+            Some(TypeSpec::Bool(_)) => DataType::Bool,
+            Some(TypeSpec::Tuple(tuple)) => DataType::Tuple(
+                tuple
+                    .members
+                    .iter()
+                    .map(|member| DataType::resolve(member, types, depth, nodes))
+                    .collect::<Result<_, _>>()?,
+            ),
+            Some(TypeSpec::Struct(named)) => {
+                let spec = types.structs.get(&named.name);
+                let spec = spec.ok_or_else(|| unknown(&named.name))?;
+                let members = spec.members.iter().map(|member| {
+                    let spec = member.type_spec.as_ref();
+                    let spec = spec.ok_or(DataError::Unsupported("an unset type"))?;
+                    DataType::resolve(spec, types, depth, nodes)
+                });
+                DataType::Struct(members.collect::<Result<_, _>>()?)
+            }
+            Some(TypeSpec::Enum(named)) => {
+                let spec = types.enums.get(&named.name);
+                let spec = spec.ok_or_else(|| unknown(&named.name))?;
+                DataType::Enum(spec.members.iter().map(|m| m.name.clone()).collect())
+            }
+            Some(TypeSpec::SerializableEnum(named)) => {
+                let spec = types.serializable_enums.get(&named.name);
+                let spec = spec.ok_or_else(|| unknown(&named.name))?;
+                let bits = spec.underlying_type.as_ref().map_or(0, |t| t.bitwidth);
+                DataType::SerializableEnum(usize::try_from(bits).unwrap_or(0))
+            }
+            Some(TypeSpec::NewType(named)) => {
+                let spec = types.new_types.get(&named.name);
+                match spec.and_then(|spec| spec.representation.as_ref()) {
+                    Some(Representation::OriginalType(original)) => {
+                        DataType::resolve(original, types, depth, nodes)?
+                    }
+                    Some(Representation::TranslatedType(_)) => {
+                        return Err(DataError::Unsupported("a translated type"))
+                    }
+                    None => return Err(unknown(&named.name)),
+                }
+            }
+            Some(TypeSpec::Error(_)) => return Err(DataError::Unsupported("error")),
+            Some(TypeSpec::Header(_)) => return Err(DataError::Unsupported("a header")),
+            Some(TypeSpec::HeaderUnion(_)) => return Err(DataError::Unsupported("a header union")),
+            Some(TypeSpec::HeaderStack(_) | TypeSpec::HeaderUnionStack(_)) => {
+                return Err(DataError::Unsupported("a header stack"))
+            }
+            None => return Err(DataError::Unsupported("an unset type")),
+        })
+    }
+
+    /// Number of flat fields.
+    pub fn fields(&self) -> usize {
+        match self {
+            DataType::Struct(members) | DataType::Tuple(members) => {
+                members.iter().map(DataType::fields).sum()
+            }
+            _ => 1,
+        }
+    }
+
+    /// The value that flat fields stand for; missing fields are zero.
+    pub fn unflatten<'a>(&self, fields: &mut impl Iterator<Item = &'a [u8]>) -> P4Data {
+        let data = match self {
+            DataType::Struct(members) => Data::Struct(P4StructLike {
+                members: members.iter().map(|m| m.unflatten(fields)).collect(),
+            }),
+            DataType::Tuple(members) => Data::Tuple(P4StructLike {
+                members: members.iter().map(|m| m.unflatten(fields)).collect(),
+            }),
+            scalar => {
+                let bytes = fields.next().unwrap_or(&[0]);
+                let bytes = if bytes.is_empty() { &[0] } else { bytes };
+                scalar.scalar_from(bytestring::canonical(bytes))
+            }
+        };
+        P4Data { data: Some(data) }
+    }
+
+    fn scalar_from(&self, bytes: &[u8]) -> Data {
+        match self {
+            DataType::Bool => Data::Bool(bytes != [0]),
+            DataType::SerializableEnum(_) => Data::EnumValue(bytes.to_vec()),
+            DataType::Enum(members) => {
+                let number = bytestring::decode(bytes, ENUM_BITS).ok();
+                let member = number
+                    .and_then(|n| usize::try_from(n).ok())
+                    .and_then(|n| members.get(n));
+                Data::Enum(member.cloned().unwrap_or_default())
+            }
+            _ => Data::Bitstring(bytes.to_vec()),
+        }
+    }
+
+    /// The flat fields of a value, in canonical form.
+    pub fn flatten(&self, value: &P4Data) -> Result<Vec<Vec<u8>>, DataError> {
+        let mut fields = Vec::with_capacity(self.fields());
+        self.flatten_into(value, &mut fields)?;
+        Ok(fields)
+    }
+
+    fn flatten_into(&self, value: &P4Data, fields: &mut Vec<Vec<u8>>) -> Result<(), DataError> {
+        let mismatch = |expected| Err(DataError::Mismatch { expected });
+        match (self, value.data.as_ref()) {
+            (DataType::Bits(bits), Some(Data::Bitstring(bytes)))
+            | (DataType::SerializableEnum(bits), Some(Data::EnumValue(bytes))) => {
+                bytestring::check(bytes, *bits)?;
+                fields.push(bytestring::canonical(bytes).to_vec());
+            }
+            (DataType::Bool, Some(Data::Bool(value))) => fields.push(vec![u8::from(*value)]),
+            (DataType::Enum(members), Some(Data::Enum(name))) => {
+                let number = members.iter().position(|member| member == name);
+                let number = number.ok_or_else(|| DataError::UnknownMember(name.clone()))?;
+                fields.push(bytestring::encode(number as u64));
+            }
+            (DataType::Struct(types), Some(Data::Struct(values)))
+            | (DataType::Tuple(types), Some(Data::Tuple(values))) => {
+                if types.len() != values.members.len() {
+                    return Err(DataError::Members {
+                        expected: types.len(),
+                        got: values.members.len(),
+                    });
+                }
+                for (member, value) in types.iter().zip(&values.members) {
+                    member.flatten_into(value, fields)?;
+                }
+            }
+            (DataType::Bits(_), _) => return mismatch("bitstring"),
+            (DataType::SerializableEnum(_), _) => return mismatch("enum_value"),
+            (DataType::Bool, _) => return mismatch("bool"),
+            (DataType::Enum(_), _) => return mismatch("enum"),
+            (DataType::Struct(_), _) => return mismatch("struct"),
+            (DataType::Tuple(_), _) => return mismatch("tuple"),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_p4runtime::text;
+
+    fn types() -> P4TypeInfo {
+        text::parse(
+            r#"
+            structs { key: "digest_t" value {
+              members { name: "mac" type_spec { bitstring { bit { bitwidth: 48 } } } }
+              members { name: "up" type_spec { bool {} } }
+              members { name: "inner" type_spec { struct { name: "inner_t" } } }
+            } }
+            structs { key: "inner_t" value {
+              members { name: "color" type_spec { enum { name: "color_t" } } }
+              members { name: "port" type_spec { new_type { name: "port_t" } } }
+            } }
+            structs { key: "loop_t" value {
+              members { name: "again" type_spec { struct { name: "loop_t" } } }
+            } }
+            enums { key: "color_t" value { members { name: "RED" } members { name: "BLUE" } } }
+            new_types { key: "port_t" value {
+              original_type { bitstring { bit { bitwidth: 9 } } }
+            } }
+            "#,
+        )
+        .unwrap()
+    }
+
+    fn data_type(name: &str) -> Result<DataType, DataError> {
+        let spec = text::parse(&format!("struct {{ name: \"{name}\" }}")).unwrap();
+        DataType::new(&spec, &types())
+    }
+
+    #[test]
+    fn structs_are_flattened_and_rebuilt() {
+        let ty = data_type("digest_t").unwrap();
+        assert_eq!(ty.fields(), 4);
+        let value: P4Data = text::parse(
+            r#"struct {
+                 members { bitstring: "\x01\x02" } members { bool: true }
+                 members { struct { members { enum: "BLUE" } members { bitstring: "\x01\xff" } } }
+               }"#,
+        )
+        .unwrap();
+        let flat = ty.flatten(&value).unwrap();
+        assert_eq!(flat, [vec![1, 2], vec![1], vec![1], vec![1, 0xff]]);
+        assert_eq!(ty.unflatten(&mut flat.iter().map(Vec::as_slice)), value);
+    }
+
+    #[test]
+    fn wrong_values_say_what_is_wrong() {
+        let ty = data_type("inner_t").unwrap();
+        let refuse = |text: &str| ty.flatten(&text::parse(text).unwrap()).unwrap_err();
+        assert_eq!(
+            refuse("bool: true"),
+            DataError::Mismatch { expected: "struct" }
+        );
+        assert_eq!(
+            refuse("struct { members { enum: \"RED\" } }"),
+            DataError::Members {
+                expected: 2,
+                got: 1
+            }
+        );
+        assert_eq!(
+            refuse("struct { members { enum: \"PINK\" } members { bitstring: \"1\" } }"),
+            DataError::UnknownMember("PINK".into())
+        );
+        assert!(matches!(
+            refuse("struct { members { enum: \"RED\" } members { bitstring: \"\\x02\\x00\" } }"),
+            DataError::Bytes(_)
+        ));
+    }
+
+    #[test]
+    fn endless_and_unknown_types_are_refused() {
+        assert_eq!(data_type("loop_t"), Err(DataError::TooLarge));
+        assert_eq!(data_type("nix"), Err(DataError::UnknownType("nix".into())));
+    }
+}

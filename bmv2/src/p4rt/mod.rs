@@ -1,0 +1,289 @@
+//! The P4Runtime server of one switch, without I/O (P4Runtime 1.5).
+//!
+//! [`Server`] owns a [`Switch`] and everything P4Runtime adds to it: ids and their checks
+//! ([`schema`]), the controllers' sessions ([`arbitration`]), packet-in and packet-out, digest lists
+//! and idle timeouts. Requests come in as messages and are answered at once; whatever happens
+//! besides comes out of [`Server::poll`]. Time is passed in, so that the simulator and the real
+//! driver run the same code.
+
+pub mod arbitration;
+mod arrays;
+mod data;
+mod digests;
+mod direct;
+mod error;
+mod keys;
+mod packet_io;
+mod pipeline;
+mod pre;
+mod profiles;
+mod read;
+mod schema;
+mod stream;
+mod tables;
+mod value_sets;
+mod write;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use alfirk_p4runtime::{
+    p4::v1::{
+        CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
+        GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
+        SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
+        StreamMessageResponse, WriteRequest, WriteResponse,
+    },
+    Code, Status,
+};
+
+use self::{
+    arbitration::{Arbitration, RoleKey},
+    pipeline::Pipeline,
+};
+use crate::{Effects, QueueState, Queued, Switch};
+
+/// The version that Capabilities announces.
+pub const API_VERSION: &str = "1.5.0";
+
+/// Names a client's stream for as long as it is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u64);
+
+/// What the server wants its driver to do.
+#[derive(Debug)]
+pub enum Event {
+    /// Put a packet into the queue of its port; give it back with [`Server::dequeue`].
+    Enqueue(Queued),
+    /// Send a frame.
+    Output {
+        /// Through this port; one without a link loses it.
+        port: u32,
+        /// From the Ethernet header on, without FCS.
+        frame: Vec<u8>,
+    },
+    /// Send a message on a client's stream.
+    Stream {
+        /// Whose stream.
+        client: ClientId,
+        /// The message.
+        message: StreamMessageResponse,
+    },
+    /// End a client's stream with this status. The server has forgotten the client already.
+    Close {
+        /// Whose stream.
+        client: ClientId,
+        /// Why.
+        status: Status,
+    },
+}
+
+/// A switch together with its pipeline's P4Runtime side.
+#[derive(Debug)]
+struct Device {
+    switch: Switch,
+    /// None until a controller has set a config.
+    pipeline: Option<Pipeline>,
+}
+
+/// The P4Runtime server of one switch.
+#[derive(Debug)]
+pub struct Server {
+    /// Handles packets.
+    active: Device,
+    /// Saved by VERIFY_AND_SAVE, and what reads and writes mean from then on until COMMIT.
+    saved: Option<Device>,
+    arbitration: Arbitration,
+    streams: BTreeSet<ClientId>,
+    next_client: u64,
+    /// Ports known to be down, for watch ports.
+    down: BTreeSet<u32>,
+    /// Nanoseconds since the Unix epoch at time 0.
+    epoch: u64,
+    events: VecDeque<Event>,
+    effects: Effects,
+    counters: Counters,
+}
+
+/// What happened to packets beyond what the program counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets sent to controllers, one per packet and controller.
+    pub packet_ins: u64,
+    /// Packets taken from controllers.
+    pub packet_outs: u64,
+    /// Packets for the CPU port that nobody could take: no primary, no pipeline, or too short for
+    /// the packet_in header.
+    pub packet_ins_lost: u64,
+    /// Packets that the pipeline dropped, by [`DropReason::name`](crate::DropReason::name).
+    pub drops: BTreeMap<&'static str, u64>,
+}
+
+impl Server {
+    /// A server for a switch, with or without a program. Without a P4Info even a loaded program
+    /// cannot be controlled before a pipeline config is set.
+    pub fn new(switch: Switch) -> Server {
+        let arbitration = Arbitration::new(switch.options().device_id);
+        Server {
+            active: Device {
+                switch,
+                pipeline: None,
+            },
+            saved: None,
+            arbitration,
+            streams: BTreeSet::new(),
+            next_client: 1,
+            down: BTreeSet::new(),
+            epoch: 0,
+            events: VecDeque::new(),
+            effects: Effects::default(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// The switch that handles packets.
+    pub fn switch(&self) -> &Switch {
+        &self.active.switch
+    }
+
+    /// The same, to be changed behind P4Runtime's back (tests, STF). Entries made so are seen by
+    /// reads, but have no metadata.
+    pub fn switch_mut(&mut self) -> &mut Switch {
+        &mut self.active.switch
+    }
+
+    /// What happened so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Says which wall-clock time, in nanoseconds since the Unix epoch, is time 0. Only timestamps
+    /// of stream messages depend on it.
+    pub fn set_epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Answers a Capabilities request (§ 17).
+    ///
+    /// # Errors
+    /// NOT_FOUND for another device's id.
+    pub fn capabilities(
+        &self,
+        request: &CapabilitiesRequest,
+    ) -> Result<CapabilitiesResponse, Status> {
+        if request.device_id != 0 {
+            self.check_device(request.device_id)?;
+        }
+        Ok(CapabilitiesResponse {
+            p4runtime_api_version: API_VERSION.into(),
+            experimental: None,
+        })
+    }
+
+    /// Checks or sets a pipeline (§ 14).
+    ///
+    /// # Errors
+    /// As the specification lists them.
+    pub fn set_forwarding_pipeline_config(
+        &mut self,
+        request: &SetForwardingPipelineConfigRequest,
+        now: u64,
+    ) -> Result<SetForwardingPipelineConfigResponse, Status> {
+        self.check_device(request.device_id)?;
+        let role = RoleKey::new(&request.role, request.role_id);
+        self.arbitration
+            .authorize(&role, request.election_id.as_ref())?;
+        self.set_pipeline(request, now)?;
+        Ok(SetForwardingPipelineConfigResponse {})
+    }
+
+    /// Shows the pipeline that reads and writes refer to (§ 15).
+    ///
+    /// # Errors
+    /// NOT_FOUND for another device's id.
+    pub fn get_forwarding_pipeline_config(
+        &self,
+        request: &GetForwardingPipelineConfigRequest,
+    ) -> Result<GetForwardingPipelineConfigResponse, Status> {
+        self.check_device(request.device_id)?;
+        Ok(self.get_pipeline(request.response_type()))
+    }
+
+    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is
+    /// atomic to the data plane; the atomicity mode says what becomes of it when an update fails.
+    ///
+    /// # Errors
+    /// One status per request, with an error per update in its details when updates were tried.
+    pub fn write(&mut self, request: &WriteRequest, now: u64) -> Result<WriteResponse, Status> {
+        self.check_device(request.device_id)?;
+        let role = RoleKey::new(&request.role, request.role_id);
+        self.arbitration
+            .authorize(&role, request.election_id.as_ref())?;
+        self.apply(request, now)?;
+        Ok(WriteResponse {})
+    }
+
+    /// Reads entities, all in one answer (§ 13).
+    ///
+    /// # Errors
+    /// As [`Server::read_parts`], without what could be read.
+    pub fn read(&self, request: &ReadRequest, now: u64) -> Result<ReadResponse, Status> {
+        let mut all = ReadResponse::default();
+        self.read_parts(request, now, &mut |part| all.entities.extend(part.entities))?;
+        Ok(all)
+    }
+
+    /// Reads entities and hands them over in parts of moderate size.
+    ///
+    /// # Errors
+    /// One status per request, with an error per entity in its details when some could be read.
+    pub fn read_parts(
+        &self,
+        request: &ReadRequest,
+        now: u64,
+        take: &mut dyn FnMut(ReadResponse),
+    ) -> Result<(), Status> {
+        self.check_device(request.device_id)?;
+        self.collect(request, now, take)
+    }
+
+    /// A frame has come in from the wire.
+    pub fn frame_in(&mut self, port: u32, frame: &[u8], now: u64) {
+        self.active
+            .switch
+            .ingress(port, frame, now, &mut self.effects);
+        self.take_effects(now);
+    }
+
+    /// A packet of [`Event::Enqueue`] has come to the head of its queue.
+    pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
+        self.active
+            .switch
+            .egress(packet, now, queue, &mut self.effects);
+        self.take_effects(now);
+    }
+
+    /// The next thing to do, until there is none.
+    pub fn poll(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn check_device(&self, device_id: u64) -> Result<(), Status> {
+        let ours = self.active.switch.options().device_id;
+        if device_id == ours {
+            return Ok(());
+        }
+        Err(Status::new(
+            Code::NotFound,
+            format!("device {device_id} is not here; this is device {ours}"),
+        ))
+    }
+
+    /// What reads and writes refer to.
+    fn target(&self) -> &Device {
+        self.saved.as_ref().unwrap_or(&self.active)
+    }
+
+    fn target_mut(&mut self) -> &mut Device {
+        self.saved.as_mut().unwrap_or(&mut self.active)
+    }
+}

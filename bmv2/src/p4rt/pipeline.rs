@@ -1,0 +1,198 @@
+//! Forwarding pipeline configs: verify, save, commit, reconcile, show (P4Runtime § 14, § 15).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use alfirk_p4runtime::{
+    p4::v1::{
+        get_forwarding_pipeline_config_request::ResponseType,
+        set_forwarding_pipeline_config_request::Action, update::Type, ForwardingPipelineConfig,
+        GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest, ValueSetMember,
+    },
+    Code, Status,
+};
+
+use super::{
+    digests::Digests,
+    error::{invalid, not_found},
+    pre::PreBook,
+    profiles::ProfileBook,
+    read,
+    schema::Schema,
+    tables::TableBook,
+    write, Device, Server,
+};
+use crate::{Program, Switch};
+
+/// What P4Runtime knows of a running or saved program beyond the switch's own state.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub schema: Arc<Schema>,
+    pub config: ForwardingPipelineConfig,
+    pub tables: TableBook,
+    pub profiles: ProfileBook,
+    pub pre: PreBook,
+    pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
+    pub digests: Digests,
+    /// When entries with an idle timeout are to be looked at.
+    pub idle_check: Option<u64>,
+}
+
+impl Device {
+    /// The pipeline, or the status that every request gets before one is set.
+    pub(super) fn configured(&self) -> Result<(&Switch, &Pipeline), Status> {
+        let pipeline = self
+            .pipeline
+            .as_ref()
+            .ok_or_else(super::stream::no_pipeline)?;
+        Ok((&self.switch, pipeline))
+    }
+}
+
+/// A config that the target can realise.
+struct Verified {
+    program: Arc<Program>,
+    schema: Schema,
+    config: ForwardingPipelineConfig,
+}
+
+fn verify(config: Option<&ForwardingPipelineConfig>) -> Result<Verified, Status> {
+    let config = config.ok_or_else(|| invalid("the request carries no config"))?;
+    let info = config
+        .p4info
+        .as_ref()
+        .ok_or_else(|| invalid("the config carries no p4info"))?;
+    if config.p4_device_config.is_empty() {
+        return Err(invalid(
+            "the config carries no p4_device_config (the BMv2 JSON)",
+        ));
+    }
+    let text = std::str::from_utf8(&config.p4_device_config)
+        .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;
+    let program =
+        Program::from_json(text).map_err(|error| invalid(format!("p4_device_config: {error}")))?;
+    let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
+    Ok(Verified {
+        program: Arc::new(program),
+        schema,
+        config: config.clone(),
+    })
+}
+
+impl Verified {
+    /// A switch that runs the config, with nothing written to it yet.
+    fn realise(self, server: &Server) -> Device {
+        let mut switch = Switch::new(server.active.switch.options().clone());
+        switch.load(self.program);
+        let pipeline = Pipeline {
+            schema: Arc::new(self.schema),
+            config: self.config,
+            tables: TableBook::default(),
+            profiles: ProfileBook::new(server.down.clone()),
+            pre: PreBook::default(),
+            value_sets: BTreeMap::new(),
+            digests: Digests::default(),
+            idle_check: None,
+        };
+        Device {
+            switch,
+            pipeline: Some(pipeline),
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn set_pipeline(
+        &mut self,
+        request: &SetForwardingPipelineConfigRequest,
+        now: u64,
+    ) -> Result<(), Status> {
+        let config = request.config.as_ref();
+        match request.action() {
+            Action::Unspecified => {
+                return Err(invalid("action is unset or of an unknown kind"));
+            }
+            Action::Verify => {
+                verify(config)?;
+            }
+            Action::VerifyAndSave => {
+                self.saved = Some(verify(config)?.realise(self));
+            }
+            Action::VerifyAndCommit => {
+                let device = verify(config)?.realise(self);
+                self.commit(device);
+            }
+            Action::Commit => {
+                if config.is_some() {
+                    return Err(invalid("COMMIT takes no config; it runs the saved one"));
+                }
+                let saved = self.saved.take();
+                self.commit(saved.ok_or_else(|| not_found("no config has been saved"))?);
+            }
+            Action::ReconcileAndCommit => {
+                let mut device = verify(config)?.realise(self);
+                if self.active.pipeline.is_some() {
+                    replay(&self.active, &mut device, now)?;
+                }
+                self.commit(device);
+            }
+        }
+        Ok(())
+    }
+
+    /// From now on packets meet the new program; those in queues still carry the old one's
+    /// headers and are dropped by the core.
+    fn commit(&mut self, device: Device) {
+        self.active.switch.adopt(device.switch);
+        self.active.pipeline = device.pipeline;
+        self.saved = None;
+    }
+
+    pub(super) fn get_pipeline(&self, what: ResponseType) -> GetForwardingPipelineConfigResponse {
+        let config = self
+            .target()
+            .pipeline
+            .as_ref()
+            .map(|pipeline| &pipeline.config);
+        let config = config.map(|config| {
+            let p4info = matches!(what, ResponseType::All | ResponseType::P4infoAndCookie);
+            let device = matches!(
+                what,
+                ResponseType::All | ResponseType::DeviceConfigAndCookie
+            );
+            ForwardingPipelineConfig {
+                p4info: config.p4info.clone().filter(|_| p4info),
+                p4_device_config: if device {
+                    config.p4_device_config.clone()
+                } else {
+                    Vec::new()
+                },
+                cookie: config.cookie,
+            }
+        });
+        GetForwardingPipelineConfigResponse { config }
+    }
+}
+
+/// Writes all that the old device holds to the new one.
+fn replay(old: &Device, new: &mut Device, now: u64) -> Result<(), Status> {
+    for mut update in read::snapshot(old, now)? {
+        let mut result = write::apply_update(new, &update, now);
+        if result
+            .as_ref()
+            .is_err_and(|s| s.canonical_code() == Code::AlreadyExists)
+        {
+            // An initial entry of the program that the controller may change.
+            update.r#type = Type::Modify.into();
+            result = write::apply_update(new, &update, now);
+        }
+        result.map_err(|status| Status {
+            code: Code::InvalidArgument.into(),
+            message: format!(
+                "forwarding state cannot be kept under the new config: {}",
+                status.message
+            ),
+            details: Vec::new(),
+        })?;
+    }
+    Ok(())
+}

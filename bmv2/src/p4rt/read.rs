@@ -1,0 +1,233 @@
+//! Reads, and the images of state that rollback and reconciliation need (P4Runtime § 13).
+
+use alfirk_p4runtime::{
+    p4::v1::{
+        entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, update::Type,
+        ActionProfileGroup, ActionProfileMember, CloneSessionEntry, CounterData, CounterEntry,
+        DigestEntry, Entity, Error, MeterConfig, MeterEntry, MulticastGroupEntry,
+        PacketReplicationEngineEntry, ReadRequest, ReadResponse, RegisterEntry, TableEntry, Update,
+        ValueSetEntry,
+    },
+    Message, Status,
+};
+
+use super::{
+    arrays, direct,
+    error::{invalid, unimplemented, UpdateResult},
+    pipeline::Pipeline,
+    pre, profiles, tables, value_sets,
+    write::entity,
+    Device, Server,
+};
+use crate::Switch;
+
+/// Bytes of entities in one part of an answer; gRPC clients refuse messages above 4 MiB.
+const PART: usize = 256 << 10;
+
+/// What reads look at.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub switch: &'a Switch,
+    pub pipeline: &'a Pipeline,
+    pub now: u64,
+}
+
+/// Takes the entities that a read finds.
+pub type Found<'a> = &'a mut dyn FnMut(Kind);
+
+impl Server {
+    pub(super) fn collect(
+        &self,
+        request: &ReadRequest,
+        now: u64,
+        take: &mut dyn FnMut(ReadResponse),
+    ) -> Result<(), Status> {
+        let (switch, pipeline) = self.target().configured()?;
+        let view = View {
+            switch,
+            pipeline,
+            now,
+        };
+        let mut part = ReadResponse::default();
+        let mut bytes = 0;
+        let mut errors = Vec::with_capacity(request.entities.len());
+        let mut failed = false;
+        for filter in &request.entities {
+            let result = entity(Some(filter)).and_then(|filter| {
+                find(view, filter, &mut |found| {
+                    let entity = Entity {
+                        entity: Some(found),
+                    };
+                    bytes += entity.encoded_len();
+                    part.entities.push(entity);
+                    if bytes >= PART {
+                        bytes = 0;
+                        take(std::mem::take(&mut part));
+                    }
+                })
+            });
+            failed |= result.is_err();
+            errors.push(result.map_or_else(Error::from, |()| Error::ok()));
+        }
+        if !part.entities.is_empty() {
+            take(part);
+        }
+        if failed {
+            let mut status = Status::of_updates(&errors);
+            status.message = status.message.replacen("updates", "requests", 1);
+            return Err(status);
+        }
+        Ok(())
+    }
+}
+
+fn find(view: View<'_>, filter: &Kind, found: Found<'_>) -> UpdateResult {
+    match filter {
+        Kind::TableEntry(entry) => tables::read(view, entry, found),
+        Kind::ActionProfileMember(member) => profiles::read_members(view, member, found),
+        Kind::ActionProfileGroup(group) => profiles::read_groups(view, group, found),
+        Kind::MeterEntry(entry) => arrays::read_meters(view, entry, found),
+        Kind::DirectMeterEntry(entry) => direct::read_meters(view, entry, found),
+        Kind::CounterEntry(entry) => arrays::read_counters(view, entry, found),
+        Kind::DirectCounterEntry(entry) => direct::read_counters(view, entry, found),
+        Kind::PacketReplicationEngineEntry(entry) => match entry.r#type.as_ref() {
+            Some(Pre::MulticastGroupEntry(group)) => pre::read_groups(view, group, found),
+            Some(Pre::CloneSessionEntry(session)) => pre::read_sessions(view, session, found),
+            None => Err(invalid("packet replication engine entry: type is unset")),
+        },
+        Kind::ValueSetEntry(entry) => value_sets::read(view, entry, found),
+        Kind::RegisterEntry(entry) => arrays::read_registers(view, entry, found),
+        Kind::DigestEntry(entry) => arrays::read_digests(view, entry, found),
+        Kind::ExternEntry(_) => Err(unimplemented("v1model has no externs of this kind")),
+    }
+}
+
+/// The updates that would undo `update` if it succeeded now, to be applied from last to first.
+pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> {
+    let (Ok((switch, pipeline)), Ok(kind)) = (device.configured(), entity(update.entity.as_ref()))
+    else {
+        return Vec::new();
+    };
+    let undo_type = match update.r#type() {
+        Type::Insert => {
+            return vec![Update {
+                r#type: Type::Delete.into(),
+                entity: update.entity.clone(),
+            }]
+        }
+        Type::Modify => Type::Modify,
+        Type::Delete => Type::Insert,
+        Type::Unspecified => return Vec::new(),
+    };
+    let view = View {
+        switch,
+        pipeline,
+        now,
+    };
+    let mut entities = Vec::new();
+    let found = &mut |found| entities.push(found);
+    // What cannot be read cannot be updated either; the update will say why.
+    let _ = match kind {
+        Kind::TableEntry(entry) => tables::read_exactly(view, entry, found),
+        Kind::DirectMeterEntry(entry) => match &entry.table_entry {
+            Some(entry) => tables::read_exactly(view, entry, found),
+            None => Ok(()),
+        },
+        Kind::DirectCounterEntry(entry) => match &entry.table_entry {
+            Some(entry) => tables::read_exactly(view, entry, found),
+            None => Ok(()),
+        },
+        other => find(view, other, found),
+    };
+    // Reads stand in for the entity as a whole, with its direct resources.
+    entities
+        .into_iter()
+        .map(|mut entity| {
+            if let Kind::TableEntry(entry) = &mut entity {
+                // Of a const entry only the direct resources can have changed.
+                if std::mem::take(&mut entry.is_const) {
+                    entry.action = None;
+                }
+            }
+            to_update(undo_type, entity)
+        })
+        .collect()
+}
+
+/// Everything a controller has written, as updates that write it again to a fresh pipeline.
+pub(super) fn snapshot(device: &Device, now: u64) -> UpdateResult<Vec<Update>> {
+    let (switch, pipeline) = device.configured()?;
+    let view = View {
+        switch,
+        pipeline,
+        now,
+    };
+    let pre = |entry| {
+        Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+            r#type: Some(entry),
+        })
+    };
+    let inserted = [
+        Kind::ActionProfileMember(ActionProfileMember::default()),
+        Kind::ActionProfileGroup(ActionProfileGroup::default()),
+        Kind::TableEntry(TableEntry {
+            meter_config: Some(MeterConfig::default()),
+            counter_data: Some(CounterData::default()),
+            ..Default::default()
+        }),
+        pre(Pre::MulticastGroupEntry(MulticastGroupEntry::default())),
+        pre(Pre::CloneSessionEntry(CloneSessionEntry::default())),
+        Kind::DigestEntry(DigestEntry::default()),
+    ];
+    let modified = [
+        Kind::TableEntry(TableEntry {
+            is_default_action: true,
+            ..Default::default()
+        }),
+        Kind::MeterEntry(MeterEntry::default()),
+        Kind::CounterEntry(CounterEntry::default()),
+        Kind::ValueSetEntry(ValueSetEntry::default()),
+        Kind::RegisterEntry(RegisterEntry::default()),
+    ];
+    let mut updates = Vec::new();
+    for (kind, filters) in [(Type::Insert, &inserted[..]), (Type::Modify, &modified[..])] {
+        for filter in filters {
+            let result = find(view, filter, &mut |found| {
+                if is_written(&found, pipeline) {
+                    updates.push(to_update(kind, found));
+                }
+            });
+            result?;
+        }
+    }
+    Ok(updates)
+}
+
+/// Whether a controller, and not the program, put an entity there. Zeros need no writing.
+fn is_written(kind: &Kind, pipeline: &Pipeline) -> bool {
+    match kind {
+        Kind::TableEntry(entry) if entry.is_default_action => {
+            !pipeline.tables.is_initial_default(entry.table_id)
+        }
+        Kind::TableEntry(entry) => !entry.is_const,
+        Kind::CounterEntry(entry) => entry
+            .data
+            .is_some_and(|data| data != CounterData::default()),
+        Kind::MeterEntry(entry) => entry.config.is_some(),
+        Kind::ValueSetEntry(entry) => !entry.members.is_empty(),
+        Kind::RegisterEntry(entry) => entry
+            .data
+            .as_ref()
+            .is_some_and(|data| !arrays::is_zero(data)),
+        _ => true,
+    }
+}
+
+fn to_update(kind: Type, entity: Kind) -> Update {
+    Update {
+        r#type: kind.into(),
+        entity: Some(Entity {
+            entity: Some(entity),
+        }),
+    }
+}

@@ -1,0 +1,23 @@
+//! The P4Runtime server, one file per behaviour.
+
+// The builder of the pipeline's own tests has more than is needed here.
+#[allow(dead_code)]
+#[path = "../switch/builder.rs"]
+mod builder;
+
+mod arbitration;
+mod arrays;
+mod atomic_write;
+mod default_entries;
+mod digests;
+mod direct_resources;
+mod fixture;
+mod idle_timeouts;
+mod multicast_groups;
+mod one_shot;
+mod packet_io;
+mod pipeline_config;
+mod profiles;
+mod register_rw;
+mod table_entries;
+mod value_sets;

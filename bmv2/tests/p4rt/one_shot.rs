@@ -1,0 +1,103 @@
+//! Entries with their own action set (P4Runtime § 9.2.3).
+
+use alfirk_p4runtime::Code;
+
+use crate::fixture::*;
+
+fn action(port: u8, more: &str) -> String {
+    format!(
+        r#"action_profile_actions {{ action {{ action_id: {FORWARD} params {{ param_id: 1 value: "\x{port:02x}" }} }} {more} }}"#
+    )
+}
+
+fn entry(set: &str) -> String {
+    format!(
+        r#"table_entry {{ table_id: {ECMP} match {{ field_id: 1 exact {{ value: "\x08\x00" }} }}
+           action {{ action_profile_action_set {{ {set} }} }} }}"#
+    )
+}
+
+fn key() -> String {
+    format!(
+        r#"table_entry {{ table_id: {ECMP} match {{ field_id: 1 exact {{ value: "\x08\x00" }} }} }}"#
+    )
+}
+
+#[test]
+fn an_action_set_acts_and_is_read_as_written() {
+    let mut f = Fixture::new();
+    let two = entry(&format!(
+        "{} {}",
+        action(3, "weight: 1"),
+        action(4, "weight: 2")
+    ));
+    f.insert(&two).unwrap();
+    let ports: std::collections::BTreeSet<u32> =
+        (0..32).flat_map(|dst| f.ports(1, &frame(dst))).collect();
+    assert_eq!(ports.into_iter().collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(f.read(&key()), [entity(&two)]);
+    // What it is made of is not shown.
+    assert_eq!(f.read("action_profile_member {}"), []);
+    assert_eq!(f.read("action_profile_group {}"), []);
+
+    let other = entry(&action(6, "weight: 1"));
+    f.modify(&other).unwrap();
+    assert_eq!(f.ports(1, &frame(5)), [6]);
+    f.delete(&key()).unwrap();
+    assert_eq!(f.ports(1, &frame(5)), [0]);
+    let profile = f.server.switch().profile("ingress.selector").unwrap();
+    assert_eq!(f.server.switch().members(profile).unwrap(), []);
+    assert_eq!(f.server.switch().groups(profile).unwrap(), []);
+}
+
+#[test]
+fn styles_are_not_mixed() {
+    let member = format!("action_profile_member {{ action_profile_id: {SELECTOR} member_id: 1 action {{ action_id: {NO_ACTION} }} }}");
+    let mut f = Fixture::new();
+    f.insert(&member).unwrap();
+    refused(
+        f.insert(&entry(&action(3, "weight: 1"))),
+        Code::InvalidArgument,
+        "not both",
+    );
+    f.delete(&member).unwrap();
+    f.insert(&entry(&action(3, "weight: 1"))).unwrap();
+    refused(f.insert(&member), Code::InvalidArgument, "in one shot");
+}
+
+#[test]
+fn a_refused_set_leaves_nothing_behind() {
+    let mut f = Fixture::new();
+    refused(
+        f.insert(&entry(&action(3, ""))),
+        Code::InvalidArgument,
+        "weight 0",
+    );
+    refused(
+        f.insert(&entry(&action(3, "weight: 5"))),
+        Code::InvalidArgument,
+        "above 4",
+    );
+    let random = format!("{} action_selection_mode: RANDOM", action(3, "weight: 1"));
+    refused(
+        f.insert(&entry(&random)),
+        Code::Unimplemented,
+        "selection mode",
+    );
+    let wrong = r#"action_profile_actions { action { action_id: 5 } weight: 1 }"#;
+    refused(
+        f.insert(&entry(wrong)),
+        Code::InvalidArgument,
+        "no action has id",
+    );
+    let profile = f.server.switch().profile("ingress.selector").unwrap();
+    assert_eq!(f.server.switch().members(profile).unwrap(), []);
+    f.insert(&entry(&action(3, "weight: 1"))).unwrap();
+    refused(
+        f.modify(&entry(&action(3, "weight: 5"))),
+        Code::InvalidArgument,
+        "above 4",
+    );
+    assert_eq!(f.read(&key()), [entity(&entry(&action(3, "weight: 1")))]);
+    assert_eq!(f.server.switch().members(profile).unwrap().len(), 1);
+}
