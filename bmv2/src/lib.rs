@@ -7,6 +7,8 @@
 //!
 //! Semantics are those of BMv2's JSON_format and simple_switch documents.
 
+#[cfg(feature = "driver")]
+pub mod driver;
 mod effects;
 mod exec;
 mod externs;

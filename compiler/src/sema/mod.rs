@@ -13,7 +13,6 @@ mod construct;
 mod convert;
 mod decl;
 mod expr;
-mod lint;
 mod operator;
 mod stmt;
 mod table;
@@ -37,10 +36,7 @@ pub fn check(program: Program, diagnostics: &mut Diagnostics) -> CheckedProgram 
     for decl in &program.decls {
         checker.declaration(decl);
     }
-    let (mut out, used) = checker.finish();
+    let mut out = checker.finish();
     out.program = program;
-    if !diagnostics.has_errors() {
-        lint::lint(&out, &used, diagnostics);
-    }
     out
 }

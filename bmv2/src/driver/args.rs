@@ -1,0 +1,492 @@
+//! The command line of `alfirk switch`, which is that of `simple_switch_grpc`.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{Args, Parser, ValueEnum};
+
+use super::{link::LinkOptions, SwitchError};
+use crate::SwitchOptions;
+
+/// Run a BMv2 program on network interfaces, controlled by P4Runtime.
+///
+/// Drop-in for simple_switch_grpc: target options follow a `--`.
+#[derive(Args, Clone, Debug)]
+#[command(after_long_help = "\
+Target options, after `--`:
+  --grpc-server-addr ADDR  P4Runtime server [default: 127.0.0.1:9559], or unix:PATH
+  --cpu-port PORT          port number for packet-in and packet-out [default: none]
+  --drop-port PORT         port number that drops [default: 511]
+  --priority-queues N      queues per port [default: 1]
+
+Example:
+  alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510")]
+pub struct SwitchArgs {
+    /// BMv2 JSON to start with; may be left out with --no-p4.
+    #[arg(value_name = "JSON", required_unless_present = "no_p4")]
+    pub json: Option<PathBuf>,
+
+    /// Start without a program and wait for one by P4Runtime.
+    #[arg(long, conflicts_with = "json")]
+    pub no_p4: bool,
+
+    /// Attach an interface to a port, such as 1@veth0. Repeatable.
+    #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface)]
+    pub interfaces: Vec<(u32, String)>,
+
+    /// The device's id in P4Runtime.
+    #[arg(long, default_value_t = 0, value_name = "ID")]
+    pub device_id: u64,
+
+    /// Log to standard output.
+    #[arg(long)]
+    pub log_console: bool,
+
+    /// Log to this file; ".txt" is appended.
+    #[arg(long, value_name = "PATH")]
+    pub log_file: Option<PathBuf>,
+
+    /// What to log.
+    #[arg(short = 'L', long, value_name = "LEVEL", ignore_case = true)]
+    pub log_level: Option<LogLevel>,
+
+    /// Write every line of the log at once (always so).
+    #[arg(long, hide = true)]
+    pub log_flush: bool,
+
+    /// Capture each port's frames to IFACE_in.pcap and IFACE_out.pcap in DIR.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
+    pub pcap: Option<PathBuf>,
+
+    /// Lose frames on every port with this probability, in each direction.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
+    pub loss: f64,
+
+    /// Delay frames that leave any port, such as 500us.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
+    pub delay: Duration,
+
+    /// Lose frames on one port. Repeatable.
+    #[arg(long, value_name = "PORT=P", value_parser = parse_port_loss)]
+    pub port_loss: Vec<(u32, f64)>,
+
+    /// Delay frames that leave one port, such as 2=1ms. Repeatable.
+    #[arg(long, value_name = "PORT=TIME", value_parser = parse_port_delay)]
+    pub port_delay: Vec<(u32, Duration)>,
+
+    /// Seed of losses and of the program's random numbers.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+
+    /// Ports beyond this number are refused.
+    #[arg(long, value_name = "N", hide = true)]
+    pub max_port_count: Option<u32>,
+
+    /// Taken for compatibility; there is no Thrift server.
+    #[arg(long, value_name = "PORT", hide = true)]
+    pub thrift_port: Option<u16>,
+
+    /// Taken for compatibility; there are no nanomsg notifications.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub notifications_addr: Option<String>,
+
+    /// Taken for compatibility; use --log-level trace.
+    #[arg(long, value_name = "N", hide = true)]
+    pub dump_packet_data: Option<u32>,
+
+    /// Refused: events go to the log, not to nanomsg.
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", hide = true)]
+    pub nanolog: Option<String>,
+
+    /// Refused: there is no debugger.
+    #[arg(long, hide = true)]
+    pub debugger: bool,
+
+    /// Refused.
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    pub use_files: Option<u32>,
+
+    /// Refused.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub packet_in: Option<String>,
+
+    /// Refused.
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub restore_state: Option<PathBuf>,
+
+    /// Target options; see below.
+    #[arg(last = true, value_name = "TARGET OPTIONS")]
+    pub target: Vec<OsString>,
+}
+
+/// Levels by BMv2's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogLevel {
+    Trace,
+    Debug,
+    Info,
+    Warn,
+    Error,
+    Off,
+}
+
+impl LogLevel {
+    /// As the filter of the `tracing` crates.
+    pub fn filter(self) -> &'static str {
+        match self {
+            LogLevel::Trace => "trace",
+            LogLevel::Debug => "debug",
+            LogLevel::Info => "info",
+            LogLevel::Warn => "warn",
+            LogLevel::Error => "error",
+            LogLevel::Off => "off",
+        }
+    }
+}
+
+/// What follows the `--`.
+#[derive(Clone, Debug, Parser)]
+#[command(
+    name = "alfirk switch ... --",
+    no_binary_name = true,
+    disable_version_flag = true
+)]
+struct TargetArgs {
+    /// P4Runtime server: ADDRESS:PORT or unix:PATH
+    #[arg(long, default_value = "127.0.0.1:9559")]
+    grpc_server_addr: String,
+
+    /// Port number for packet-in and packet-out; not that of an interface, and not 0
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    cpu_port: Option<u32>,
+
+    /// Port number that drops
+    #[arg(long, default_value_t = 511)]
+    drop_port: u32,
+
+    /// Queues per port
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    priority_queues: u32,
+
+    /// Refuse a new program at run time
+    #[arg(long, hide = true)]
+    disable_swap: bool,
+
+    /// Refused: set egress_spec in the program
+    #[arg(long, hide = true)]
+    egress_spec_init_to_drop: bool,
+
+    /// Refused: attach interfaces instead
+    #[arg(long, hide = true)]
+    dp_grpc_server_addr: Option<String>,
+}
+
+/// Where the P4Runtime server listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerAddress {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// A checked command line.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// JSON to load at start.
+    pub json: Option<PathBuf>,
+    /// Interfaces by port.
+    pub interfaces: BTreeMap<u32, String>,
+    pub switch: SwitchOptions,
+    pub address: ServerAddress,
+    /// Links of ports with options of their own, and of all others.
+    pub links: BTreeMap<u32, LinkOptions>,
+    pub default_link: LinkOptions,
+    /// Directory of captures.
+    pub pcap: Option<PathBuf>,
+    /// Things worth telling that are no errors.
+    pub warnings: Vec<String>,
+}
+
+impl Config {
+    /// The link of a port.
+    pub fn link(&self, port: u32) -> LinkOptions {
+        self.links.get(&port).copied().unwrap_or(self.default_link)
+    }
+}
+
+impl SwitchArgs {
+    /// Checks everything that can be checked without touching the system.
+    ///
+    /// # Errors
+    /// Bad usage, in one message.
+    pub fn check(&self) -> Result<Config, SwitchError> {
+        let target = TargetArgs::try_parse_from(&self.target)
+            .map_err(|error| SwitchError::Usage(error.to_string()))?;
+        self.refuse_unsupported(&target)?;
+
+        let mut interfaces = BTreeMap::new();
+        let mut names = BTreeSet::new();
+        for (port, name) in &self.interfaces {
+            if self.max_port_count.is_some_and(|max| *port >= max) {
+                return bad(format!("-i {port}@{name}: port is beyond --max-port-count"));
+            }
+            if interfaces.insert(*port, name.clone()).is_some() {
+                return bad(format!("-i {port}@{name}: port {port} is given twice"));
+            }
+            if !names.insert(name) {
+                return bad(format!("-i {port}@{name}: interface {name} is given twice"));
+            }
+            if Some(*port) == target.cpu_port {
+                return bad(format!("-i {port}@{name}: port {port} is the CPU port"));
+            }
+            if *port == target.drop_port {
+                return bad(format!("-i {port}@{name}: port {port} is the drop port"));
+            }
+        }
+        if target.cpu_port == Some(target.drop_port) {
+            return bad(format!(
+                "--cpu-port {0}: port {0} is the drop port; give another --drop-port",
+                target.drop_port
+            ));
+        }
+
+        let default_link = LinkOptions {
+            loss: self.loss,
+            delay: self.delay,
+        };
+        let mut links = BTreeMap::new();
+        for (port, loss) in &self.port_loss {
+            links.entry(*port).or_insert(default_link).loss = *loss;
+        }
+        for (port, delay) in &self.port_delay {
+            links.entry(*port).or_insert(default_link).delay = *delay;
+        }
+        if let Some(port) = links.keys().find(|port| !interfaces.contains_key(port)) {
+            return bad(format!(
+                "--port-loss or --port-delay: no interface is on port {port}"
+            ));
+        }
+
+        let mut warnings = Vec::new();
+        if self.thrift_port.is_some() {
+            warnings.push("--thrift-port: there is no Thrift server; use P4Runtime".into());
+        }
+        if self.notifications_addr.is_some() {
+            warnings.push("--notifications-addr: there are no nanomsg notifications".into());
+        }
+        if self.dump_packet_data.is_some() {
+            warnings.push("--dump-packet-data: ignored; use --pcap to see packets".into());
+        }
+        if target.disable_swap {
+            warnings.push("--disable-swap: ignored; P4Runtime may replace the program".into());
+        }
+
+        Ok(Config {
+            json: self.json.clone(),
+            interfaces,
+            switch: SwitchOptions {
+                device_id: self.device_id,
+                cpu_port: target.cpu_port,
+                drop_port: target.drop_port,
+                seed: self.seed,
+            },
+            address: parse_address(&target.grpc_server_addr)?,
+            links,
+            default_link,
+            pcap: self.pcap.clone(),
+            warnings,
+        })
+    }
+
+    fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
+        let refused = [
+            (
+                self.nanolog.is_some(),
+                "--nanolog: there is no nanomsg log; use --log-console or --log-file",
+            ),
+            (
+                self.debugger,
+                "--debugger: there is no debugger; use --log-level trace",
+            ),
+            (
+                self.use_files.is_some(),
+                "--use-files: not supported; attach veth interfaces",
+            ),
+            (
+                self.packet_in.is_some(),
+                "--packet-in: not supported; attach veth interfaces",
+            ),
+            (
+                self.restore_state.is_some(),
+                "--restore-state: not supported; let the controller write the state",
+            ),
+            (
+                target.egress_spec_init_to_drop,
+                "--egress-spec-init-to-drop: not supported; call mark_to_drop in the program",
+            ),
+            (
+                target.dp_grpc_server_addr.is_some(),
+                "--dp-grpc-server-addr: not supported; attach veth interfaces",
+            ),
+        ];
+        match refused.into_iter().find(|(given, _)| *given) {
+            Some((_, why)) => bad(why),
+            None => Ok(()),
+        }
+    }
+}
+
+fn bad<T>(why: impl Into<String>) -> Result<T, SwitchError> {
+    Err(SwitchError::BadInput(why.into()))
+}
+
+fn parse_address(text: &str) -> Result<ServerAddress, SwitchError> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return Ok(ServerAddress::Unix(path.into()));
+    }
+    let address = text
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut found| found.next());
+    match address {
+        Some(address) => Ok(ServerAddress::Tcp(address)),
+        None => bad(format!(
+            "--grpc-server-addr {text}: not an address with a port, such as 127.0.0.1:9559"
+        )),
+    }
+}
+
+fn parse_interface(text: &str) -> Result<(u32, String), String> {
+    let parsed = text.split_once('@').and_then(|(port, name)| {
+        let port = port.parse().ok()?;
+        (!name.is_empty()).then(|| (port, name.to_owned()))
+    });
+    parsed.ok_or_else(|| "expected PORT@IFACE, such as 1@veth0".to_owned())
+}
+
+fn parse_probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("expected a probability from 0 to 1".into()),
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit = match unit {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err("expected a time with unit ns, us, ms or s, such as 500us".into()),
+    };
+    let seconds = number
+        .parse::<f64>()
+        .map_err(|_| format!("{number:?} is no number"))?;
+    Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
+}
+
+fn split_port(text: &str) -> Result<(u32, &str), String> {
+    let (port, value) = text
+        .split_once('=')
+        .ok_or("expected PORT=VALUE, such as 1=0.001")?;
+    let port = port
+        .parse()
+        .map_err(|_| format!("{port:?} is no port number"))?;
+    Ok((port, value))
+}
+
+fn parse_port_loss(text: &str) -> Result<(u32, f64), String> {
+    let (port, value) = split_port(text)?;
+    Ok((port, parse_probability(value)?))
+}
+
+fn parse_port_delay(text: &str) -> Result<(u32, Duration), String> {
+    let (port, value) = split_port(text)?;
+    Ok((port, parse_duration(value)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: SwitchArgs,
+    }
+
+    fn parse(line: &str) -> Result<Config, String> {
+        let words = std::iter::once("switch").chain(line.split_whitespace());
+        let cli = Cli::try_parse_from(words).map_err(|e| e.to_string())?;
+        cli.args.check().map_err(|e| e.to_string())
+    }
+
+    fn why(line: &str) -> String {
+        parse(line).unwrap_err()
+    }
+
+    #[test]
+    fn the_command_line_of_simple_switch_grpc_is_taken() {
+        let config = parse(
+            "-i 1@s1-eth1 -i 2@s1-eth2 --device-id 3 --thrift-port 9090 --log-console -L debug \
+             --pcap=/tmp/x main.json -- --grpc-server-addr 0.0.0.0:50051 --cpu-port 255",
+        )
+        .unwrap();
+        assert_eq!(config.json, Some("main.json".into()));
+        assert_eq!(config.interfaces[&2], "s1-eth2");
+        assert_eq!(config.switch.device_id, 3);
+        assert_eq!(config.switch.cpu_port, Some(255));
+        assert_eq!(config.switch.drop_port, 511);
+        assert_eq!(
+            config.address,
+            ServerAddress::Tcp("0.0.0.0:50051".parse().unwrap())
+        );
+        assert_eq!(config.warnings.len(), 1);
+    }
+
+    #[test]
+    fn the_server_stays_on_loopback_unless_told_otherwise() {
+        let config = parse("--no-p4").unwrap();
+        assert_eq!(
+            config.address,
+            ServerAddress::Tcp("127.0.0.1:9559".parse().unwrap())
+        );
+        let unix = parse("--no-p4 -- --grpc-server-addr unix:/run/s1.sock").unwrap();
+        assert_eq!(unix.address, ServerAddress::Unix("/run/s1.sock".into()));
+    }
+
+    #[test]
+    fn links_take_options_for_all_ports_and_for_one() {
+        let config = parse(
+            "--no-p4 -i 1@a -i 2@b --loss 0.01 --port-loss 2=0.5 --port-delay 2=1.5ms --seed 9",
+        )
+        .unwrap();
+        assert_eq!(config.link(1).loss, 0.01);
+        assert_eq!(config.link(2).loss, 0.5);
+        assert_eq!(config.link(2).delay, Duration::from_micros(1500));
+        assert_eq!(config.switch.seed, 9);
+    }
+
+    #[test]
+    fn misuse_is_named() {
+        assert!(why("").contains("JSON"));
+        assert!(why("--no-p4 -i veth0").contains("PORT@IFACE"));
+        assert!(why("--no-p4 -i 1@a -i 1@b").contains("port 1 is given twice"));
+        assert!(why("--no-p4 -i 1@a -i 2@a").contains("interface a is given twice"));
+        assert!(why("--no-p4 -i 5@a -- --cpu-port 5").contains("is the CPU port"));
+        assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
+        assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
+        assert!(why("--no-p4 --nanolog").contains("--log-console"));
+        assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
+        assert!(why("--no-p4 --delay 5").contains("unit"));
+        assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
+        assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
+        assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));
+    }
+}

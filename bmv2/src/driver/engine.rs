@@ -1,0 +1,529 @@
+//! The thread that owns the switch: takes frames and commands, runs each to its end.
+
+use std::{collections::BTreeMap, io, os::fd::AsRawFd, path::Path};
+
+use alfirk_p4runtime::Status;
+use rustc_hash::FxHashMap;
+use tokio::sync::mpsc::error::TrySendError;
+use tracing::{debug, error, info, trace, warn};
+
+use super::{
+    command::{Command, CommandReceiver, StreamSender},
+    link::{Link, LinkOptions},
+    pcap::PcapFile,
+    poller::{monotonic, wall_clock, Poller},
+    socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH},
+    watch::{LinkNews, LinkWatch},
+};
+use crate::{
+    p4rt::{ClientId, Event, Server},
+    QueueState,
+};
+
+/// Token of the command queue; ports have their numbers.
+const COMMANDS: u64 = 1 << 32;
+/// Token of the link watch.
+const WATCH: u64 = 1 << 33;
+/// Commands handled between two looks at the ports.
+const COMMANDS_PER_TURN: usize = 64;
+
+/// Frames counted since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PortCounters {
+    pub received: u64,
+    pub sent: u64,
+    /// Given to the kernel and not taken, or to a port that is down.
+    pub unsent: u64,
+    /// Contradictory offload data.
+    pub malformed: u64,
+}
+
+struct Port {
+    number: u32,
+    interface: String,
+    socket: Option<PacketSocket>,
+    index: u32,
+    running: bool,
+    link: Link,
+    /// To be sent at the end of the turn.
+    sending: Vec<Vec<u8>>,
+    capture: Option<(PcapFile, PcapFile)>,
+    counters: PortCounters,
+}
+
+/// A port to attach.
+pub struct PortSetup<'a> {
+    pub number: u32,
+    pub interface: &'a str,
+    pub link: LinkOptions,
+    pub seed: u64,
+    /// Directory of captures.
+    pub pcap: Option<&'a Path>,
+}
+
+/// The switch with its ports and clients.
+pub struct Engine {
+    server: Server,
+    poller: Poller,
+    commands: CommandReceiver,
+    watch: LinkWatch,
+    ports: BTreeMap<u32, Port>,
+    clients: FxHashMap<ClientId, StreamSender>,
+    /// The monotonic clock at the start; the switch counts from there, as BMv2 does.
+    start: u64,
+    batch: ReceiveBatch,
+    running: bool,
+}
+
+impl Engine {
+    /// An engine without ports.
+    pub fn new(server: Server, commands: CommandReceiver) -> io::Result<Engine> {
+        let poller = Poller::new()?;
+        let watch = LinkWatch::open()?;
+        poller.add(commands.as_raw_fd(), COMMANDS)?;
+        poller.add(watch.as_raw_fd(), WATCH)?;
+        let start = monotonic();
+        let mut server = server;
+        server.set_epoch(wall_clock());
+        Ok(Engine {
+            server,
+            poller,
+            commands,
+            watch,
+            ports: BTreeMap::new(),
+            clients: FxHashMap::default(),
+            start,
+            batch: ReceiveBatch::default(),
+            running: true,
+        })
+    }
+
+    /// Attaches an interface.
+    ///
+    /// # Errors
+    /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
+    pub fn attach(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
+        let index = interface_index(setup.interface)?;
+        let socket = PacketSocket::open(index)?;
+        self.poller.add(socket.as_raw_fd(), setup.number.into())?;
+        let capture = match setup.pcap {
+            Some(dir) => {
+                let file = |way: &str| {
+                    PcapFile::create(&dir.join(format!("{}_{way}.pcap", setup.interface)))
+                };
+                Some((file("in")?, file("out")?))
+            }
+            None => None,
+        };
+        let port = Port {
+            number: setup.number,
+            interface: setup.interface.to_owned(),
+            socket: Some(socket),
+            index,
+            running: true,
+            link: Link::new(setup.link, setup.seed, setup.number),
+            sending: Vec::with_capacity(BATCH),
+            capture,
+            counters: PortCounters::default(),
+        };
+        info!(
+            port = port.number,
+            interface = port.interface,
+            "port attached"
+        );
+        self.ports.insert(setup.number, port);
+        Ok(())
+    }
+
+    /// Runs until it is told to stop.
+    pub fn run(mut self) {
+        let mut ready = Vec::new();
+        while self.running {
+            let deadline = self.deadline().map(|at| self.start.saturating_add(at));
+            if let Err(error) = self.poller.wait(deadline, &mut ready) {
+                error!("cannot wait for packets: {error}");
+                break;
+            }
+            for &token in &ready {
+                match token {
+                    COMMANDS => self.take_commands(),
+                    WATCH => self.take_link_news(),
+                    port => self.receive(port as u32),
+                }
+            }
+            let now = self.now();
+            if self.server.poll_timeout().is_some_and(|at| at <= now) {
+                self.server.handle_timeout(now);
+                self.drain();
+            }
+            self.release_delayed(now);
+            self.send_all();
+            self.flush_captures();
+        }
+        self.finish();
+    }
+
+    fn now(&self) -> u64 {
+        monotonic().saturating_sub(self.start)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        let links = self
+            .ports
+            .values()
+            .filter_map(|port| port.link.poll_timeout());
+        links.chain(self.server.poll_timeout()).min()
+    }
+
+    fn receive(&mut self, number: u32) {
+        let Some(port) = self.ports.get_mut(&number) else {
+            return;
+        };
+        let Some(socket) = &port.socket else {
+            return;
+        };
+        let count = match socket.receive(&mut self.batch) {
+            Ok(Received::Frames(count)) => count,
+            Ok(Received::Down) => {
+                debug!(
+                    port = number,
+                    interface = port.interface,
+                    "interface is down"
+                );
+                return;
+            }
+            Err(error) => {
+                warn!(
+                    port = number,
+                    interface = port.interface,
+                    "cannot receive: {error}"
+                );
+                return;
+            }
+        };
+        let now = monotonic().saturating_sub(self.start);
+        for i in 0..count {
+            let Some(port) = self.ports.get_mut(&number) else {
+                return;
+            };
+            port.counters.received += 1;
+            let server = &mut self.server;
+            let whole = self.batch.frames(i, |frame| {
+                if port.link.loses() {
+                    return;
+                }
+                if let Some((capture, _)) = &mut port.capture {
+                    log_failure(capture.write(wall_clock(), frame));
+                }
+                trace!(port = number, bytes = frame.len(), "frame in");
+                server.frame_in(number, frame, now);
+            });
+            port.counters.malformed += u64::from(!whole);
+            self.drain();
+        }
+    }
+
+    /// Carries out what the server wants, until it wants nothing.
+    fn drain(&mut self) {
+        while let Some(event) = self.server.poll() {
+            match event {
+                Event::Enqueue(packet) => {
+                    // Queues are never longer than one packet: each is sent before the next comes.
+                    let now = self.now();
+                    let state = QueueState {
+                        enq_timestamp: now,
+                        ..QueueState::default()
+                    };
+                    self.server.dequeue(packet, now, state);
+                }
+                Event::Output { port, frame } => self.output(port, frame),
+                Event::Stream { client, message } => self.tell(client, Ok(message)),
+                Event::Close { client, status } => {
+                    self.tell(client, Err(status));
+                    self.clients.remove(&client);
+                }
+            }
+        }
+    }
+
+    fn output(&mut self, number: u32, frame: Vec<u8>) {
+        let now = monotonic().saturating_sub(self.start);
+        let Some(port) = self.ports.get_mut(&number) else {
+            trace!(
+                port = number,
+                "frame for a port without interface is dropped"
+            );
+            return;
+        };
+        if port.link.loses() {
+            return;
+        }
+        if port.link.delays() {
+            port.link.push(now, frame);
+        } else {
+            port.sending.push(frame);
+            if port.sending.len() >= BATCH {
+                port.send();
+            }
+        }
+    }
+
+    fn release_delayed(&mut self, now: u64) {
+        for port in self.ports.values_mut().filter(|port| port.link.delays()) {
+            while let Some(frame) = port.link.pop(now) {
+                port.sending.push(frame);
+            }
+        }
+    }
+
+    fn send_all(&mut self) {
+        for port in self
+            .ports
+            .values_mut()
+            .filter(|port| !port.sending.is_empty())
+        {
+            port.send();
+        }
+    }
+
+    /// Messages that a slow client does not take are lost, but never a status or an arbitration.
+    fn tell(
+        &mut self,
+        client: ClientId,
+        message: Result<alfirk_p4runtime::p4::v1::StreamMessageResponse, Status>,
+    ) {
+        use alfirk_p4runtime::p4::v1::stream_message_response::Update;
+        let Some(sender) = self.clients.get(&client) else {
+            return;
+        };
+        let vital = match &message {
+            Ok(message) => matches!(message.update, Some(Update::Arbitration(_))),
+            Err(_) => true,
+        };
+        match sender.try_send(message) {
+            Err(TrySendError::Full(_)) if vital => {
+                warn!(
+                    ?client,
+                    "client does not read its stream; it is disconnected"
+                );
+                self.clients.remove(&client);
+                self.server.stream_close(client);
+            }
+            Err(TrySendError::Full(_)) => debug!(?client, "stream is full; a message is dropped"),
+            _ => {}
+        }
+    }
+
+    fn take_commands(&mut self) {
+        self.commands.silence();
+        for turn in 0.. {
+            let Some(command) = self.commands.try_recv() else {
+                return;
+            };
+            self.handle(command);
+            self.drain();
+            if !self.running {
+                return;
+            }
+            if turn % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1 {
+                let ports: Vec<u32> = self.ports.keys().copied().collect();
+                for port in ports {
+                    self.receive(port);
+                }
+                self.send_all();
+            }
+        }
+    }
+
+    /// Answers to clients that have gone away are dropped.
+    fn handle(&mut self, command: Command) {
+        let now = self.now();
+        match command {
+            Command::Write(request, answer) => {
+                let _ = answer.send(self.server.write(&request, now));
+            }
+            Command::Read(request, parts) => {
+                let result = self.server.read_parts(&request, now, &mut |part| {
+                    let _ = parts.send(Ok(part));
+                });
+                if let Err(status) = result {
+                    let _ = parts.send(Err(status));
+                }
+            }
+            Command::SetPipeline(request, answer) => {
+                let result = self.server.set_forwarding_pipeline_config(&request, now);
+                match &result {
+                    Ok(_) => info!(action = request.action().as_str_name(), "pipeline set"),
+                    Err(status) => warn!("pipeline refused: {status}"),
+                }
+                let _ = answer.send(result);
+            }
+            Command::GetPipeline(request, answer) => {
+                let _ = answer.send(self.server.get_forwarding_pipeline_config(&request));
+            }
+            Command::Capabilities(request, answer) => {
+                let _ = answer.send(self.server.capabilities(&request));
+            }
+            Command::StreamOpen(sender, opened) => {
+                let client = self.server.stream_open();
+                self.clients.insert(client, sender);
+                if opened.send(client).is_err() {
+                    self.clients.remove(&client);
+                    self.server.stream_close(client);
+                }
+            }
+            Command::StreamMessage(client, message) => {
+                self.server.stream_message(client, message, now);
+            }
+            Command::StreamClose(client) => {
+                self.clients.remove(&client);
+                self.server.stream_close(client);
+            }
+            Command::Shutdown => self.running = false,
+        }
+    }
+
+    fn take_link_news(&mut self) {
+        let Some(news) = self.watch.receive() else {
+            warn!("news of interfaces were lost; looking at all of them");
+            for port in self.ports.values_mut() {
+                if let Ok(index) = interface_index(&port.interface) {
+                    port.come_back(index, &self.poller);
+                }
+            }
+            return;
+        };
+        for item in news {
+            match item {
+                LinkNews::Present {
+                    name,
+                    index,
+                    running,
+                } => {
+                    let Some(port) = self.ports.values_mut().find(|p| p.interface == name) else {
+                        continue;
+                    };
+                    if port.socket.is_none() || port.index != index {
+                        port.come_back(index, &self.poller);
+                    }
+                    let running = running && port.socket.is_some();
+                    if port.running != running {
+                        port.running = running;
+                        let state = if running { "up" } else { "down" };
+                        info!(port = port.number, interface = name, "interface is {state}");
+                        self.server.set_port(port.number, running);
+                    }
+                }
+                LinkNews::Gone { name, index } => {
+                    let gone = |p: &&mut Port| p.interface == name && p.index == index;
+                    if let Some(port) = self.ports.values_mut().find(gone) {
+                        warn!(
+                            port = port.number,
+                            interface = name,
+                            "interface is gone; waiting for it"
+                        );
+                        port.socket = None;
+                        port.running = false;
+                        self.server.set_port(port.number, false);
+                    }
+                }
+            }
+        }
+        self.drain();
+    }
+
+    /// Others may read the files while the switch runs.
+    fn flush_captures(&mut self) {
+        let captures = self
+            .ports
+            .values_mut()
+            .filter_map(|port| port.capture.as_mut());
+        for (incoming, outgoing) in captures {
+            log_failure(incoming.flush());
+            log_failure(outgoing.flush());
+        }
+    }
+
+    fn finish(mut self) {
+        self.send_all();
+        self.flush_captures();
+        for port in self.ports.values() {
+            let PortCounters {
+                received,
+                sent,
+                unsent,
+                malformed,
+            } = port.counters;
+            info!(
+                port = port.number,
+                interface = port.interface,
+                received,
+                sent,
+                unsent,
+                malformed,
+                lost = port.link.lost,
+                "port closed"
+            );
+        }
+    }
+}
+
+impl Port {
+    fn send(&mut self) {
+        if let Some((_, capture)) = &mut self.capture {
+            let now = wall_clock();
+            for frame in &self.sending {
+                log_failure(capture.write(now, frame));
+            }
+        }
+        let sent = match &self.socket {
+            Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
+                debug!(
+                    port = self.number,
+                    interface = self.interface,
+                    "cannot send: {error}"
+                );
+                0
+            }),
+            None => 0,
+        };
+        self.counters.sent += sent as u64;
+        self.counters.unsent += (self.sending.len() - sent) as u64;
+        self.sending.clear();
+    }
+
+    /// The interface exists (again), perhaps as another one of the same name.
+    fn come_back(&mut self, index: u32, poller: &Poller) {
+        let opened = PacketSocket::open(index).and_then(|socket| {
+            poller.add(socket.as_raw_fd(), self.number.into())?;
+            Ok(socket)
+        });
+        match opened {
+            Ok(socket) => {
+                info!(
+                    port = self.number,
+                    interface = self.interface,
+                    "interface is back"
+                );
+                self.socket = Some(socket);
+                self.index = index;
+            }
+            Err(error) => {
+                // It was renamed or removed again; the next news will tell.
+                debug!(
+                    port = self.number,
+                    interface = self.interface,
+                    "cannot attach: {error}"
+                );
+                self.socket = None;
+            }
+        }
+    }
+}
+
+/// A full disk must not stop the switch.
+fn log_failure(result: io::Result<()>) {
+    if let Err(error) = result {
+        warn!("cannot write a capture: {error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! The P4Runtime service: passes every request to the thread that owns the switch.
+
+use std::pin::Pin;
+
+use alfirk_p4runtime::p4::v1::{p4_runtime_server::P4Runtime, *};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::{
+    wrappers::{ReceiverStream, UnboundedReceiverStream},
+    Stream, StreamExt,
+};
+use tonic::{Request, Response, Status, Streaming};
+
+use super::command::{Command, CommandSender};
+
+/// Messages that wait for a slow client; packet-ins beyond are dropped.
+const STREAM_BACKLOG: usize = 4096;
+
+/// The service.
+pub struct Service {
+    commands: CommandSender,
+}
+
+impl Service {
+    /// Serves with the switch at the other end of the queue.
+    pub fn new(commands: CommandSender) -> Service {
+        Service { commands }
+    }
+
+    async fn ask<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<Result<T, alfirk_p4runtime::Status>>) -> Command,
+    ) -> Result<Response<T>, Status> {
+        let (answer, answered) = oneshot::channel();
+        self.commands.send(command(answer)).await;
+        match answered.await {
+            Ok(result) => result.map(Response::new).map_err(Status::from),
+            Err(_) => Err(stopping()),
+        }
+    }
+}
+
+fn stopping() -> Status {
+    Status::unavailable("the switch is stopping")
+}
+
+type ResponseStream<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl P4Runtime for Service {
+    type ReadStream = ResponseStream<ReadResponse>;
+    type StreamChannelStream = ResponseStream<StreamMessageResponse>;
+
+    async fn write(
+        &self,
+        request: Request<WriteRequest>,
+    ) -> Result<Response<WriteResponse>, Status> {
+        let request = request.into_inner();
+        self.ask(|answer| Command::Write(request, answer)).await
+    }
+
+    async fn read(
+        &self,
+        request: Request<ReadRequest>,
+    ) -> Result<Response<Self::ReadStream>, Status> {
+        let (parts, stream) = mpsc::unbounded_channel();
+        let command = Command::Read(request.into_inner(), parts);
+        if !self.commands.send(command).await {
+            return Err(stopping());
+        }
+        let stream = UnboundedReceiverStream::new(stream).map(|part| part.map_err(Status::from));
+        Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn set_forwarding_pipeline_config(
+        &self,
+        request: Request<SetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        let request = Box::new(request.into_inner());
+        self.ask(|answer| Command::SetPipeline(request, answer))
+            .await
+    }
+
+    async fn get_forwarding_pipeline_config(
+        &self,
+        request: Request<GetForwardingPipelineConfigRequest>,
+    ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        let request = request.into_inner();
+        self.ask(|answer| Command::GetPipeline(request, answer))
+            .await
+    }
+
+    async fn stream_channel(
+        &self,
+        request: Request<Streaming<StreamMessageRequest>>,
+    ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let (sender, receiver) = mpsc::channel(STREAM_BACKLOG);
+        let (opened, id) = oneshot::channel();
+        self.commands
+            .send(Command::StreamOpen(sender, opened))
+            .await;
+        let client = id.await.map_err(|_| stopping())?;
+
+        let commands = self.commands.clone();
+        let mut requests = request.into_inner();
+        tokio::spawn(async move {
+            // An error or the end means that the client closed its side or is gone.
+            while let Some(Ok(message)) = requests.next().await {
+                if !commands.send(Command::StreamMessage(client, message)).await {
+                    return;
+                }
+            }
+            commands.send(Command::StreamClose(client)).await;
+        });
+        let stream = ReceiverStream::new(receiver).map(|message| message.map_err(Status::from));
+        Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn capabilities(
+        &self,
+        request: Request<CapabilitiesRequest>,
+    ) -> Result<Response<CapabilitiesResponse>, Status> {
+        let request = request.into_inner();
+        self.ask(|answer| Command::Capabilities(request, answer))
+            .await
+    }
+}

@@ -1,0 +1,228 @@
+//! The real driver: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
+//!
+//! One thread owns the [`Server`](crate::p4rt::Server) and all ports ([`engine`]); it sleeps in
+//! epoll when nothing happens. The gRPC server runs on the calling thread and passes requests to it
+//! through a queue. Nothing here decides what happens to a packet.
+
+mod args;
+mod command;
+mod engine;
+mod grpc;
+mod link;
+mod logging;
+mod offload;
+mod pcap;
+mod poller;
+mod socket;
+mod watch;
+
+use std::{
+    fs,
+    future::Future,
+    io::{self, Write},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use alfirk_p4runtime::p4::v1::p4_runtime_server::P4RuntimeServer;
+use thiserror::Error;
+use tokio::{
+    net::{TcpListener, UnixListener},
+    signal::unix::{signal, SignalKind},
+    sync::oneshot,
+};
+use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
+use tonic::transport::server::{Router, Server as GrpcServer};
+use tracing::{info, warn};
+
+pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
+pub use link::LinkOptions;
+
+use self::{
+    command::{Command, CommandSender},
+    engine::{Engine, PortSetup},
+};
+use crate::{p4rt::Server, Program, Switch};
+
+/// Pipeline configurations of a few megabytes are common.
+const MAX_REQUEST: usize = 256 << 20;
+/// A client that does not answer for so long is gone.
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// Why the switch could not run.
+#[derive(Debug, Error)]
+pub enum SwitchError {
+    /// Clap's message about the options behind the `--`, help included.
+    #[error("{0}")]
+    Usage(String),
+    /// Bad usage or input; nothing was tried.
+    #[error("{0}")]
+    BadInput(String),
+    /// The system did not let it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl SwitchError {
+    /// 2 for bad usage and input, 1 for the rest.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            SwitchError::Usage(_) | SwitchError::BadInput(_) => 2,
+            SwitchError::Failed(_) => 1,
+        }
+    }
+}
+
+/// Runs a switch until SIGINT or SIGTERM.
+///
+/// # Errors
+/// See [`SwitchError`]; every message says what to do.
+pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
+    let config = args.check()?;
+    for warning in &config.warnings {
+        warn!("{warning}");
+    }
+    let server = Server::new(load(&config)?);
+    let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
+    let mut engine = Engine::new(server, queue).map_err(|e| failed("epoll and netlink", &e))?;
+    for (&number, interface) in &config.interfaces {
+        let setup = PortSetup {
+            number,
+            interface,
+            link: config.link(number),
+            seed: config.switch.seed,
+            pcap: config.pcap.as_deref(),
+        };
+        engine
+            .attach(setup)
+            .map_err(|error| cannot_attach(number, interface, config.pcap.as_deref(), &error))?;
+    }
+
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| failed("async runtime", &e))?;
+    runtime.block_on(serve(&config.address, commands, engine))
+}
+
+fn load(config: &Config) -> Result<Switch, SwitchError> {
+    let mut switch = Switch::new(config.switch.clone());
+    if let Some(path) = &config.json {
+        let bad = |why: &dyn std::fmt::Display| {
+            SwitchError::BadInput(format!("{}: {why}", path.display()))
+        };
+        let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
+        let program = Program::from_json(&text).map_err(|error| bad(&error))?;
+        switch.load(Arc::new(program));
+    }
+    Ok(switch)
+}
+
+async fn serve(
+    address: &ServerAddress,
+    commands: CommandSender,
+    engine: Engine,
+) -> Result<(), SwitchError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| failed("signals", &e))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed("signals", &e))?;
+    let service = P4RuntimeServer::new(grpc::Service::new(commands.clone()))
+        .max_decoding_message_size(MAX_REQUEST)
+        .max_encoding_message_size(usize::MAX);
+    let router = GrpcServer::builder()
+        .tcp_nodelay(true)
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE))
+        .add_service(service);
+
+    let (stopped, has_stopped) = oneshot::channel();
+    let listening = listen(address, router).await?;
+    let thread = thread::Builder::new()
+        .name("switch".into())
+        .spawn(move || {
+            engine.run();
+            // The receiver is gone when a signal came first.
+            let _ = stopped.send(());
+        })
+        .map_err(|e| failed("the switch's thread", &e))?;
+
+    let result = tokio::select! {
+        result = listening => result.map_err(|e| SwitchError::Failed(format!("gRPC server: {e}"))),
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+        _ = has_stopped => Err(SwitchError::Failed("the switch has stopped; see its log".into())),
+    };
+    info!("stopping");
+    commands.send(Command::Shutdown).await;
+    let joined = thread.join();
+    if let ServerAddress::Unix(path) = address {
+        // Somebody may have removed it already.
+        let _ = fs::remove_file(path);
+    }
+    match (result, joined) {
+        (Ok(()), Err(_)) => Err(SwitchError::Failed("the switch's thread panicked".into())),
+        (result, _) => result,
+    }
+}
+
+type Serving = std::pin::Pin<Box<dyn Future<Output = Result<(), tonic::transport::Error>>>>;
+
+async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, SwitchError> {
+    match address {
+        ServerAddress::Tcp(address) => {
+            let listener = TcpListener::bind(address).await.map_err(|error| {
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => {
+                        "; another switch runs there: give each its own --grpc-server-addr behind `--`"
+                    }
+                    _ => "",
+                };
+                SwitchError::Failed(format!("cannot listen on {address}: {error}{hint}"))
+            })?;
+            let address = listener.local_addr().unwrap_or(*address);
+            announce(&address.to_string());
+            Ok(Box::pin(
+                router.serve_with_incoming(TcpListenerStream::new(listener)),
+            ))
+        }
+        ServerAddress::Unix(path) => {
+            let listener = UnixListener::bind(path).map_err(|error| {
+                let path = path.display();
+                SwitchError::Failed(format!("cannot listen on unix:{path}: {error}"))
+            })?;
+            announce(&format!("unix:{}", path.display()));
+            Ok(Box::pin(
+                router.serve_with_incoming(UnixListenerStream::new(listener)),
+            ))
+        }
+    }
+}
+
+/// What simple_switch_grpc prints when it is ready; scripts wait for it.
+fn announce(address: &str) {
+    // With stdout gone, clients can still connect.
+    let _ = writeln!(io::stdout(), "Server listening on {address}");
+}
+
+fn failed(what: &str, error: &io::Error) -> SwitchError {
+    SwitchError::Failed(format!("cannot set up {what}: {error}"))
+}
+
+fn cannot_attach(port: u32, name: &str, pcap: Option<&Path>, error: &io::Error) -> SwitchError {
+    let option = format!("-i {port}@{name}");
+    let why = match (error.kind(), pcap) {
+        (io::ErrorKind::PermissionDenied, _) => {
+            "packet sockets need root or CAP_NET_RAW (try sudo, or setcap cap_net_raw+ep)"
+                .to_owned()
+        }
+        (io::ErrorKind::NotFound, Some(dir)) if !dir.is_dir() => {
+            format!("--pcap {}: no such directory", dir.display())
+        }
+        (io::ErrorKind::NotFound, _) => {
+            format!("there is no interface {name} in this network namespace")
+        }
+        _ => error.to_string(),
+    };
+    SwitchError::Failed(format!("{option}: {why}"))
+}

@@ -1,0 +1,173 @@
+//! Waiting for descriptors and for a time (epoll and a timerfd), without using the processor.
+
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    ptr,
+};
+
+/// Descriptors of one wait.
+const EVENTS: usize = 64;
+/// The token of the timer.
+const TIMER: u64 = u64::MAX;
+
+/// A set of descriptors and one timer.
+#[derive(Debug)]
+pub struct Poller {
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    /// What the timer is set to, nanoseconds of the monotonic clock.
+    armed: Option<u64>,
+}
+
+impl Poller {
+    /// An empty set.
+    pub fn new() -> io::Result<Poller> {
+        // SAFETY: neither call takes pointers; the descriptors are owned from here on.
+        let (epoll, timer) = unsafe {
+            let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
+            let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
+            (
+                epoll,
+                owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, flags))?,
+            )
+        };
+        let poller = Poller {
+            epoll,
+            timer,
+            armed: None,
+        };
+        poller.add(poller.timer.as_raw_fd(), TIMER)?;
+        Ok(poller)
+    }
+
+    /// Adds a descriptor; `token` comes back when it is readable. It leaves the set when closed.
+    pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: libc::EPOLLIN as u32,
+            u64: token,
+        };
+        // SAFETY: the event is alive for the call.
+        let result =
+            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
+    }
+
+    /// Waits until something is readable or the monotonic clock says `deadline`; tokens of what
+    /// is readable go to `ready`.
+    pub fn wait(&mut self, deadline: Option<u64>, ready: &mut Vec<u64>) -> io::Result<()> {
+        ready.clear();
+        if deadline != self.armed {
+            self.arm(deadline)?;
+        }
+        // SAFETY: epoll_event is plain data, and zero is valid.
+        let mut events: [libc::epoll_event; EVENTS] = unsafe { mem::zeroed() };
+        // SAFETY: the array is as long as said.
+        let count = unsafe {
+            libc::epoll_wait(
+                self.epoll.as_raw_fd(),
+                events.as_mut_ptr(),
+                EVENTS as i32,
+                -1,
+            )
+        };
+        let Ok(count) = usize::try_from(count) else {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::Interrupted => Ok(()),
+                _ => Err(error),
+            };
+        };
+        for event in &events[..count] {
+            if event.u64 == TIMER {
+                let mut expirations = [0u8; mem::size_of::<u64>()];
+                // SAFETY: the buffer is as long as said.
+                unsafe {
+                    libc::read(
+                        self.timer.as_raw_fd(),
+                        expirations.as_mut_ptr().cast(),
+                        expirations.len(),
+                    )
+                };
+                self.armed = None;
+            } else {
+                ready.push(event.u64);
+            }
+        }
+        Ok(())
+    }
+
+    fn arm(&mut self, deadline: Option<u64>) -> io::Result<()> {
+        // A time of zero would disarm; one nanosecond is long past and fires at once.
+        let at = deadline.map_or(0, |at| at.max(1));
+        let setting = libc::itimerspec {
+            it_interval: timespec(0),
+            it_value: timespec(at),
+        };
+        // SAFETY: the setting is alive for the call, and no old one is asked for.
+        let result = unsafe {
+            libc::timerfd_settime(
+                self.timer.as_raw_fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &setting,
+                ptr::null_mut(),
+            )
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.armed = deadline;
+        Ok(())
+    }
+}
+
+/// Nanoseconds of the monotonic clock.
+pub fn monotonic() -> u64 {
+    clock(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since the Unix epoch.
+pub fn wall_clock() -> u64 {
+    clock(libc::CLOCK_REALTIME)
+}
+
+fn clock(id: libc::clockid_t) -> u64 {
+    let mut time = timespec(0);
+    // SAFETY: the time is alive for the call; these clocks always exist.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+fn timespec(nanoseconds: u64) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (nanoseconds / 1_000_000_000) as libc::time_t,
+        tv_nsec: (nanoseconds % 1_000_000_000) as libc::c_long,
+    }
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and is nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_end_the_wait() {
+        let mut poller = Poller::new().unwrap();
+        let mut ready = vec![1];
+        poller.wait(Some(0), &mut ready).unwrap();
+        assert!(ready.is_empty());
+        let deadline = monotonic() + 2_000_000;
+        poller.wait(Some(deadline), &mut ready).unwrap();
+        assert!(monotonic() >= deadline);
+    }
+}

@@ -1,0 +1,289 @@
+//! Packet sockets: whole Ethernet frames of one interface, in batches.
+
+use std::{
+    ffi::CString,
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    ptr,
+};
+
+use super::offload::{self, Unfinished, VNET_HEADER};
+
+/// Frames taken from the kernel, or given to it, in one call.
+pub const BATCH: usize = 64;
+/// Room for the largest super-frame with its header and a VLAN tag.
+const FRAME_ROOM: usize = 65_536 + 256;
+/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel.
+const SOCKET_BUFFER: libc::c_int = 8 << 20;
+
+/// A packet socket bound to one interface.
+#[derive(Debug)]
+pub struct PacketSocket {
+    fd: OwnedFd,
+}
+
+/// What came out of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    /// So many frames; fewer than [`BATCH`] means that there are no more now.
+    Frames(usize),
+    /// The interface went down or away; nothing comes until it is back.
+    Down,
+}
+
+/// Memory for one batch of received frames, shared by all ports.
+pub struct ReceiveBatch {
+    frames: Vec<Vec<u8>>,
+    headers: Vec<[u8; VNET_HEADER]>,
+    controls: Vec<Control>,
+    lengths: Vec<usize>,
+}
+
+/// Aligned as `cmsghdr` must be, and room for one `tpacket_auxdata`.
+#[repr(C, align(8))]
+#[derive(Clone, Copy)]
+struct Control([u8; 64]);
+
+/// The index of an interface.
+///
+/// # Errors
+/// `NotFound` when there is none of that name in this network namespace.
+pub fn interface_index(name: &str) -> io::Result<u32> {
+    let name = CString::new(name).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // SAFETY: the name is a C string.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::from(io::ErrorKind::NotFound)),
+        index => Ok(index),
+    }
+}
+
+impl PacketSocket {
+    /// Opens a socket on an interface, in promiscuous mode.
+    ///
+    /// # Errors
+    /// `PermissionDenied` without CAP_NET_RAW.
+    pub fn open(interface: u32) -> io::Result<PacketSocket> {
+        // Protocol 0: nothing is received before bind says from where.
+        // SAFETY: socket takes no pointers; the descriptor is owned from here on.
+        let fd = unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
+            OwnedFd::from_raw_fd(fd)
+        };
+        let socket = PacketSocket { fd };
+        socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
+        socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
+        // What this switch sends must not come back in.
+        socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
+        // Straight to the device: a full queue shows as an error here instead of filling memory.
+        socket.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
+        for (force, plain) in [
+            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        ] {
+            // Beyond the system's limit only with CAP_NET_ADMIN; otherwise as much as may be had.
+            if socket.set(libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
+                socket.set(libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
+            }
+        }
+
+        // SAFETY: sockaddr_ll and packet_mreq are plain data, and zero is valid for both.
+        let (mut address, mut promiscuous): (libc::sockaddr_ll, libc::packet_mreq) =
+            unsafe { (mem::zeroed(), mem::zeroed()) };
+        address.sll_family = libc::AF_PACKET as u16;
+        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+        address.sll_ifindex = interface as i32;
+        // SAFETY: the address is a sockaddr_ll of the given size.
+        check(unsafe {
+            libc::bind(
+                socket.fd.as_raw_fd(),
+                ptr::from_ref(&address).cast(),
+                mem::size_of_val(&address) as u32,
+            )
+        })?;
+        promiscuous.mr_ifindex = interface as i32;
+        promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
+        socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
+        Ok(socket)
+    }
+
+    fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+        // SAFETY: the value is a T of the given size.
+        check(unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                level,
+                option,
+                ptr::from_ref(value).cast(),
+                mem::size_of::<T>() as u32,
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Takes what has arrived, up to one batch.
+    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<Received> {
+        let mut parts = [[EMPTY_PART; 2]; BATCH];
+        // SAFETY: mmsghdr is plain data, and zero is valid.
+        let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+        for (i, message) in messages.iter_mut().enumerate() {
+            parts[i] = [part(&mut batch.headers[i]), part(&mut batch.frames[i])];
+            message.msg_hdr.msg_iov = parts[i].as_mut_ptr();
+            message.msg_hdr.msg_iovlen = 2;
+            message.msg_hdr.msg_control = batch.controls[i].0.as_mut_ptr().cast();
+            message.msg_hdr.msg_controllen = batch.controls[i].0.len();
+        }
+        // SAFETY: every message points to buffers of the batch, which outlive the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                messages.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT,
+                ptr::null_mut(),
+            )
+        };
+        let count = match check(count) {
+            Ok(count) => count as usize,
+            Err(error) => {
+                return match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::EINTR) => Ok(Received::Frames(0)),
+                    Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Ok(Received::Down),
+                    _ => Err(error),
+                }
+            }
+        };
+        for (i, message) in messages[..count].iter().enumerate() {
+            batch.lengths[i] = (message.msg_len as usize).saturating_sub(VNET_HEADER);
+            batch.restore_vlan(i, &message.msg_hdr);
+        }
+        Ok(Received::Frames(count))
+    }
+
+    /// Sends frames; returns how many the kernel took. The others are lost, as on a full link.
+    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
+        // All zero: checksums are complete, no super-frame.
+        let mut header = [0u8; VNET_HEADER];
+        let mut sent = 0;
+        while sent < frames.len() {
+            let chunk = &frames[sent..frames.len().min(sent + BATCH)];
+            let mut parts = [[EMPTY_PART; 2]; BATCH];
+            // SAFETY: mmsghdr is plain data, and zero is valid.
+            let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
+            for (i, frame) in chunk.iter().enumerate() {
+                let payload = libc::iovec {
+                    iov_base: frame.as_ptr().cast_mut().cast(),
+                    iov_len: frame.len(),
+                };
+                parts[i] = [part(&mut header), payload];
+                messages[i].msg_hdr.msg_iov = parts[i].as_mut_ptr();
+                messages[i].msg_hdr.msg_iovlen = 2;
+            }
+            // SAFETY: every message points to a frame and the header, which outlive the call and
+            // are only read by it.
+            let count = check(unsafe {
+                libc::sendmmsg(
+                    self.fd.as_raw_fd(),
+                    messages.as_mut_ptr(),
+                    chunk.len() as u32,
+                    libc::MSG_DONTWAIT,
+                )
+            });
+            match count {
+                Ok(0) => break,
+                Ok(count) => sent += count as usize,
+                Err(_) if sent > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+}
+
+impl AsRawFd for PacketSocket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+impl Default for ReceiveBatch {
+    fn default() -> ReceiveBatch {
+        ReceiveBatch {
+            frames: vec![vec![0; FRAME_ROOM]; BATCH],
+            headers: vec![[0; VNET_HEADER]; BATCH],
+            controls: vec![Control([0; 64]); BATCH],
+            lengths: vec![0; BATCH],
+        }
+    }
+}
+
+impl ReceiveBatch {
+    /// Passes on the frames of received message `index`, as they would be on a wire. False when
+    /// it had to be dropped.
+    pub fn frames(&mut self, index: usize, mut take: impl FnMut(&[u8])) -> bool {
+        let todo = Unfinished::parse(&self.headers[index]);
+        let frame = &mut self.frames[index][..self.lengths[index]];
+        if todo.is_finished() {
+            take(frame);
+            return true;
+        }
+        offload::finish(frame, todo, take)
+    }
+
+    fn restore_vlan(&mut self, index: usize, message: &libc::msghdr) {
+        // SAFETY: the kernel filled msg_control with well-formed control messages up to
+        // msg_controllen, and the buffer is alive.
+        let aux = unsafe {
+            let control = libc::CMSG_FIRSTHDR(message);
+            if control.is_null()
+                || (*control).cmsg_level != libc::SOL_PACKET
+                || (*control).cmsg_type != libc::PACKET_AUXDATA
+            {
+                return;
+            }
+            ptr::read_unaligned(libc::CMSG_DATA(control).cast::<libc::tpacket_auxdata>())
+        };
+        if aux.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {
+            return;
+        }
+        let protocol = if aux.tp_status & libc::TP_STATUS_VLAN_TPID_VALID != 0 {
+            aux.tp_vlan_tpid
+        } else {
+            0x8100
+        };
+        const TAG: usize = 4;
+        let len = self.lengths[index];
+        let frame = &mut self.frames[index];
+        if len < 12 || len + TAG > frame.len() {
+            return;
+        }
+        frame.copy_within(12..len, 12 + TAG);
+        frame[12..14].copy_from_slice(&protocol.to_be_bytes());
+        frame[14..16].copy_from_slice(&aux.tp_vlan_tci.to_be_bytes());
+        self.lengths[index] = len + TAG;
+        let header = &mut self.headers[index];
+        // The offset of the checksum counts from the frame's start.
+        let start = u16::from_ne_bytes([header[6], header[7]]).saturating_add(TAG as u16);
+        header[6..8].copy_from_slice(&start.to_ne_bytes());
+    }
+}
+
+const EMPTY_PART: libc::iovec = libc::iovec {
+    iov_base: ptr::null_mut(),
+    iov_len: 0,
+};
+
+fn part(bytes: &mut [u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_mut_ptr().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}

@@ -1,0 +1,213 @@
+//! News of the kernel about interfaces: up, down, gone, back again (rtnetlink).
+
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    ptr,
+};
+
+/// A change of one interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkNews {
+    /// It is there; `running` when it is up and has a carrier.
+    Present {
+        name: String,
+        index: u32,
+        running: bool,
+    },
+    /// It was removed, or moved to another namespace.
+    Gone { name: String, index: u32 },
+}
+
+/// A netlink socket that hears of link changes.
+#[derive(Debug)]
+pub struct LinkWatch {
+    fd: OwnedFd,
+}
+
+impl LinkWatch {
+    /// Starts to listen in this network namespace.
+    pub fn open() -> io::Result<LinkWatch> {
+        // SAFETY: socket takes no pointers; the descriptor is owned from here on.
+        let fd = unsafe {
+            let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            let fd = libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE);
+            if fd < 0 {
+                return Err(io::Error::last_os_error());
+            }
+            OwnedFd::from_raw_fd(fd)
+        };
+        // SAFETY: sockaddr_nl is plain data, zero is valid, and bind gets its size.
+        let bound = unsafe {
+            let mut address: libc::sockaddr_nl = mem::zeroed();
+            address.nl_family = libc::AF_NETLINK as u16;
+            address.nl_groups = libc::RTMGRP_LINK as u32;
+            libc::bind(
+                fd.as_raw_fd(),
+                ptr::from_ref(&address).cast(),
+                mem::size_of_val(&address) as u32,
+            )
+        };
+        if bound < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(LinkWatch { fd })
+    }
+
+    /// All news so far. `None` when some were lost, and every interface must be looked at anew.
+    pub fn receive(&self) -> Option<Vec<LinkNews>> {
+        let mut news = Vec::new();
+        let mut buffer = vec![0u8; 32 << 10];
+        loop {
+            // SAFETY: the buffer is as long as said.
+            let len = unsafe {
+                libc::recv(
+                    self.fd.as_raw_fd(),
+                    buffer.as_mut_ptr().cast(),
+                    buffer.len(),
+                    libc::MSG_DONTWAIT,
+                )
+            };
+            match usize::try_from(len) {
+                Ok(len) => parse(&buffer[..len], &mut news),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    return match error.raw_os_error() {
+                        Some(libc::ENOBUFS) => None,
+                        _ => Some(news),
+                    };
+                }
+            }
+        }
+    }
+}
+
+impl AsRawFd for LinkWatch {
+    fn as_raw_fd(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+}
+
+const MESSAGE_HEADER: usize = 16;
+const LINK_HEADER: usize = 16;
+const ATTRIBUTE_HEADER: usize = 4;
+
+/// Reads `nlmsghdr`, `ifinfomsg` and the name among the attributes, all in host byte order.
+fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
+    while bytes.len() >= MESSAGE_HEADER {
+        let len = long(bytes, 0) as usize;
+        let kind = short(bytes, 4);
+        if len < MESSAGE_HEADER || len > bytes.len() {
+            return;
+        }
+        let body = &bytes[MESSAGE_HEADER..len];
+        bytes = &bytes[aligned(len).min(bytes.len())..];
+        // Bridges send messages of their own family about their ports.
+        if body.len() < LINK_HEADER || i32::from(body[0]) != libc::AF_UNSPEC {
+            continue;
+        }
+        let Some(name) = name_of(&body[LINK_HEADER..]) else {
+            continue;
+        };
+        let index = long(body, 4);
+        let flags = long(body, 8);
+        match kind {
+            libc::RTM_NEWLINK => {
+                let both = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
+                let running = flags & both == both;
+                news.push(LinkNews::Present {
+                    name,
+                    index,
+                    running,
+                });
+            }
+            libc::RTM_DELLINK => news.push(LinkNews::Gone { name, index }),
+            _ => {}
+        }
+    }
+}
+
+fn name_of(mut attributes: &[u8]) -> Option<String> {
+    while attributes.len() >= ATTRIBUTE_HEADER {
+        let len = usize::from(short(attributes, 0));
+        if len < ATTRIBUTE_HEADER || len > attributes.len() {
+            return None;
+        }
+        if short(attributes, 2) == libc::IFLA_IFNAME {
+            let name = &attributes[ATTRIBUTE_HEADER..len];
+            let name = name.split(|&b| b == 0).next()?;
+            return String::from_utf8(name.to_vec()).ok();
+        }
+        attributes = &attributes[aligned(len).min(attributes.len())..];
+    }
+    None
+}
+
+fn aligned(len: usize) -> usize {
+    (len + 3) & !3
+}
+
+fn short(bytes: &[u8], at: usize) -> u16 {
+    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+}
+
+fn long(bytes: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, index: u32, flags: u32, name: &str) -> Vec<u8> {
+        let mut body = vec![0; LINK_HEADER];
+        body[4..8].copy_from_slice(&index.to_ne_bytes());
+        body[8..12].copy_from_slice(&flags.to_ne_bytes());
+        // Some other attribute first, of odd length.
+        for (kind, value) in [(99u16, &b"x"[..]), (libc::IFLA_IFNAME, name.as_bytes())] {
+            let len = ATTRIBUTE_HEADER + value.len() + 1;
+            body.extend((len as u16).to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(value);
+            body.push(0);
+            body.resize(aligned(body.len()), 0);
+        }
+        let mut message = ((MESSAGE_HEADER + body.len()) as u32)
+            .to_ne_bytes()
+            .to_vec();
+        message.extend(kind.to_ne_bytes());
+        message.resize(MESSAGE_HEADER, 0);
+        message.extend(body);
+        message
+    }
+
+    #[test]
+    fn link_messages_are_read() {
+        let up = (libc::IFF_UP | libc::IFF_RUNNING) as u32;
+        let mut bytes = message(libc::RTM_NEWLINK, 7, up, "veth0");
+        bytes.extend(message(libc::RTM_NEWLINK, 7, libc::IFF_UP as u32, "veth0"));
+        bytes.extend(message(libc::RTM_DELLINK, 7, 0, "veth0"));
+        let mut news = Vec::new();
+        parse(&bytes, &mut news);
+        let present = |running| LinkNews::Present {
+            name: "veth0".into(),
+            index: 7,
+            running,
+        };
+        let gone = LinkNews::Gone {
+            name: "veth0".into(),
+            index: 7,
+        };
+        assert_eq!(news, [present(true), present(false), gone]);
+    }
+
+    #[test]
+    fn cut_messages_do_no_harm() {
+        let bytes = message(libc::RTM_NEWLINK, 7, 1, "veth0");
+        for len in 0..bytes.len() {
+            let mut news = Vec::new();
+            parse(&bytes[..len], &mut news);
+            assert_eq!(news, []);
+        }
+    }
+}
