@@ -61,3 +61,12 @@ fn wrong_programs_are_refused_with_these_messages() {
         expect_file![path.with_extension("txt")].assert_eq(&text);
     }
 }
+
+#[test]
+fn doubtful_programs_get_these_warnings() {
+    for path in programs("warn") {
+        let (text, failed) = messages(&path);
+        assert!(!failed, "{} is refused:\n{text}", path.display());
+        expect_file![path.with_extension("txt")].assert_eq(&text);
+    }
+}

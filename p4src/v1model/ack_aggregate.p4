@@ -196,9 +196,7 @@ control AckAggregate(inout headers_t hdr,
                 hdr.aeth.msn = msn[23:0];
                 agg.write(group, minimum ++ msn[23:0]);
                 src_port.read(source, group);
-                if (source == 0) {
-                    meta.drop_reason = DROP_NO_SOURCE;
-                } else {
+                if (source != 0) {
                     meta.verdict = VERDICT_FEEDBACK;
                     standard_metadata.egress_spec = source[8:0];
                 }

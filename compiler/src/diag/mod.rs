@@ -127,6 +127,7 @@ pub struct Diagnostics {
     errors: usize,
     policy: WarningPolicy,
     max_errors: usize,
+    system_files: BTreeSet<FileId>,
 }
 
 impl Default for Diagnostics {
@@ -151,12 +152,19 @@ impl Diagnostics {
             errors: 0,
             policy,
             max_errors: Diagnostics::MAX_ERRORS,
+            system_files: BTreeSet::new(),
         }
     }
 
     /// Adds a message. Warnings are dropped or made errors as the policy says; a message that repeats an earlier one is dropped.
     pub fn report(&mut self, mut diagnostic: Diagnostic) {
         if let Some(warning) = diagnostic.warning {
+            if diagnostic
+                .span
+                .is_some_and(|span| self.system_files.contains(&span.file))
+            {
+                return;
+            }
             let name = warning.name();
             if self.policy.disable_all || self.policy.disabled.contains(name) {
                 return;
@@ -181,6 +189,11 @@ impl Diagnostics {
             return;
         }
         self.list.push(diagnostic);
+    }
+
+    /// Turns warnings off in a file that declares the architecture: the user cannot change it.
+    pub fn mark_system_file(&mut self, file: FileId) {
+        self.system_files.insert(file);
     }
 
     /// Reports an error with message and place only.

@@ -250,6 +250,7 @@ impl Preprocessor<'_> {
                         .is_some_and(|f| self.map.file(f.id).system)
                 {
                     self.map.file_mut(id).system = true;
+                    self.diagnostics.mark_system_file(id);
                 }
                 self.enter_file(id);
             }

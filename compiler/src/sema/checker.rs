@@ -463,7 +463,7 @@ impl DefKind {
 
 impl Checker<'_> {
     /// Ends the check: types found by inference take the place of types to be inferred.
-    pub fn finish(self) -> CheckedProgram {
+    pub fn finish(self) -> (CheckedProgram, FxHashSet<DeclId>) {
         let bound = self.inferred;
         fn settle(ty: &mut Type, bound: &[Option<Type>]) {
             if ty.any(&mut |t| matches!(t, Type::Infer(_))) {
@@ -498,6 +498,6 @@ impl Checker<'_> {
                 .for_each(|arg| settle(&mut arg.ty, &bound));
             settle(&mut call.ret, &bound);
         }
-        out
+        (out, self.used)
     }
 }

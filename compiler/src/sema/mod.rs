@@ -13,6 +13,7 @@ mod construct;
 mod convert;
 mod decl;
 mod expr;
+mod lint;
 mod operator;
 mod stmt;
 mod table;
@@ -36,7 +37,10 @@ pub fn check(program: Program, diagnostics: &mut Diagnostics) -> CheckedProgram 
     for decl in &program.decls {
         checker.declaration(decl);
     }
-    let mut out = checker.finish();
+    let (mut out, used) = checker.finish();
     out.program = program;
+    if !diagnostics.has_errors() {
+        lint::lint(&out, &used, diagnostics);
+    }
     out
 }

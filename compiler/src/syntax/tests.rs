@@ -1,6 +1,8 @@
 use super::ast::Program;
+use super::print::print_program;
 use crate::diag::{render_all, Diagnostics, SourceMap};
-use crate::preproc::{preprocess, MemoryLoader, Options};
+use crate::preproc::{preprocess, DiskLoader, Options};
+use proptest::prelude::*;
 
 fn parse(text: &str) -> (Program, String) {
     let mut map = SourceMap::new();
@@ -9,12 +11,36 @@ fn parse(text: &str) -> (Program, String) {
     let tokens = preprocess(
         main,
         &mut map,
-        &MemoryLoader::default(),
+        &DiskLoader,
         &Options::default(),
         &mut diagnostics,
     );
     let program = super::parser::parse(tokens, &mut diagnostics);
     (program, render_all(&diagnostics, &map))
+}
+
+/// The tree without its positions.
+fn shape(program: &Program) -> String {
+    let text = format!("{:?}", program.decls);
+    let mut out = String::with_capacity(text.len() / 2);
+    let mut rest = &text[..];
+    while let Some(at) = rest.find("Span { file") {
+        out += &rest[..at];
+        let tail = &rest[at..];
+        rest = &tail[tail.find('}').expect("spans print closed") + 1..];
+    }
+    // Where white space stood in free-form annotations is layout, not structure.
+    (out + rest).replace("space_before: true", "space_before: false")
+}
+
+fn check_round_trip(text: &str) {
+    let (first, errors) = parse(text);
+    assert_eq!(errors, "", "{text}");
+    let printed = print_program(&first);
+    let (second, errors) = parse(&printed);
+    assert_eq!(errors, "", "{printed}");
+    assert_eq!(shape(&first), shape(&second), "{printed}");
+    assert_eq!(printed, print_program(&second), "printing is stable");
 }
 
 #[test]
@@ -25,5 +51,151 @@ fn shipped_files_parse() {
         ));
         assert_eq!(errors, "");
         assert!(program.decls.len() > 50);
+    }
+}
+
+#[test]
+fn printed_programs_parse_back_to_the_same_tree() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/test_data/ok");
+    for entry in std::fs::read_dir(folder).expect("test data is in the repository") {
+        let path = entry.expect("readable").path();
+        check_round_trip(&std::fs::read_to_string(path).expect("text"));
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    let n = 50_000;
+    for text in [
+        format!("const bit<8> x = {}1{};", "(".repeat(n), ")".repeat(n)),
+        format!("const bit<8> x = {}1;", "-".repeat(n)),
+        format!("const bit<8> x = {}1;", "!(bit<8>)".repeat(n)),
+        format!("const bit<8> x = 1{};", " + 1".repeat(n)),
+        format!("const bit<8> x = a{};", ".b".repeat(n)),
+        format!("const bit<8> x = a{};", "[0]".repeat(n)),
+        format!("const bit<8> x = {}1;", "a ? 1 : ".repeat(n)),
+        format!("const bit<8> x = {}{};", "{".repeat(n), "}".repeat(n)),
+        format!("const {}x{} x = 1;", "t<".repeat(n), ">".repeat(n)),
+        format!("const t{} x = 1;", "[1]".repeat(n)),
+        format!("void f() {{ {} {} }}", "{".repeat(n), "}".repeat(n)),
+        format!("void f() {{ {} ; }}", "if (true) ".repeat(n)),
+        format!(
+            "void f() {{ if (a) {{ }} {} ; }}",
+            "else if (true) { }".repeat(n)
+        ),
+        format!("const bit<8> x = {};", "a < b ".repeat(n)),
+        "control c() { action a() {".repeat(n),
+        "@".repeat(n),
+        "struct s { ".repeat(n),
+        "bit<(".repeat(n),
+        "f<bit<(".repeat(n),
+    ] {
+        let (program, errors) = parse(&text);
+        assert!(!errors.is_empty(), "{}", &text[..60]);
+        let mut diagnostics = Diagnostics::new();
+        crate::sema::check(program, &mut diagnostics);
+    }
+}
+
+/// Expressions of type `bit<8>` as text, fully parenthesised or not at all.
+fn expression() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        any::<u8>().prop_map(|n| format!("8w{n}")),
+        any::<u8>().prop_map(|n| format!("8w0x{n:x}")),
+        Just("(bit<8>)(bit<4>)8w7".to_owned()),
+        Just("x".to_owned()),
+        Just(".x".to_owned()),
+    ];
+    leaf.prop_recursive(5, 64, 3, |inner| {
+        let op = prop::sample::select(vec![
+            "+", "-", "*", "|+|", "|-|", "&", "|", "^", "<<", ">>", "/", "%",
+        ]);
+        let compare = prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
+        prop_oneof![
+            (inner.clone(), op, inner.clone(), any::<bool>()).prop_map(|(a, op, b, parens)| {
+                if parens {
+                    format!("({a}) {op} ({b})")
+                } else {
+                    format!("{a} {op} {b}")
+                }
+            }),
+            (
+                prop::sample::select(vec!["-", "~", "+", "- -"]),
+                inner.clone()
+            )
+                .prop_map(|(op, a)| format!("{op}({a})")),
+            (inner.clone(), compare, inner.clone(), inner.clone())
+                .prop_map(|(a, op, b, c)| format!("(({a}) {op} ({b}) && !false ? {c} : {a})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("(({a}) ++ ({b}))[11:4]")),
+            inner
+                .clone()
+                .prop_map(|a| format!("f<bit<8>>({a}, y = {{ {a}, ... }})")),
+            inner.prop_map(|a| format!("(bit<8>)(int<8>)({a})")),
+        ]
+    })
+}
+
+fn statement() -> impl Strategy<Value = String> {
+    let leaf = prop_oneof![
+        expression().prop_map(|e| format!("x = {e};")),
+        expression().prop_map(|e| format!("x[3:0] |+|= {e};")),
+        expression().prop_map(|e| format!("bit<8> v = {e};")),
+        expression().prop_map(|e| format!("h.stack[{e}].push_front(1);")),
+        Just("return;".to_owned()),
+        Just(";".to_owned()),
+    ];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        let block =
+            prop::collection::vec(inner, 0..4).prop_map(|list| format!("{{ {} }}", list.join(" ")));
+        prop_oneof![
+            block.clone(),
+            (expression(), block.clone(), block.clone())
+                .prop_map(|(e, a, b)| format!("if ({e} == 1) {a} else {b}")),
+            (expression(), block.clone())
+                .prop_map(|(e, b)| format!("if ({e} == 1) if (x > (x)) x = 1; else {b}")),
+            (expression(), block.clone(), block.clone())
+                .prop_map(|(e, a, b)| format!("switch ({e}) {{ 1: 2: {a} default: {b} }}")),
+            (expression(), block.clone())
+                .prop_map(|(e, b)| format!("@a for (bit<8> i in 1 .. {e}) {b}")),
+            (expression(), block).prop_map(|(e, b)| format!(
+                "for (bit<8> i = 0, x = 3; i < {e}; i += 1, x >>= 1) {b}"
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_statements_print_and_parse_back(statements in prop::collection::vec(statement(), 0..4)) {
+        check_round_trip(&format!("bit<8> x; void f() {{ {} }}", statements.join("\n")).replacen("bit<8> x; ", "", 1));
+    }
+
+    #[test]
+    fn any_tokens_parse_without_panic(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "control", "parser", "table", "{", "}", "(", ")", "<", ">", "[", "]", ";", ":", ",", "=", "x", "bit", "8",
+            "apply", "state", "start", "transition", "select", "default", "_", "...", "&&&", "..", "+", "-", "@", "action",
+            "if", "else", "switch", "for", "in", "const", "header", "struct", "enum", "error", "extern", "package",
+            "key", "actions", "entries", "\"s\"", "8w1", "{#}", ".", "typedef", "type", "tuple", "void", "return",
+            "value_set", "#", "\n#if 1\n", "\n#define x y(\n", "\n#endif\n", "?", "!", "priority", "list", "this",
+        ]), 0..60)
+    ) {
+        let (program, _) = parse(&words.join(" "));
+        let mut diagnostics = Diagnostics::new();
+        crate::sema::check(program, &mut diagnostics);
+    }
+
+    #[test]
+    fn mutated_programs_are_checked_without_panic(at in any::<prop::sample::Index>(), length in 1usize..12, with in ".{0,3}") {
+        let text = include_str!("../../test_data/ok/controls.p4");
+        let starts: Vec<usize> = text.char_indices().map(|(i, _)| i).collect();
+        let from = starts[at.index(starts.len())];
+        let to = text.char_indices().map(|(i, _)| i).find(|i| *i >= from + length).unwrap_or(text.len());
+        let mutated = format!("{}{with}{}", &text[..from], &text[to..]);
+        let (program, _) = parse(&mutated);
+        let mut diagnostics = Diagnostics::new();
+        crate::sema::check(program, &mut diagnostics);
     }
 }

@@ -71,7 +71,13 @@ impl Parser<'_> {
             }
         };
         let mut ty = self.type_node(start, kind);
+        let mut dimensions = 0;
         while self.at(TokenKind::LBracket) {
+            dimensions += 1;
+            if dimensions > MAX_DEPTH {
+                self.error(Code::NESTING, ty.span, "this type has too many dimensions");
+                return Err(Bail);
+            }
             self.bump();
             let size = self.expression()?;
             self.expect(TokenKind::RBracket)?;

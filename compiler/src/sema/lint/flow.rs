@@ -1,0 +1,685 @@
+//! Follows the statements: values read before they are written, `out` parameters never written, fields of invalid headers.
+//!
+//! Variables are followed as a whole: writing one field counts as writing all, so that there are no false alarms. What an action or a
+//! control does to the variables around it is taken as "may write everything that it names on the left of an assignment".
+
+use super::state::State;
+use super::warn;
+use crate::diag::{Diagnostic, Diagnostics, Span, Warning};
+use crate::sema::checked::*;
+use crate::sema::types::Type;
+use crate::syntax::ast::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// How many times a parser's states are visited until the facts must have settled.
+const MAX_ROUNDS: usize = 64;
+
+pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
+    let mut flow = Flow {
+        checked,
+        diagnostics,
+        inside: None,
+        quiet: false,
+        state: State::default(),
+        loops: Vec::new(),
+        exits: State::unreachable(),
+        written: FxHashMap::default(),
+    };
+    for decl in &checked.program.decls {
+        flow.declaration(decl);
+    }
+}
+
+struct Flow<'a> {
+    checked: &'a CheckedProgram,
+    diagnostics: &'a mut Diagnostics,
+    /// The declaration being followed.
+    inside: Option<DeclId>,
+    /// Facts are being settled: nothing is reported.
+    quiet: bool,
+    state: State,
+    /// For each open loop, what holds where it is left by `break`.
+    loops: Vec<State>,
+    /// What holds where the body being followed is left.
+    exits: State,
+    /// Variables that an action may write, once known.
+    written: FxHashMap<DeclId, Rc<FxHashSet<DeclId>>>,
+}
+
+impl<'a> Flow<'a> {
+    fn declaration(&mut self, decl: &'a Decl) {
+        match decl {
+            Decl::Function(d) => {
+                if let Some(body) = &d.body {
+                    self.body(d.id, &d.params, |f| f.block(body));
+                }
+            }
+            Decl::Action(d) => self.body(d.id, &d.params, |f| f.block(&d.body)),
+            Decl::Control(d) => {
+                let Some(body) = &d.body else { return };
+                body.locals.iter().for_each(|local| self.declaration(local));
+                self.body(d.id, &d.params, |f| {
+                    f.locals(&body.locals);
+                    f.block(&body.apply);
+                });
+            }
+            Decl::Parser(d) => {
+                if let Some(body) = &d.body {
+                    self.body(d.id, &d.params, |f| {
+                        f.locals(&body.locals);
+                        f.states(&body.states);
+                    });
+                }
+            }
+            Decl::Instantiation(d) => d
+                .body
+                .iter()
+                .flatten()
+                .for_each(|member| self.declaration(member)),
+            _ => {}
+        }
+    }
+
+    /// Follows a body from parameters to exits.
+    fn body(&mut self, id: DeclId, params: &[Rc<Param>], follow: impl FnOnce(&mut Self)) {
+        self.inside = Some(id);
+        self.state = State::default();
+        self.exits = State::unreachable();
+        let outs: Vec<&Rc<Param>> = params
+            .iter()
+            .filter(|p| p.direction == Direction::Out)
+            .collect();
+        for param in &outs {
+            self.starts_unset(param.id);
+        }
+        follow(self);
+        let end = std::mem::take(&mut self.state);
+        self.exits.join(&end);
+        if self.exits.dead {
+            return;
+        }
+        let unset: Vec<&Rc<Param>> = outs
+            .into_iter()
+            .filter(|p| self.exits.unset.contains(&p.id))
+            .collect();
+        for param in unset {
+            let message = format!(
+                "`out` parameter `{}` may have no value at the end",
+                param.name
+            );
+            self.warn(
+                Warning::UninitializedOutParam,
+                param.name.span,
+                message,
+                "never written on some way",
+            );
+        }
+    }
+
+    fn warn(&mut self, warning: Warning, span: Span, message: String, label: &str) {
+        if !self.quiet {
+            let diagnostic = Diagnostic::warning(warning, span, message).label(label);
+            warn(self.checked, self.diagnostics, self.inside, diagnostic);
+        }
+    }
+
+    /// Begins to follow a variable that has no value yet.
+    fn starts_unset(&mut self, id: DeclId) {
+        let Some(ty) = self.checked.decl_type(id) else {
+            return;
+        };
+        if self.is_plain(ty) {
+            self.state.unset.insert(id);
+        }
+        self.starts_invalid(ty, format!("{}", id.0), 0);
+    }
+
+    /// Headers have no value, but are invalid, from the start.
+    fn starts_invalid(&mut self, ty: &Type, path: String, depth: u32) {
+        match ty {
+            Type::Header(_) => {
+                self.state.invalid.insert(path);
+            }
+            Type::Struct(_) if depth < 4 => {
+                for (field, ty) in self.checked.fields(ty) {
+                    self.starts_invalid(&ty, format!("{path}.{}", field.name), depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Types without headers, whose values must be set before they are read.
+    fn is_plain(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Struct(_) => self
+                .checked
+                .fields(ty)
+                .iter()
+                .all(|(_, ty)| self.is_plain(ty)),
+            Type::Tuple(types) => types.iter().all(|ty| self.is_plain(ty)),
+            Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Varbit(_) | Type::Error => true,
+            Type::Enum(_) | Type::SerializableEnum(_) | Type::NewType(_) => true,
+            _ => false,
+        }
+    }
+
+    fn locals(&mut self, locals: &'a [Decl]) {
+        for local in locals {
+            if let Decl::Var(v) = local {
+                self.variable(v);
+            }
+        }
+    }
+
+    fn variable(&mut self, v: &'a VarDecl) {
+        match &v.init {
+            Some(init) => {
+                self.read(init);
+                self.state.unset.remove(&v.id);
+                self.state.forget(&v.id.0.to_string());
+                self.copy_validity(&v.id.0.to_string(), init);
+            }
+            None => self.starts_unset(v.id),
+        }
+    }
+
+    /// States of a parser: facts flow along transitions until they settle, then everything is reported once.
+    fn states(&mut self, states: &'a [Rc<crate::syntax::ast::State>]) {
+        let index: BTreeMap<&Name, usize> = states
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (&s.name.name, i))
+            .collect();
+        let mut entry = vec![State::unreachable(); states.len()];
+        let Some(&start) = states
+            .iter()
+            .position(|s| &*s.name.name == "start")
+            .as_ref()
+        else {
+            return;
+        };
+        entry[start] = std::mem::take(&mut self.state);
+        let quiet = std::mem::replace(&mut self.quiet, true);
+        let mut todo = vec![start];
+        let mut visits = vec![0; states.len()];
+        while let Some(i) = todo.pop() {
+            visits[i] += 1;
+            if visits[i] > MAX_ROUNDS {
+                continue;
+            }
+            self.state = entry[i].clone();
+            for target in self.parser_state(&states[i]) {
+                let Some(&next) = index.get(target) else {
+                    continue;
+                };
+                let before = entry[next].clone();
+                entry[next].join(&self.state);
+                if entry[next] != before {
+                    todo.push(next);
+                }
+            }
+        }
+        self.quiet = quiet;
+        self.exits = State::unreachable();
+        for (i, state) in states.iter().enumerate().filter(|(i, _)| !entry[*i].dead) {
+            self.state = entry[i].clone();
+            let targets = self.parser_state(state);
+            if targets.iter().any(|t| &***t == "accept") {
+                let end = self.state.clone();
+                self.exits.join(&end);
+            }
+        }
+        self.state = State::unreachable();
+    }
+
+    /// Follows one state; returns where it goes.
+    fn parser_state(&mut self, state: &'a crate::syntax::ast::State) -> Vec<&'a Name> {
+        self.stmts(&state.stmts);
+        match &state.transition {
+            Transition::None => Vec::new(),
+            Transition::Direct(target) => vec![&target.name],
+            Transition::Select(select) => {
+                select.keys.iter().for_each(|key| self.read(key));
+                for case in &select.cases {
+                    self.read(&case.keyset);
+                }
+                select.cases.iter().map(|case| &case.target.name).collect()
+            }
+        }
+    }
+
+    fn block(&mut self, block: &'a Block) {
+        self.stmts(&block.stmts);
+    }
+
+    fn stmts(&mut self, stmts: &'a [Stmt]) {
+        for stmt in stmts {
+            if self.state.dead {
+                return;
+            }
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        match &stmt.kind {
+            StmtKind::Empty
+            | StmtKind::Invalid
+            | StmtKind::Const(_)
+            | StmtKind::Instantiation(_) => {}
+            StmtKind::Var(v) => self.variable(v),
+            StmtKind::Assign { left, op, right } => {
+                self.read(right);
+                if op.is_some() {
+                    self.read(left);
+                }
+                self.write(left);
+                if let Some(path) = self.path(left) {
+                    self.copy_validity(&path, right);
+                }
+            }
+            StmtKind::Call(call) => self.read(call),
+            StmtKind::Block(block) => self.block(block),
+            StmtKind::If {
+                condition,
+                then,
+                otherwise,
+            } => {
+                self.read(condition);
+                let before = self.state.clone();
+                self.assume(condition, true);
+                self.stmt(then);
+                let after_then = std::mem::replace(&mut self.state, before);
+                self.assume(condition, false);
+                if let Some(otherwise) = otherwise {
+                    self.stmt(otherwise);
+                }
+                self.state.join(&after_then);
+            }
+            StmtKind::Switch { subject, cases } => self.switch(subject, cases),
+            StmtKind::For {
+                init,
+                condition,
+                update,
+                body,
+                ..
+            } => {
+                self.stmts(init);
+                self.read(condition);
+                self.repeat(|f| {
+                    f.stmt(body);
+                    f.stmts(update);
+                });
+            }
+            StmtKind::ForIn {
+                collection, body, ..
+            } => {
+                self.read(collection);
+                self.repeat(|f| f.stmt(body));
+            }
+            StmtKind::Break => {
+                let end = std::mem::replace(&mut self.state, State::unreachable());
+                if let Some(exits) = self.loops.last_mut() {
+                    exits.join(&end);
+                }
+            }
+            StmtKind::Continue | StmtKind::Exit => self.state = State::unreachable(),
+            StmtKind::Return(value) => {
+                if let Some(value) = value {
+                    self.read(value);
+                }
+                let end = std::mem::replace(&mut self.state, State::unreachable());
+                self.exits.join(&end);
+            }
+        }
+    }
+
+    /// A body that runs any number of times, none included.
+    fn repeat(&mut self, body: impl Fn(&mut Self)) {
+        let before = self.state.clone();
+        // Facts about headers may change from one round to the next.
+        self.state.invalid.clear();
+        self.loops.push(State::unreachable());
+        body(self);
+        let exits = self.loops.pop().unwrap_or_default();
+        self.state.join(&before);
+        self.state.join(&exits);
+        self.state.invalid.clear();
+    }
+
+    fn switch(&mut self, subject: &'a Expr, cases: &'a [SwitchCase]) {
+        self.read(subject);
+        let before = self.state.clone();
+        let default = cases
+            .iter()
+            .any(|c| matches!(c.label.kind, ExprKind::DontCare(_)));
+        let mut after = if default {
+            State::unreachable()
+        } else {
+            before.clone()
+        };
+        for case in cases {
+            if let Some(body) = &case.body {
+                self.state = before.clone();
+                self.block(body);
+                after.join(&self.state);
+            }
+        }
+        self.state = after;
+    }
+
+    /// What a condition says about headers.
+    fn assume(&mut self, condition: &'a Expr, holds: bool) {
+        match &condition.kind {
+            ExprKind::Unary(UnaryOp::Not, inner) => self.assume(inner, !holds),
+            ExprKind::Binary(BinaryOp::And, a, b) if holds => {
+                self.assume(a, true);
+                self.assume(b, true);
+            }
+            ExprKind::Binary(BinaryOp::Or, a, b) if !holds => {
+                self.assume(a, false);
+                self.assume(b, false);
+            }
+            ExprKind::Call(call) => {
+                let ExprKind::Member(base, _) = &call.callee.kind else {
+                    return;
+                };
+                let is_valid = matches!(
+                    self.checked.call(condition.id).map(|c| c.callee),
+                    Some(Callee::Builtin(BuiltinMethod::IsValid))
+                );
+                if let Some(path) = self.path(base).filter(|_| is_valid) {
+                    if holds {
+                        self.state.invalid.remove(&path);
+                    } else {
+                        self.state.invalid.insert(path);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A header assigned from an invalid one is invalid.
+    fn copy_validity(&mut self, to: &str, from: &'a Expr) {
+        let invalid = match &from.kind {
+            ExprKind::InvalidHeader => true,
+            ExprKind::Cast(_, inner) => return self.copy_validity(to, inner),
+            _ => self
+                .path(from)
+                .is_some_and(|path| self.state.invalid.contains(&path)),
+        };
+        if invalid && matches!(self.checked.type_as_used(from), Type::Header(_)) {
+            self.state.invalid.insert(to.to_owned());
+        }
+    }
+
+    /// `hdr.ipv4` or `stack[3]` as text, `None` when it is not known at compile time what is meant.
+    fn path(&self, expr: &Expr) -> Option<String> {
+        match &expr.kind {
+            ExprKind::Name(_) => match self.checked.resolution(expr) {
+                Resolution::Decl(id) => Some(id.0.to_string()),
+                _ => None,
+            },
+            ExprKind::Member(base, name) => match self.checked.resolution(expr) {
+                Resolution::Decl(_) => Some(format!("{}.{name}", self.path(base)?)),
+                _ => None,
+            },
+            ExprKind::Index(base, index) => {
+                let index = self.checked.value(index)?;
+                Some(format!("{}[{}]", self.path(base)?, index.as_int()?))
+            }
+            _ => None,
+        }
+    }
+
+    /// The variable at the bottom of an l-value.
+    fn root(&self, expr: &Expr) -> Option<DeclId> {
+        match &expr.kind {
+            ExprKind::Name(_) => match self.checked.resolution(expr) {
+                Resolution::Decl(id) => Some(id),
+                _ => None,
+            },
+            ExprKind::Member(base, _) | ExprKind::Index(base, _) => self.root(base),
+            ExprKind::Slice { base, .. } | ExprKind::SlicePlus { base, .. } => self.root(base),
+            _ => None,
+        }
+    }
+
+    /// An l-value gets a value.
+    fn write(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Index(_, index) => self.read(index),
+            ExprKind::SlicePlus { lo, .. } => self.read(lo),
+            _ => {}
+        }
+        if let Some(id) = self.root(expr) {
+            self.state.unset.remove(&id);
+            let header = matches!(
+                self.checked.type_of(expr),
+                Type::Header(_) | Type::HeaderUnion(_) | Type::Struct(_) | Type::Stack(..)
+            );
+            if header {
+                let path = self.path(expr).unwrap_or_else(|| id.0.to_string());
+                self.state.forget(&path);
+            }
+        }
+    }
+
+    /// An expression is evaluated.
+    fn read(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Name(_) => {
+                let Resolution::Decl(id) = self.checked.resolution(expr) else {
+                    return;
+                };
+                if self.state.unset.remove(&id) {
+                    let name = self.checked.name(id);
+                    let message = format!("`{name}` may have no value here");
+                    self.warn(
+                        Warning::UninitializedUse,
+                        expr.span,
+                        message,
+                        "read before it is written",
+                    );
+                }
+            }
+            ExprKind::Member(base, name) => {
+                self.read(base);
+                if matches!(self.checked.type_of(base), Type::Header(_)) {
+                    let invalid = self
+                        .path(base)
+                        .is_some_and(|path| self.state.invalid.contains(&path));
+                    if invalid {
+                        let message = format!("field `{name}` of a header that is not valid here");
+                        self.warn(
+                            Warning::InvalidHeader,
+                            expr.span,
+                            message,
+                            "its value is undefined",
+                        );
+                    }
+                }
+            }
+            ExprKind::Binary(BinaryOp::And | BinaryOp::Or, a, b) => {
+                self.read(a);
+                let before = self.state.clone();
+                self.assume(a, matches!(expr.kind, ExprKind::Binary(BinaryOp::And, ..)));
+                self.read(b);
+                self.state.join(&before);
+            }
+            ExprKind::Ternary(condition, yes, no) => {
+                self.read(condition);
+                let before = self.state.clone();
+                self.assume(condition, true);
+                self.read(yes);
+                let after = std::mem::replace(&mut self.state, before);
+                self.assume(condition, false);
+                self.read(no);
+                self.state.join(&after);
+            }
+            ExprKind::Call(call) => self.call(expr, call),
+            kind => kind.for_each_child(&mut |child| self.read(child)),
+        }
+    }
+
+    fn call(&mut self, expr: &'a Expr, call: &'a Call) {
+        let Some(info) = self.checked.call(expr.id) else {
+            return;
+        };
+        if let ExprKind::Member(base, _) = &call.callee.kind {
+            self.receiver(base, info.callee);
+        }
+        let sources = |wanted: fn(Direction) -> bool| {
+            info.args
+                .iter()
+                .filter(move |a| wanted(a.direction))
+                .filter_map(|a| match a.source {
+                    ArgSource::Arg(i) => call.args.get(i).map(|arg| &arg.value),
+                    _ => None,
+                })
+        };
+        for value in sources(Direction::reads) {
+            self.read(value);
+        }
+        for value in sources(Direction::writes) {
+            self.write(value);
+        }
+        match info.callee {
+            Callee::Action(id) => self.action(id),
+            Callee::TableApply(id) => self.table(id),
+            _ => {}
+        }
+    }
+
+    /// The object of a method call.
+    fn receiver(&mut self, base: &'a Expr, callee: Callee) {
+        let Callee::Builtin(method) = callee else {
+            // `t.apply()`, `instance.method()`: the object itself has no value.
+            if let ExprKind::Member(inner, _) = &base.kind {
+                self.read(inner);
+            }
+            return;
+        };
+        let path = self.path(base);
+        match (method, path) {
+            (BuiltinMethod::SetInvalid, Some(path)) => {
+                self.state.forget(&path);
+                self.state.invalid.insert(path);
+            }
+            (BuiltinMethod::SetValid, Some(path)) => self.state.forget(&path),
+            (
+                BuiltinMethod::SetValid
+                | BuiltinMethod::SetInvalid
+                | BuiltinMethod::PushFront
+                | BuiltinMethod::PopFront,
+                _,
+            ) => {
+                self.write(base);
+            }
+            _ => {}
+        }
+    }
+
+    /// An action runs: it may write variables of the control around it.
+    fn action(&mut self, id: DeclId) {
+        for variable in self.writes_of(id).iter() {
+            self.state.unset.remove(variable);
+        }
+        self.state.invalid.clear();
+    }
+
+    fn table(&mut self, id: DeclId) {
+        let DefKind::Table(table) = &self.checked.def(id).kind else {
+            return;
+        };
+        let checked: &'a CheckedProgram = self.checked;
+        let table: &'a TableDecl = match &checked.def(id).kind {
+            DefKind::Table(t) => t,
+            _ => table,
+        };
+        for element in table.key() {
+            self.read(&element.expr);
+        }
+        for listed in table.actions() {
+            let Some(CallInfo {
+                callee: Callee::Action(action),
+                args,
+                ..
+            }) = checked.call(listed.call)
+            else {
+                continue;
+            };
+            for arg in args.iter().filter(|a| a.direction.writes()) {
+                if let (ArgSource::Arg(i), Some(list)) = (arg.source, &listed.args) {
+                    if let Some(root) = list.get(i).and_then(|a| self.root(&a.value)) {
+                        self.state.unset.remove(&root);
+                    }
+                }
+            }
+            self.action(*action);
+        }
+        self.state.invalid.clear();
+    }
+
+    /// Variables that an action, or an action that it calls, names on the left of an assignment or passes to be written.
+    fn writes_of(&mut self, id: DeclId) -> Rc<FxHashSet<DeclId>> {
+        if let Some(known) = self.written.get(&id) {
+            return known.clone();
+        }
+        self.written.insert(id, Rc::default());
+        let mut set = FxHashSet::default();
+        if let DefKind::Action(action) = &self.checked.def(id).kind {
+            self.collect(&action.body.stmts, &mut set);
+        }
+        let set = Rc::new(set);
+        self.written.insert(id, set.clone());
+        set
+    }
+
+    fn collect(&mut self, stmts: &[Stmt], set: &mut FxHashSet<DeclId>) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Assign { left, .. } => set.extend(self.root(left)),
+                StmtKind::Block(block) => self.collect(&block.stmts, set),
+                StmtKind::If {
+                    then, otherwise, ..
+                } => {
+                    self.collect(std::slice::from_ref(then), set);
+                    if let Some(otherwise) = otherwise {
+                        self.collect(std::slice::from_ref(otherwise), set);
+                    }
+                }
+                StmtKind::For { body, .. } | StmtKind::ForIn { body, .. } => {
+                    self.collect(std::slice::from_ref(body), set)
+                }
+                StmtKind::Switch { cases, .. } => {
+                    cases
+                        .iter()
+                        .filter_map(|c| c.body.as_ref())
+                        .for_each(|body| self.collect(&body.stmts, set));
+                }
+                StmtKind::Call(expr) => {
+                    let (Some(info), ExprKind::Call(call)) =
+                        (self.checked.call(expr.id), &expr.kind)
+                    else {
+                        continue;
+                    };
+                    for arg in info.args.iter().filter(|a| a.direction.writes()) {
+                        if let ArgSource::Arg(i) = arg.source {
+                            set.extend(call.args.get(i).and_then(|arg| self.root(&arg.value)));
+                        }
+                    }
+                    if let Callee::Action(inner) = info.callee {
+                        let inner = self.writes_of(inner);
+                        set.extend(inner.iter().copied());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Warnings about programs that are right, but probably not what was meant.
+//!
+//! They are looked for only when there are no errors. `unused` asks what was never named; `flow` follows the statements to find values
+//! read before they are written, and fields of headers that cannot be valid.
+
+mod flow;
+mod state;
+mod unused;
+
+use super::checked::CheckedProgram;
+use crate::diag::{Diagnostic, Diagnostics, Warning};
+use crate::syntax::ast::*;
+use rustc_hash::FxHashSet;
+
+/// Looks for all of them.
+pub(super) fn lint(
+    checked: &CheckedProgram,
+    used: &FxHashSet<DeclId>,
+    diagnostics: &mut Diagnostics,
+) {
+    if checked.main.is_some() {
+        unused::unused(checked, used, diagnostics);
+    }
+    flow::flow(checked, diagnostics);
+}
+
+/// Reports a warning unless `@noWarn` of one of the declarations around turns it off.
+fn warn(
+    checked: &CheckedProgram,
+    diagnostics: &mut Diagnostics,
+    inside: Option<DeclId>,
+    diagnostic: Diagnostic,
+) {
+    let name = diagnostic.warning.map_or("", Warning::name);
+    let mut at = inside;
+    while let Some(def) = at.and_then(|id| checked.opt_def(id)) {
+        let off = def
+            .kind
+            .annotations()
+            .iter()
+            .any(|a| &*a.name.name == "noWarn" && a.string() == Some(name));
+        if off {
+            return;
+        }
+        at = def.parent;
+    }
+    diagnostics.report(diagnostic);
+}

@@ -1,0 +1,50 @@
+//! What is known at a point of the program.
+
+use crate::syntax::ast::DeclId;
+use std::collections::BTreeSet;
+
+/// Facts at a point of the program. `Default` is the start: nothing unset, nothing invalid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    /// The point cannot be reached: after `return`, `exit`, `break`.
+    pub dead: bool,
+    /// Variables that have no value on some way to this point.
+    pub unset: BTreeSet<DeclId>,
+    /// Headers, as written (`hdr.ipv4`, with the variable's id in front), that are invalid on all ways to this point.
+    pub invalid: BTreeSet<String>,
+}
+
+impl State {
+    /// Facts that hold where two ways meet.
+    pub fn join(&mut self, other: &State) {
+        if other.dead {
+            return;
+        }
+        if self.dead {
+            *self = other.clone();
+            return;
+        }
+        self.unset.extend(other.unset.iter().copied());
+        self.invalid.retain(|path| other.invalid.contains(path));
+    }
+
+    /// Facts at a point that cannot be reached.
+    pub fn unreachable() -> State {
+        State {
+            dead: true,
+            ..State::default()
+        }
+    }
+
+    /// Forgets what was known about headers in and around `path`.
+    pub fn forget(&mut self, path: &str) {
+        self.invalid
+            .retain(|known| !is_part(known, path) && !is_part(path, known));
+    }
+}
+
+/// Whether `part` is `whole` or lies in it.
+fn is_part(part: &str, whole: &str) -> bool {
+    part.strip_prefix(whole)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}

@@ -1,0 +1,87 @@
+//! Prints a syntax tree as P4 text (`--pp`).
+//!
+//! The text parses back to the same tree. Parentheses are written where the tree needs them; comments and macros are gone. What the
+//! shipped files declare is replaced by the `#include` that brings it back.
+
+mod decl;
+mod expr;
+mod stmt;
+
+use super::ast::*;
+use crate::diag::SourceMap;
+
+/// The whole program, declarations of included files too.
+pub fn print_program(program: &Program) -> String {
+    let mut printer = Printer::default();
+    for decl in &program.decls {
+        printer.decl(decl);
+    }
+    printer.out
+}
+
+/// The program with `#include` lines in the place of what files included with `<>` declare.
+pub fn print_with_includes(program: &Program, map: &SourceMap) -> String {
+    let mut printer = Printer::default();
+    let mut included: Vec<String> = Vec::new();
+    for decl in &program.decls {
+        let file = map.file(decl.span().file);
+        if !file.system {
+            printer.decl(decl);
+            continue;
+        }
+        let name = file
+            .name
+            .rsplit('/')
+            .next()
+            .unwrap_or(&file.name)
+            .to_owned();
+        if !included.contains(&name) {
+            printer.out += &format!("#include <{name}>\n\n");
+            included.push(name);
+        }
+    }
+    printer.out
+}
+
+#[derive(Default)]
+struct Printer {
+    out: String,
+    indent: usize,
+}
+
+impl Printer {
+    fn word(&mut self, text: &str) {
+        self.out.push_str(text);
+    }
+
+    fn line_start(&mut self) {
+        for _ in 0..self.indent {
+            self.out.push_str("    ");
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        self.line_start();
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    /// ` {`, lines one level deeper, `}`
+    fn braces(&mut self, body: impl FnOnce(&mut Self)) {
+        self.word("{\n");
+        self.indent += 1;
+        body(self);
+        self.indent -= 1;
+        self.line_start();
+        self.word("}");
+    }
+
+    fn list<T>(&mut self, list: &[T], mut element: impl FnMut(&mut Self, &T)) {
+        for (i, e) in list.iter().enumerate() {
+            if i > 0 {
+                self.word(", ");
+            }
+            element(self, e);
+        }
+    }
+}
