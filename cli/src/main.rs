@@ -5,6 +5,8 @@
 
 mod ctrl;
 mod exit;
+#[allow(dead_code)] // The verbs that talk to hosts follow.
+mod host;
 mod p4c;
 mod topology;
 mod version;

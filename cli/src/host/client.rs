@@ -1,0 +1,122 @@
+//! The orchestrator's end of a host's control socket.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{bail, Context};
+
+use super::protocol::{Event, Line, NumberedRequest, Reply, Request};
+
+/// How long a host may take to answer a request.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A connection to one host.
+pub struct HostClient {
+    what: String,
+    stream: UnixStream,
+    next_id: u64,
+    input: Vec<u8>,
+    events: VecDeque<Event>,
+}
+
+impl HostClient {
+    /// Connects to the socket at `path`; `name` is the host's, for messages.
+    pub fn connect(name: &str, path: &Path) -> anyhow::Result<HostClient> {
+        let stream = UnixStream::connect(path).with_context(|| {
+            format!(
+                "host {name}: cannot connect to its control socket {}",
+                path.display()
+            )
+        })?;
+        Ok(HostClient {
+            what: format!("host {name}"),
+            stream,
+            next_id: 1,
+            input: Vec::new(),
+            events: VecDeque::new(),
+        })
+    }
+
+    /// Asks, and waits for the answer. Events that come before it are kept for [`HostClient::next_event`].
+    pub fn request(&mut self, request: Request) -> anyhow::Result<Reply> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let mut text = serde_json::to_vec(&NumberedRequest { id, request })?;
+        text.push(b'\n');
+        self.stream
+            .write_all(&text)
+            .with_context(|| format!("{}: it takes no requests", self.what))?;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.line(deadline)? {
+                None => bail!("{}: no answer within {} s", self.what, PATIENCE.as_secs()),
+                Some(Line::Event(event)) => self.events.push_back(event),
+                Some(Line::Reply { id: of, reply }) if of == id => return Ok(reply),
+                Some(Line::Error { id: of, error }) if of == id => bail!("{}: {error}", self.what),
+                // The answer to an earlier request, which was given up.
+                Some(Line::Reply { .. } | Line::Error { .. }) => {}
+            }
+        }
+    }
+
+    /// The next event, if one comes before `deadline`.
+    pub fn next_event(&mut self, deadline: Instant) -> anyhow::Result<Option<Event>> {
+        if let Some(event) = self.events.pop_front() {
+            return Ok(Some(event));
+        }
+        loop {
+            match self.line(deadline)? {
+                None => return Ok(None),
+                Some(Line::Event(event)) => return Ok(Some(event)),
+                Some(Line::Reply { .. } | Line::Error { .. }) => {}
+            }
+        }
+    }
+
+    /// The next line, if one comes before `deadline`.
+    fn line(&mut self, deadline: Instant) -> anyhow::Result<Option<Line>> {
+        loop {
+            if let Some(end) = self.input.iter().position(|b| *b == b'\n') {
+                let line: Vec<u8> = self.input.drain(..=end).collect();
+                let text = String::from_utf8_lossy(&line);
+                let line = serde_json::from_slice(&line).with_context(|| {
+                    format!("{}: cannot understand its line {}", self.what, text.trim())
+                })?;
+                return Ok(Some(line));
+            }
+            // A timeout of zero would mean none.
+            let left = deadline
+                .saturating_duration_since(Instant::now())
+                .max(Duration::from_micros(1));
+            self.stream.set_read_timeout(Some(left))?;
+            let mut chunk = [0; 65536];
+            match self.stream.read(&mut chunk) {
+                Ok(0) => bail!("{}: it has closed its control socket", self.what),
+                Ok(count) => self.input.extend_from_slice(&chunk[..count]),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+                    ) =>
+                {
+                    return Ok(None);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    return Err(error).with_context(|| format!("{}: control socket", self.what))
+                }
+            }
+        }
+    }
+}
+
+impl AsFd for HostClient {
+    /// Readable when an event may have come (but see [`HostClient::request`], which keeps events).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}

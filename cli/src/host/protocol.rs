@@ -1,0 +1,214 @@
+//! What an orchestrator and `alfirk host` say to each other: JSON objects, one per line, over a Unix socket.
+//!
+//! ```text
+//! > {"id":1,"request":"info"}
+//! < {"id":1,"reply":"info","name":"h1","mac":"02:00:00:00:00:01","ip":"10.0.0.1","path_mtu":4096,"stats":{..}}
+//! > {"id":2,"request":"prepare","transfer":7,"spec":{"algorithm":"chain","rank":0,"members":[..],"size":64,"slices":1}}
+//! < {"id":2,"reply":"prepared","endpoints":[{"edge":{"pair":{"from":0,"to":1}},"rank":0,"ip":..,"qpn":..,"psn":..}]}
+//! > {"id":3,"request":"connect","transfer":7,"peers":[..the endpoints of all members..]}
+//! < {"id":3,"reply":"accepted"}
+//! < {"event":"ready","transfer":7}
+//! > {"id":4,"request":"start","transfer":7,"file":"/tmp/data"}
+//! < {"id":4,"reply":"started","at":123456789}
+//! < {"event":"progress","transfer":7,"bytes":32,"total":64}
+//! < {"event":"done","transfer":7,"sha256":"..","bytes":64,"at":123999999}
+//! < {"event":"finished","transfer":7}
+//! ```
+//!
+//! Every request gets one answer with its `id`: a reply or `{"id":..,"error":".."}`. Events go to every client. Times are
+//! nanoseconds of the machine's monotonic clock, so those of different hosts on a machine can be compared.
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use alfirk_roce::collective::{Digest, EdgeId, Endpoint, Progress, TransferSpec};
+use alfirk_roce::host::HostStats;
+use alfirk_roce::rc::QpStats;
+use alfirk_roce::wire::MacAddr;
+use serde::{Deserialize, Serialize};
+
+/// A request with the number that its answer will bear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NumberedRequest {
+    #[serde(default)]
+    pub id: u64,
+    #[serde(flatten)]
+    pub request: Request,
+}
+
+/// What an orchestrator may ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "kebab-case")]
+pub enum Request {
+    /// Who are you? Answer: [`Reply::Info`].
+    Info,
+    /// Make this member's queue pairs; `transfer` is a number of the client's choice. Answer: [`Reply::Prepared`].
+    Prepare { transfer: u32, spec: TransferSpec },
+    /// Connect them. Answer: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
+    Connect { transfer: u32, peers: Vec<Endpoint> },
+    /// Send the content of a file; at the root only. Answer: [`Reply::Started`].
+    Start { transfer: u32, file: PathBuf },
+    /// How far is it? Answer: [`Reply::Status`].
+    Status { transfer: u32 },
+    /// Write the data to a file. Answer: [`Reply::Accepted`].
+    Save { transfer: u32, file: PathBuf },
+    /// Give up queue pairs and memory. Answer: [`Reply::Accepted`].
+    Close { transfer: u32 },
+    /// End the process. Answer: [`Reply::Accepted`].
+    Stop,
+}
+
+/// A line from the host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    Reply {
+        id: u64,
+        #[serde(flatten)]
+        reply: Reply,
+    },
+    Error {
+        id: u64,
+        error: String,
+    },
+    Event(Event),
+}
+
+/// A request that went well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "reply", rename_all = "kebab-case")]
+pub enum Reply {
+    Info(Info),
+    Prepared { endpoints: Vec<Endpoint> },
+    Accepted,
+    Started { at: u64 },
+    Status(Status),
+}
+
+/// A host and its counters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Info {
+    pub name: String,
+    pub mac: MacAddr,
+    pub ip: Ipv4Addr,
+    pub prefix_len: u8,
+    /// Largest IP packet in bytes.
+    pub mtu: u32,
+    /// Payload bytes per packet by default.
+    pub path_mtu: u32,
+    pub stats: HostStats,
+}
+
+/// The state of a transfer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    pub progress: Progress,
+    pub ready: bool,
+    /// All data is here, and everything passed on is acknowledged.
+    pub finished: bool,
+    pub failed: bool,
+    /// The counters of its queue pairs.
+    pub edges: Vec<EdgeStatus>,
+    /// The counters of the whole host.
+    pub host: HostStats,
+}
+
+/// One end of an edge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EdgeStatus {
+    pub edge: EdgeId,
+    pub stats: QpStats,
+}
+
+/// Something happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// Every connection of this member is up.
+    Ready { transfer: u32 },
+    /// At most every 200 ms while bytes move.
+    Progress {
+        transfer: u32,
+        #[serde(flatten)]
+        progress: Progress,
+    },
+    /// At a receiver: all data is there. At the root: all of it is acknowledged.
+    Done {
+        transfer: u32,
+        sha256: Digest,
+        bytes: u64,
+        at: u64,
+    },
+    /// Everything that this member passes on is acknowledged, too.
+    Finished { transfer: u32 },
+    /// The transfer has ended without success.
+    Failed { transfer: u32, error: String },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_roce::collective::{Algorithm, TransferOp};
+
+    fn round_trip<T>(value: &T, text: &str)
+    where
+        T: Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug,
+    {
+        assert_eq!(serde_json::to_string(value).unwrap(), text);
+        assert_eq!(&serde_json::from_str::<T>(text).unwrap(), value);
+    }
+
+    #[test]
+    fn lines_are_flat_objects() {
+        let request = |id, request| NumberedRequest { id, request };
+        round_trip(&request(1, Request::Info), r#"{"id":1,"request":"info"}"#);
+        round_trip(
+            &request(
+                2,
+                Request::Start {
+                    transfer: 7,
+                    file: "/tmp/x".into(),
+                },
+            ),
+            r#"{"id":2,"request":"start","transfer":7,"file":"/tmp/x"}"#,
+        );
+        round_trip(
+            &Line::Reply {
+                id: 2,
+                reply: Reply::Started { at: 5 },
+            },
+            r#"{"id":2,"reply":"started","at":5}"#,
+        );
+        round_trip(
+            &Line::Error {
+                id: 3,
+                error: "no".into(),
+            },
+            r#"{"id":3,"error":"no"}"#,
+        );
+        let progress = Progress { bytes: 1, total: 2 };
+        round_trip(
+            &Line::Event(Event::Progress {
+                transfer: 7,
+                progress,
+            }),
+            r#"{"event":"progress","transfer":7,"bytes":1,"total":2}"#,
+        );
+    }
+
+    #[test]
+    fn spec_needs_only_what_has_no_default() {
+        let text = r#"{"request":"prepare","transfer":1,"spec":{"algorithm":"binomial","rank":1,
+            "members":["10.0.0.1","10.0.0.2"],"size":9,"slices":2}}"#;
+        let request: NumberedRequest = serde_json::from_str(text).unwrap();
+        let Request::Prepare { spec, .. } = request.request else {
+            panic!("{request:?}");
+        };
+        assert_eq!(spec.algorithm, Algorithm::Binomial);
+        assert_eq!(spec.op, TransferOp::Send);
+        assert_eq!(
+            (spec.rc, spec.group, spec.expected_sha256),
+            (None, None, None)
+        );
+    }
+}
