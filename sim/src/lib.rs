@@ -4,6 +4,8 @@
 //! its topology, its input and its seed, to the byte.
 //!
 //! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
+//! * [`network`]: a whole fabric of switches, hosts and controller.
+//! * [`experiment`]: the main job on it, and its results.
 //! * [`capture`]: packet captures and text traces of a run.
 //! * [`frame`]: what a frame is, for counters and traces.
 //! * [`mft`]: a plain model of what a switch's multicast forwarding table does, the reference of tests.
@@ -13,3 +15,4 @@ pub mod engine;
 pub mod experiment;
 pub mod frame;
 pub mod mft;
+pub mod network;

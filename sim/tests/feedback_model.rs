@@ -103,11 +103,7 @@ impl Fabric {
 
     fn arrive(&self, world: &mut World, direction: usize, packet: Packet) {
         let (first, second) = self.links[direction / 2];
-        match if direction.is_multiple_of(2) {
-            second
-        } else {
-            first
-        } {
+        match if direction % 2 == 0 { second } else { first } {
             End::Switch(switch, port) => {
                 let group = &mut world.switches[switch];
                 let action = match packet {

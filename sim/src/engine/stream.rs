@@ -4,7 +4,7 @@
 //! so that no two parts of a run share numbers and none can disturb another's.
 
 use rand_chacha::ChaCha8Rng;
-use rand_core::SeedableRng;
+use rand_core::{Rng, SeedableRng};
 use sha2::{Digest, Sha256};
 
 /// The stream called `name` of the run seeded with `seed`.
@@ -17,6 +17,12 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
 
 /// The first number of the stream called `name`: a seed for a part that wants one.
 pub fn seed(seed: u64, name: &str) -> u64 {
-    use rand_core::Rng;
     stream(seed, name).next_u64()
+}
+
+/// The first `len` bytes of the stream called `name`.
+pub fn bytes(seed: u64, name: &str, len: usize) -> Vec<u8> {
+    let mut bytes = vec![0; len];
+    stream(seed, name).fill_bytes(&mut bytes);
+    bytes
 }

@@ -55,8 +55,8 @@ pub struct Settings {
     pub op: String,
     /// Path MTU of the queue pairs in bytes.
     pub mtu: u32,
-    /// Slices of the relaying algorithms.
-    pub slices: u32,
+    /// Slices of the relaying algorithms; each one's own choice if `None`.
+    pub slices: Option<u32>,
     /// Probability of loss per frame and link direction.
     pub loss: f64,
 }
@@ -77,16 +77,16 @@ pub struct Row {
     pub receivers_verified: usize,
     /// Bytes of all frames that the source put on its link, from the Ethernet header to the ICRC.
     pub sender_tx_bytes: u64,
-    /// Of these the bytes of the message, each as often as it was sent; `None` if the driver cannot tell.
-    pub sender_payload_bytes: Option<u64>,
+    /// Of these the bytes of the message, each as often as it was sent.
+    pub sender_payload_bytes: u64,
     /// Frames on all links, each link counted once, ARP and feedback included.
     pub wire_packets: u64,
     /// ACK and NAK packets that reached the source.
     pub sender_acks: u64,
     /// Request packets that any host sent more than once.
     pub retransmissions: u64,
-    /// Frames lost on links and in queues.
-    pub dropped_packets: u64,
+    /// Frames lost on links and in queues; `None` where the driver cannot tell.
+    pub dropped_packets: Option<u64>,
 }
 
 /// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; 0 if no time has passed.
@@ -207,9 +207,7 @@ impl Report {
         let Some(row) = self.results.iter().find(|row| row.algorithm == "alfirk") else {
             return Ok(());
         };
-        let Some(payload) = row.sender_payload_bytes else {
-            return Ok(());
-        };
+        let payload = row.sender_payload_bytes;
         let (source, size) = (&self.group.source, self.input.size);
         write!(
             out,
@@ -289,11 +287,11 @@ mod tests {
             receivers: 3,
             receivers_verified: 3,
             sender_tx_bytes: 16_700,
-            sender_payload_bytes: Some(16_384),
+            sender_payload_bytes: 16_384,
             wire_packets: 40,
             sender_acks: 1,
             retransmissions: 0,
-            dropped_packets: 0,
+            dropped_packets: Some(0),
         }
     }
 
@@ -320,7 +318,7 @@ mod tests {
                 driver: "virtual".to_string(),
                 op: "send".to_string(),
                 mtu: 4096,
-                slices: 16,
+                slices: None,
                 loss: 0.0,
             },
             seed: 1,
@@ -335,7 +333,7 @@ mod tests {
     #[test]
     fn table_tells_what_was_resent() {
         let mut report = report();
-        report.results[0].sender_payload_bytes = Some(16_384 + 4_096);
+        report.results[0].sender_payload_bytes = 16_384 + 4_096;
         assert!(report.table().ends_with(
             "the link of h1 carried 20,480 message bytes for a message of 16,384: \
              1.2500 times, retransmissions included\n"

@@ -1,0 +1,126 @@
+//! What the main job needs of a fabric, whatever drives it.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
+use alfirk_ctrl::topology::HostIndex;
+use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
+use alfirk_roce::rc::{PathMtu, RcConfig};
+
+use crate::network::MemberEvent;
+
+/// A fabric that is up: every switch has its pipeline and routes, every host answers.
+///
+/// Calls may block in real time; times are nanoseconds on the fabric's clock.
+pub trait Fabric {
+    /// Makes a group and waits until it can be used.
+    fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError>;
+
+    /// Removes a group.
+    fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError>;
+
+    /// Makes the queue pairs of a transfer at one member.
+    fn prepare(
+        &mut self,
+        host: HostIndex,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, FabricError>;
+
+    /// Connects them. [`MemberEvent::Ready`] follows.
+    fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
+
+    /// Has the root post the data; returns when it did.
+    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError>;
+
+    /// Waits for the next event of any member's transfer; `None` when `deadline` passes without one.
+    fn next_event(
+        &mut self,
+        deadline: u64,
+    ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError>;
+
+    /// Ends the transfer at a member.
+    fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
+
+    /// How far the transfer at a host is.
+    fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
+
+    /// What has gone over links and through the members' queue pairs. The source is the first member. Only the
+    /// difference between two calls within one transfer has a meaning.
+    fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError>;
+
+    /// The fabric's clock.
+    fn now(&self) -> u64;
+
+    /// How long to wait between two looks at the progress.
+    fn tick(&self) -> u64;
+
+    /// Settings of queue pairs that suit the fabric's speed.
+    fn rc(&self, mtu: PathMtu) -> RcConfig;
+}
+
+/// Counters of a fabric.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes of the frames that the source put on its link.
+    pub source_tx_bytes: u64,
+    /// Message bytes in them.
+    pub source_payload_bytes: u64,
+    /// ACK and NAK frames that reached the source.
+    pub source_acks: u64,
+    /// Frames on all links, each counted once per link.
+    pub wire_packets: u64,
+    /// Frames lost on links and in queues; `None` where the driver cannot tell.
+    pub dropped_packets: Option<u64>,
+    /// Request packets that members sent again.
+    pub retransmissions: u64,
+}
+
+impl Traffic {
+    /// What has been added since `earlier`.
+    pub fn since(&self, earlier: &Traffic) -> Traffic {
+        Traffic {
+            source_tx_bytes: self.source_tx_bytes - earlier.source_tx_bytes,
+            source_payload_bytes: self.source_payload_bytes - earlier.source_payload_bytes,
+            source_acks: self.source_acks - earlier.source_acks,
+            wire_packets: self.wire_packets - earlier.wire_packets,
+            dropped_packets: self
+                .dropped_packets
+                .zip(earlier.dropped_packets)
+                .map(|(now, then)| now - then),
+            retransmissions: self.retransmissions - earlier.retransmissions,
+        }
+    }
+}
+
+/// Why a fabric did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum FabricError {
+    /// The controller could not make or remove a group.
+    #[error(transparent)]
+    Group(Box<GroupError>),
+    /// A switch could not be set up.
+    #[error(transparent)]
+    Switch(Box<SwitchError>),
+    /// A host refused or failed.
+    #[error("host {host}: {why}")]
+    Host { host: String, why: String },
+    /// Something did not come about in time.
+    #[error("{what} after {seconds} s")]
+    Timeout { what: String, seconds: f64 },
+    /// A part of the fabric has ended, or the fabric cannot be reached.
+    #[error("{0}")]
+    Broken(String),
+}
+
+impl From<GroupError> for FabricError {
+    fn from(error: GroupError) -> FabricError {
+        FabricError::Group(Box::new(error))
+    }
+}
+
+impl From<SwitchError> for FabricError {
+    fn from(error: SwitchError) -> FabricError {
+        FabricError::Switch(Box::new(error))
+    }
+}

@@ -1,0 +1,287 @@
+//! Makes a [`Network`] from a topology.
+
+use std::sync::Arc;
+
+use alfirk_bmv2::p4rt::Server;
+use alfirk_bmv2::{Switch, SwitchOptions};
+use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig};
+use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
+use alfirk_roce::collective::{Endpoint, TransferError, TransferSpec};
+use alfirk_roce::host::{Host, HostConfig};
+use alfirk_roce::rc::BadMtu;
+use alfirk_roce::wire::MacAddr;
+
+use super::controller::ControllerNode;
+use super::host::{HostNode, MemberEvent, PORT};
+use super::switch::SwitchNode;
+use super::{Element, Model};
+use crate::engine::stream::seed;
+use crate::engine::{
+    Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
+};
+
+/// The CPU port of every switch, and the port that means drop; `p4src/shared/constants.p4` has them too.
+const CPU_PORT: u32 = 510;
+const DROP_PORT: u32 = 511;
+
+/// A fabric in virtual time.
+pub struct Network {
+    engine: Engine<Element>,
+    topology: Topology,
+    switches: Vec<NodeId>,
+    hosts: Vec<NodeId>,
+    controller: NodeId,
+    /// The engine's number of each link, by the topology's index.
+    links: Vec<usize>,
+}
+
+/// Why a fabric cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    #[error(transparent)]
+    Controller(#[from] ConfigError),
+    #[error("host {host}: {error}")]
+    Host { host: String, error: BadMtu },
+    #[error(transparent)]
+    Link(#[from] LinkError),
+}
+
+impl Network {
+    /// A fabric at time 0: switches without program, hosts without queue pairs, and a controller that sets out
+    /// to connect. `faults` are those of every link, in each direction.
+    pub fn build(
+        topology: &Topology,
+        controller: ControllerConfig,
+        model: Model,
+        faults: FaultProbabilities,
+        run_seed: u64,
+    ) -> Result<Network, BuildError> {
+        let mut engine = Engine::new(run_seed);
+        let switches = topology
+            .switch_indexes()
+            .map(|index| add_switch(&mut engine, topology, index, &model, run_seed))
+            .collect::<Vec<_>>();
+        let hosts = topology
+            .host_indexes()
+            .map(|index| add_host(&mut engine, topology, index, &model, run_seed))
+            .collect::<Result<Vec<_>, _>>()?;
+
+        let at = |end: End| match end.node {
+            Node::Switch(index) => (switches[index.0], end.port),
+            Node::Host(index) => (hosts[index.0], PORT),
+        };
+        let mut links = Vec::new();
+        for link in topology.links() {
+            let [a, b] = link.ends.map(at);
+            let attributes = link.attributes;
+            let config = LinkConfig {
+                rate: attributes.rate_bps,
+                delay: attributes.delay_ns,
+                mtu: attributes.mtu as usize,
+                faults,
+            };
+            links.push(engine.connect(a, b, config)?);
+        }
+
+        let controller = Controller::new(topology.clone(), controller)?;
+        let node = ControllerNode::new(controller, switches.clone(), model.control_latency);
+        let controller = engine.add_node("controller", Element::Controller(Box::new(node)));
+        engine.with_node(controller, |node, ctx| {
+            if let Element::Controller(node) = node {
+                node.connect_all(ctx);
+            }
+        });
+        Ok(Network {
+            engine,
+            topology: topology.clone(),
+            switches,
+            hosts,
+            controller,
+            links,
+        })
+    }
+
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Virtual time in nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.engine.now()
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.engine.events()
+    }
+
+    /// Shows every later frame and note to `observer`.
+    pub fn observe(&mut self, observer: Box<dyn Observer>) {
+        self.engine.observe(observer);
+    }
+
+    /// Handles the next event if it is due at or before `limit`.
+    pub fn step(&mut self, limit: u64) -> Step {
+        self.engine.step(limit)
+    }
+
+    /// Handles everything that is due at or before `limit`, then moves the time on to it.
+    pub fn run_until(&mut self, limit: u64) {
+        self.engine.run_until(limit);
+    }
+
+    // ---- The controller ----
+
+    /// A user's request to the controller.
+    pub fn ask(&mut self, request: ApiRequest) {
+        self.engine.with_node(self.controller, |node, ctx| {
+            if let Element::Controller(node) = node {
+                node.ask(request, ctx);
+            }
+        });
+    }
+
+    /// The controller's next word to its users.
+    pub fn next_reply(&mut self) -> Option<ApiReply> {
+        self.engine
+            .with_node(self.controller, |node, _| match node {
+                Element::Controller(node) => node.next_reply(),
+                _ => None,
+            })
+    }
+
+    // ---- Hosts ----
+
+    /// A host.
+    pub fn host(&self, index: HostIndex) -> &HostNode {
+        match self.engine.node(self.hosts[index.0]) {
+            Element::Host(node) => node,
+            _ => unreachable!("hosts are hosts"),
+        }
+    }
+
+    fn with_host<R>(
+        &mut self,
+        index: HostIndex,
+        act: impl FnOnce(&mut HostNode, &mut crate::engine::Context<'_, super::Message>) -> R,
+    ) -> R {
+        self.engine
+            .with_node(self.hosts[index.0], |node, ctx| match node {
+                Element::Host(node) => act(node, ctx),
+                _ => unreachable!("hosts are hosts"),
+            })
+    }
+
+    /// Makes the queue pairs of a transfer at one member.
+    pub fn prepare(
+        &mut self,
+        host: HostIndex,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, TransferError> {
+        self.with_host(host, |node, _| node.prepare(spec))
+    }
+
+    /// Connects them.
+    pub fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), TransferError> {
+        self.with_host(host, |node, ctx| node.connect(peers, ctx))
+    }
+
+    /// The root's application posts the data now.
+    pub fn start(&mut self, host: HostIndex, data: Arc<[u8]>) {
+        self.with_host(host, |node, ctx| node.start(data, ctx));
+    }
+
+    /// What the transfer at a host has to tell.
+    pub fn next_event(&mut self, host: HostIndex) -> Option<MemberEvent> {
+        self.with_host(host, |node, _| node.next_event())
+    }
+
+    /// Ends the transfer at a host.
+    pub fn close(&mut self, host: HostIndex) {
+        self.with_host(host, |node, _| node.close());
+    }
+
+    // ---- Switches and links ----
+
+    /// A switch.
+    pub fn switch(&self, index: SwitchIndex) -> &SwitchNode {
+        match self.engine.node(self.switches[index.0]) {
+            Element::Switch(node) => node,
+            _ => unreachable!("switches are switches"),
+        }
+    }
+
+    /// Ends a switch at once.
+    pub fn kill_switch(&mut self, index: SwitchIndex) {
+        self.engine
+            .with_node(self.switches[index.0], |node, ctx| match node {
+                Element::Switch(node) => node.kill(ctx),
+                _ => unreachable!("switches are switches"),
+            });
+    }
+
+    /// Takes a link down or up.
+    pub fn set_link_up(&mut self, link: LinkIndex, up: bool) {
+        self.engine.set_link_up(self.links[link.0], up);
+    }
+
+    /// The counters of what `end` sends into its link.
+    pub fn counters(&self, end: End) -> Option<&LinkCounters> {
+        match end.node {
+            Node::Switch(index) => self.engine.counters(self.switches[index.0], end.port),
+            Node::Host(index) => self.engine.counters(self.hosts[index.0], PORT),
+        }
+    }
+
+    /// The counters of every direction of every link, by name ("h1:0 -> s1:1").
+    pub fn directions(&self) -> impl Iterator<Item = (&str, &LinkCounters)> {
+        self.engine.directions()
+    }
+}
+
+fn add_switch(
+    engine: &mut Engine<Element>,
+    topology: &Topology,
+    index: SwitchIndex,
+    model: &Model,
+    run_seed: u64,
+) -> NodeId {
+    let switch = topology.switch(index);
+    let options = SwitchOptions {
+        device_id: switch.device_id,
+        cpu_port: Some(CPU_PORT),
+        drop_port: DROP_PORT,
+        seed: seed(run_seed, &format!("switch {}", switch.name)),
+    };
+    let ports = topology.neighbours(index).iter().map(|neighbour| {
+        let attributes = topology.link(neighbour.link).attributes;
+        (neighbour.port, attributes.queue_bytes as usize)
+    });
+    let node = SwitchNode::new(
+        Server::new(Switch::new(options)),
+        model.pipeline_latency,
+        model.control_latency,
+        ports,
+    );
+    engine.add_node(&switch.name, Element::Switch(Box::new(node)))
+}
+
+fn add_host(
+    engine: &mut Engine<Element>,
+    topology: &Topology,
+    index: HostIndex,
+    model: &Model,
+    run_seed: u64,
+) -> Result<NodeId, BuildError> {
+    let host = topology.host(index);
+    let mtu = topology.link(topology.uplink(index).link).attributes.mtu;
+    let host_seed = seed(run_seed, &format!("host {}", host.name));
+    let mac = MacAddr(host.mac.0);
+    let config = HostConfig::new(&host.name, mac, host.ip, host.prefix_len, mtu, host_seed);
+    let machine = Host::new(config).map_err(|error| BuildError::Host {
+        host: host.name.clone(),
+        error,
+    })?;
+    let node = HostNode::new(machine, *model);
+    Ok(engine.add_node(&host.name, Element::Host(Box::new(node))))
+}

@@ -1,0 +1,221 @@
+//! A host: NIC and RC endpoint, and an application that takes part in a transfer.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use alfirk_roce::collective::{
+    Digest, Endpoint, Progress, Transfer, TransferError, TransferEvent, TransferSpec,
+};
+use alfirk_roce::host::{Host, HostEvent};
+
+use super::message::Message;
+use super::Model;
+use crate::engine::Context;
+use crate::frame::Frame;
+
+/// What a member of a transfer tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MemberEvent {
+    /// Every connection of this member is up.
+    Ready,
+    /// At a receiver: all data is there. At the root: everything it sent is acknowledged.
+    Done { sha256: Digest, at: u64 },
+    /// This member is done, and everything that it passed on is acknowledged, too.
+    Finished,
+    /// The transfer has ended without success at this member.
+    Failed { why: String },
+}
+
+/// The one port of a host.
+pub(super) const PORT: u32 = 0;
+
+/// A host in the simulator. [`Model`] draws its delays.
+pub struct HostNode {
+    host: Host,
+    transfer: Option<Transfer>,
+    /// Whether the transfer's end has been told.
+    finished: bool,
+    model: Model,
+    /// When the application has seen and handled every event so far.
+    free_at: u64,
+    /// ACK and NAK frames that arrived.
+    acks_received: u64,
+    events: VecDeque<MemberEvent>,
+}
+
+impl HostNode {
+    pub(super) fn new(host: Host, model: Model) -> HostNode {
+        HostNode {
+            host,
+            transfer: None,
+            finished: false,
+            model,
+            free_at: 0,
+            acks_received: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// The NIC and everything in it.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The transfer that the application takes part in.
+    pub fn transfer(&self) -> Option<&Transfer> {
+        self.transfer.as_ref()
+    }
+
+    /// ACK and NAK frames that arrived on the link.
+    pub fn acks_received(&self) -> u64 {
+        self.acks_received
+    }
+
+    /// How far the transfer is.
+    pub fn progress(&self) -> Option<Progress> {
+        let transfer = self.transfer.as_ref()?;
+        Some(transfer.progress(&self.host))
+    }
+
+    // ---- The application, driven by the orchestrator. Setting up costs no virtual time. ----
+
+    /// Makes the transfer's queue pairs; a transfer before is closed.
+    pub(super) fn prepare(&mut self, spec: TransferSpec) -> Result<Vec<Endpoint>, TransferError> {
+        self.close();
+        let (transfer, endpoints) = Transfer::prepare(&mut self.host, spec)?;
+        self.transfer = Some(transfer);
+        Ok(endpoints)
+    }
+
+    /// Connects them.
+    pub(super) fn connect(
+        &mut self,
+        peers: &[Endpoint],
+        ctx: &mut Context<'_, Message>,
+    ) -> Result<(), TransferError> {
+        let Some(transfer) = &mut self.transfer else {
+            return Ok(());
+        };
+        transfer.connect(&mut self.host, ctx.now(), peers)?;
+        self.settle(ctx);
+        Ok(())
+    }
+
+    /// The application posts the data now.
+    pub(super) fn start(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+        ctx.note(|| format!("post {} B", data.len()));
+        ctx.send(ctx.node(), Message::Start { data }, self.model.post_delay);
+    }
+
+    /// What the transfer has to tell.
+    pub(super) fn next_event(&mut self) -> Option<MemberEvent> {
+        self.events.pop_front()
+    }
+
+    /// Ends the transfer and gives its memory back.
+    pub(super) fn close(&mut self) {
+        if let Some(transfer) = self.transfer.take() {
+            transfer.close(&mut self.host);
+        }
+        self.finished = false;
+        self.events.clear();
+    }
+
+    // ---- The NIC, driven by the engine. ----
+
+    pub(super) fn on_frame(&mut self, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+        if matches!(Frame::read(&frame), Frame::Roce(roce) if roce.is_acknowledgement()) {
+            self.acks_received += 1;
+        }
+        let message = Message::NicReceived { frame };
+        ctx.send(ctx.node(), message, self.model.nic_delay);
+    }
+
+    pub(super) fn on_idle(&mut self, ctx: &mut Context<'_, Message>) {
+        self.settle(ctx);
+    }
+
+    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+        if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
+            self.host.handle_timeout(ctx.now());
+        }
+        self.settle(ctx);
+    }
+
+    pub(super) fn on_message(&mut self, message: Message, ctx: &mut Context<'_, Message>) {
+        match message {
+            Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
+            Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
+            Message::Start { data } => self.started(data, ctx),
+            _ => unreachable!("nobody sends this to a host"),
+        }
+        self.settle(ctx);
+    }
+
+    fn started(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+        let Some(transfer) = &mut self.transfer else {
+            return;
+        };
+        if let Err(error) = transfer.start(&mut self.host, ctx.now(), data) {
+            let why = error.to_string();
+            self.tell(MemberEvent::Failed { why }, ctx);
+        }
+        self.collect(ctx);
+    }
+
+    /// The application saw `event` at `seen_at`; what it posted on that reaches the NIC now.
+    fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Context<'_, Message>) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.handle_event(&mut self.host, seen_at, event);
+        }
+        self.collect(ctx);
+    }
+
+    /// Passes on what the transfer has to tell.
+    fn collect(&mut self, ctx: &mut Context<'_, Message>) {
+        while let Some(event) = self.transfer.as_mut().and_then(Transfer::poll) {
+            let event = match event {
+                TransferEvent::Ready => MemberEvent::Ready,
+                TransferEvent::Done { sha256, at, .. } => MemberEvent::Done { sha256, at },
+                TransferEvent::Failed(error) => MemberEvent::Failed {
+                    why: error.to_string(),
+                },
+            };
+            self.tell(event, ctx);
+        }
+        if !self.finished && self.transfer.as_ref().is_some_and(Transfer::is_finished) {
+            self.finished = true;
+            self.tell(MemberEvent::Finished, ctx);
+        }
+    }
+
+    fn tell(&mut self, event: MemberEvent, ctx: &mut Context<'_, Message>) {
+        ctx.note(|| match &event {
+            MemberEvent::Ready => "ready".to_string(),
+            MemberEvent::Done { at, .. } => format!("done at {at}"),
+            MemberEvent::Finished => "finished".to_string(),
+            MemberEvent::Failed { why } => format!("failed: {why}"),
+        });
+        self.events.push_back(event);
+        ctx.notify();
+    }
+
+    /// After anything happened: hands events to the application, frames to an idle link, and sets the alarm.
+    fn settle(&mut self, ctx: &mut Context<'_, Message>) {
+        while let Some(event) = self.host.poll_event() {
+            let seen_at = ctx.now().max(self.free_at) + self.model.completion_delay;
+            self.free_at = seen_at;
+            let delay = seen_at - ctx.now() + self.model.post_delay;
+            ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
+        }
+        while ctx.can_transmit(PORT) {
+            let Some(frame) = self.host.poll_transmit(ctx.now()) else {
+                break;
+            };
+            ctx.transmit(PORT, frame);
+        }
+        if let Some(at) = self.host.poll_timeout() {
+            ctx.wake_at(at);
+        }
+    }
+}

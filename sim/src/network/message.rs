@@ -1,0 +1,37 @@
+//! What nodes tell each other outside the links.
+
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::{Request, RequestId, Response};
+use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
+use alfirk_p4runtime::Status;
+use alfirk_roce::host::HostEvent;
+
+/// Control channels, and work that a node has put off to a later time.
+pub enum Message {
+    /// Controller to switch: open the stream.
+    Connect,
+    /// Switch to controller: the stream is open.
+    Connected,
+    /// Switch to controller: the connection is gone.
+    Disconnected { why: String },
+    /// Controller to switch: a unary call.
+    Request { id: RequestId, body: Request },
+    /// Switch to controller: its answer.
+    Reply {
+        id: RequestId,
+        result: Result<Response, Status>,
+    },
+    /// Controller to switch, on the stream.
+    StreamRequest(StreamMessageRequest),
+    /// Switch to controller, on the stream.
+    StreamResponse(StreamMessageResponse),
+    /// A switch to itself: a frame leaves the ingress pipeline.
+    Ingress { port: u32, frame: Vec<u8> },
+    /// A host to itself: the NIC has taken a frame in.
+    NicReceived { frame: Vec<u8> },
+    /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.
+    Handled { event: HostEvent, seen_at: u64 },
+    /// A host to itself: the root's first post reaches the NIC.
+    Start { data: Arc<[u8]> },
+}

@@ -1,0 +1,64 @@
+//! A whole fabric in virtual time: switches that run compiled P4 pipelines behind their P4Runtime servers,
+//! hosts that run the RC endpoint, and the controller.
+//!
+//! The controller and the switches exchange exactly the P4Runtime messages that gRPC would carry, each
+//! [`Model::control_latency`] later.
+
+mod build;
+mod controller;
+mod host;
+mod message;
+mod model;
+mod switch;
+
+pub use build::{BuildError, Network};
+pub use host::{HostNode, MemberEvent};
+pub use model::Model;
+pub use switch::SwitchNode;
+
+use crate::engine::{Context, Node, NodeId};
+use controller::ControllerNode;
+use message::Message;
+
+/// A node of a [`Network`].
+pub enum Element {
+    Switch(Box<SwitchNode>),
+    Host(Box<HostNode>),
+    Controller(Box<ControllerNode>),
+}
+
+impl Node for Element {
+    type Message = Message;
+
+    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+        match self {
+            Element::Switch(node) => node.on_frame(port, frame, ctx),
+            Element::Host(node) => node.on_frame(frame, ctx),
+            Element::Controller(_) => unreachable!("the controller has no ports"),
+        }
+    }
+
+    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
+        match self {
+            Element::Switch(node) => node.on_idle(port, ctx),
+            Element::Host(node) => node.on_idle(ctx),
+            Element::Controller(_) => unreachable!("the controller has no ports"),
+        }
+    }
+
+    fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+        match self {
+            Element::Switch(node) => node.on_wake(ctx),
+            Element::Host(node) => node.on_wake(ctx),
+            Element::Controller(node) => node.on_wake(ctx),
+        }
+    }
+
+    fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Context<'_, Message>) {
+        match self {
+            Element::Switch(node) => node.on_message(from, message, ctx),
+            Element::Host(node) => node.on_message(message, ctx),
+            Element::Controller(node) => node.on_message(from, message, ctx),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! A switch: compiled pipelines and P4Runtime server, with an output queue per port.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use alfirk_bmv2::p4rt::{ClientId, Event, Server};
+use alfirk_bmv2::{QueueState, Queued};
+use alfirk_ctrl::controller::{Request, Response};
+use alfirk_p4runtime::Status;
+
+use super::message::Message;
+use crate::engine::{Context, DropReason, EgressQueues, NodeId};
+
+/// A switch in the simulator.
+///
+/// A frame passes the ingress pipeline and waits in the queue of its output port; the egress pipeline runs when
+/// the link is free to take the frame, so that queue depths and times in the packet's metadata are true.
+/// Ports without a link (the CPU port, recirculation) drain at once.
+pub struct SwitchNode {
+    server: Server,
+    pipeline_latency: u64,
+    control_latency: u64,
+    ports: BTreeMap<u32, Port>,
+    /// Ports whose queue may have something for an idle link, in the order in which that became so.
+    runnable: VecDeque<u32>,
+    controller: Option<Connection>,
+    /// A dead switch forwards nothing and answers nobody.
+    alive: bool,
+}
+
+/// The controller's end of the control channel.
+struct Connection {
+    controller: NodeId,
+    client: ClientId,
+}
+
+struct Port {
+    queues: EgressQueues<Queued>,
+    /// Frames that have passed the egress pipeline and wait for the link.
+    ready: VecDeque<Vec<u8>>,
+}
+
+impl SwitchNode {
+    /// A switch without a program. `ports` gives each connected port and its queue's limit in bytes.
+    pub(super) fn new(
+        server: Server,
+        pipeline_latency: u64,
+        control_latency: u64,
+        ports: impl IntoIterator<Item = (u32, usize)>,
+    ) -> SwitchNode {
+        let ports = ports.into_iter().map(|(port, limit)| {
+            let queues = EgressQueues::new(limit);
+            let ready = VecDeque::new();
+            (port, Port { queues, ready })
+        });
+        SwitchNode {
+            server,
+            pipeline_latency,
+            control_latency,
+            ports: ports.collect(),
+            runnable: VecDeque::new(),
+            controller: None,
+            alive: true,
+        }
+    }
+
+    /// The P4Runtime server, to look at its state.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
+    pub fn kill(&mut self, ctx: &mut Context<'_, Message>) {
+        self.alive = false;
+        for port in self.ports.values_mut() {
+            port.queues.clear();
+            port.ready.clear();
+        }
+        if let Some(connection) = &self.controller {
+            self.server.stream_close(connection.client);
+        }
+        self.disconnect("the switch has ended", ctx);
+    }
+
+    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+        if self.alive {
+            self.server.handle_timeout(ctx.now());
+            self.pump(ctx);
+        }
+    }
+
+    pub(super) fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+        if !self.alive {
+            return;
+        }
+        if self.pipeline_latency == 0 {
+            self.ingress(port, &frame, ctx);
+        } else {
+            let message = Message::Ingress { port, frame };
+            ctx.send(ctx.node(), message, self.pipeline_latency);
+        }
+    }
+
+    pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
+        self.runnable.push_back(port);
+        self.pump(ctx);
+    }
+
+    pub(super) fn on_message(
+        &mut self,
+        from: NodeId,
+        message: Message,
+        ctx: &mut Context<'_, Message>,
+    ) {
+        if !self.alive {
+            return;
+        }
+        match message {
+            Message::Ingress { port, frame } => self.ingress(port, &frame, ctx),
+            Message::Connect => {
+                let client = self.server.stream_open();
+                self.controller = Some(Connection {
+                    controller: from,
+                    client,
+                });
+                ctx.send(from, Message::Connected, self.control_latency);
+            }
+            Message::Request { id, body } => {
+                let result = self.call(body, ctx.now());
+                ctx.send(from, Message::Reply { id, result }, self.control_latency);
+                self.pump(ctx);
+            }
+            Message::StreamRequest(message) => {
+                if let Some(connection) = &self.controller {
+                    self.server
+                        .stream_message(connection.client, message, ctx.now());
+                    self.pump(ctx);
+                }
+            }
+            _ => unreachable!("nobody sends this to a switch"),
+        }
+    }
+
+    fn ingress(&mut self, port: u32, frame: &[u8], ctx: &mut Context<'_, Message>) {
+        self.server.frame_in(port, frame, ctx.now());
+        self.pump(ctx);
+    }
+
+    /// What the gRPC server would answer to a unary call.
+    fn call(&mut self, body: Request, now: u64) -> Result<Response, Status> {
+        let server = &mut self.server;
+        match body {
+            Request::SetPipeline(request) => server
+                .set_forwarding_pipeline_config(&request, now)
+                .map(|_| Response::SetPipeline),
+            Request::Write(request) => server.write(&request, now).map(|_| Response::Write),
+            Request::Read(request) => server
+                .read(&request, now)
+                .map(|all| Response::Read(vec![all])),
+        }
+    }
+
+    /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
+    fn pump(&mut self, ctx: &mut Context<'_, Message>) {
+        loop {
+            while let Some(event) = self.server.poll() {
+                self.carry_out(event, ctx);
+            }
+            let Some(number) = self.runnable.pop_front() else {
+                break;
+            };
+            self.serve(number, ctx);
+        }
+        if let Some(at) = self.server.poll_timeout() {
+            ctx.wake_at(at);
+        }
+    }
+
+    fn carry_out(&mut self, event: Event, ctx: &mut Context<'_, Message>) {
+        match event {
+            Event::Enqueue(packet) => self.enqueue(packet, ctx),
+            Event::Output { port, frame } => {
+                // An unconnected port swallows what it is given, as an interface without carrier does.
+                if let Some(out) = self.ports.get_mut(&port) {
+                    out.ready.push_back(frame);
+                    self.runnable.push_back(port);
+                }
+            }
+            Event::Stream { client, message } => {
+                if let Some(connection) = &self.controller {
+                    if connection.client == client {
+                        let message = Message::StreamResponse(message);
+                        ctx.send(connection.controller, message, self.control_latency);
+                    }
+                }
+            }
+            Event::Close { client, status } => {
+                if self.controller.as_ref().is_some_and(|c| c.client == client) {
+                    self.disconnect(&status.to_string(), ctx);
+                }
+            }
+        }
+    }
+
+    /// Tells the controller that its connection is gone.
+    fn disconnect(&mut self, why: &str, ctx: &mut Context<'_, Message>) {
+        if let Some(connection) = self.controller.take() {
+            let message = Message::Disconnected {
+                why: why.to_string(),
+            };
+            ctx.send(connection.controller, message, self.control_latency);
+        }
+    }
+
+    fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
+        let (number, priority, len) = (packet.port, packet.priority, packet.len);
+        let now = ctx.now();
+        let Some(port) = self.ports.get_mut(&number) else {
+            let state = QueueState {
+                enq_timestamp: now,
+                enq_qdepth: 0,
+                deq_qdepth: 0,
+            };
+            return self.server.dequeue(packet, now, state);
+        };
+        match port.queues.push(priority, packet, len, now) {
+            Ok(()) => self.runnable.push_back(number),
+            Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
+        }
+    }
+
+    /// Lets an idle link take the port's next frame.
+    fn serve(&mut self, number: u32, ctx: &mut Context<'_, Message>) {
+        let Some(port) = self.ports.get_mut(&number) else {
+            return;
+        };
+        if !ctx.can_transmit(number) {
+            return;
+        }
+        if let Some(frame) = port.ready.pop_front() {
+            return ctx.transmit(number, frame);
+        }
+        let Some(next) = port.queues.pop() else {
+            return;
+        };
+        let state = QueueState {
+            enq_timestamp: next.enqueued_at,
+            enq_qdepth: next.depth_at_enqueue,
+            deq_qdepth: next.depth_at_dequeue,
+        };
+        self.server.dequeue(next.packet, ctx.now(), state);
+        // The egress pipeline may have dropped the packet: then the next one has its turn.
+        self.runnable.push_back(number);
+    }
+}
