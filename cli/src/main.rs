@@ -8,6 +8,9 @@ mod exit;
 #[allow(dead_code)] // The verbs that talk to hosts follow.
 mod host;
 mod p4c;
+mod program;
+mod run;
+mod switch;
 mod topology;
 mod version;
 
@@ -48,6 +51,8 @@ enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     Ctrl(alfirk_ctrl::CtrlArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
+    Run(run::Args),
+    Switch(alfirk_bmv2::driver::SwitchArgs),
     Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
@@ -58,6 +63,8 @@ impl Command {
         match self {
             Command::Ctrl(args) => ctrl::run(&args),
             Command::P4c(args) => p4c::run(&args),
+            Command::Run(args) => run::run(args),
+            Command::Switch(args) => switch::run(&args),
             Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
         }

@@ -40,7 +40,7 @@ fn switch(program: &Arc<Program>, paths: u32, initial_psn: u32) -> Switch {
         "groups",
         "set_group",
         &[MCST_ID.octets().to_vec()],
-        &[group.clone()],
+        std::slice::from_ref(&group),
     );
     for path in 0..paths {
         let port = path + 1;

@@ -1,0 +1,99 @@
+//! The data plane: the built-in sources of `p4src`, or a file, compiled in this process.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use alfirk_compiler::driver::{compile, compile_with, CompileError, CompileOptions, Compiled};
+use alfirk_compiler::preproc::SourceLoader;
+use alfirk_p4runtime::p4::config::v1::P4Info;
+
+use crate::exit::Failure;
+
+mod embedded {
+    include!(concat!(env!("OUT_DIR"), "/p4src.rs"));
+}
+
+/// The built-in program.
+const MAIN: &str = "p4src/v1model/main.p4";
+
+/// A compiled data plane.
+#[derive(Debug)]
+pub struct Program {
+    pub p4info: P4Info,
+    /// BMv2 JSON.
+    pub device_config: Vec<u8>,
+}
+
+/// Compiles `file`, or the built-in program.
+pub fn compile_program(file: Option<&Path>) -> Result<Program, Failure> {
+    let compiled = match file {
+        Some(file) => compile(&CompileOptions::new(file)),
+        None => compile_with(&CompileOptions::new(MAIN), &Embedded),
+    };
+    let Compiled {
+        json,
+        p4info,
+        warnings,
+    } = compiled.map_err(|error| match error {
+        CompileError::Read { .. } => Failure::bad_input(error),
+        // The report has lines of its own.
+        CompileError::Program { .. } => {
+            Failure::bad_input(format_args!("the P4 program is wrong\n{error}"))
+        }
+    })?;
+    if !warnings.is_empty() {
+        tracing::warn!("{}", warnings.trim_end());
+    }
+    let device_config = serde_json::to_vec(&json).expect("BMv2 JSON has no strange keys");
+    Ok(Program {
+        p4info,
+        device_config,
+    })
+}
+
+/// Reads the sources inside this executable.
+struct Embedded;
+
+impl SourceLoader for Embedded {
+    fn load(&self, path: &Path) -> io::Result<String> {
+        let path = without_dots(path);
+        embedded::P4SRC
+            .iter()
+            .find(|(name, _)| Path::new(name) == path)
+            .map(|(_, text)| (*text).to_string())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// `a/b/../c` as `a/c`.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_program_compiles() {
+        let program = compile_program(None).unwrap();
+        assert!(program.p4info.tables.len() > 5);
+        assert!(program.device_config.starts_with(b"{"));
+    }
+
+    #[test]
+    fn missing_file_is_bad_input() {
+        let error = compile_program(Some(Path::new("no/such.p4"))).unwrap_err();
+        assert!(matches!(error, Failure::BadInput(e) if e.to_string().contains("no/such.p4")));
+    }
+}

@@ -1,0 +1,335 @@
+//! The flags of `alfirk run`, and the checked configuration they become.
+
+use std::path::PathBuf;
+
+use alfirk_ctrl::topology::{self, units, HostIndex, Topology};
+use alfirk_roce::collective::{Algorithm, TransferOp};
+use alfirk_roce::rc::PathMtu;
+use alfirk_sim::network::Model;
+use clap::ValueEnum;
+
+use super::input::{Input, Source};
+use crate::exit::Failure;
+
+/// Send one message from one host to a group of hosts, by several algorithms, and compare them.
+///
+/// Builds the fabric, compiles the P4 program, loads it into every switch, registers the group, sends the
+/// message from one host to all the others over RC queue pairs, and checks the SHA-256 of what each of them got.
+/// By default all of it runs in this process in virtual time, on the compiled pipelines and with real packets,
+/// and a run with a seed gives the same output to the byte.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
+  alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
+  alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt")]
+pub struct Args {
+    /// The network, as YAML [default: a fat-tree with k = 4: 16 hosts, 20 switches]
+    #[arg(long, value_name = "FILE")]
+    topology: Option<PathBuf>,
+
+    /// Hosts in the group, the source included [default: all]
+    #[arg(long, value_name = "N")]
+    group: Option<usize>,
+
+    /// The host that sends [default: the first one of the topology]
+    #[arg(long, value_name = "HOST")]
+    source: Option<String>,
+
+    /// Send this file
+    #[arg(long, value_name = "FILE", conflicts_with = "size")]
+    input: Option<PathBuf>,
+
+    /// Send so many bytes made from the seed: 64B, 16MiB, ... [default: 1MiB]
+    #[arg(long, value_name = "SIZE")]
+    size: Option<String>,
+
+    /// What to compare, in this order: alfirk, chain, binomial, unicast
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "alfirk,chain,binomial,unicast"
+    )]
+    algorithms: Vec<String>,
+
+    /// How the source's message travels
+    #[arg(long, value_enum, default_value_t = Op::Send)]
+    op: Op,
+
+    /// Payload bytes per packet: 256, 512, 1024, 2048 or 4096 [default: the largest that the links carry]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u32>,
+
+    /// Messages into which chain and binomial cut the data, so that a host can pass one on while the next one
+    /// comes [default: chain 64 KiB each, binomial one]
+    #[arg(long, value_name = "N")]
+    slices: Option<u32>,
+
+    /// Probability that a link loses a frame, in each direction, feedback included
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    loss: f64,
+
+    /// Decides everything that is random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// What carries the packets
+    #[arg(long, value_enum, default_value_t = Driver::Virtual)]
+    driver: Driver,
+
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+
+    /// Capture what each host sends and receives, into this folder
+    #[arg(long, value_name = "DIR")]
+    pcap: Option<PathBuf>,
+
+    /// Write one line for every frame on every link to this file (virtual driver)
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    /// Compile this P4 program instead of the built-in p4src/v1model/main.p4
+    #[arg(long, value_name = "FILE")]
+    p4src: Option<PathBuf>,
+
+    /// Give up on a transfer that takes longer than this, in the driver's time
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    time_limit: String,
+
+    #[command(flatten)]
+    model: ModelArgs,
+}
+
+/// What the virtual driver takes hosts, switches and control network to cost.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model of the virtual driver")]
+struct ModelArgs {
+    /// From a post by the application until its NIC acts on it
+    #[arg(long, value_name = "TIME", default_value = "250ns")]
+    post_delay: String,
+
+    /// From the last bit of a frame until the NIC has acted on it
+    #[arg(long, value_name = "TIME", default_value = "250ns")]
+    nic_delay: String,
+
+    /// From a completion until the application has handled it, one at a time
+    #[arg(long, value_name = "TIME", default_value = "500ns")]
+    completion_delay: String,
+
+    /// From the last bit of a frame into a switch until it is in its output queue
+    #[arg(long, value_name = "TIME", default_value = "400ns")]
+    pipeline_latency: String,
+
+    /// One way between controller and switch
+    #[arg(long, value_name = "TIME", default_value = "50us")]
+    control_latency: String,
+}
+
+/// How the message travels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Op {
+    /// SEND into receive buffers
+    Send,
+    /// WRITE to an address, then an empty SEND that tells the receiver
+    Write,
+    /// WRITE with immediate data
+    WriteImm,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Driver {
+    /// In this process, in virtual time
+    Virtual,
+}
+
+impl Driver {
+    /// As in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Driver::Virtual => "virtual",
+        }
+    }
+}
+
+/// What to do, checked.
+#[derive(Debug)]
+pub struct Config {
+    pub topology: Topology,
+    /// The source first.
+    pub members: Vec<HostIndex>,
+    pub input: Input,
+    pub algorithms: Vec<Algorithm>,
+    pub op: TransferOp,
+    pub mtu: PathMtu,
+    pub slices: Option<u32>,
+    pub loss: f64,
+    pub seed: u64,
+    pub driver: Driver,
+    pub json: bool,
+    pub pcap: Option<PathBuf>,
+    pub trace: Option<PathBuf>,
+    pub p4src: Option<PathBuf>,
+    /// Nanoseconds.
+    pub time_limit: u64,
+    pub model: Model,
+}
+
+impl Args {
+    /// Reads the files named and checks everything that can be checked before anything is built.
+    pub fn check(self) -> Result<Config, Failure> {
+        let topology = match &self.topology {
+            Some(file) => crate::topology::read(file)?,
+            None => topology::fat_tree(4).expect("4 is a good k"),
+        };
+        let algorithms = algorithms(&self.algorithms)?;
+        let members = members(&topology, self.source.as_deref(), self.group)?;
+        let mtu = path_mtu(&topology, self.mtu)?;
+        if !(0.0..1.0).contains(&self.loss) {
+            return Err(Failure::bad_input(format_args!(
+                "--loss {}: a probability from 0 up to, but not including, 1 is expected",
+                self.loss
+            )));
+        }
+        if self.slices == Some(0) {
+            return Err(Failure::bad_input("--slices 0: at least 1 is needed"));
+        }
+        let source = match (&self.input, &self.size) {
+            (Some(file), _) => Source::File(file.clone()),
+            (None, size) => {
+                let size = size.as_deref().unwrap_or("1MiB");
+                Source::Seeded(quantity("--size", size, &units::SIZE)?)
+            }
+        };
+        Ok(Config {
+            members,
+            input: Input::load(source, self.seed)?,
+            algorithms,
+            op: match self.op {
+                Op::Send => TransferOp::Send,
+                Op::Write => TransferOp::Write,
+                Op::WriteImm => TransferOp::WriteImm,
+            },
+            mtu,
+            slices: self.slices,
+            loss: self.loss,
+            seed: self.seed,
+            driver: self.driver,
+            json: self.json,
+            pcap: self.pcap,
+            trace: self.trace,
+            p4src: self.p4src,
+            time_limit: quantity("--time-limit", &self.time_limit, &units::DELAY)?,
+            model: self.model.check()?,
+            topology,
+        })
+    }
+}
+
+impl ModelArgs {
+    fn check(&self) -> Result<Model, Failure> {
+        let time = |flag, text: &str| quantity(flag, text, &units::DELAY);
+        Ok(Model {
+            post_delay: time("--post-delay", &self.post_delay)?,
+            nic_delay: time("--nic-delay", &self.nic_delay)?,
+            completion_delay: time("--completion-delay", &self.completion_delay)?,
+            pipeline_latency: time("--pipeline-latency", &self.pipeline_latency)?,
+            control_latency: time("--control-latency", &self.control_latency)?,
+        })
+    }
+}
+
+fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
+    kind.parse(text)
+        .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
+}
+
+fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Failure> {
+    let mut algorithms = Vec::new();
+    for name in names {
+        let algorithm: Algorithm = name
+            .trim()
+            .parse()
+            .map_err(|error| Failure::bad_input(format_args!("--algorithms: {error}")))?;
+        if algorithms.contains(&algorithm) {
+            return Err(Failure::bad_input(format_args!(
+                "--algorithms: {algorithm} stands there twice"
+            )));
+        }
+        algorithms.push(algorithm);
+    }
+    Ok(algorithms)
+}
+
+/// The group: the source, then the first other hosts of the topology.
+fn members(
+    topology: &Topology,
+    source: Option<&str>,
+    group: Option<usize>,
+) -> Result<Vec<HostIndex>, Failure> {
+    let hosts = topology.hosts().len();
+    let source = match source {
+        None => HostIndex(0),
+        Some(name) => topology.host_named(name).ok_or_else(|| {
+            Failure::bad_input(format_args!(
+                "--source {name}: topology {} has no host of that name; its hosts are {}",
+                topology.name(),
+                some_names(topology)
+            ))
+        })?,
+    };
+    let group = group.unwrap_or(hosts);
+    if group < 2 {
+        return Err(Failure::bad_input(format_args!(
+            "--group {group}: a group needs the source and at least one receiver, so 2 or more"
+        )));
+    }
+    if group > hosts {
+        return Err(Failure::bad_input(format_args!(
+            "--group {group}: topology {} has only {hosts} hosts",
+            topology.name()
+        )));
+    }
+    let others = topology.host_indexes().filter(|&host| host != source);
+    Ok(std::iter::once(source).chain(others).take(group).collect())
+}
+
+/// The first names, for a message.
+fn some_names(topology: &Topology) -> String {
+    const SHOWN: usize = 8;
+    let names: Vec<&str> = topology.hosts().iter().map(|h| h.name.as_str()).collect();
+    match names.len() {
+        0..=SHOWN => names.join(", "),
+        all => format!("{}, ... ({all} in all)", names[..SHOWN].join(", ")),
+    }
+}
+
+/// What every link carries: packets may pass any of them on their way.
+fn path_mtu(topology: &Topology, wanted: Option<u32>) -> Result<PathMtu, Failure> {
+    let smallest = topology
+        .links()
+        .iter()
+        .map(|link| link.attributes.mtu)
+        .min();
+    let link_mtu = smallest.expect("a host has a link");
+    let largest = PathMtu::for_ip_mtu(link_mtu).map_err(Failure::bad_input)?;
+    let Some(wanted) = wanted else {
+        return Ok(largest);
+    };
+    let mtu = PathMtu::try_from(wanted)
+        .map_err(|error| Failure::bad_input(format_args!("--mtu: {error}")))?;
+    if mtu > largest {
+        return Err(Failure::bad_input(format_args!(
+            "--mtu {wanted}: a link of the topology carries IP packets of {link_mtu} bytes, enough for {} \
+             with the headers; give a smaller one or raise `mtu` in the topology",
+            largest.bytes()
+        )));
+    }
+    Ok(mtu)
+}

@@ -1,0 +1,71 @@
+//! What is sent.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use alfirk_roce::collective::Digest;
+use alfirk_sim::engine::stream;
+
+use crate::exit::Failure;
+
+use alfirk_roce::rc::MAX_MESSAGE;
+
+/// Where the content comes from.
+pub enum Source {
+    File(PathBuf),
+    /// So many bytes from the run's seed.
+    Seeded(u64),
+}
+
+/// The content.
+pub struct Input {
+    /// The file as it was named; `None` for seeded content.
+    pub file: Option<String>,
+    pub bytes: Arc<[u8]>,
+    pub sha256: Digest,
+}
+
+impl std::fmt::Debug for Input {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Input({:?}, {} bytes)", self.file, self.bytes.len())
+    }
+}
+
+impl Input {
+    pub fn load(source: Source, seed: u64) -> Result<Input, Failure> {
+        let (file, bytes) = match source {
+            Source::File(path) => {
+                let name = path.display().to_string();
+                let bad = |what: &dyn std::fmt::Display| {
+                    Failure::bad_input(format_args!("--input {name}: {what}"))
+                };
+                let length = fs::metadata(&path).map_err(|e| bad(&e))?.len();
+                check(length).map_err(|e| bad(&e))?;
+                let bytes = fs::read(&path).map_err(|e| bad(&e))?;
+                check(bytes.len() as u64).map_err(|e| bad(&e))?;
+                (Some(name), bytes)
+            }
+            Source::Seeded(length) => {
+                check(length)
+                    .map_err(|e| Failure::bad_input(format_args!("--size {length}B: {e}")))?;
+                (None, stream::bytes(seed, "input", length as usize))
+            }
+        };
+        Ok(Input {
+            file,
+            sha256: Digest::of(&bytes),
+            bytes: bytes.into(),
+        })
+    }
+}
+
+fn check(length: u64) -> Result<(), String> {
+    match length {
+        0 => Err("it is empty, there is nothing to send".to_string()),
+        1..=MAX_MESSAGE => Ok(()),
+        _ => Err(format!(
+            "{length} bytes are more than an RDMA message can have, 2 GiB"
+        )),
+    }
+}

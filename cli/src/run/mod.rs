@@ -1,0 +1,139 @@
+//! `alfirk run`: the main job.
+
+mod args;
+mod input;
+mod progress;
+mod records;
+
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
+use alfirk_roce::collective::{Algorithm, TransferOp};
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::experiment::{
+    run_algorithm, Fabric, GroupSummary, Input, Job, Report, Row, Settings, TopologySummary,
+    VirtualFabric,
+};
+use alfirk_sim::network::Network;
+
+pub use args::Args;
+use args::{Config, Driver};
+use progress::Bar;
+use records::Records;
+
+use crate::exit::{print, Failure, Outcome};
+use crate::program::{self, Program};
+
+pub fn run(args: Args) -> Outcome {
+    let config = args.check()?;
+    let program = program::compile_program(config.p4src.as_deref())?;
+    let results = match config.driver {
+        Driver::Virtual => run_virtual(&config, &program)?,
+    };
+    let report = report(&config, results);
+    if config.json {
+        let object = serde_json::to_string(&report).expect("a report has no strange keys");
+        print(format_args!("{object}\n"))?;
+    } else {
+        print(report.table())?;
+    }
+    if report.verified() {
+        Ok(())
+    } else {
+        Err(Failure::failed(
+            "some receivers do not hold the bytes that were sent",
+        ))
+    }
+}
+
+/// Each algorithm gets a fabric of its own, so that none profits from what another left behind.
+fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
+    let job = job(config);
+    let mut rows = Vec::new();
+    for &algorithm in &config.algorithms {
+        let mut network = Network::build(
+            &config.topology,
+            ControllerConfig::new(program.p4info.clone(), program.device_config.clone()),
+            config.model,
+            FaultProbabilities::lossy(config.loss),
+            config.seed,
+        )
+        .map_err(Failure::bad_input)?;
+        let records = Records::start(config, algorithm, &mut network)?;
+        let fabric = VirtualFabric::bring_up(network);
+        let row = fabric
+            .map_err(Failure::failed)
+            .and_then(|mut fabric| run_one(&mut fabric, config, &job, algorithm));
+        // What was recorded is worth most when the run failed.
+        let recorded = records.finish();
+        rows.push(row?);
+        recorded?;
+    }
+    Ok(rows)
+}
+
+fn run_one(
+    fabric: &mut dyn Fabric,
+    config: &Config,
+    job: &Job,
+    algorithm: Algorithm,
+) -> Result<Row, Failure> {
+    let bar = Bar::start(algorithm);
+    let result = run_algorithm(fabric, &config.topology, job, algorithm, &mut |progress| {
+        bar.show(progress);
+    });
+    bar.finish();
+    result.map_err(Failure::failed)
+}
+
+fn job(config: &Config) -> Job {
+    Job {
+        members: config.members.clone(),
+        data: Arc::clone(&config.input.bytes),
+        sha256: config.input.sha256,
+        op: config.op,
+        mtu: config.mtu,
+        slices: config.slices,
+        time_limit: config.time_limit,
+        mcst_id: GroupRange::default().first(),
+        seed: config.seed,
+    }
+}
+
+fn report(config: &Config, results: Vec<Row>) -> Report {
+    let topology = &config.topology;
+    let name = |&host| topology.host(host).name.clone();
+    let members: Vec<String> = config.members.iter().map(name).collect();
+    Report {
+        results,
+        input: Input {
+            file: config.input.file.clone(),
+            size: config.input.bytes.len() as u64,
+            sha256: config.input.sha256.to_string(),
+        },
+        topology: TopologySummary {
+            name: topology.name().to_string(),
+            hosts: topology.hosts().len(),
+            switches: topology.switches().len(),
+            links: topology.links().len(),
+        },
+        group: GroupSummary {
+            size: members.len(),
+            source: members[0].clone(),
+            members,
+        },
+        settings: Settings {
+            driver: config.driver.name().to_string(),
+            op: match config.op {
+                TransferOp::Send => "send",
+                TransferOp::Write => "write",
+                TransferOp::WriteImm => "write-imm",
+            }
+            .to_string(),
+            mtu: config.mtu.bytes() as u32,
+            slices: config.slices,
+            loss: config.loss,
+        },
+        seed: config.seed,
+    }
+}

@@ -1,0 +1,87 @@
+//! Captures and traces of a run in virtual time.
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use alfirk_roce::collective::Algorithm;
+use alfirk_sim::capture::{PortCapture, Record, TextTrace};
+use alfirk_sim::network::Network;
+
+use super::args::Config;
+use crate::exit::Failure;
+
+/// The files that one algorithm's run is recorded in.
+pub struct Records(Vec<(PathBuf, Record<BufWriter<File>>)>);
+
+impl Records {
+    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and has `network` write them.
+    pub fn start(
+        config: &Config,
+        algorithm: Algorithm,
+        network: &mut Network,
+    ) -> Result<Records, Failure> {
+        let mut records = Vec::new();
+        if let Some(folder) = &config.pcap {
+            fs::create_dir_all(folder).map_err(|error| {
+                Failure::bad_input(format_args!("--pcap {}: {error}", folder.display()))
+            })?;
+            for host in config.topology.hosts() {
+                let path = folder.join(format!("{algorithm}-{}.pcap", host.name));
+                let (capture, record) = PortCapture::new(&host.name, 0, create("--pcap", &path)?);
+                network.observe(Box::new(capture));
+                records.push((path, record));
+            }
+        }
+        if let Some(file) = &config.trace {
+            let path = trace_path(file, algorithm, config.algorithms.len() > 1);
+            let (trace, record) = TextTrace::new(create("--trace", &path)?);
+            network.observe(Box::new(trace));
+            records.push((path, record));
+        }
+        Ok(Records(records))
+    }
+
+    pub fn finish(self) -> Result<(), Failure> {
+        for (path, record) in self.0 {
+            record.finish().map_err(|error| {
+                Failure::failed(format_args!("cannot write {}: {error}", path.display()))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The trace of one algorithm of several has its name before the extension: `trace.txt` becomes `trace.chain.txt`.
+fn trace_path(file: &Path, algorithm: Algorithm, several: bool) -> PathBuf {
+    if !several {
+        return file.to_path_buf();
+    }
+    let extension = match file.extension() {
+        Some(extension) => format!("{algorithm}.{}", extension.to_string_lossy()),
+        None => algorithm.to_string(),
+    };
+    file.with_extension(extension)
+}
+
+fn create(flag: &str, path: &Path) -> Result<BufWriter<File>, Failure> {
+    File::create(path).map(BufWriter::new).map_err(|error| {
+        Failure::bad_input(format_args!(
+            "{flag}: cannot write {}: {error}",
+            path.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_of_several_algorithms_have_names_of_their_own() {
+        let file = Path::new("/tmp/trace.txt");
+        let path = |several| trace_path(file, Algorithm::Chain, several);
+        assert_eq!(path(false), file);
+        assert_eq!(path(true), Path::new("/tmp/trace.chain.txt"));
+    }
+}

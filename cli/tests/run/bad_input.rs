@@ -1,0 +1,206 @@
+//! What is wrong with the input is told in one message, with exit code 2, before anything is built.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{alfirk, TESTBED};
+
+/// Runs the command and expects one message with all of `words`, nothing on stdout, and exit code `code`.
+fn refused(code: i32, arguments: &[&str], words: &[&str]) {
+    let output = alfirk(arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert_eq!(output.stdout, b"", "{arguments:?}");
+    for word in words {
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no {word:?} in {message}"
+        );
+    }
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+fn run(arguments: &[&str], words: &[&str]) {
+    let with_testbed = ["run", "--topology", TESTBED];
+    refused(2, &[&with_testbed, arguments].concat(), words);
+}
+
+fn file(folder: &Path, name: &str, content: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_string()
+}
+
+#[test]
+fn topology_that_cannot_be_read() {
+    refused(
+        2,
+        &["run", "--topology", "no/such.yaml"],
+        &["no/such.yaml", "No such file"],
+    );
+}
+
+#[test]
+fn topology_that_is_malformed_is_told_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name: broken\nswitches:\n  - {name: s1, id: 1}\nhosts:\n  - {name: h1, ip: 10.0.0.x/8}\nlinks: []\n";
+    let path = file(folder.path(), "broken.yaml", text);
+    refused(2, &["run", "--topology", &path], &["broken.yaml:5"]);
+    let not_yaml = file(folder.path(), "not.yaml", "name: [\n");
+    refused(2, &["run", "--topology", &not_yaml], &["not.yaml:"]);
+}
+
+#[test]
+fn unknown_host() {
+    run(&["--source", "h9"], &["h9", "h1, h2, h3, h4"]);
+    run(&["--source", "s1"], &["s1", "no host"]);
+}
+
+#[test]
+fn unknown_algorithm() {
+    run(
+        &["--algorithms", "alfirk,rings"],
+        &["rings", "alfirk, chain, binomial, unicast"],
+    );
+    run(&["--algorithms", "chain,chain"], &["chain", "twice"]);
+}
+
+#[test]
+fn group_too_small_or_too_large() {
+    run(&["--group", "1"], &["--group 1", "2 or more"]);
+    run(&["--group", "0"], &["--group 0"]);
+    run(&["--group", "5"], &["--group 5", "only 4 hosts"]);
+}
+
+#[test]
+fn input_that_is_empty_unreadable_or_both_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = file(folder.path(), "empty", "");
+    run(&["--input", &empty], &["empty", "nothing to send"]);
+    run(
+        &["--input", "no/such/file"],
+        &["no/such/file", "No such file"],
+    );
+    run(
+        &["--input", folder.path().to_str().unwrap()],
+        &["Is a directory"],
+    );
+    run(&["--size", "0B"], &["nothing to send"]);
+    run(&["--size", "3GiB"], &["2 GiB"]);
+    run(&["--size", "64"], &["--size", "no unit"]);
+    run(
+        &["--size", "64B", "--input", &empty],
+        &["--size", "--input"],
+    );
+}
+
+#[test]
+fn p4_program_that_is_missing_or_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    run(&["--p4src", "no/such.p4"], &["no/such.p4"]);
+    let wrong = file(
+        folder.path(),
+        "wrong.p4",
+        "#include <v1model.p4>\nheader h_t {\n    bit<8 x;\n}\n",
+    );
+    run(&["--p4src", &wrong], &["wrong.p4:3", "1 error"]);
+}
+
+#[test]
+fn p4_program_that_is_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = file(folder.path(), "other.p4", OTHER_PROGRAM);
+    run(&["--p4src", &other], &["ingress."]);
+}
+
+#[test]
+fn numbers_out_of_range() {
+    run(&["--loss", "1"], &["--loss"]);
+    run(&["--loss", "-0.1"], &["--loss"]);
+    run(&["--loss", "much"], &["--loss"]);
+    run(
+        &["--mtu", "1000"],
+        &["--mtu", "256, 512, 1024, 2048 or 4096"],
+    );
+    run(&["--slices", "0"], &["--slices"]);
+    run(&["--time-limit", "soon"], &["--time-limit"]);
+    run(&["--nic-delay", "1"], &["--nic-delay"]);
+}
+
+#[test]
+fn mtu_that_the_links_do_not_carry() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(TESTBED)
+        .unwrap()
+        .replace("mtu: 4200", "mtu: 1500");
+    let path = file(folder.path(), "small.yaml", &text);
+    refused(
+        2,
+        &["run", "--topology", &path, "--mtu", "4096"],
+        &["--mtu 4096", "1500"],
+    );
+}
+
+#[test]
+fn records_that_cannot_be_written() {
+    run(
+        &["--trace", "/no/such/folder/trace"],
+        &["--trace", "/no/such/folder"],
+    );
+    run(&["--pcap", "/dev/null/captures"], &["--pcap", "/dev/null"]);
+}
+
+#[test]
+fn controller_without_switch() {
+    let folder = tempfile::tempdir().unwrap();
+    let (json, info) = (
+        folder.path().join("main.json"),
+        folder.path().join("main.txtpb"),
+    );
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/v1model/main.p4");
+    let (json, info) = (json.to_str().unwrap(), info.to_str().unwrap());
+    let compiled = alfirk(&["p4c", source, "-o", json, "--p4runtime-files", info]);
+    assert_eq!(compiled.status.code(), Some(0));
+    // Port 9 is "discard": nobody listens there.
+    let arguments = [
+        "ctrl",
+        "--topology",
+        TESTBED,
+        "--switch",
+        "s1=127.0.0.1:9",
+        "--p4info",
+        info,
+        "--device-config",
+        json,
+        "--listen",
+        "127.0.0.1:0",
+        "--wait",
+        "1",
+    ];
+    refused(1, &arguments, &["s1", "127.0.0.1:9"]);
+}
+
+#[test]
+fn unknown_flag_and_unknown_verb() {
+    run(&["--colour"], &["--colour"]);
+    refused(2, &["runn"], &["runn"]);
+}
+
+/// A right program, but not the one that the controller knows.
+const OTHER_PROGRAM: &str = "
+#include <core.p4>
+#include <v1model.p4>
+struct headers_t {}
+struct metadata_t {}
+parser p(packet_in b, out headers_t h, inout metadata_t m, inout standard_metadata_t s) {
+    state start { transition accept; }
+}
+control check(inout headers_t h, inout metadata_t m) { apply {} }
+control ingress(inout headers_t h, inout metadata_t m, inout standard_metadata_t s) {
+    apply { s.egress_spec = 1; }
+}
+control egress(inout headers_t h, inout metadata_t m, inout standard_metadata_t s) { apply {} }
+control compute(inout headers_t h, inout metadata_t m) { apply {} }
+control deparse(packet_out b, in headers_t h) { apply {} }
+V1Switch(p(), check(), ingress(), egress(), compute(), deparse()) main;
+";

@@ -1,0 +1,28 @@
+//! Runs the command.
+
+use std::process::{Command, Output};
+
+pub const TESTBED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/testbed.yaml");
+
+/// Runs `alfirk ARGUMENTS`.
+pub fn alfirk(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(arguments)
+        .env_remove("ALFIRK_LOG")
+        .env_remove("RUST_BACKTRACE")
+        .output()
+        .expect("the command was built with the tests")
+}
+
+/// Runs it, expects exit code 0, and gives what it printed.
+pub fn good(arguments: &[&str]) -> Vec<u8> {
+    let output = alfirk(arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {message}");
+    output.stdout
+}
+
+/// The same, for the one JSON object that it prints.
+pub fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_slice(&good(arguments)).expect("the output is one JSON object")
+}

@@ -1,0 +1,6 @@
+//! The main job: as a user runs it, with wrong input, and on fabrics where things go wrong.
+
+mod bad_input;
+mod common;
+mod job;
+mod network;

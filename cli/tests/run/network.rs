@@ -1,0 +1,196 @@
+//! Whole fabrics: compiled pipelines, controller, hosts, and what can go wrong among them.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use alfirk_compiler::driver::{compile, CompileOptions};
+use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
+use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
+use alfirk_roce::collective::{Algorithm, Digest, TransferOp};
+use alfirk_roce::rc::PathMtu;
+use alfirk_roce::wire::Psn;
+use alfirk_sim::engine::{stream, FaultProbabilities, Happening, Observer};
+use alfirk_sim::experiment::{
+    run_algorithm, Fabric, FabricError, Job, JobError, Row, VirtualFabric,
+};
+use alfirk_sim::frame::Frame;
+use alfirk_sim::network::{Model, Network};
+
+fn pipeline() -> ControllerConfig {
+    static PIPELINE: OnceLock<ControllerConfig> = OnceLock::new();
+    let compile = || {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
+        let compiled = compile(&CompileOptions::new(source)).expect("p4src is right");
+        let json = serde_json::to_vec(&compiled.json).unwrap();
+        ControllerConfig::new(compiled.p4info, json)
+    };
+    PIPELINE.get_or_init(compile).clone()
+}
+
+fn network(topology: &Topology, faults: FaultProbabilities, seed: u64) -> Network {
+    Network::build(topology, pipeline(), Model::default(), faults, seed).unwrap()
+}
+
+fn fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {
+    VirtualFabric::bring_up(network(topology, faults, seed)).unwrap()
+}
+
+fn job(members: usize, size: usize, seed: u64) -> Job {
+    let data: Arc<[u8]> = stream::bytes(seed, "input", size).into();
+    Job {
+        members: (0..members).map(HostIndex).collect(),
+        sha256: Digest::of(&data),
+        data,
+        op: TransferOp::Send,
+        mtu: PathMtu::B1024,
+        slices: None,
+        time_limit: 2_000_000_000,
+        mcst_id: Ipv4Addr::new(10, 255, 0, 1),
+        seed,
+    }
+}
+
+fn run(
+    fabric: &mut VirtualFabric,
+    topology: &Topology,
+    job: &Job,
+    algorithm: Algorithm,
+) -> Result<Row, JobError> {
+    run_algorithm(fabric, topology, job, algorithm, &mut |_| {})
+}
+
+#[test]
+fn loss_duplication_and_reordering_of_everything_stop_no_algorithm() {
+    let topology = leaf_spine(2, 2, 2).unwrap();
+    let faults = FaultProbabilities {
+        loss: 0.01,
+        duplicate: 0.02,
+        reorder: 0.02,
+        reorder_window: 3_000,
+    };
+    for seed in 1..=4 {
+        for algorithm in Algorithm::ALL {
+            let job = job(4, 100_000, seed);
+            let mut fabric = fabric(&topology, faults, seed);
+            let row = run(&mut fabric, &topology, &job, algorithm);
+            let row = row.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert!(row.verified, "{algorithm}, seed {seed}");
+            assert!(row.dropped_packets > Some(0), "{algorithm}, seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn one_fabric_serves_one_algorithm_after_another() {
+    let topology = testbed();
+    let job = job(3, 10_000, 1);
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    for algorithm in [Algorithm::Alfirk, Algorithm::Unicast, Algorithm::Alfirk] {
+        assert!(
+            run(&mut fabric, &topology, &job, algorithm)
+                .unwrap()
+                .verified
+        );
+    }
+}
+
+/// How often each PSN was sent by each node and port.
+type Seen = BTreeMap<(String, u32, u32), u32>;
+
+/// Remembers how often each data packet was seen in each direction of each link.
+struct Crossings(Rc<RefCell<Seen>>);
+
+impl Observer for Crossings {
+    fn observe(&mut self, _: u64, name: &str, happening: Happening<'_>) {
+        if let Happening::Transmit { port, frame } = happening {
+            if let Frame::Roce(roce) = Frame::read(frame) {
+                if roce.is_request() {
+                    let key = (name.to_string(), port, roce.psn.get());
+                    *self.0.borrow_mut().entry(key).or_default() += 1;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_copy_crosses_a_link_twice() {
+    let topology = leaf_spine(3, 2, 3).unwrap();
+    let mut network = network(&topology, FaultProbabilities::default(), 1);
+    let seen = Rc::new(RefCell::new(BTreeMap::new()));
+    network.observe(Box::new(Crossings(Rc::clone(&seen))));
+    let mut fabric = VirtualFabric::bring_up(network).unwrap();
+    let row = run(
+        &mut fabric,
+        &topology,
+        &job(9, 20_000, 1),
+        Algorithm::Alfirk,
+    )
+    .unwrap();
+    assert!(row.verified);
+    let seen = seen.borrow();
+    assert!(seen.len() > 9 * 20);
+    assert!(seen.values().all(|&times| times == 1), "{seen:?}");
+}
+
+#[test]
+fn hosts_drop_nothing_that_the_fabric_delivers() {
+    let topology = leaf_spine(2, 1, 2).unwrap();
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    for algorithm in Algorithm::ALL {
+        assert!(
+            run(&mut fabric, &topology, &job(4, 30_000, 1), algorithm)
+                .unwrap()
+                .verified
+        );
+    }
+    for host in topology.host_indexes() {
+        let stats = fabric.network().host(host).host().stats();
+        assert_eq!(stats.drops.total(), 0, "{:?}", stats.drops);
+    }
+}
+
+#[test]
+fn dead_receiver_link_keeps_the_others_from_being_told_done() {
+    let topology = testbed();
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    fabric.network().set_link_up(LinkIndex(2), false);
+    let job = Job {
+        time_limit: 20_000_000,
+        ..job(4, 10_000, 1)
+    };
+    let error = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap_err();
+    let JobError::TimeLimit { hosts, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(hosts, &["h3"]);
+}
+
+#[test]
+fn dead_switch_is_named_when_a_group_needs_it() {
+    let topology = testbed();
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    fabric.network().kill_switch(SwitchIndex(0));
+    let error = run(&mut fabric, &topology, &job(4, 100, 1), Algorithm::Alfirk).unwrap_err();
+    assert!(error.to_string().contains("s1"), "{error}");
+}
+
+#[test]
+fn controller_refuses_what_no_host_is() {
+    let topology = testbed();
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    let request = RegisterGroup {
+        mcst_id: None,
+        members: Vec::new(),
+        initial_psn: Psn::new(0),
+    };
+    let error = fabric.register(request).unwrap_err();
+    let FabricError::Group(refusal) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(*refusal, GroupError::TooFewMembers(0));
+}
