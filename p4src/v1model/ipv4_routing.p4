@@ -76,10 +76,13 @@ control Ipv4Routing(inout headers_t hdr,
         if (hdr.ipv4.ttl <= 1) {
             meta.drop_reason = DROP_TTL_EXPIRED;
         } else {
-            hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             switch (routes.apply().action_run) {
                 ecmp: { next_hops.apply(); }
                 default: { }
+            }
+            // What finds no way stays as it came: a registration goes to the controller.
+            if (meta.drop_reason == DROP_NONE) {
+                hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             }
         }
     }
