@@ -81,6 +81,9 @@ impl Checker<'_> {
                 .map(|arg| arg.ty.clone())
                 .chain([ret.clone()])
                 .collect();
+            if types.iter().any(|ty| self.too_large(ty, span)) {
+                return Type::Invalid;
+            }
             types.iter().for_each(|ty| self.check_specialized(ty, span));
         }
         self.out.calls.insert(expr.id, info);

@@ -1,7 +1,7 @@
 //! Methods that the language itself has, sizes of types, and the rules about `packet_in` and `packet_out`.
 
 use super::checked::*;
-use super::checker::Checker;
+use super::checker::{Checker, Layout};
 use super::types::Type;
 use super::value::Value;
 use crate::diag::{Code, Diagnostic, Span};
@@ -125,64 +125,71 @@ impl Checker<'_> {
 
     /// Smallest and largest size of values, `None` for types that have no size.
     pub fn size_in_bits(&mut self, ty: &Type) -> Option<(u64, u64)> {
-        Some(match ty {
-            Type::Bool => (1, 1),
-            Type::Bit(w) | Type::Signed(w) => (u64::from(*w), u64::from(*w)),
-            Type::Varbit(w) => (0, u64::from(*w)),
-            Type::SerializableEnum(_) | Type::NewType(_) => {
-                let under = self.out.underlying(ty)?;
-                self.size_in_bits(&under)?
-            }
-            Type::Struct(_) | Type::Header(_) | Type::HeaderUnion(_) => {
-                let table = self.field_table(ty);
-                let sizes: Option<Vec<(u64, u64)>> = table
-                    .list
-                    .iter()
-                    .map(|(_, ty)| self.size_in_bits(ty))
-                    .collect();
-                let sizes = sizes?;
-                if matches!(ty, Type::HeaderUnion(_)) {
-                    (
-                        sizes.iter().map(|s| s.0).min().unwrap_or(0),
-                        sizes.iter().map(|s| s.1).max().unwrap_or(0),
-                    )
-                } else {
-                    (
-                        sizes.iter().map(|s| s.0).sum(),
-                        sizes.iter().map(|s| s.1).sum(),
-                    )
-                }
-            }
-            Type::Tuple(types) => {
-                let mut sum = (0, 0);
-                for ty in types.iter() {
-                    let (min, max) = self.size_in_bits(ty)?;
-                    sum = (sum.0 + min, sum.1 + max);
-                }
-                sum
-            }
-            Type::Stack(element, n) => {
-                let (min, max) = self.size_in_bits(element)?;
-                (min * u64::from(*n), max * u64::from(*n))
-            }
-            _ => return None,
-        })
+        self.layout(ty).map(|layout| (layout.min, layout.max))
     }
 
     /// Number of fields of variable size.
-    pub fn varbit_fields(&mut self, ty: &Type) -> usize {
-        match ty {
-            Type::Varbit(_) => 1,
-            Type::Struct(_) | Type::Header(_) => {
-                let table = self.field_table(ty);
-                table
-                    .list
-                    .iter()
-                    .map(|(_, ty)| self.varbit_fields(ty))
-                    .sum()
-            }
-            _ => 0,
+    pub fn varbit_fields(&mut self, ty: &Type) -> u64 {
+        self.layout(ty).map_or(0, |layout| layout.varbits)
+    }
+
+    /// Sizes of a type, computed once for each.
+    fn layout(&mut self, ty: &Type) -> Option<Layout> {
+        if let Some(known) = self.layouts.get(ty) {
+            return *known;
         }
+        let layout = self.compute_layout(ty);
+        self.layouts.insert(ty.clone(), layout);
+        layout
+    }
+
+    fn compute_layout(&mut self, ty: &Type) -> Option<Layout> {
+        let fixed = |bits: u32| Layout {
+            min: u64::from(bits),
+            max: u64::from(bits),
+            varbits: 0,
+        };
+        Some(match ty {
+            Type::Bool => fixed(1),
+            Type::Bit(w) | Type::Signed(w) => fixed(*w),
+            Type::Varbit(w) => Layout {
+                min: 0,
+                max: u64::from(*w),
+                varbits: 1,
+            },
+            Type::SerializableEnum(_) | Type::NewType(_) => {
+                let under = self.out.underlying(ty)?;
+                self.layout(&under)?
+            }
+            Type::Struct(_) | Type::Header(_) | Type::HeaderUnion(_) => {
+                let table = self.field_table(ty);
+                let parts: Option<Vec<Layout>> =
+                    table.list.iter().map(|(_, ty)| self.layout(ty)).collect();
+                let parts = parts?;
+                if matches!(ty, Type::HeaderUnion(_)) {
+                    Layout {
+                        min: parts.iter().map(|p| p.min).min().unwrap_or(0),
+                        max: parts.iter().map(|p| p.max).max().unwrap_or(0),
+                        varbits: 0,
+                    }
+                } else {
+                    sum(&parts)
+                }
+            }
+            Type::Tuple(types) => {
+                let parts: Option<Vec<Layout>> = types.iter().map(|ty| self.layout(ty)).collect();
+                sum(&parts?)
+            }
+            Type::Stack(element, n) => {
+                let one = self.layout(element)?;
+                Layout {
+                    min: one.min.saturating_mul(u64::from(*n)),
+                    max: one.max.saturating_mul(u64::from(*n)),
+                    varbits: one.varbits.saturating_mul(u64::from(*n)),
+                }
+            }
+            _ => return None,
+        })
     }
 
     /// Rules about `packet_in` and `packet_out` that their types do not tell (spec § 13.8, 16).
@@ -260,4 +267,12 @@ impl Checker<'_> {
             _ => {}
         }
     }
+}
+
+fn sum(parts: &[Layout]) -> Layout {
+    parts.iter().fold(Layout::default(), |a, b| Layout {
+        min: a.min.saturating_add(b.min),
+        max: a.max.saturating_add(b.max),
+        varbits: a.varbits.saturating_add(b.varbits),
+    })
 }

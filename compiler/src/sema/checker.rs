@@ -58,6 +58,23 @@ pub(super) struct Checker<'a> {
     pub states: FxHashMap<Name, DeclId>,
     /// Default values of struct-like types, to keep repeated lookups cheap.
     pub field_cache: FxHashMap<Type, std::rc::Rc<FieldTable>>,
+    /// Specialised types that have been looked at.
+    pub well_formed: FxHashSet<Type>,
+    /// Which structs may be parts of headers.
+    pub header_parts: FxHashMap<Type, bool>,
+    /// What `size_in_bits` found out.
+    pub layouts: FxHashMap<Type, Option<Layout>>,
+}
+
+/// Sizes of the values of a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Smallest size in bits.
+    pub min: u64,
+    /// Largest size in bits.
+    pub max: u64,
+    /// Number of fields of variable size.
+    pub varbits: u64,
 }
 
 /// Fields of a type with their types, and their indices by name.
@@ -94,6 +111,9 @@ impl<'a> Checker<'a> {
             silenced: Vec::new(),
             states: FxHashMap::default(),
             field_cache: FxHashMap::default(),
+            well_formed: FxHashSet::default(),
+            layouts: FxHashMap::default(),
+            header_parts: FxHashMap::default(),
         }
     }
 

@@ -10,6 +10,9 @@ use num_bigint::{BigInt, Sign};
 use num_traits::Zero;
 use std::rc::Rc;
 
+/// Most parts of a constant that `...` makes.
+const MAX_CONSTANT: u32 = 1 << 16;
+
 impl Checker<'_> {
     /// A type to be inferred.
     pub fn fresh(&mut self) -> Type {
@@ -407,8 +410,14 @@ impl Checker<'_> {
         }
     }
 
-    /// What `...` stands for (spec § 7.3).
+    /// What `...` stands for (spec § 7.3); `None` also for types with more parts than a constant may have.
     pub fn default_value(&mut self, ty: &Type) -> Option<Value> {
+        let mut budget = MAX_CONSTANT;
+        self.default_within(ty, &mut budget)
+    }
+
+    fn default_within(&mut self, ty: &Type, budget: &mut u32) -> Option<Value> {
+        *budget = budget.checked_sub(1)?;
         Some(match ty {
             Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Varbit(_) => {
                 Value::Int(BigInt::zero())
@@ -423,7 +432,7 @@ impl Checker<'_> {
             },
             Type::NewType(_) => {
                 let under = self.out.underlying(ty)?;
-                self.default_value(&under)?
+                self.default_within(&under, budget)?
             }
             Type::Header(_) | Type::HeaderUnion(_) => Value::InvalidHeader,
             Type::Struct(_) => {
@@ -431,17 +440,20 @@ impl Checker<'_> {
                 let values: Option<Vec<Value>> = table
                     .list
                     .iter()
-                    .map(|(_, ty)| self.default_value(ty))
+                    .map(|(_, ty)| self.default_within(ty, budget))
                     .collect();
                 Value::Aggregate(values?.into())
             }
             Type::Tuple(types) => {
-                let values: Option<Vec<Value>> =
-                    types.iter().map(|ty| self.default_value(ty)).collect();
+                let values: Option<Vec<Value>> = types
+                    .iter()
+                    .map(|ty| self.default_within(ty, budget))
+                    .collect();
                 Value::Aggregate(values?.into())
             }
             Type::Stack(element, size) => {
-                Value::Aggregate(vec![self.default_value(element)?; *size as usize].into())
+                *budget = budget.checked_sub(*size)?;
+                Value::Aggregate(vec![self.default_within(element, budget)?; *size as usize].into())
             }
             Type::List(_) => Value::Aggregate(Rc::new([])),
             _ => return None,

@@ -587,8 +587,13 @@ impl Checker<'_> {
                 self.fits_header(&under)
             }
             Type::Struct(_) => {
+                if let Some(known) = self.header_parts.get(ty) {
+                    return *known;
+                }
                 let table = self.field_table(ty);
-                table.list.iter().all(|(_, ty)| self.fits_header(ty))
+                let fits = table.list.iter().all(|(_, ty)| self.fits_header(ty));
+                self.header_parts.insert(ty.clone(), fits);
+                fits
             }
             _ => false,
         }

@@ -216,6 +216,9 @@ impl Checker<'_> {
                     return Type::Invalid;
                 };
                 let (field, field_type) = &table.list[index];
+                if self.too_large(field_type, expr.span) {
+                    return Type::Invalid;
+                }
                 let value = match self.out.info(base.id).value.as_ref() {
                     Some(Value::Aggregate(values)) => values.get(index).cloned(),
                     _ => None,

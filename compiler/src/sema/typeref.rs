@@ -77,9 +77,26 @@ impl Checker<'_> {
     }
 
     fn any_type(&mut self, written: &TypeRef, args: Args) -> Type {
-        let ty = self.resolve_type(written, args);
+        let mut ty = self.resolve_type(written, args);
+        if self.too_large(&ty, written.span) {
+            ty = Type::Invalid;
+        }
         self.out.type_refs[written.id.0 as usize] = ty.clone();
         ty
+    }
+
+    /// Reports a type that is too large to work with.
+    pub fn too_large(&mut self, ty: &Type, span: Span) -> bool {
+        let large = ty.is_too_large();
+        if large {
+            self.report(
+                Diagnostic::error(Code::LIMIT, span, "this type is too large").note(format!(
+                    "written out, it has more than {} parts",
+                    super::types::MAX_TYPE_SIZE
+                )),
+            );
+        }
+        large
     }
 
     fn resolve_type(&mut self, written: &TypeRef, args: Args) -> Type {
@@ -274,6 +291,10 @@ impl Checker<'_> {
     }
 
     fn specialized_wrong(&mut self, ty: &Type) -> Option<String> {
+        // Each type once, or types that contain one another twice would take for ever.
+        if !self.well_formed.insert(ty.clone()) {
+            return None;
+        }
         match ty {
             Type::Stack(element, _) => match &**element {
                 Type::Header(_)

@@ -4,6 +4,9 @@ use crate::syntax::ast::{DeclId, Name};
 use std::fmt;
 use std::rc::Rc;
 
+/// Most parts of one type.
+pub const MAX_TYPE_SIZE: usize = 4096;
+
 /// A type, with `typedef`s expanded and constant widths evaluated. Cheap to clone; equality is the language's type equality.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
@@ -272,6 +275,16 @@ impl Type {
                 .nominal()
                 .is_some_and(|n| n.args.iter().any(|t| t.any(test))),
         }
+    }
+
+    /// Whether the type, written out, has more than [`MAX_TYPE_SIZE`] parts. Aliases and type arguments can double a type again and
+    /// again; all walks over types rely on this bound.
+    pub fn is_too_large(&self) -> bool {
+        let mut parts = 0;
+        self.any(&mut |_| {
+            parts += 1;
+            parts > MAX_TYPE_SIZE
+        })
     }
 
     /// Puts types in the place of type parameters. Parameters that `args` does not know stay.

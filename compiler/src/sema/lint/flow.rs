@@ -16,6 +16,9 @@ use std::rc::Rc;
 /// How many times a parser's states are visited until the facts must have settled.
 const MAX_ROUNDS: usize = 64;
 
+/// How many headers are followed at once; more are taken to be valid.
+const MAX_HEADERS: usize = 512;
+
 pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
     let mut flow = Flow {
         checked,
@@ -25,6 +28,7 @@ pub(super) fn flow(checked: &CheckedProgram, diagnostics: &mut Diagnostics) {
         state: State::default(),
         loops: Vec::new(),
         exits: State::unreachable(),
+        plain: FxHashMap::default(),
         written: FxHashMap::default(),
     };
     for decl in &checked.program.decls {
@@ -44,6 +48,8 @@ struct Flow<'a> {
     loops: Vec<State>,
     /// What holds where the body being followed is left.
     exits: State,
+    /// Types whose values must be set before they are read, once known.
+    plain: FxHashMap<Type, bool>,
     /// Variables that an action may write, once known.
     written: FxHashMap<DeclId, Rc<FxHashSet<DeclId>>>,
 }
@@ -127,13 +133,13 @@ impl<'a> Flow<'a> {
 
     /// Begins to follow a variable that has no value yet.
     fn starts_unset(&mut self, id: DeclId) {
-        let Some(ty) = self.checked.decl_type(id) else {
+        let Some(ty) = self.checked.decl_type(id).cloned() else {
             return;
         };
-        if self.is_plain(ty) {
+        if self.is_plain(&ty) {
             self.state.unset.insert(id);
         }
-        self.starts_invalid(ty, format!("{}", id.0), 0);
+        self.starts_invalid(&ty, format!("{}", id.0), 0);
     }
 
     /// Headers have no value, but are invalid, from the start.
@@ -144,7 +150,9 @@ impl<'a> Flow<'a> {
             }
             Type::Struct(_) if depth < 4 => {
                 for (field, ty) in self.checked.fields(ty) {
-                    self.starts_invalid(&ty, format!("{path}.{}", field.name), depth + 1);
+                    if self.state.invalid.len() < MAX_HEADERS {
+                        self.starts_invalid(&ty, format!("{path}.{}", field.name), depth + 1);
+                    }
                 }
             }
             _ => {}
@@ -152,18 +160,20 @@ impl<'a> Flow<'a> {
     }
 
     /// Types without headers, whose values must be set before they are read.
-    fn is_plain(&self, ty: &Type) -> bool {
-        match ty {
-            Type::Struct(_) => self
-                .checked
-                .fields(ty)
-                .iter()
-                .all(|(_, ty)| self.is_plain(ty)),
+    fn is_plain(&mut self, ty: &Type) -> bool {
+        if let Some(known) = self.plain.get(ty) {
+            return *known;
+        }
+        let checked = self.checked;
+        let plain = match ty {
+            Type::Struct(_) => checked.fields(ty).iter().all(|(_, ty)| self.is_plain(ty)),
             Type::Tuple(types) => types.iter().all(|ty| self.is_plain(ty)),
             Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Varbit(_) | Type::Error => true,
             Type::Enum(_) | Type::SerializableEnum(_) | Type::NewType(_) => true,
             _ => false,
-        }
+        };
+        self.plain.insert(ty.clone(), plain);
+        plain
     }
 
     fn locals(&mut self, locals: &'a [Decl]) {

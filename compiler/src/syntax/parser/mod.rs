@@ -74,6 +74,7 @@ struct Parser<'a> {
     heights: Vec<u32>,
     type_refs: u32,
     decls: u32,
+    /// Nesting in half levels.
     depth: u32,
     /// While positive nothing is reported: a guess is being tried.
     quiet: u32,
@@ -196,7 +197,16 @@ impl Parser<'_> {
 
     /// Runs a production one level deeper.
     fn nested<T>(&mut self, production: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
-        if self.depth >= MAX_DEPTH {
+        self.nested_by(2, production)
+    }
+
+    /// Runs a production deeper by so many half levels: chains of `else if`, which people write longer than they nest, count half.
+    fn nested_by<T>(
+        &mut self,
+        cost: u32,
+        production: impl FnOnce(&mut Self) -> Parse<T>,
+    ) -> Parse<T> {
+        if self.depth + cost > 2 * MAX_DEPTH {
             let span = self.span();
             self.report(
                 Diagnostic::error(Code::NESTING, span, "this is nested too deeply")
@@ -204,9 +214,9 @@ impl Parser<'_> {
             );
             return Err(Bail);
         }
-        self.depth += 1;
+        self.depth += cost;
         let result = production(self);
-        self.depth -= 1;
+        self.depth -= cost;
         result
     }
 

@@ -116,7 +116,12 @@ impl Parser<'_> {
 
     /// A statement where a declaration may not stand: branch or body.
     fn statement(&mut self) -> Parse<Box<Stmt>> {
-        let stmt = self.scoped(Self::statement_or_declaration)?;
+        self.statement_by(2)
+    }
+
+    /// The same, deeper by so many half levels.
+    fn statement_by(&mut self, cost: u32) -> Parse<Box<Stmt>> {
+        let stmt = self.scoped(|p| p.nested_by(cost, Self::statement_inner))?;
         if matches!(
             stmt.kind,
             StmtKind::Const(_) | StmtKind::Var(_) | StmtKind::Instantiation(_)
@@ -140,7 +145,8 @@ impl Parser<'_> {
         self.expect(TokenKind::RParen)?;
         let then = self.statement()?;
         let otherwise = if self.eat(TokenKind::Else) {
-            Some(self.statement()?)
+            let cost = if self.at(TokenKind::If) { 1 } else { 2 };
+            Some(self.statement_by(cost)?)
         } else {
             None
         };
