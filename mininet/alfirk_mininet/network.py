@@ -15,7 +15,7 @@ from mininet.net import Mininet
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.nodes import AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
-from alfirk_mininet.process import Child, stop_all
+from alfirk_mininet.process import Child, kill_guests, stop_all
 from alfirk_mininet.topo import AlfirkTopo
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Network:
         if mininet:
             # All at once: one after the other would take each one's time to end.
             stop_all([node.child for node in _nodes(mininet) if node.child])
+            kill_guests(host.pid for host in mininet.hosts)
             with contextlib.suppress(Exception):
                 mininet.stop()
         if journal:

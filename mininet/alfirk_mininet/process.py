@@ -91,6 +91,26 @@ def stop_all(children: Iterable[Child]) -> None:
             child.process.wait()
 
 
+def kill_guests(shells: Iterable[int]) -> None:
+    """Kill all that runs in the network namespaces of these shells, except them: daemons of users too.
+
+    A daemon would keep the namespace, and its links with it.  The shells Mininet itself ends, after use.
+    """
+    kept = set(shells)
+    doomed = {_namespace(pid) for pid in kept} - {_namespace(os.getpid()), None}
+    running = {int(entry.name) for entry in os.scandir("/proc") if entry.name.isdecimal()}
+    for pid in running - kept:
+        if _namespace(pid) in doomed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _namespace(pid: int) -> str | None:
+    with contextlib.suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/net")  # noqa: PTH115 - not a path
+    return None
+
+
 def kill_stranger(pid: int, started: int) -> None:
     """Kill a process that is not ours to wait for, if it is still the one that started then."""
     if start_time(pid) != started:
