@@ -1,5 +1,218 @@
-//! `alfirk host`: the RC endpoint of the simulator on a real interface, and how an orchestrator talks to it ([`protocol`];
-//! [`client`] is the orchestrator's end).
+//! `alfirk host`: the RC endpoint of the simulator on a real interface.
+//!
+//! The command drives one [`alfirk_roce::host::Host`] with a packet socket, the monotonic clock and a Unix socket by which an
+//! orchestrator runs transfers ([`protocol`]; [`client`] is the orchestrator's end).
+//!
+//! The kernel and the host share the interface, and neither must disturb the other:
+//!
+//! - The kernel need not have the address. Then it ignores everything, and this process answers ARP. Where it does have the
+//!   address (so that ping and iperf work), both answer ARP with the same Ethernet address, which does no harm; and this
+//!   process resolves its neighbours by itself in either case, so that the kernel's cache and its timing do not matter.
+//! - A UDP socket that nobody reads holds ports 4791 and 4790, so that the kernel does not answer RoCEv2 packets with "port
+//!   unreachable". Its buffer is tiny, and what does not fit is dropped without a word.
 
+#[allow(dead_code)] // For runs on Mininet.
 pub mod client;
+mod control;
+mod driver;
+mod interface;
 pub mod protocol;
+
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use alfirk_roce::host::{HostConfig, HostTiming};
+use alfirk_roce::rc::AckTimeout;
+use alfirk_roce::wire::MacAddr;
+
+use crate::exit::{Failure, Outcome};
+
+/// Run an RDMA host on an interface of this network namespace, driven by JSON lines through a Unix socket.
+///
+/// The host speaks RoCEv2 over a packet socket; the kernel's RDMA stack is not needed. It runs until SIGTERM, SIGINT or the
+/// request `stop`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  sudo ip netns exec h1 alfirk host --interface h1-eth0 --ip 10.0.0.1/8 --control /tmp/h1.sock")]
+pub struct HostArgs {
+    /// The interface to send and receive on
+    #[arg(long, value_name = "IFACE")]
+    interface: String,
+
+    /// Unix socket to listen on for requests
+    #[arg(long, value_name = "PATH")]
+    control: PathBuf,
+
+    /// Name of the host in messages [default: the interface's]
+    #[arg(long)]
+    name: Option<String>,
+
+    /// IPv4 address and prefix length [default: the interface's]
+    #[arg(long, value_name = "ADDR/LEN")]
+    ip: Option<Address>,
+
+    /// Ethernet address [default: the interface's]
+    #[arg(long)]
+    mac: Option<MacAddr>,
+
+    /// Where packets for addresses beyond the prefix go
+    #[arg(long, value_name = "ADDR")]
+    gateway: Option<Ipv4Addr>,
+
+    /// Largest IP packet in bytes [default: the interface's]
+    #[arg(long, value_name = "BYTES")]
+    mtu: Option<u32>,
+
+    /// Makes queue pair numbers, memory keys and initial PSNs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+
+    /// Exponent of the local ACK timeout of queue pairs whose transfer does not set its own: 4.096 us times 2^N; 0 is none
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=31))]
+    ack_timeout: u8,
+
+    /// Capture what goes out and comes in
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+}
+
+/// An address with a prefix length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Address {
+    ip: Ipv4Addr,
+    prefix_len: u8,
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Address, String> {
+        let bad = || format!("`{text}` is not an address with a prefix length such as 10.0.0.1/8");
+        let (ip, len) = text.split_once('/').ok_or_else(bad)?;
+        let prefix_len: u8 = len.parse().map_err(|_| bad())?;
+        if prefix_len > 32 {
+            return Err(bad());
+        }
+        Ok(Address {
+            ip: ip.parse().map_err(|_| bad())?,
+            prefix_len,
+        })
+    }
+}
+
+/// Runs until told to stop.
+pub fn run(args: HostArgs) -> Outcome {
+    let config = config(&args)?;
+    let host = alfirk_roce::host::Host::new(config).map_err(|error| {
+        Failure::bad_input(format_args!("interface {}: {error}", args.interface))
+    })?;
+    driver::run(host, &args)
+}
+
+/// What the flags leave open, the interface says.
+fn config(args: &HostArgs) -> Result<HostConfig, Failure> {
+    let name = &args.interface;
+    let found = interface::read(name)
+        .map_err(|error| Failure::bad_input(format_args!("interface {name}: {error}")))?;
+    let address = args.ip.or(found.address).ok_or_else(|| {
+        Failure::bad_input(format_args!(
+            "interface {name} has no IPv4 address: give one with --ip ADDR/LEN"
+        ))
+    })?;
+    let mut config = HostConfig::new(
+        args.name.as_ref().unwrap_or(name),
+        args.mac.unwrap_or(found.mac),
+        address.ip,
+        address.prefix_len,
+        args.mtu.unwrap_or(found.mtu),
+        args.seed,
+    );
+    config.gateway = args.gateway;
+    config.timing = HostTiming {
+        ack_timeout: AckTimeout::new(args.ack_timeout),
+        ..HostTiming::SOFTWARE
+    };
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: HostArgs,
+    }
+
+    fn parse(line: &[&str]) -> Result<HostArgs, String> {
+        let line = ["host"].iter().chain(line);
+        Command::try_parse_from(line)
+            .map(|c| c.args)
+            .map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn every_flag_is_read() {
+        let args = parse(&[
+            "--interface",
+            "h1-eth0",
+            "--control",
+            "/tmp/s",
+            "--name",
+            "h1",
+            "--ip",
+            "10.0.0.1/8",
+            "--mac",
+            "02:00:00:00:00:01",
+            "--gateway",
+            "10.0.0.254",
+            "--mtu",
+            "4200",
+            "--seed",
+            "7",
+            "--ack-timeout",
+            "12",
+            "--pcap",
+            "/tmp/p",
+        ])
+        .unwrap();
+        assert_eq!(args.interface, "h1-eth0");
+        assert_eq!(args.control, PathBuf::from("/tmp/s"));
+        assert_eq!(args.name.as_deref(), Some("h1"));
+        let ip = Ipv4Addr::new(10, 0, 0, 1);
+        assert_eq!(args.ip, Some(Address { ip, prefix_len: 8 }));
+        assert_eq!(args.mac, Some(MacAddr([2, 0, 0, 0, 0, 1])));
+        assert_eq!(args.gateway, Some(Ipv4Addr::new(10, 0, 0, 254)));
+        assert_eq!((args.mtu, args.seed, args.ack_timeout), (Some(4200), 7, 12));
+        assert_eq!(args.pcap, Some(PathBuf::from("/tmp/p")));
+    }
+
+    #[test]
+    fn malformed_addresses_are_refused() {
+        for ip in ["10.0.0.1", "10.0.0.1/33", "10.0.0/8", "10.0.0.1/x"] {
+            let error = parse(&["--interface", "i", "--control", "c", "--ip", ip]).unwrap_err();
+            assert!(error.contains(ip), "{error}");
+        }
+        assert!(parse(&["--interface", "i", "--control", "c", "--ack-timeout", "32"]).is_err());
+    }
+
+    #[test]
+    fn missing_interface_is_bad_input() {
+        let args = parse(&[
+            "--interface",
+            "no-such-if",
+            "--control",
+            "c",
+            "--ip",
+            "10.0.0.1/8",
+        ])
+        .unwrap();
+        assert!(
+            matches!(config(&args), Err(Failure::BadInput(e)) if e.to_string().contains("no-such-if"))
+        );
+    }
+}

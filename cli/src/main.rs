@@ -5,7 +5,6 @@
 
 mod ctrl;
 mod exit;
-#[allow(dead_code)] // The verbs that talk to hosts follow.
 mod host;
 mod p4c;
 mod program;
@@ -50,6 +49,7 @@ struct Cli {
 enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     Ctrl(alfirk_ctrl::CtrlArgs),
+    Host(host::HostArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
     Run(run::Args),
     Switch(alfirk_bmv2::driver::SwitchArgs),
@@ -62,6 +62,7 @@ impl Command {
     fn run(self) -> Outcome {
         match self {
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::Host(args) => host::run(args),
             Command::P4c(args) => p4c::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
