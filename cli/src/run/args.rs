@@ -22,7 +22,8 @@ use crate::exit::Failure;
 Examples:
   alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
   alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
-  alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt")]
+  alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
+  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB")]
 pub struct Args {
     /// The network, as YAML [default: a fat-tree with k = 4: 16 hosts, 20 switches]
     #[arg(long, value_name = "FILE")]
@@ -147,6 +148,8 @@ enum Op {
 pub enum Driver {
     /// In this process, in virtual time
     Virtual,
+    /// Mininet hosts, veth links, one process per switch and host; needs root
+    Mininet,
 }
 
 impl Driver {
@@ -154,6 +157,7 @@ impl Driver {
     pub fn name(self) -> &'static str {
         match self {
             Driver::Virtual => "virtual",
+            Driver::Mininet => "mininet",
         }
     }
 }
@@ -199,6 +203,11 @@ impl Args {
         }
         if self.slices == Some(0) {
             return Err(Failure::bad_input("--slices 0: at least 1 is needed"));
+        }
+        if self.trace.is_some() && self.driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
+            ));
         }
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),

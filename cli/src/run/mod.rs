@@ -1,7 +1,8 @@
-//! `alfirk run`: the main job.
+//! `alfirk run`: the main job, in virtual time or on Mininet.
 
 mod args;
 mod input;
+mod mininet;
 mod progress;
 mod records;
 
@@ -29,6 +30,7 @@ pub fn run(args: Args) -> Outcome {
     let program = program::compile_program(config.p4src.as_deref())?;
     let results = match config.driver {
         Driver::Virtual => run_virtual(&config, &program)?,
+        Driver::Mininet => mininet::run(&config, &program)?,
     };
     let report = report(&config, results);
     if config.json {

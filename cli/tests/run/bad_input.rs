@@ -151,6 +151,26 @@ fn records_that_cannot_be_written() {
 }
 
 #[test]
+fn mininet_without_root() {
+    // SAFETY: geteuid has no preconditions.
+    if unsafe { libc::geteuid() } == 0 {
+        eprintln!(
+            "SKIPPED mininet_without_root: this is root; `setpriv --reuid 65534` runs it as nobody"
+        );
+        return;
+    }
+    run(&["--driver", "mininet"], &["root", "sudo"]);
+}
+
+#[test]
+fn trace_of_mininet() {
+    run(
+        &["--driver", "mininet", "--trace", "x"],
+        &["--trace", "--pcap"],
+    );
+}
+
+#[test]
 fn controller_without_switch() {
     let folder = tempfile::tempdir().unwrap();
     let (json, info) = (

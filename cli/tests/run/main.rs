@@ -3,4 +3,5 @@
 mod bad_input;
 mod common;
 mod job;
+mod mininet;
 mod network;

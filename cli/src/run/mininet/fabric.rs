@@ -1,0 +1,461 @@
+//! A [`Fabric`] on Mininet.
+
+use std::future::Future;
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fs, iter};
+
+use alfirk_ctrl::client::{Handle, Runner, StartError, SwitchAddress};
+use alfirk_ctrl::controller::{Controller, ControllerConfig, GroupInfo, RegisterGroup};
+use alfirk_ctrl::topology::{HostIndex, Node, Topology};
+use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
+use alfirk_roce::host::HostTiming;
+use alfirk_roce::rc::{PathMtu, RcConfig};
+use alfirk_sim::experiment::{Fabric, FabricError, MemberEvent, Traffic};
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::time::{clock_gettime, ClockId};
+use tokio::runtime::Runtime;
+
+use super::network::MininetNetwork;
+use super::signals::Signals;
+use crate::exit::Failure;
+use crate::host::client::HostClient;
+use crate::host::protocol::{Event, Info, Reply, Request, Status};
+use crate::program::Program;
+use crate::run::args::Config;
+
+/// How long the network may take to be built, and then the switches to get pipelines and routes.
+const START_LIMIT: Duration = Duration::from_secs(120);
+const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the controller may take for a group.
+const GROUP_LIMIT: Duration = Duration::from_secs(60);
+
+/// The network, the controller in this process, and a line to each host.
+///
+/// Fields are dropped in this order: whoever talks to the network ends before it.
+pub struct MininetFabric {
+    hosts: Vec<HostClient>,
+    controller: Handle,
+    runtime: Runtime,
+    network: MininetNetwork,
+    signals: Signals,
+    topology: Topology,
+    /// Number of the transfer that runs, the same at all hosts.
+    transfer: u32,
+    /// Whose events come next, so that no host waits for ever.
+    turn: usize,
+    /// The message, once it has been written to a file for the root.
+    message: Option<PathBuf>,
+}
+
+impl MininetFabric {
+    pub fn start(config: &Config, program: &Program) -> Result<MininetFabric, Failure> {
+        let topology = config.topology.clone();
+        let controller = Controller::new(
+            topology.clone(),
+            ControllerConfig::new(program.p4info.clone(), program.device_config.clone()),
+        )
+        .map_err(Failure::bad_input)?;
+
+        let signals = Signals::hold()?;
+        let mut network = MininetNetwork::start(config)?;
+        wait_for_network(&mut network, &signals)?;
+
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::failed(format_args!("cannot start threads: {error}")))?;
+        let switches = switch_addresses(&topology, &network)?;
+        let controller = {
+            let _inside = runtime.enter();
+            let (runner, handle) = Runner::new(controller, switches);
+            runtime.spawn(runner.run());
+            handle
+        };
+        let hosts = topology
+            .hosts()
+            .iter()
+            .map(|host| connect(&network, &host.name))
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let mut fabric = MininetFabric {
+            hosts,
+            controller,
+            runtime,
+            network,
+            signals,
+            topology,
+            transfer: 0,
+            turn: 0,
+            message: None,
+        };
+        let handle = fabric.controller.clone();
+        let ready = async move { handle.ready(READY_LIMIT).await };
+        let limit = READY_LIMIT + Duration::from_secs(5);
+        let ready = fabric.wait_for(ready, "the switches are not ready", limit);
+        ready
+            .map_err(Failure::failed)?
+            .map_err(|error| match error {
+                StartError::Switch(error) => Failure::failed(error),
+                other => Failure::failed(other),
+            })?;
+        Ok(fabric)
+    }
+
+    /// Waits for something that the controller does, and for bad news meanwhile.
+    fn wait_for<T: Send + 'static>(
+        &mut self,
+        work: impl Future<Output = T> + Send + 'static,
+        what: &str,
+        limit: Duration,
+    ) -> Result<T, FabricError> {
+        let work = self.runtime.spawn(work);
+        let deadline = Instant::now() + limit;
+        while !work.is_finished() {
+            if Instant::now() > deadline {
+                return Err(FabricError::Timeout {
+                    what: what.to_string(),
+                    seconds: limit.as_secs_f64(),
+                });
+            }
+            self.wait_for_news(Duration::from_millis(2), false)?;
+        }
+        self.runtime
+            .block_on(work)
+            .map_err(|error| FabricError::Broken(format!("the controller failed: {error}")))
+    }
+
+    /// Waits until a host (if `hosts`) has something to say, at most `limit`. Bad news from elsewhere is an error.
+    fn wait_for_news(&mut self, limit: Duration, hosts: bool) -> Result<(), FabricError> {
+        let (network, signal) = {
+            let sources = iter::once(self.network.as_fd())
+                .chain(iter::once(self.signals.as_fd()))
+                .chain(self.hosts.iter().filter(|_| hosts).map(|host| host.as_fd()));
+            let mut fds: Vec<PollFd<'_>> = sources
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+                .collect();
+            wait_readable(&mut fds, limit)?;
+            (is_readable(&fds[0]), is_readable(&fds[1]))
+        };
+        if network {
+            self.network.check()?;
+        }
+        if signal {
+            interrupted(&self.signals)?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
+        match self.hosts[host.0].request(request) {
+            Ok(reply) => Ok(reply),
+            Err(error) => Err(self.explain(error)),
+        }
+    }
+
+    /// A host that does not answer may have died: then the network knows more.
+    fn explain(&mut self, error: anyhow::Error) -> FabricError {
+        let news = self.wait_for_news(Duration::from_millis(500), false);
+        news.err()
+            .unwrap_or_else(|| FabricError::Broken(format!("{error:#}")))
+    }
+
+    fn unexpected(&self, host: HostIndex, reply: &Reply) -> FabricError {
+        FabricError::Host {
+            host: self.topology.host(host).name.clone(),
+            why: format!("unexpected answer {reply:?}"),
+        }
+    }
+
+    fn accepted(&mut self, host: HostIndex, request: Request) -> Result<(), FabricError> {
+        match self.ask(host, request)? {
+            Reply::Accepted => Ok(()),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn status(&mut self, host: HostIndex) -> Result<Status, FabricError> {
+        let transfer = self.transfer;
+        match self.ask(host, Request::Status { transfer })? {
+            Reply::Status(status) => Ok(status),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn info(&mut self, host: HostIndex) -> Result<Info, FabricError> {
+        match self.ask(host, Request::Info)? {
+            Reply::Info(info) => Ok(info),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    /// Frames on all links, each counted once per link: what switches send, and what they get from hosts.
+    fn wire_packets(&self) -> u64 {
+        let mut packets = 0;
+        for switch in self.topology.switch_indexes() {
+            let Some(interfaces) = self
+                .network
+                .addresses
+                .interfaces
+                .get(&self.topology.switch(switch).name)
+            else {
+                continue;
+            };
+            for neighbour in self.topology.neighbours(switch) {
+                let Some(interface) = interfaces.get(&neighbour.port.to_string()) else {
+                    continue;
+                };
+                packets += interface_counter(interface, "tx_packets");
+                if matches!(neighbour.peer.node, Node::Host(_)) {
+                    packets += interface_counter(interface, "rx_packets");
+                }
+            }
+        }
+        packets
+    }
+
+    /// The next event that a host has told already.
+    fn told(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+        for _ in 0..self.hosts.len() {
+            let host = HostIndex(self.turn);
+            self.turn = (self.turn + 1) % self.hosts.len();
+            loop {
+                let event = match self.hosts[host.0].next_event(Instant::now()) {
+                    Ok(event) => event,
+                    Err(error) => return Err(self.explain(error)),
+                };
+                let Some(event) = event else { break };
+                if let Some(event) = member_event(event, self.transfer) {
+                    return Ok(Some((host, event)));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Fabric for MininetFabric {
+    fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
+        let handle = self.controller.clone();
+        let work = async move { handle.register(group).await };
+        let info = self.wait_for(work, "the group is not registered", GROUP_LIMIT)?;
+        Ok(info.ok_or_else(controller_ended)??)
+    }
+
+    fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError> {
+        let handle = self.controller.clone();
+        let work = async move { handle.deregister(mcst_id).await };
+        let removed = self.wait_for(work, "the group is not removed", GROUP_LIMIT)?;
+        Ok(removed.ok_or_else(controller_ended)??)
+    }
+
+    fn prepare(
+        &mut self,
+        host: HostIndex,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, FabricError> {
+        // The root is prepared first: with it a new transfer begins.
+        if spec.is_root() {
+            self.transfer += 1;
+        }
+        let transfer = self.transfer;
+        match self.ask(host, Request::Prepare { transfer, spec })? {
+            Reply::Prepared { endpoints } => Ok(endpoints),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
+        let (transfer, peers) = (self.transfer, peers.to_vec());
+        self.accepted(host, Request::Connect { transfer, peers })
+    }
+
+    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError> {
+        let file = match &self.message {
+            Some(file) => file.clone(),
+            None => {
+                let file = self.network.file("message");
+                fs::write(&file, data).map_err(|error| {
+                    FabricError::Broken(format!("cannot write {}: {error}", file.display()))
+                })?;
+                self.message = Some(file.clone());
+                file
+            }
+        };
+        let transfer = self.transfer;
+        match self.ask(host, Request::Start { transfer, file })? {
+            Reply::Started { at } => Ok(at),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn next_event(
+        &mut self,
+        deadline: u64,
+    ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+        loop {
+            if let Some(told) = self.told()? {
+                return Ok(Some(told));
+            }
+            let now = self.now();
+            if now >= deadline {
+                return Ok(None);
+            }
+            self.wait_for_news(Duration::from_nanos(deadline - now), true)?;
+        }
+    }
+
+    fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let transfer = self.transfer;
+        self.accepted(host, Request::Close { transfer })
+    }
+
+    fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
+        Ok(self.status(host)?.progress)
+    }
+
+    fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
+        let mut traffic = Traffic::default();
+        for (rank, &host) in members.iter().enumerate() {
+            for edge in self.status(host)?.edges {
+                let stats = edge.stats;
+                traffic.retransmissions += stats.retransmissions;
+                if rank == 0 {
+                    traffic.source_payload_bytes += stats.request_bytes_sent;
+                    traffic.source_acks += stats.acks_received
+                        + stats.naks_received
+                        + stats.rnr_naks_received
+                        + stats.fatal_naks_received;
+                }
+            }
+        }
+        traffic.source_tx_bytes = self.info(members[0])?.stats.tx_bytes;
+        traffic.wire_packets = self.wire_packets();
+        Ok(traffic)
+    }
+
+    fn now(&self) -> u64 {
+        // The clock of `alfirk host`, so that its times and ours can be compared.
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
+        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+    }
+
+    fn tick(&self) -> u64 {
+        200_000_000
+    }
+
+    fn rc(&self, mtu: PathMtu) -> RcConfig {
+        RcConfig {
+            ack_timeout: HostTiming::SOFTWARE.ack_timeout,
+            ..RcConfig::new(mtu)
+        }
+    }
+}
+
+fn wait_for_network(network: &mut MininetNetwork, signals: &Signals) -> Result<(), Failure> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Failure::failed(format_args!(
+                "Mininet does not have the network up after {} s",
+                START_LIMIT.as_secs()
+            )));
+        }
+        let (readable, signal) = {
+            let mut fds =
+                [network.as_fd(), signals.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            wait_readable(&mut fds, left).map_err(Failure::failed)?;
+            (is_readable(&fds[0]), is_readable(&fds[1]))
+        };
+        if signal {
+            interrupted(signals).map_err(Failure::failed)?;
+        }
+        if readable && network.take_ready().map_err(Failure::failed)? {
+            return Ok(());
+        }
+    }
+}
+
+fn wait_readable(fds: &mut [PollFd<'_>], limit: Duration) -> Result<(), FabricError> {
+    // Rounded up: a wait of less than a millisecond is not a busy loop.
+    let ms = limit.as_micros().div_ceil(1_000).min(60_000) as u16;
+    match poll(fds, PollTimeout::from(ms)) {
+        Ok(_) | Err(nix::errno::Errno::EINTR) => Ok(()),
+        Err(error) => Err(FabricError::Broken(format!("cannot wait: {error}"))),
+    }
+}
+
+fn is_readable(fd: &PollFd<'_>) -> bool {
+    fd.any().unwrap_or(false)
+}
+
+fn interrupted(signals: &Signals) -> Result<(), FabricError> {
+    match signals.take() {
+        Some(name) => Err(FabricError::Broken(format!("stopped by {name}"))),
+        None => Ok(()),
+    }
+}
+
+fn controller_ended() -> FabricError {
+    FabricError::Broken("the controller has ended".to_string())
+}
+
+fn switch_addresses(
+    topology: &Topology,
+    network: &MininetNetwork,
+) -> Result<Vec<SwitchAddress>, Failure> {
+    let addresses = &network.addresses.switches;
+    topology
+        .switch_indexes()
+        .map(|switch| {
+            let name = &topology.switch(switch).name;
+            let address = addresses.get(name).cloned().ok_or_else(|| {
+                Failure::failed(format_args!(
+                    "the Mininet process did not start switch {name}"
+                ))
+            })?;
+            Ok(SwitchAddress { switch, address })
+        })
+        .collect()
+}
+
+fn connect(network: &MininetNetwork, host: &str) -> Result<HostClient, Failure> {
+    let socket = network.addresses.hosts.get(host).ok_or_else(|| {
+        Failure::failed(format_args!(
+            "the Mininet process did not start host {host}"
+        ))
+    })?;
+    Ok(HostClient::connect(host, socket)?)
+}
+
+/// What of the protocol's events concerns the orchestrator.
+fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
+    let (of, event) = match event {
+        Event::Ready { transfer } => (transfer, MemberEvent::Ready),
+        Event::Done {
+            transfer,
+            sha256,
+            at,
+            ..
+        } => (transfer, MemberEvent::Done { sha256, at }),
+        Event::Finished { transfer } => (transfer, MemberEvent::Finished),
+        Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
+        Event::Progress { .. } => return None,
+    };
+    (of == current).then_some(event)
+}
+
+/// A counter of a network interface in this namespace; 0 if it is gone.
+fn interface_counter(interface: &str, name: &str) -> u64 {
+    let path = Path::new("/sys/class/net")
+        .join(interface)
+        .join("statistics")
+        .join(name);
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}

@@ -1,0 +1,32 @@
+//! The main job on Mininet: real veth links, one process per switch and per host, P4Runtime over gRPC.
+//!
+//! Everything that can bring news is a file descriptor (the Mininet process, the hosts' control sockets, signals),
+//! and one `poll` waits for all of them, so that a switch that dies ends the run whatever it was doing.
+
+mod fabric;
+mod network;
+mod signals;
+
+use alfirk_sim::experiment::Row;
+
+use super::args::Config;
+use super::{job, run_one};
+use crate::exit::Failure;
+use crate::program::Program;
+use fabric::MininetFabric;
+
+/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
+pub fn run(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Failure::bad_input(
+            "--driver mininet makes network namespaces, which needs root: run it with sudo",
+        ));
+    }
+    let job = job(config);
+    let mut fabric = MininetFabric::start(config, program)?;
+    config
+        .algorithms
+        .iter()
+        .map(|&algorithm| run_one(&mut fabric, config, &job, algorithm))
+        .collect()
+}

@@ -1,0 +1,113 @@
+//! The main job on Mininet. Needs root, Mininet and network namespaces; says so and does nothing without them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::{alfirk, TESTBED};
+
+/// How long anything here may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Whether Mininet can run here; tells why not.
+fn mininet_can_run() -> bool {
+    // SAFETY: geteuid has no preconditions.
+    let root = unsafe { libc::geteuid() } == 0;
+    let why = if !root {
+        "this is not root"
+    } else if !Path::new("/usr/bin/mnexec").exists() {
+        "mininet is not installed"
+    } else if !namespaces_can_be_made() {
+        "network namespaces cannot be made here"
+    } else {
+        return true;
+    };
+    eprintln!("SKIPPED: {why}");
+    false
+}
+
+fn namespaces_can_be_made() -> bool {
+    let tried = Command::new("unshare").args(["--net", "true"]).output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+/// Processes whose command line holds all of `words`.
+fn processes(words: &[&str]) -> Vec<i32> {
+    let of = |entry: std::io::Result<fs::DirEntry>| {
+        let path = entry.ok()?.path();
+        let pid = path.file_name()?.to_str()?.parse().ok()?;
+        let line = fs::read(path.join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        words.iter().all(|word| line.contains(word)).then_some(pid)
+    };
+    fs::read_dir("/proc").unwrap().filter_map(of).collect()
+}
+
+#[test]
+fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
+    if !mininet_can_run() {
+        return;
+    }
+    // One after the other: two networks of one topology would use the same interface names.
+    every_algorithm_delivers();
+    killed_switch_ends_the_run();
+}
+
+fn every_algorithm_delivers() {
+    let arguments = [
+        "run",
+        "--driver",
+        "mininet",
+        "--topology",
+        TESTBED,
+        "--size",
+        "100000B",
+        "--json",
+    ];
+    let output = alfirk(&arguments);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{message}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = report["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row["verified"], true, "{row}");
+    }
+    assert_eq!(rows[0]["sender_payload_bytes"], 100_000);
+}
+
+fn killed_switch_ends_the_run() {
+    // The seed marks the processes as ours.
+    let seed = std::process::id().to_string();
+    let child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["run", "--driver", "mininet", "--topology", TESTBED])
+        .args(["--size", "1GiB", "--algorithms", "unicast", "--seed", &seed])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
+    let start = Instant::now();
+    // The message lies in the folder as soon as the root is told to send it.
+    while !folder.join("message").exists() {
+        assert!(start.elapsed() < LIMIT, "the transfer did not start");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let switch = processes(&["alfirk switch", "@s1-eth1"]);
+    assert_eq!(switch.len(), 1, "one switch runs");
+    // SAFETY: kill has no preconditions; the process is the one that the run started.
+    assert_eq!(unsafe { libc::kill(switch[0], libc::SIGKILL) }, 0);
+
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("switch s1 was killed"), "{message}");
+    assert_eq!(output.stdout, b"");
+    assert!(!folder.exists(), "the folder of the run is gone");
+    assert!(processes(&["alfirk host", "--seed", &seed]).is_empty());
+    assert!(
+        !Path::new("/sys/class/net/s1-eth1").exists(),
+        "interfaces are gone"
+    );
+}
