@@ -7,6 +7,7 @@ mod progress;
 mod records;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
 use alfirk_roce::collective::{Algorithm, TransferOp};
@@ -62,10 +63,15 @@ fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> 
         )
         .map_err(Failure::bad_input)?;
         let records = Records::start(config, algorithm, &mut network)?;
+        let started = Instant::now();
         let fabric = VirtualFabric::bring_up(network);
-        let row = fabric
-            .map_err(Failure::failed)
-            .and_then(|mut fabric| run_one(&mut fabric, config, &job, algorithm));
+        let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
+            let row = run_one(&mut fabric, config, &job, algorithm);
+            let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
+            let rate = events as f64 / seconds;
+            tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
+            row
+        });
         // What was recorded is worth most when the run failed.
         let recorded = records.finish();
         rows.push(row?);

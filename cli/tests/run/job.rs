@@ -220,6 +220,32 @@ fn table_compares_the_algorithms() {
     assert_eq!(text.lines().filter(|l| l.contains("Gbit/s")).count(), 4);
 }
 
+/// What the model of hosts, switches and links makes of small and large messages, with and without losses. A change here
+/// means that virtual time passes differently than before, and wants a reason.
+#[test]
+fn times_and_counts_are_as_reviewed() {
+    let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");
+    let runs: [&[&str]; 3] = [
+        &["--size", "64B", "--topology", TESTBED],
+        &["--size", "1MiB", "--topology", leaf_spine],
+        &[
+            "--size",
+            "1MiB",
+            "--topology",
+            leaf_spine,
+            "--loss",
+            "0.001",
+        ],
+    ];
+    let mut text = String::new();
+    for flags in runs {
+        let table = good(&[&["run"], flags].concat());
+        text += &String::from_utf8(table).unwrap();
+        text.push('\n');
+    }
+    insta::assert_snapshot!(text);
+}
+
 #[test]
 fn file_is_sent_as_it_is() {
     let file = tempfile::NamedTempFile::new().unwrap();
