@@ -130,8 +130,9 @@ impl Driver {
     fn run(&mut self) -> Outcome {
         let mut ready = Vec::new();
         while !self.stopping {
-            let more = self.transmit()?;
+            // What events bring about, a relay for instance passing a slice on, is sent at once.
             self.events();
+            let more = self.transmit()?;
             let unread = self.control.flush();
             let now = monotonic();
             let deadline = if more {
@@ -147,7 +148,7 @@ impl Driver {
             self.poller
                 .wait(deadline, &mut ready)
                 .map_err(|e| Failure::failed(format_args!("epoll: {e}")))?;
-            for token in ready.drain(..).collect::<Vec<_>>() {
+            for token in std::mem::take(&mut ready) {
                 match token {
                     SOCKET => self.receive()?,
                     SIGNALS => self.stopping |= matches!(self.signals.read_signal(), Ok(Some(_))),
