@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{alfirk, TESTBED};
+use crate::common::TESTBED;
 
 /// How long anything here may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -54,18 +54,22 @@ fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
     killed_switch_ends_the_run();
 }
 
+/// The main job on the testbed.
+fn run(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_alfirk"));
+    command
+        .args(["run", "--driver", "mininet", "--topology", TESTBED])
+        .args(arguments)
+        .env_remove("RUST_BACKTRACE")
+        .env(
+            "PYTHONPATH",
+            concat!(env!("CARGO_MANIFEST_DIR"), "/../mininet"),
+        );
+    command
+}
+
 fn every_algorithm_delivers() {
-    let arguments = [
-        "run",
-        "--driver",
-        "mininet",
-        "--topology",
-        TESTBED,
-        "--size",
-        "100000B",
-        "--json",
-    ];
-    let output = alfirk(&arguments);
+    let output = run(&["--size", "100000B", "--json"]).output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{message}");
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -80,9 +84,7 @@ fn every_algorithm_delivers() {
 fn killed_switch_ends_the_run() {
     // The seed marks the processes as ours.
     let seed = std::process::id().to_string();
-    let child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
-        .args(["run", "--driver", "mininet", "--topology", TESTBED])
-        .args(["--size", "1GiB", "--algorithms", "unicast", "--seed", &seed])
+    let child = run(&["--size", "128MiB", "--algorithms", "unicast", "--seed", &seed])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, iter};
 
+use alfirk_bmv2::driver::packet_io::monotonic;
 use alfirk_ctrl::client::{Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, ControllerConfig, GroupInfo, RegisterGroup};
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
@@ -16,7 +17,6 @@ use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_sim::experiment::{Fabric, FabricError, MemberEvent, Traffic};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::time::{clock_gettime, ClockId};
 use tokio::runtime::Runtime;
 
 use super::network::MininetNetwork;
@@ -340,8 +340,7 @@ impl Fabric for MininetFabric {
 
     fn now(&self) -> u64 {
         // The clock of `alfirk host`, so that its times and ours can be compared.
-        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("every Linux has this clock");
-        now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+        monotonic()
     }
 
     fn tick(&self) -> u64 {
