@@ -16,6 +16,7 @@ mod frame;
 mod load;
 mod manage;
 pub mod p4rt;
+pub mod pcap;
 mod pre;
 mod program;
 mod state;

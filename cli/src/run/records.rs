@@ -12,7 +12,7 @@ use super::args::Config;
 use crate::exit::Failure;
 
 /// The files that one algorithm's run is recorded in.
-pub struct Records(Vec<(PathBuf, Record<BufWriter<File>>)>);
+pub struct Records(Vec<(PathBuf, Record)>);
 
 impl Records {
     /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and has `network` write them.
@@ -28,7 +28,9 @@ impl Records {
             })?;
             for host in config.topology.hosts() {
                 let path = folder.join(format!("{algorithm}-{}.pcap", host.name));
-                let (capture, record) = PortCapture::new(&host.name, 0, create("--pcap", &path)?);
+                let file = create("--pcap", &path)?;
+                let (capture, record) = PortCapture::new(&host.name, 0, file)
+                    .map_err(|error| unwritable("--pcap", &path, &error))?;
                 network.observe(Box::new(capture));
                 records.push((path, record));
             }
@@ -65,12 +67,14 @@ fn trace_path(file: &Path, algorithm: Algorithm, several: bool) -> PathBuf {
 }
 
 fn create(flag: &str, path: &Path) -> Result<BufWriter<File>, Failure> {
-    File::create(path).map(BufWriter::new).map_err(|error| {
-        Failure::bad_input(format_args!(
-            "{flag}: cannot write {}: {error}",
-            path.display()
-        ))
-    })
+    File::create(path)
+        .map(BufWriter::new)
+        .map_err(|error| unwritable(flag, path, &error))
+}
+
+fn unwritable(flag: &str, path: &Path, error: &std::io::Error) -> Failure {
+    let path = path.display();
+    Failure::bad_input(format_args!("{flag}: cannot write {path}: {error}"))
 }
 
 #[cfg(test)]

@@ -84,11 +84,18 @@ fn every_algorithm_delivers() {
 fn killed_switch_ends_the_run() {
     // The seed marks the processes as ours.
     let seed = std::process::id().to_string();
-    let child = run(&["--size", "128MiB", "--algorithms", "unicast", "--seed", &seed])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let child = run(&[
+        "--size",
+        "128MiB",
+        "--algorithms",
+        "unicast",
+        "--seed",
+        &seed,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
     let start = Instant::now();
     // The message lies in the folder as soon as the root is told to send it.

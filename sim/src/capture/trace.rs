@@ -20,15 +20,15 @@ pub struct TextTrace<W> {
     sink: Rc<RefCell<Sink<W>>>,
 }
 
-impl<W: Write> TextTrace<W> {
+impl<W: Write + 'static> TextTrace<W> {
     /// Traces to `writer` from now on.
-    pub fn new(writer: W) -> (TextTrace<W>, Record<W>) {
-        let (record, sink) = Record::new(writer);
+    pub fn new(writer: W) -> (TextTrace<W>, Record) {
+        let (sink, record) = Sink::new(writer, W::flush);
         (TextTrace { sink }, record)
     }
 }
 
-impl<W: Write> Observer for TextTrace<W> {
+impl<W: Write + 'static> Observer for TextTrace<W> {
     fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
         self.sink
             .borrow_mut()
@@ -68,11 +68,13 @@ fn write_line(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::capture::testing::Shared;
     use crate::engine::DropReason;
 
     #[test]
     fn lines_tell_time_place_and_fate() {
-        let (mut trace, record) = TextTrace::new(Vec::new());
+        let file = Shared::default();
+        let (mut trace, record) = TextTrace::new(file.clone());
         let frame: &[u8] = &[0; 60];
         trace.observe(1, "h1", Happening::Transmit { port: 0, frame });
         let reason = DropReason::Fault;
@@ -84,8 +86,8 @@ mod tests {
         };
         trace.observe(2, "s1", lost);
         trace.observe(3, "h1", Happening::Note("post 60 B"));
-        let text = String::from_utf8(trace.sink.borrow().writer.clone()).unwrap();
         record.finish().unwrap();
+        let text = String::from_utf8(file.bytes()).unwrap();
         assert_eq!(
             text,
             "              1 h1:0     tx     60 other\n\

@@ -1,4 +1,6 @@
-//! Captures of what a port receives and sends, in pcap files with nanosecond timestamps.
+//! Captures in pcap format with nanosecond timestamps (draft-ietf-opsawg-pcap: magic 0xa1b23c4d, link type 1).
+//!
+//! The switch's ports, RDMA hosts and the simulator write their captures here; into what is the caller's business.
 
 use std::{
     fs::File,
@@ -11,16 +13,25 @@ const MAGIC: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_ETHERNET: u32 = 1;
 const SNAP_LEN: u32 = 262_144;
 
-/// One capture file.
+/// Writes one capture.
 #[derive(Debug)]
-pub struct PcapFile {
-    file: BufWriter<File>,
+pub struct PcapWriter<W> {
+    writer: W,
 }
+
+/// A capture in a file.
+pub type PcapFile = PcapWriter<BufWriter<File>>;
 
 impl PcapFile {
     /// Makes the file and writes its header.
     pub fn create(path: &Path) -> io::Result<PcapFile> {
-        let mut file = BufWriter::new(File::create(path)?);
+        PcapWriter::new(BufWriter::new(File::create(path)?))
+    }
+}
+
+impl<W: Write> PcapWriter<W> {
+    /// Writes the header.
+    pub fn new(mut writer: W) -> io::Result<PcapWriter<W>> {
         let mut header = Vec::with_capacity(24);
         header.extend(MAGIC.to_le_bytes());
         header.extend(2u16.to_le_bytes());
@@ -28,11 +39,11 @@ impl PcapFile {
         header.extend([0; 8]);
         header.extend(SNAP_LEN.to_le_bytes());
         header.extend(LINK_TYPE_ETHERNET.to_le_bytes());
-        file.write_all(&header)?;
-        Ok(PcapFile { file })
+        writer.write_all(&header)?;
+        Ok(PcapWriter { writer })
     }
 
-    /// Appends a frame; `at` in nanoseconds since the Unix epoch.
+    /// Appends a frame; `at` in nanoseconds since the Unix epoch, or since the start of virtual time.
     pub fn write(&mut self, at: u64, frame: &[u8]) -> io::Result<()> {
         let kept = &frame[..frame.len().min(SNAP_LEN as usize)];
         let numbers = [
@@ -42,14 +53,14 @@ impl PcapFile {
             u32::try_from(frame.len()).unwrap_or(u32::MAX),
         ];
         for number in numbers {
-            self.file.write_all(&number.to_le_bytes())?;
+            self.writer.write_all(&number.to_le_bytes())?;
         }
-        self.file.write_all(kept)
+        self.writer.write_all(kept)
     }
 
-    /// Brings buffered frames to the file.
+    /// Brings buffered frames to where they belong.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.writer.flush()
     }
 }
 
@@ -65,9 +76,11 @@ mod tests {
         pcap.write(3_000_000_007, b"frame").unwrap();
         pcap.flush().unwrap();
         let bytes = std::fs::read(&path).unwrap();
-        assert_eq!(bytes[..4], [0x4d, 0x3c, 0xb2, 0xa1]);
-        assert_eq!(bytes.len(), 24 + 16 + 5);
-        assert_eq!(bytes[24..32], [3, 0, 0, 0, 7, 0, 0, 0]);
-        assert_eq!(&bytes[40..], b"frame");
+        let mut expected = vec![0x4d, 0x3c, 0xb2, 0xa1, 2, 0, 4, 0];
+        expected.extend([0; 8]);
+        expected.extend([0, 0, 4, 0, 1, 0, 0, 0]);
+        expected.extend([3, 0, 0, 0, 7, 0, 0, 0, 5, 0, 0, 0, 5, 0, 0, 0]);
+        expected.extend(b"frame");
+        assert_eq!(bytes, expected);
     }
 }
