@@ -49,74 +49,91 @@ fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
     if !mininet_can_run() {
         return;
     }
-    // One after the other: two networks of one topology would use the same interface names.
-    every_algorithm_delivers();
-    killed_switch_ends_the_run();
+    let network = Testbed::new();
+    network.every_algorithm_delivers();
+    network.killed_switch_ends_the_run();
 }
 
-/// The main job on the testbed.
-fn run(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_alfirk"));
-    command
-        .args(["run", "--driver", "mininet", "--topology", TESTBED])
-        .args(arguments)
-        .env_remove("RUST_BACKTRACE")
-        .env(
-            "PYTHONPATH",
-            concat!(env!("CARGO_MANIFEST_DIR"), "/../mininet"),
+/// A testbed whose nodes have names of their own: interfaces are named after them, and other networks may be up.
+struct Testbed {
+    switch: String,
+    topology: tempfile::NamedTempFile,
+}
+
+impl Testbed {
+    fn new() -> Testbed {
+        let tag = std::process::id() % 100_000;
+        let switch = format!("t{tag}s");
+        let mut text = fs::read_to_string(TESTBED).unwrap().replace("s1", &switch);
+        for host in ["h1", "h2", "h3", "h4"] {
+            text = text.replace(host, &format!("t{tag}{host}"));
+        }
+        let topology = tempfile::NamedTempFile::new().unwrap();
+        fs::write(topology.path(), text).unwrap();
+        Testbed { switch, topology }
+    }
+
+    /// The main job.
+    fn run(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_alfirk"));
+        command
+            .args(["run", "--driver", "mininet", "--topology"])
+            .arg(self.topology.path())
+            .args(arguments)
+            .env_remove("RUST_BACKTRACE")
+            .env(
+                "PYTHONPATH",
+                concat!(env!("CARGO_MANIFEST_DIR"), "/../mininet"),
+            );
+        command
+    }
+
+    fn every_algorithm_delivers(&self) {
+        let output = self.run(&["--size", "100000B", "--json"]).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let rows = report["results"].as_array().unwrap();
+        assert_eq!(rows.len(), 4);
+        for row in rows {
+            assert_eq!(row["verified"], true, "{row}");
+        }
+        assert_eq!(rows[0]["sender_payload_bytes"], 100_000);
+    }
+
+    fn killed_switch_ends_the_run(&self) {
+        let child = self
+            .run(&["--size", "128MiB", "--algorithms", "unicast"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
+        let start = Instant::now();
+        // The message lies in the folder as soon as the root is told to send it.
+        while !folder.join("message").exists() {
+            assert!(start.elapsed() < LIMIT, "the transfer did not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let interface = format!("{}-eth1", self.switch);
+        let running = processes(&["alfirk switch", &format!("@{interface}")]);
+        assert_eq!(running.len(), 1, "one switch runs");
+        // SAFETY: kill has no preconditions; the process is the one that the run started.
+        assert_eq!(unsafe { libc::kill(running[0], libc::SIGKILL) }, 0);
+
+        let output = child.wait_with_output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{message}");
+        let told = format!("switch {} was killed", self.switch);
+        assert!(message.contains(&told), "{message}");
+        assert_eq!(output.stdout, b"");
+        assert!(!folder.exists(), "the folder of the run is gone");
+        let folder = folder.to_str().unwrap();
+        assert!(
+            processes(&["alfirk host", folder]).is_empty(),
+            "hosts are gone"
         );
-    command
-}
-
-fn every_algorithm_delivers() {
-    let output = run(&["--size", "100000B", "--json"]).output().unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{message}");
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let rows = report["results"].as_array().unwrap();
-    assert_eq!(rows.len(), 4);
-    for row in rows {
-        assert_eq!(row["verified"], true, "{row}");
+        let left = Path::new("/sys/class/net").join(interface).exists();
+        assert!(!left, "interfaces are gone");
     }
-    assert_eq!(rows[0]["sender_payload_bytes"], 100_000);
-}
-
-fn killed_switch_ends_the_run() {
-    // The seed marks the processes as ours.
-    let seed = std::process::id().to_string();
-    let child = run(&[
-        "--size",
-        "128MiB",
-        "--algorithms",
-        "unicast",
-        "--seed",
-        &seed,
-    ])
-    .stdout(Stdio::piped())
-    .stderr(Stdio::piped())
-    .spawn()
-    .unwrap();
-    let folder = std::env::temp_dir().join(format!("alfirk-run-{}", child.id()));
-    let start = Instant::now();
-    // The message lies in the folder as soon as the root is told to send it.
-    while !folder.join("message").exists() {
-        assert!(start.elapsed() < LIMIT, "the transfer did not start");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let switch = processes(&["alfirk switch", "@s1-eth1"]);
-    assert_eq!(switch.len(), 1, "one switch runs");
-    // SAFETY: kill has no preconditions; the process is the one that the run started.
-    assert_eq!(unsafe { libc::kill(switch[0], libc::SIGKILL) }, 0);
-
-    let output = child.wait_with_output().unwrap();
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("switch s1 was killed"), "{message}");
-    assert_eq!(output.stdout, b"");
-    assert!(!folder.exists(), "the folder of the run is gone");
-    assert!(processes(&["alfirk host", "--seed", &seed]).is_empty());
-    assert!(
-        !Path::new("/sys/class/net/s1-eth1").exists(),
-        "interfaces are gone"
-    );
 }
