@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import socket
 import time
@@ -256,6 +258,9 @@ def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]]) -> None:
         if todo:
             time.sleep(pause)
             pause = min(2 * pause, 0.1)
+    # Who answered may have been somebody else, where ours could not start.
+    for child, _ in waiting:
+        check_alive(child)
 
 
 def check_alive(child: Child) -> None:
@@ -284,7 +289,21 @@ def _note(node: Node, settings: Settings) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Find a loopback port that nobody listens on, and that no other switch of ours has been given.
+
+    Ports are below the range from which the kernel takes those of clients (32768 and up): one of them could
+    take it before the switch does.
+    """
+    for port in itertools.islice(_PORTS, _LAST_PORT - _FIRST_PORT + 1):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise NetworkError(
+        f"no port between {_FIRST_PORT} and {_LAST_PORT} is free for a switch", "see what listens: ss -ltnp"
+    )
+
+
+_FIRST_PORT, _LAST_PORT = 20000, 31999
+#: Round and round, beginning somewhere else in each process.
+_START = _FIRST_PORT + os.getpid() * 61 % (_LAST_PORT - _FIRST_PORT + 1)
+_PORTS = itertools.cycle([*range(_START, _LAST_PORT + 1), *range(_FIRST_PORT, _START)])

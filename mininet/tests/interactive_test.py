@@ -15,7 +15,7 @@ pytest.importorskip("mininet")
 
 from alfirk_mininet.interactive import start_controller
 from alfirk_mininet.network import Network
-from alfirk_mininet.nodes import Settings
+from alfirk_mininet.nodes import Settings, check_alive
 from alfirk_mininet.process import stop_all
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def network(tmp_path: Path) -> Iterator[Network]:
     with Network(Topology.load(LEAF_SPINE), settings) as up:
         controller, _ = start_controller(LEAF_SPINE, up)
         yield up
+        for child in (controller, *up.children):
+            check_alive(child)
         stop_all([controller])
 
 

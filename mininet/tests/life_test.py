@@ -138,7 +138,8 @@ def part_that_cannot_start_is_named_with_its_last_words(tmp_path: Path, part: st
     served = Served(tmp_path, FAKE_ALFIRK_FAILS=part)
     event = served.event()
     assert event["event"] == "failed"
-    assert event["what"].startswith({"switch": "switch s1", "host": "host h1"}[part])
+    # Hosts start at once; any of them may be the first to end.
+    assert event["what"].startswith({"switch": "switch s1", "host": "host h"}[part])
     assert event["what"].endswith("ended with exit code 1")
     assert f"fake {part} fails on demand" in event["hint"]
     assert served.process.wait(20) == 1

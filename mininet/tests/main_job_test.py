@@ -1,0 +1,59 @@
+"""The main job on Mininet: real veth links, separate processes, P4Runtime over gRPC."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.root
+
+ROOT = Path(__file__).parents[2]
+ALFIRK = Path(os.environ.get("ALFIRK", ROOT / "target" / "release" / "alfirk"))
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left() -> Iterator[None]:
+    before = set(os.listdir("/sys/class/net"))  # noqa: PTH208 - names only
+    yield
+    assert set(os.listdir("/sys/class/net")) == before  # noqa: PTH208
+    assert not list(Path("/run/alfirk").iterdir())
+
+
+def _job(topology: str, *flags: str) -> dict[str, Any]:
+    file = ROOT / "topologies" / f"{topology}.yaml"
+    command = [str(ALFIRK), "run", "--driver", "mininet", "--json", "--topology", str(file), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def file_reaches_every_host_of_the_fat_tree(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(hashlib.shake_256(b"alfirk").digest(1 << 20))
+    report = _job("fat-tree-k4", "--group", "16", "--input", str(file), "--algorithms", "alfirk,chain")
+    assert [result["algorithm"] for result in report["results"]] == ["alfirk", "chain"]
+    for result in report["results"]:
+        assert result["verified"] is True
+        assert result["receivers"] == 15
+
+
+def all_algorithms_run_on_the_testbed() -> None:
+    report = _job("testbed", "--size", "64KiB", "--algorithms", "alfirk,chain,binomial,unicast")
+    assert all(result["verified"] for result in report["results"])
+
+
+def lost_frames_are_sent_again() -> None:
+    report = _job("testbed", "--size", "512KiB", "--algorithms", "alfirk", "--loss", "0.01", "--seed", "3")
+    (result,) = report["results"]
+    assert result["verified"] is True
+    assert result["retransmissions"] > 0
