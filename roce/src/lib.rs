@@ -8,4 +8,5 @@ pub mod collective;
 pub mod host;
 pub mod icrc;
 pub mod rc;
+pub mod registration;
 pub mod wire;

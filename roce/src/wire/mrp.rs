@@ -28,6 +28,13 @@ pub const METADATA_LEN: usize = 8;
 pub const NODE_LEN: usize = 8;
 /// How many nodes fit into 1,500 bytes of IPv4 and UDP.
 pub const MAX_NODES: usize = 183;
+/// The UDP port of both ends.
+pub const PORT: u16 = 4790;
+/// In a node's flags: the node is the group itself, its address the McstID and its queue pair the members' remote one.
+///
+/// The leaf switch adds such a node when it hands a registration to a member's host, whose packet no longer has the
+/// McstID as destination; confirmations and refusals carry it back.
+pub const NODE_IS_GROUP: u8 = 0x80;
 /// The only version there is.
 pub const VERSION: u8 = 1;
 
@@ -47,8 +54,64 @@ pub enum Kind {
     Confirm,
     /// From a switch to the leader: the registration failed here.
     Refuse,
-    /// From the leader: forget the group.
+    /// From the leader: forget the group; confirmed by its switch.
     Deregister,
+    /// From the leader: these nodes come in addition. Their confirmations carry the PSN with which they start.
+    Join,
+    /// From the leader: these nodes go; confirmed by its switch.
+    Leave,
+}
+
+/// Why a switch refused, in the flags of a [`Kind::Refuse`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum Refusal {
+    #[error("a switch has no room for the group")]
+    Full,
+    #[error(
+        "a node is no host of this fabric, or named twice, or the leader is not among the nodes"
+    )]
+    BadNodes,
+    #[error("the address stands for another group")]
+    Taken,
+    #[error("a switch did not take the group")]
+    SwitchFailed,
+    #[error("the group is being made or removed, or messages are under way")]
+    Busy,
+    #[error("two branches of the tree would meet; have the group registered through the control service")]
+    Loop,
+    #[error("there is no such group, or another host leads it")]
+    NoSuchGroup,
+    #[error("unknown reason {0}")]
+    Other(u8),
+}
+
+impl Refusal {
+    /// The reason in the flags of a packet.
+    pub fn from_bits(bits: u8) -> Refusal {
+        match bits {
+            1 => Refusal::Full,
+            2 => Refusal::BadNodes,
+            3 => Refusal::Taken,
+            4 => Refusal::SwitchFailed,
+            5 => Refusal::Busy,
+            6 => Refusal::Loop,
+            7 => Refusal::NoSuchGroup,
+            other => Refusal::Other(other),
+        }
+    }
+
+    pub fn bits(self) -> u8 {
+        match self {
+            Refusal::Full => 1,
+            Refusal::BadNodes => 2,
+            Refusal::Taken => 3,
+            Refusal::SwitchFailed => 4,
+            Refusal::Busy => 5,
+            Refusal::Loop => 6,
+            Refusal::NoSuchGroup => 7,
+            Refusal::Other(bits) => bits,
+        }
+    }
 }
 
 impl Kind {
@@ -58,6 +121,8 @@ impl Kind {
             2 => Kind::Confirm,
             3 => Kind::Refuse,
             4 => Kind::Deregister,
+            5 => Kind::Join,
+            6 => Kind::Leave,
             _ => return None,
         })
     }
@@ -68,6 +133,8 @@ impl Kind {
             Kind::Confirm => 2,
             Kind::Refuse => 3,
             Kind::Deregister => 4,
+            Kind::Join => 5,
+            Kind::Leave => 6,
         }
     }
 }
@@ -77,7 +144,7 @@ impl Kind {
 pub struct Node {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
-    /// Bits that the members' software may use; switches copy them.
+    /// Bits that the members' software may use, and [`NODE_IS_GROUP`]; switches copy them.
     pub flags: u8,
 }
 
@@ -204,6 +271,23 @@ impl Repr {
             .collect())
     }
 
+    /// The packet's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.buffer_len()];
+        self.emit(&mut bytes);
+        bytes
+    }
+
+    /// The node that stands for the group itself, if there is one.
+    pub fn group(&self) -> Option<&Node> {
+        self.nodes.iter().find(|n| n.flags & NODE_IS_GROUP != 0)
+    }
+
+    /// The nodes that are members.
+    pub fn members(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|n| n.flags & NODE_IS_GROUP == 0)
+    }
+
     /// Length of the packet in bytes.
     pub fn buffer_len(&self) -> usize {
         METADATA_LEN + self.nodes.len() * NODE_LEN
@@ -255,6 +339,13 @@ mod tests {
         let mut out = vec![0; repr.buffer_len()];
         repr.emit(&mut out);
         assert_eq!(out, bytes);
+    }
+
+    #[test]
+    fn refusals_survive_the_wire() {
+        for bits in 0..=255 {
+            assert_eq!(Refusal::from_bits(bits).bits(), bits);
+        }
     }
 
     #[test]

@@ -1,0 +1,23 @@
+//! Registration of a group from its hosts, in band (MRP): the leader's machine and the members'.
+//!
+//! ```text
+//!  leader                     switches of the tree                     member
+//!    │ Register (all nodes) ──▶ each builds its table, passes on ──▶    │ Register (its own node, the group's)
+//!    │ ◀──────────────────────────── unicast ────────────────────────── │ Confirm
+//! ```
+//!
+//! A confirmation says that every switch between leader and member is ready, so when all have come the leader may
+//! send. Any packet may be lost: the leader sends again the packets that name nodes which have not confirmed, and
+//! gives up after some attempts, with the names of those missing. Members confirm each time they are asked.
+//!
+//! Both are machines over [`Host`](crate::host::Host)'s datagrams: the user passes events and timeouts on, as with
+//! queue pairs. What goes over TCP in the papers, the members' queue pair numbers, is the user's to bring to
+//! [`Leader::gather`].
+
+mod leader;
+mod member;
+#[cfg(test)]
+mod tests;
+
+pub use leader::{GroupSpec, Leader, LeaderEvent, LeaderTiming, NotNow};
+pub use member::{Member, MemberEvent};

@@ -1,0 +1,257 @@
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use super::*;
+use crate::host::{Host, HostConfig, HostEvent};
+use crate::wire::mrp::{self, Kind, Node, Refusal, Repr};
+use crate::wire::{arp, ethernet, ipv4, udp, MacAddr, Psn, QpNum};
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+const FABRIC: MacAddr = MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]);
+const TIMING: LeaderTiming = LeaderTiming {
+    interval: 1_000,
+    attempts: 3,
+};
+
+fn ip(n: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, n)
+}
+
+fn host(n: u8) -> Host {
+    let mac = MacAddr([2, 0, 0, 0, 0, n]);
+    Host::new(HostConfig::new(format!("h{n}"), mac, ip(n), 8, 1500, 1)).unwrap()
+}
+
+fn node(n: u8) -> Node {
+    Node {
+        ip: ip(n),
+        qpn: QpNum::new(0x100 + u32::from(n)),
+        flags: 0,
+    }
+}
+
+fn group() -> Node {
+    Node {
+        ip: GROUP,
+        qpn: QpNum::new(1),
+        flags: mrp::NODE_IS_GROUP,
+    }
+}
+
+/// The registration packets that a host sends, with their destinations, its questions for addresses answered.
+fn sent(host: &mut Host, now: u64) -> Vec<(Ipv4Addr, Repr)> {
+    let mut packets = Vec::new();
+    if host.poll_timeout().is_some_and(|at| at <= now) {
+        host.handle_timeout(now);
+    }
+    while let Some(frame) = host.poll_transmit(now) {
+        let frame = ethernet::View::new_checked(&frame).unwrap();
+        if frame.ethertype() == ethernet::ETHERTYPE_ARP {
+            let asked =
+                arp::Repr::parse(&arp::View::new_checked(frame.payload()).unwrap()).unwrap();
+            let answer = arp::Repr {
+                operation: arp::Operation::Reply,
+                sender_mac: FABRIC,
+                sender_ip: asked.target_ip,
+                target_mac: asked.sender_mac,
+                target_ip: asked.sender_ip,
+            };
+            let mut bytes = vec![0; ethernet::HEADER_LEN + arp::PACKET_LEN];
+            ethernet::Repr {
+                destination: asked.sender_mac,
+                source: FABRIC,
+                ethertype: ethernet::ETHERTYPE_ARP,
+            }
+            .emit(&mut bytes);
+            answer.emit(&mut bytes[ethernet::HEADER_LEN..]);
+            host.handle_frame(now, &bytes);
+        } else {
+            let packet = ipv4::View::new_checked(frame.payload()).unwrap();
+            let datagram = udp::View::new_checked(packet.payload()).unwrap();
+            let view = mrp::View::new_checked(datagram.payload()).unwrap();
+            packets.push((packet.destination(), Repr::parse(&view)));
+        }
+    }
+    packets
+}
+
+fn datagram(source: Ipv4Addr, packet: &Repr) -> HostEvent {
+    HostEvent::Udp {
+        source,
+        source_port: mrp::PORT,
+        destination_port: mrp::PORT,
+        payload: packet.to_bytes(),
+    }
+}
+
+fn packet(kind: Kind, nodes: Vec<Node>) -> Repr {
+    Repr {
+        kind,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(7),
+        flags: 0,
+        nodes,
+    }
+}
+
+/// A leader that has all queue pairs of members 2 to `last`.
+fn leader(host: &mut Host, last: u8) -> Leader {
+    let spec = GroupSpec {
+        mcst_id: GROUP,
+        initial_psn: Psn::new(7),
+        leader: node(1),
+        members: (2..=last).map(ip).collect::<BTreeSet<_>>(),
+    };
+    let mut leader = Leader::new(host, spec, TIMING);
+    for n in 2..=last {
+        leader.gather(host, 0, node(n)).unwrap();
+    }
+    leader
+}
+
+#[test]
+fn registration_begins_when_the_last_queue_pair_is_known() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let packets = sent(&mut host, 0);
+    assert_eq!(
+        packets,
+        [(
+            GROUP,
+            packet(Kind::Register, vec![node(1), node(2), node(3)])
+        )]
+    );
+    // Somebody who is no member changes nothing.
+    leader.gather(&mut host, 0, node(9)).unwrap();
+    assert_eq!(sent(&mut host, 0), []);
+    assert_eq!(leader.poll(), None);
+}
+
+#[test]
+fn sending_may_start_when_every_member_has_confirmed() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let confirm = |n| datagram(ip(n), &packet(Kind::Confirm, vec![node(n), group()]));
+    assert!(leader.handle_event(&confirm(3)));
+    assert!(leader.handle_event(&confirm(3)));
+    // For another, with another queue pair, or for another group.
+    leader.handle_event(&datagram(
+        ip(3),
+        &packet(Kind::Confirm, vec![node(2), group()]),
+    ));
+    let wrong = Node {
+        qpn: QpNum::new(5),
+        ..node(2)
+    };
+    leader.handle_event(&datagram(
+        ip(2),
+        &packet(Kind::Confirm, vec![wrong, group()]),
+    ));
+    let other = Node {
+        ip: ip(77),
+        ..group()
+    };
+    assert!(!leader.handle_event(&datagram(
+        ip(2),
+        &packet(Kind::Confirm, vec![node(2), other])
+    )));
+    assert_eq!((leader.poll(), leader.ignored()), (None, 3));
+    leader.handle_event(&confirm(2));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Registered));
+    assert_eq!(leader.poll_timeout(), None);
+}
+
+#[test]
+fn packets_with_unconfirmed_nodes_are_sent_again() {
+    let mut host = host(1);
+    let mut all = leader(&mut host, 250);
+    assert_eq!(sent(&mut host, 0).len(), 2);
+    // Everybody in the first packet confirms.
+    for n in 2..=183 {
+        all.handle_event(&datagram(
+            ip(n),
+            &packet(Kind::Confirm, vec![node(n), group()]),
+        ));
+    }
+    all.handle_timeout(999, &mut host);
+    assert_eq!(sent(&mut host, 999), []);
+    all.handle_timeout(1_000, &mut host);
+    let again = sent(&mut host, 1_000);
+    assert_eq!(again.len(), 1);
+    assert_eq!((again[0].1.seq, again[0].1.total), (1, 2));
+}
+
+#[test]
+fn a_leader_gives_up_with_the_names_of_those_missing() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    leader.handle_event(&datagram(
+        ip(2),
+        &packet(Kind::Confirm, vec![node(2), group()]),
+    ));
+    let mut sendings = sent(&mut host, 0).len();
+    for at in [1_000, 2_000, 3_000] {
+        assert_eq!(leader.poll_timeout(), Some(at));
+        leader.handle_timeout(at, &mut host);
+        sendings += sent(&mut host, at)
+            .iter()
+            .filter(|(_, p)| p.kind == Kind::Register)
+            .count();
+    }
+    assert_eq!(sendings, 3);
+    assert_eq!(
+        leader.poll(),
+        Some(LeaderEvent::GaveUp {
+            missing: vec![ip(3)]
+        })
+    );
+    // What the switches have is taken back.
+    leader.handle_timeout(4_000, &mut host);
+    assert_eq!(sent(&mut host, 4_000)[0].1.kind, Kind::Deregister);
+    leader.handle_event(&datagram(GROUP, &packet(Kind::Confirm, vec![group()])));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
+    assert_eq!(leader.poll_timeout(), None);
+}
+
+#[test]
+fn a_refusal_ends_registration_with_its_reason() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let refusal = Repr {
+        flags: Refusal::Full.bits(),
+        ..packet(Kind::Refuse, vec![group()])
+    };
+    leader.handle_event(&datagram(ip(3), &refusal));
+    assert_eq!(leader.poll(), None);
+    leader.handle_event(&datagram(GROUP, &refusal));
+    assert_eq!(
+        leader.poll(),
+        Some(LeaderEvent::Refused {
+            reason: Refusal::Full
+        })
+    );
+    assert_eq!(leader.poll_timeout(), None);
+}
+
+#[test]
+fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
+    let mut host = host(2);
+    let mut member = Member::new(&mut host);
+    member.expect(node(2).qpn);
+    let asked = datagram(ip(1), &packet(Kind::Register, vec![node(2), group()]));
+    for at in [0, 10] {
+        assert!(member.handle_event(at, &mut host, &asked));
+        let confirmation = packet(Kind::Confirm, vec![node(2), group()]);
+        assert_eq!(sent(&mut host, at), [(ip(1), confirmation)]);
+    }
+    let event = member.poll();
+    assert!(matches!(
+        event,
+        Some(MemberEvent::Registered { mcst_id: GROUP, .. })
+    ));
+    assert_eq!(member.poll(), None);
+    member.forget(node(2).qpn);
+    assert!(member.handle_event(20, &mut host, &asked));
+    assert_eq!((sent(&mut host, 20), member.ignored()), (vec![], 1));
+}
