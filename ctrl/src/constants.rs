@@ -35,6 +35,11 @@ pub const REGISTER_STATUS_BAD_REGISTER: u8 = 2;
 /// `register_control.status`: group, path or count beyond the pipeline's sizes.
 pub const REGISTER_STATUS_OUT_OF_RANGE: u8 = 3;
 
+/// `register_control.reg`: what the source was told last, PSN above 24 bits of MSN.
+pub const REGISTER_AGG: u8 = 1;
+/// `register_control.reg`: of a path, its newest acknowledged PSN above 8 bits of path.
+pub const REGISTER_ACK: u8 = 4;
+
 /// The virtual address that senders use for the first byte of the members' regions.
 ///
 /// This and [`VIRTUAL_RKEY`] are known to the controller and the hosts alone: to the pipeline they are part of the
@@ -81,6 +86,8 @@ mod tests {
             ("REGISTER_OP_INIT_GROUP", REGISTER_OP_INIT_GROUP),
             ("REGISTER_OP_READ", REGISTER_OP_READ),
             ("REGISTER_OP_WRITE", REGISTER_OP_WRITE),
+            ("REGISTER_AGG", REGISTER_AGG),
+            ("REGISTER_ACK", REGISTER_ACK),
             ("REGISTER_STATUS_OK", REGISTER_STATUS_OK),
             ("REGISTER_STATUS_BAD_OP", REGISTER_STATUS_BAD_OP),
             ("REGISTER_STATUS_BAD_REGISTER", REGISTER_STATUS_BAD_REGISTER),

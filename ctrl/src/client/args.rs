@@ -11,7 +11,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::Server;
 
 use super::control::control_server::ControlServer;
-use super::files::{self, FileError, SwitchAddress};
+use super::files::{self, FileError, StateFile, SwitchAddress};
 use super::runner::{Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
@@ -56,6 +56,10 @@ pub struct CtrlArgs {
     /// Seconds to wait for all switches at the start.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub wait: u64,
+    /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
+    /// takes over what it finds in the switches.
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
     /// Print the line of readiness as a JSON object.
     #[arg(long)]
     pub json: bool,
@@ -139,7 +143,10 @@ async fn serve(
     let mut terminate = signal(SignalKind::terminate()).map_err(CtrlError::Runtime)?;
 
     let count = switches.len();
-    let (runner, handle) = Runner::new(controller, switches);
+    let (mut runner, handle) = Runner::new(controller, switches);
+    if let Some(path) = &args.state {
+        runner.keep_state(StateFile::new(path))?;
+    }
     let service = ControlServer::new(ControlService::new(handle.clone()));
     let server = Server::builder()
         .add_service(service)

@@ -164,6 +164,11 @@ async fn call(
     request: Request,
 ) -> Result<Response, tonic::Status> {
     match request {
+        Request::GetPipeline(request) => {
+            let answer = client.get_forwarding_pipeline_config(request).await?;
+            let cookie = answer.into_inner().config.and_then(|config| config.cookie);
+            Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
+        }
         Request::SetPipeline(request) => {
             client.set_forwarding_pipeline_config(*request).await?;
             Ok(Response::SetPipeline)

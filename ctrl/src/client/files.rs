@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::{json, text, Message};
 
+use crate::controller::RestoreError;
 use crate::topology::{SwitchIndex, Topology, TopologyError};
 
 /// Why an input cannot be used.
@@ -38,6 +39,24 @@ pub enum FileError {
         path: PathBuf,
         /// Why.
         reason: String,
+    },
+    /// Not to be written.
+    #[error("cannot write {what} {}: {error}", path.display())]
+    Unwritable {
+        /// `state file` or another.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A state that cannot be taken up.
+    #[error("{}: {error}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: RestoreError,
     },
     /// Not `NAME=ADDRESS`.
     #[error("{place}: `{text}` is not NAME=HOST:PORT, as s1=127.0.0.1:9559")]
@@ -78,6 +97,50 @@ pub struct SwitchAddress {
     pub switch: SwitchIndex,
     /// `HOST:PORT`.
     pub address: String,
+}
+
+/// The file that keeps the desired state over restarts of the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateFile(PathBuf);
+
+impl StateFile {
+    /// A file that need not be there yet, in a folder that is.
+    pub fn new(path: impl Into<PathBuf>) -> StateFile {
+        StateFile(path.into())
+    }
+
+    /// What the file holds; `None` when it is not there.
+    pub(super) fn read(&self) -> Result<Option<String>, FileError> {
+        match std::fs::read_to_string(&self.0) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(FileError::Unreadable {
+                what: "state file",
+                path: self.0.clone(),
+                error,
+            }),
+        }
+    }
+
+    /// Replaces the file as a whole, so that whoever reads it sees the old or the new text.
+    pub(super) fn write(&self, text: &str) -> Result<(), FileError> {
+        let mut beside = self.0.clone().into_os_string();
+        beside.push(".new");
+        let written =
+            std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, &self.0));
+        written.map_err(|error| FileError::Unwritable {
+            what: "state file",
+            path: self.0.clone(),
+            error,
+        })
+    }
+
+    pub(super) fn unusable(&self, error: &RestoreError) -> FileError {
+        FileError::State {
+            path: self.0.clone(),
+            error: error.clone(),
+        }
+    }
 }
 
 pub(super) fn read_topology(path: &Path) -> Result<Topology, FileError> {

@@ -20,6 +20,6 @@ pub mod control {
 }
 
 pub use args::{run, CtrlArgs, CtrlError};
-pub use files::{FileError, SwitchAddress};
+pub use files::{FileError, StateFile, SwitchAddress};
 pub use runner::{Handle, Runner, StartError};
 pub use service::ControlService;

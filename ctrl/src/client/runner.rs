@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::connection::{self, Command, Report};
-use super::files::SwitchAddress;
+use super::files::{FileError, StateFile, SwitchAddress};
 use crate::controller::{
     ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, RegisterGroup,
     StatusReport, SwitchError, Tag,
@@ -46,6 +46,8 @@ pub struct Runner {
     waiting: BTreeMap<Tag, Waiting>,
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
+    /// Where the desired state is kept, and what stands there.
+    state: Option<(StateFile, String)>,
     _connections: JoinSet<()>,
 }
 
@@ -140,9 +142,44 @@ impl Runner {
             waiting: BTreeMap::new(),
             next_tag: 0,
             ready: Vec::new(),
+            state: None,
             _connections: connections,
         };
         (runner, Handle { calls: to_calls })
+    }
+
+    /// Takes up the groups that a file tells of, and keeps the file up to date from now on.
+    ///
+    /// To be called before [`Runner::run`].  A file that is not there is made.
+    pub fn keep_state(&mut self, file: StateFile) -> Result<(), FileError> {
+        let text = match file.read()? {
+            Some(text) => {
+                let restored = self.controller.restore(&text);
+                restored.map_err(|error| file.unusable(&error))?;
+                text
+            }
+            None => {
+                let text = self.controller.save();
+                file.write(&text)?;
+                text
+            }
+        };
+        self.state = Some((file, text));
+        Ok(())
+    }
+
+    fn save_state(&mut self) {
+        let Some((file, there)) = &mut self.state else {
+            return;
+        };
+        let text = self.controller.save();
+        if text == *there {
+            return;
+        }
+        match file.write(&text) {
+            Ok(()) => *there = text,
+            Err(error) => tracing::error!("{error}; a restarted controller would not know"),
+        }
     }
 
     /// Runs until every [`Handle`] is gone.
@@ -238,6 +275,9 @@ impl Runner {
     }
 
     fn reply(&mut self, reply: ApiReply) {
+        if reply.changes_groups() {
+            self.save_state();
+        }
         match reply {
             ApiReply::SwitchReady { switch } => {
                 let name = &self.controller.topology().switch(switch).name;
@@ -265,6 +305,16 @@ impl Runner {
                 Some(Waiting::Deregister(reply)) => drop(reply.send(Err(error))),
                 None => {}
             },
+            ApiReply::GroupFormed { group } => {
+                tracing::info!(
+                    "group {} of {} members is registered in band",
+                    group.mcst_id,
+                    group.members
+                );
+            }
+            ApiReply::GroupDissolved { mcst_id } => {
+                tracing::info!("group {mcst_id} is deregistered in band");
+            }
             ApiReply::Status { .. } => {}
         }
     }

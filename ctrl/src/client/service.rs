@@ -128,6 +128,7 @@ fn group_status(group: crate::controller::GroupStatus) -> control::GroupStatus {
     let state = match group.state {
         GroupState::Registering => group_status::State::Registering,
         GroupState::Ready => group_status::State::Ready,
+        GroupState::Degraded => group_status::State::Degraded,
         GroupState::Removing => group_status::State::Removing,
     };
     let switches = group.switches.into_iter().map(|on| control::GroupOnSwitch {

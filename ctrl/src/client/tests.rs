@@ -47,9 +47,13 @@ impl FakeServer {
     }
 
     async fn request(&self, request: controller::Request) -> Result<(), Status> {
+        self.answer(request).await.map(|_| ())
+    }
+
+    async fn answer(&self, request: controller::Request) -> Result<controller::Response, Status> {
         let answer = self.0.lock().unwrap().request(&request);
         match answer {
-            Some(result) => Ok(result.map(|_| ())?),
+            Some(result) => Ok(result?),
             None => std::future::pending().await,
         }
     }
@@ -68,8 +72,14 @@ impl P4Runtime for FakeServer {
         Ok(Response::new(WriteResponse::default()))
     }
 
-    async fn read(&self, _: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
-        Err(Status::unimplemented("not in the fake"))
+    async fn read(&self, r: Request<ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let read = controller::Request::Read(r.into_inner());
+        match self.answer(read).await? {
+            controller::Response::Read(messages) => Ok(Response::new(Box::pin(
+                tokio_stream::iter(messages.into_iter().map(Ok)),
+            ))),
+            other => panic!("unexpected: {other:?}"),
+        }
     }
 
     async fn set_forwarding_pipeline_config(
@@ -83,9 +93,20 @@ impl P4Runtime for FakeServer {
 
     async fn get_forwarding_pipeline_config(
         &self,
-        _: Request<GetForwardingPipelineConfigRequest>,
+        r: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
-        Err(Status::unimplemented("not in the fake"))
+        let get = controller::Request::GetPipeline(r.into_inner());
+        let cookie = match self.answer(get).await? {
+            controller::Response::Pipeline(cookie) => cookie,
+            other => panic!("unexpected: {other:?}"),
+        };
+        let config = ForwardingPipelineConfig {
+            cookie: cookie.map(|cookie| forwarding_pipeline_config::Cookie { cookie }),
+            ..ForwardingPipelineConfig::default()
+        };
+        Ok(Response::new(GetForwardingPipelineConfigResponse {
+            config: Some(config),
+        }))
     }
 
     /// Answers headers only with the first message, as some servers do.

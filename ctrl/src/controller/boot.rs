@@ -1,18 +1,43 @@
-//! Bringing a switch to the desired state after its pipeline was loaded: the fabric's entries, then its groups.
+//! Bringing a switch to the desired state after its session opened: the fabric's entries, then its groups.
+//!
+//! The switch was read before.  Entries are repaired by difference.  Registers are another matter: those of a group are
+//! left alone if the switch still shows the group to packets, with the very paths that it should have.  Otherwise
+//! they start anew from a PSN that every member is known to have acknowledged: too old a PSN costs retransmissions,
+//! too new a one would acknowledge what a member lacks.
+//!
+//! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
+//! A sender has less than [`IN_FLIGHT`] packets under way, so that PSN less `IN_FLIGHT` is one for all.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use alfirk_p4runtime::p4::v1::Update;
+use alfirk_roce::wire::Psn;
+
 use super::error::SwitchError;
-use super::session::{Task, TaskId};
+use super::group::{Group, OnSwitch};
+use super::registers::RegisterControl;
+use super::session::{Found, Task, TaskId};
 use super::{fabric, ApiReply, Controller, Owner};
+use crate::constants::REGISTER_AGG;
+use crate::tables::{Snapshot, Table};
 use crate::topology::SwitchIndex;
+
+/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still told from
+/// newer one (2^23) after some restarts in a row.
+pub(super) const IN_FLIGHT: u32 = 1 << 20;
+/// Switches that are asked how far a group is.
+const WITNESSES: usize = 2;
 
 /// How far a switch is.
 #[derive(Debug)]
 pub(super) struct Boot {
     step: Step,
     pending: BTreeSet<TaskId>,
+    /// What the switch held when it was read.
+    pub(super) found: Snapshot,
+    /// Groups whose registers stand.
+    sound: BTreeSet<Ipv4Addr>,
 }
 
 /// Each step starts when every task of the one before is done.
@@ -20,10 +45,14 @@ pub(super) struct Boot {
 enum Step {
     /// Not connected, or without pipeline.
     Off,
+    /// Away with what should not be there.
+    Stale,
     /// Next hops, ARP, clone sessions.
     Base,
     /// Routes, which refer to next hops.
     Routes,
+    /// How far groups are whose registers are lost, from other switches.
+    Survey,
     /// Registers of the groups that the switch is to have.
     GroupRegisters,
     /// Their entries.
@@ -39,6 +68,8 @@ impl Boot {
         Boot {
             step: Step::Off,
             pending: BTreeSet::new(),
+            found: Snapshot::default(),
+            sound: BTreeSet::new(),
         }
     }
 
@@ -48,15 +79,27 @@ impl Boot {
 }
 
 impl Controller {
-    /// The switch runs the pipeline and holds no entry.
-    pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex) {
+    /// The switch runs the pipeline and holds what was found.
+    pub(super) fn start_boot(&mut self, now: u64, switch: SwitchIndex, found: Found) {
         self.forget_leftovers(switch);
-        self.boot_step(now, switch, Step::Base);
+        let snapshot = Snapshot::new(found.entities);
+        self.note_orphans(switch, &snapshot);
+        let here = self.groups_on(switch).filter(|(group, on)| {
+            let mut shown = group.paths(&self.program, on);
+            shown.push(group.publication(&self.program, on));
+            found.kept && shown.iter().all(|entry| snapshot.holds(entry))
+        });
+        let sound = here.map(|(group, _)| group.mcst_id).collect();
+        let boot = &mut self.switches[switch.0].boot;
+        boot.sound = sound;
+        boot.found = snapshot;
+        self.boot_step(now, switch, Step::Stale);
     }
 
-    pub(super) fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {
+    pub(super) fn switch_failed(&mut self, now: u64, switch: SwitchIndex, error: SwitchError) {
         self.switches[switch.0].boot = Boot::new();
-        self.fail_registrations(switch, &error);
+        self.forget_orphans(switch);
+        self.fail_registrations(now, switch, &error);
         self.say(ApiReply::SwitchFailed { switch, error });
     }
 
@@ -65,7 +108,7 @@ impl Controller {
         now: u64,
         switch: SwitchIndex,
         task: TaskId,
-        result: Result<(), SwitchError>,
+        result: Result<u64, SwitchError>,
     ) {
         let boot = &mut self.switches[switch.0].boot;
         if !boot.pending.remove(&task) {
@@ -80,8 +123,10 @@ impl Controller {
         } else if boot.pending.is_empty() {
             let next = match boot.step {
                 Step::Off => return,
+                Step::Stale => Step::Base,
                 Step::Base => Step::Routes,
-                Step::Routes => Step::GroupRegisters,
+                Step::Routes => Step::Survey,
+                Step::Survey => Step::GroupRegisters,
                 Step::GroupRegisters => Step::GroupEntries,
                 Step::GroupEntries => Step::GroupPublication,
                 Step::GroupPublication | Step::Ready => Step::Ready,
@@ -90,26 +135,59 @@ impl Controller {
         }
     }
 
+    /// Another switch has told how far a group is, or could not.
+    pub(super) fn survey_done(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+        task: TaskId,
+        result: Result<u64, SwitchError>,
+    ) {
+        if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
+            let told = told_psn(value);
+            registration
+                .group_mut()
+                .advance(Psn::new(told.get().wrapping_sub(IN_FLIGHT)));
+        }
+        // What is not known from here is known well enough from before.
+        self.boot_done(now, switch, task, Ok(0));
+    }
+
     /// Starts a step, or the first one after it that has something to do.
     fn boot_step(&mut self, now: u64, switch: SwitchIndex, step: Step) {
         self.switches[switch.0].boot.step = step;
-        let tasks = match step {
+        let found = &self.switches[switch.0].boot.found;
+        let mut surveys = Vec::new();
+        let mut tasks = match step {
             Step::Off => return,
-            Step::Base => vec![Task::Write(self.fabric(switch).first)],
-            Step::Routes => vec![Task::Write(self.fabric(switch).second)],
+            Step::Stale => vec![Task::Write(self.stale(switch))],
+            Step::Base => vec![Task::Write(found.missing(self.fabric(switch).first))],
+            Step::Routes => vec![Task::Write(found.missing(self.fabric(switch).second))],
+            Step::Survey => {
+                surveys = self.surveys(switch);
+                Vec::new()
+            }
             Step::Ready => {
+                if !self.adopts {
+                    self.switches[switch.0].boot.found = Snapshot::default();
+                }
                 self.say(ApiReply::SwitchReady { switch });
                 return;
             }
             _ => self.group_tasks(switch, step),
         };
         // An empty Write is done at once, so that a step without tasks ends like any other.
-        let tasks = match tasks.is_empty() {
-            true => vec![Task::Write(Vec::new())],
-            false => tasks,
-        };
+        if tasks.is_empty() && surveys.is_empty() {
+            tasks.push(Task::Write(Vec::new()));
+        }
+        for (witness, mcst_id, task) in surveys {
+            let owner = Owner::Survey(switch, mcst_id);
+            let id = self.submit(now, witness, owner, task);
+            self.switches[switch.0].boot.pending.insert(id);
+        }
         for task in tasks {
-            let id = self.submit(now, Owner::Boot(switch), task);
+            let id = self.submit(now, switch, Owner::Boot(switch), task);
             self.switches[switch.0].boot.pending.insert(id);
         }
     }
@@ -124,24 +202,89 @@ impl Controller {
         )
     }
 
-    /// One step for every group that is in use and has the switch in its tree.
+    /// Groups that are in use and have the switch in their tree.
+    fn groups_on(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &OnSwitch)> {
+        let groups = self.groups.values().filter(|r| r.is_ready());
+        groups.filter_map(move |registration| {
+            let group = registration.group();
+            Some((group, group.on(switch)?))
+        })
+    }
+
+    /// Those of them whose registers are lost.
+    fn lost_groups(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &OnSwitch)> {
+        let sound = &self.switches[switch.0].boot.sound;
+        self.groups_on(switch)
+            .filter(move |(group, _)| !sound.contains(&group.mcst_id))
+    }
+
+    /// What the switch holds and should not, and what hides the groups whose registers are lost.
+    fn stale(&self, switch: SwitchIndex) -> Vec<Update> {
+        let control = &self.switches[switch.0];
+        let found = &control.boot.found;
+        let fabric = self.fabric(switch);
+        let mut wanted: Vec<Update> = fabric.first;
+        wanted.extend(fabric.second);
+        for (group, on) in self.groups_on(switch) {
+            // Solved once already, when the group was made.
+            wanted.extend(group.entries(&self.program, on).unwrap_or_default());
+            wanted.push(group.publication(&self.program, on));
+        }
+        let is_orphan = |entity: &_| {
+            let index = self.program.group_index_of(entity);
+            index.is_some_and(|index| control.orphans.contains_key(&index))
+        };
+        let mut updates: Vec<Update> = self
+            .lost_groups(switch)
+            .filter(|(group, _)| group.is_shown(&self.program, found))
+            .map(|(group, _)| group.withdrawal(&self.program))
+            .collect();
+        updates.extend(found.surplus(
+            &Snapshot::of_updates(&wanted),
+            self.program.groups.id(),
+            is_orphan,
+        ));
+        updates
+    }
+
+    /// Whom to ask how far groups are whose registers are lost.
+    fn surveys(&self, switch: SwitchIndex) -> Vec<(SwitchIndex, Ipv4Addr, Task)> {
+        let groups = self.lost_groups(switch);
+        let reads = groups.flat_map(|(group, _)| {
+            let others = group
+                .switches
+                .iter()
+                .filter(|on| on.switch != switch && self.switches[on.switch.0].boot.is_ready());
+            others.take(WITNESSES).map(|on| {
+                let read = RegisterControl::read(on.group_index, REGISTER_AGG, 0);
+                (on.switch, group.mcst_id, Task::Registers(read))
+            })
+        });
+        reads.collect()
+    }
+
+    /// One step for every group that the switch is to have.
     ///
     /// Groups are looked up anew in each step: one that is removed meanwhile is left out.
     fn group_tasks(&self, switch: SwitchIndex, step: Step) -> Vec<Task> {
-        let groups = self.groups.values().filter(|r| r.is_ready());
-        let here = groups.filter_map(|registration| {
-            let group = registration.group();
-            let on = group.switches.iter().find(|on| on.switch == switch)?;
-            Some((group, on))
-        });
-        let task = here.filter_map(|(group, on)| match step {
-            Step::GroupRegisters => Some(group.registers(on)),
-            // Solved once already, when the group was made.
-            Step::GroupEntries => Some(Task::Write(group.entries(&self.program, on).ok()?)),
-            Step::GroupPublication => Some(Task::Write(vec![group.publication(&self.program, on)])),
-            Step::Off | Step::Base | Step::Routes | Step::Ready => None,
-        });
-        task.collect()
+        let found = &self.switches[switch.0].boot.found;
+        match step {
+            Step::GroupRegisters => {
+                let lost = self.lost_groups(switch);
+                lost.map(|(group, on)| group.registers(on)).collect()
+            }
+            Step::GroupEntries => self
+                .groups_on(switch)
+                // Solved once already, when the group was made.
+                .filter_map(|(group, on)| group.entries(&self.program, on).ok())
+                .map(|entries| Task::Write(found.missing(entries)))
+                .collect(),
+            Step::GroupPublication => self
+                .lost_groups(switch)
+                .map(|(group, on)| Task::Write(vec![group.publication(&self.program, on)]))
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Indexes and addresses that waited for this switch to start anew are free again.
@@ -162,4 +305,9 @@ impl Controller {
             self.addresses.release(u32::from(mcst_id));
         }
     }
+}
+
+/// The PSN in the value of `REGISTER_AGG`.
+pub(super) fn told_psn(value: u64) -> Psn {
+    Psn::new((value >> 24) as u32)
 }

@@ -27,6 +27,8 @@ pub struct ControllerConfig {
     pub register_retry_ns: u64,
     /// How often a register access is sent before the switch counts as silent.
     pub register_attempts: u32,
+    /// Nanoseconds after which a registration in band that makes no progress is forgotten.
+    pub mrp_timeout_ns: u64,
     /// Updates per Write; more make fewer calls, each of which takes longer.
     pub batch_limit: usize,
 }
@@ -43,6 +45,7 @@ impl ControllerConfig {
             request_timeout_ns: 10_000_000_000,
             register_retry_ns: 200_000_000,
             register_attempts: 10,
+            mrp_timeout_ns: 10_000_000_000,
             batch_limit: 1_000,
         }
     }

@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::{
-    ReadRequest, ReadResponse, SetForwardingPipelineConfigRequest, StreamMessageRequest,
-    StreamMessageResponse, WriteRequest,
+    GetForwardingPipelineConfigRequest, ReadRequest, ReadResponse,
+    SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, WriteRequest,
 };
 use alfirk_p4runtime::Status;
 use alfirk_roce::wire::{Psn, QpNum};
@@ -80,6 +80,8 @@ pub struct RequestId(pub u64);
 /// The calls that the controller makes (P4Runtime § 16).
 #[derive(Clone, Debug)]
 pub enum Request {
+    /// `GetForwardingPipelineConfig`, for the cookie alone.
+    GetPipeline(GetForwardingPipelineConfigRequest),
     /// `SetForwardingPipelineConfig`
     SetPipeline(Box<SetForwardingPipelineConfigRequest>),
     /// `Write`
@@ -91,6 +93,8 @@ pub enum Request {
 /// Their answers.
 #[derive(Clone, Debug)]
 pub enum Response {
+    /// The cookie of the pipeline that the switch runs, if it has one.
+    Pipeline(Option<u64>),
     /// The pipeline is loaded.
     SetPipeline,
     /// Every update was applied.
@@ -184,6 +188,16 @@ pub enum ApiReply {
         /// How members address it.
         group: GroupInfo,
     },
+    /// A group is made in band, for a leader host.
+    GroupFormed {
+        /// How members address it.
+        group: GroupInfo,
+    },
+    /// A group is gone that a leader host has had removed in band.
+    GroupDissolved {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
     /// A group is gone.
     GroupRemoved {
         /// Of the request.
@@ -205,6 +219,20 @@ pub enum ApiReply {
         /// Switches and groups.
         report: StatusReport,
     },
+}
+
+impl ApiReply {
+    /// Whether the groups in use are others than before.
+    pub fn changes_groups(&self) -> bool {
+        matches!(
+            self,
+            ApiReply::GroupReady { .. }
+                | ApiReply::GroupFormed { .. }
+                | ApiReply::GroupDissolved { .. }
+                | ApiReply::GroupRemoved { .. }
+                | ApiReply::Failed { .. }
+        )
+    }
 }
 
 /// How members address a group: each connects its queue pair to (`mcst_id`, `remote_qpn`).

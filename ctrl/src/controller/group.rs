@@ -1,5 +1,6 @@
 //! A group as it is to be on the switches of its tree.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
@@ -7,11 +8,12 @@ use alfirk_roce::icrc::neutral::{ExitRewrite, NeutralConstants, Unsolvable};
 use alfirk_roce::wire::Psn;
 
 use super::event::{GroupInfo, MemberSpec};
+use super::registers::RegisterControl;
 use super::session::Task;
 use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::tables::{
     Delivery, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry, Program, ReceiverKey,
-    Replica, Table,
+    Replica, Snapshot, Table,
 };
 use crate::topology::{HostIndex, MacAddr, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
@@ -47,12 +49,34 @@ pub(super) struct OnSwitch {
 pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) initial_psn: Psn,
+    /// A PSN that every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
+    pub(super) position: Psn,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
     pub(super) switches: Vec<OnSwitch>,
 }
 
 impl Group {
+    /// A group without members, to be [grown](Group::grow).
+    pub(super) fn empty(mcst_id: Ipv4Addr, initial_psn: Psn) -> Group {
+        Group {
+            mcst_id,
+            initial_psn,
+            position: initial_psn.prev(),
+            members: Vec::new(),
+            tree: Tree::from_ports(BTreeMap::new()),
+            switches: Vec::new(),
+        }
+    }
+
+    /// Adds one switch with the members that hang from it.
+    pub(super) fn grow(&mut self, part: &Tree, on: OnSwitch, members: Vec<GroupMember>) {
+        self.tree.join(part);
+        let at = self.switches.partition_point(|o| o.switch < on.switch);
+        self.switches.insert(at, on);
+        self.members.extend(members);
+    }
+
     pub(super) fn info(&self) -> GroupInfo {
         GroupInfo {
             mcst_id: self.mcst_id,
@@ -67,11 +91,42 @@ impl Group {
 
     /// Sets the registers of the group on one switch; packets do not see them yet.
     pub(super) fn registers(&self, on: &OnSwitch) -> Task {
-        Task::InitGroup {
-            group_index: on.group_index,
-            paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
-            initial_psn: self.initial_psn,
+        let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
+        Task::Registers(RegisterControl::init_group(
+            on.group_index,
+            paths,
+            self.position.next(),
+        ))
+    }
+
+    /// The group's part on one switch.
+    pub(super) fn on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+        self.switches.iter().find(|on| on.switch == switch)
+    }
+
+    /// Notes that every member has acknowledged `psn`.
+    pub(super) fn advance(&mut self, psn: Psn) {
+        if self.position.precedes(psn) {
+            self.position = psn;
         }
+    }
+
+    /// The entries that say which ports are which paths on one switch.
+    pub(super) fn paths(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
+        let group_index = on.group_index;
+        let entries = on.numbered().map(|(path_index, path)| {
+            let key = MftKey {
+                group_index,
+                port: path.port,
+            };
+            let entry = PathEntry {
+                path_index,
+                lone: path.lone,
+                is_host: path.member.is_some(),
+            };
+            program.mft.insert(&key, &entry)
+        });
+        entries.collect()
     }
 
     /// Everything of the group on one switch but the entry that makes it visible: egress, replication, ingress.
@@ -108,18 +163,7 @@ impl Group {
             let neutral = NeutralConstants::entry(member.spec.ip, self.mcst_id)?;
             updates.push(program.members.insert(&key, &Member { neutral }));
         }
-        for (path_index, path) in on.numbered() {
-            let key = MftKey {
-                group_index,
-                port: path.port,
-            };
-            let entry = PathEntry {
-                path_index,
-                lone: path.lone,
-                is_host: path.member.is_some(),
-            };
-            updates.push(program.mft.insert(&key, &entry));
-        }
+        updates.extend(self.paths(program, on));
         Ok(updates)
     }
 
@@ -154,6 +198,14 @@ impl Group {
     /// Hides the group from packets.
     pub(super) fn withdrawal(&self, program: &Program) -> Update {
         program.groups.delete(&self.key())
+    }
+
+    /// Whether a switch that holds this shows the group to packets, under whatever index.
+    pub(super) fn is_shown(&self, program: &Program, found: &Snapshot) -> bool {
+        let mut groups = found
+            .table_entries()
+            .filter_map(|e| program.groups.parse(e));
+        groups.any(|(key, _)| key == self.key())
     }
 
     /// Whether every rewrite of the group can be balanced.

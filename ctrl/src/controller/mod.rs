@@ -5,17 +5,20 @@
 //! gRPC and the simulator in virtual time.
 //!
 //! The controller owns the desired state: routes follow from the topology, groups from the users' requests.  A switch
-//! that connects gets all of it anew.
+//! that connects is read and brought to it by difference; registers of groups that it kept are left alone.
 
+mod adoption;
 mod boot;
 mod config;
 mod error;
 mod event;
 mod fabric;
 mod group;
+mod mrp;
 mod pool;
 mod registers;
 mod registration;
+mod saved;
 mod session;
 mod status;
 
@@ -31,10 +34,13 @@ pub use event::{
     ApiReply, ApiRequest, Effect, Event, GroupInfo, MemberSpec, MemoryRegion, RegisterGroup,
     Request, RequestId, Response, Tag,
 };
+pub use mrp::MrpStats;
 pub use registers::RegisterControl;
+pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
 
 use boot::Boot;
+use mrp::Mrp;
 use pool::Pool;
 use registration::Registration;
 use session::{Context, Notice, Output, Session, Task, TaskId};
@@ -62,6 +68,9 @@ pub struct Controller {
     timers: BTreeSet<(u64, SwitchIndex)>,
     effects: VecDeque<Effect>,
     was_ready: bool,
+    /// Groups found in switches are still to be taken over: until every switch has been there once.
+    adopts: bool,
+    mrp: Mrp,
 }
 
 /// One switch.
@@ -71,6 +80,8 @@ struct SwitchControl {
     indexes: Pool,
     /// Groups that could not be removed here: their index and address wait for the switch's next start.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
+    /// Groups found here that nobody has asked this controller for, by index.
+    orphans: BTreeMap<u16, Ipv4Addr>,
     /// The session's entry in [`Controller::timers`].
     timer: Option<u64>,
 }
@@ -79,7 +90,14 @@ struct SwitchControl {
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Boot(SwitchIndex),
+    /// A switch that starts, and the group whose position is asked for.
+    Survey(SwitchIndex, Ipv4Addr),
     Group(Ipv4Addr, SwitchIndex),
+    Adoption(Ipv4Addr),
+    /// The agent of a switch that registers a group in band.
+    Agent(SwitchIndex, Ipv4Addr),
+    /// Nobody.
+    Nobody,
 }
 
 impl Controller {
@@ -100,6 +118,7 @@ impl Controller {
                 boot: Boot::new(),
                 indexes: Pool::new(0, program.sizes.groups - 1),
                 leftovers: BTreeSet::new(),
+                orphans: BTreeMap::new(),
                 timer: None,
             })
             .collect();
@@ -119,6 +138,8 @@ impl Controller {
             timers: BTreeSet::new(),
             effects: VecDeque::new(),
             was_ready: false,
+            adopts: true,
+            mrp: Mrp::default(),
         })
     }
 
@@ -165,7 +186,11 @@ impl Controller {
 
     /// When [`Event::Timeout`] is to come, if nothing else happens before; too early or too often does no harm.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.timers.first().map(|(at, _)| *at)
+        let sessions = self.timers.first().map(|(at, _)| *at);
+        [sessions, self.mrp.poll_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Switches and groups as they are.
@@ -183,7 +208,7 @@ impl Controller {
             groups: self
                 .groups
                 .values()
-                .map(|registration| registration.status(&self.topology))
+                .map(|registration| self.group_status(registration))
                 .collect(),
         }
     }
@@ -201,11 +226,10 @@ impl Controller {
         self.touched.insert(switch);
     }
 
-    fn submit(&mut self, now: u64, owner: Owner, task: Task) -> TaskId {
+    fn submit(&mut self, now: u64, switch: SwitchIndex, owner: Owner, task: Task) -> TaskId {
         self.next_task += 1;
         let id = TaskId(self.next_task);
         self.tasks.insert(id, owner);
-        let (Owner::Boot(switch) | Owner::Group(_, switch)) = owner;
         self.with_session(switch, |session, context| {
             session.submit(now, context, id, task);
         });
@@ -222,6 +246,7 @@ impl Controller {
         for switch in due {
             self.with_session(switch, |s, c| s.timeout(now, c));
         }
+        self.mrp_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -229,14 +254,22 @@ impl Controller {
         while let Some(switch) = self.touched.pop_first() {
             while let Some(notice) = self.switches[switch.0].session.poll_notice() {
                 match notice {
-                    Notice::Open => self.start_boot(now, switch),
-                    Notice::Failed(error) => self.switch_failed(switch, error),
+                    Notice::Open(found) => self.start_boot(now, switch, found),
+                    Notice::Mrp(port, frame) => self.mrp_frame(now, switch, port, &frame),
+                    Notice::Failed(error) => self.switch_failed(now, switch, error),
                     Notice::Done(task, result) => match self.tasks.remove(&task) {
                         Some(Owner::Boot(switch)) => self.boot_done(now, switch, task, result),
+                        Some(Owner::Survey(switch, mcst_id)) => {
+                            self.survey_done(now, switch, mcst_id, task, result);
+                        }
                         Some(Owner::Group(mcst_id, switch)) => {
                             self.group_done(now, mcst_id, switch, task, result);
                         }
-                        None => {}
+                        Some(Owner::Agent(switch, mcst_id)) => {
+                            self.agent_done(now, switch, mcst_id, task, result);
+                        }
+                        Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
+                        Some(Owner::Nobody) | None => {}
                     },
                 }
             }
@@ -247,6 +280,11 @@ impl Controller {
             self.say(ApiReply::Ready);
         }
         self.was_ready = is_ready;
+        if is_ready && self.adopts {
+            self.adopts = false;
+            self.adopt(now);
+            self.settle(now);
+        }
     }
 
     fn collect(&mut self, switch: SwitchIndex) {

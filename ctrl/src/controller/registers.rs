@@ -6,7 +6,7 @@
 use alfirk_roce::wire::Psn;
 
 use crate::constants::{
-    REGISTER_OP_INIT_GROUP, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER,
+    REGISTER_OP_INIT_GROUP, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER,
     REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
 };
 
@@ -35,8 +35,8 @@ impl RegisterControl {
     /// Bytes on the wire.
     pub const LEN: usize = 20;
 
-    /// Sets all state of a group as before its first packet.
-    pub fn init_group(group: u16, paths: u8, initial_psn: Psn, cookie: u32) -> RegisterControl {
+    /// Sets all state of a group as before the packet `initial_psn`.
+    pub fn init_group(group: u16, paths: u8, initial_psn: Psn) -> RegisterControl {
         RegisterControl {
             op: REGISTER_OP_INIT_GROUP,
             status: REGISTER_STATUS_OK,
@@ -45,7 +45,21 @@ impl RegisterControl {
             group,
             index: 0,
             value: u64::from(initial_psn.get()),
-            cookie,
+            cookie: 0,
+        }
+    }
+
+    /// Asks for a register of a group, one of `REGISTER_*`; `path` counts for those that have a cell per path.
+    pub fn read(group: u16, reg: u8, path: u8) -> RegisterControl {
+        RegisterControl {
+            op: REGISTER_OP_READ,
+            status: REGISTER_STATUS_OK,
+            reg,
+            count: 0,
+            group,
+            index: u16::from(path),
+            value: 0,
+            cookie: 0,
         }
     }
 

@@ -7,9 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use alfirk_roce::wire::mrp::{Kind, Refusal};
+
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
+use super::mrp::Growth;
 use super::session::{Task, TaskId};
 use super::status::{GroupOnSwitch, GroupState, GroupStatus};
 use super::{ApiReply, Controller, Owner};
@@ -27,11 +30,15 @@ pub(super) struct Registration {
     /// Switches that may hold something of the group, or may still come to, whatever is removed.
     suspects: BTreeSet<SwitchIndex>,
     goal: Goal,
+    /// While agents make it.
+    growth: Option<Growth>,
 }
 
 /// Each step starts when every task of the one before is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
+    /// Agents make it, switch by switch.
+    Growing,
     Registers,
     Entries,
     Publication,
@@ -47,8 +54,12 @@ enum Goal {
     Make(Tag),
     /// The group gone, because a user asked for it.
     Remove(Tag),
+    /// The group gone, because its leader asked for it in band.
+    Dissolve(Ipv4Addr),
     /// The group gone, because a switch failed.
     Undo(Tag, SwitchError),
+    /// Nothing; nobody waits.
+    None,
 }
 
 impl Registration {
@@ -68,7 +79,67 @@ impl Registration {
         self.errors.entry(switch).or_insert(error);
     }
 
-    pub(super) fn status(&self, topology: &Topology) -> GroupStatus {
+    /// A group that is in use already.
+    pub(super) fn adopted(group: Group) -> Registration {
+        Registration {
+            group,
+            step: Step::Ready,
+            pending: BTreeSet::new(),
+            errors: BTreeMap::new(),
+            suspects: BTreeSet::new(),
+            goal: Goal::None,
+            growth: None,
+        }
+    }
+
+    /// A group that agents make.
+    pub(super) fn growing(group: Group, growth: Growth) -> Registration {
+        Registration {
+            step: Step::Growing,
+            growth: Some(growth),
+            ..Registration::adopted(group)
+        }
+    }
+
+    pub(super) fn growth(&self) -> Option<&Growth> {
+        self.growth.as_ref()
+    }
+
+    pub(super) fn growth_mut(&mut self) -> Option<&mut Growth> {
+        self.growth.as_mut()
+    }
+
+    /// The agents are done.
+    pub(super) fn has_grown(&mut self) {
+        self.growth = None;
+        self.step = Step::Ready;
+    }
+
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    pub(super) fn wait_for(&mut self, task: TaskId) {
+        self.pending.insert(task);
+    }
+
+    pub(super) fn stop_waiting(
+        &mut self,
+        switch: SwitchIndex,
+        task: TaskId,
+        result: &Result<u64, SwitchError>,
+    ) {
+        self.pending.remove(&task);
+        if let Err(error) = result {
+            self.failed_on(switch, error.clone());
+        }
+    }
+
+    pub(super) fn group_mut(&mut self) -> &mut Group {
+        &mut self.group
+    }
+
+    fn status(&self, topology: &Topology, is_whole: bool) -> GroupStatus {
         let switches = self.group.switches.iter().map(|on| GroupOnSwitch {
             switch: topology.switch(on.switch).name.clone(),
             group_index: on.group_index,
@@ -77,7 +148,10 @@ impl Registration {
         GroupStatus {
             mcst_id: self.group.mcst_id,
             state: match self.step {
-                Step::Registers | Step::Entries | Step::Publication => GroupState::Registering,
+                Step::Growing | Step::Registers | Step::Entries | Step::Publication => {
+                    GroupState::Registering
+                }
+                Step::Ready if !is_whole => GroupState::Degraded,
                 Step::Ready => GroupState::Ready,
                 Step::Withdrawal | Step::Removal => GroupState::Removing,
             },
@@ -88,6 +162,12 @@ impl Registration {
 }
 
 impl Controller {
+    pub(super) fn group_status(&self, registration: &Registration) -> GroupStatus {
+        let is_up = |on: &OnSwitch| self.switches[on.switch.0].boot.is_ready();
+        let is_whole = registration.group.switches.iter().all(is_up);
+        registration.status(&self.topology, is_whole)
+    }
+
     pub(super) fn register(&mut self, now: u64, tag: Tag, request: RegisterGroup) {
         match self.plan(&request) {
             Err(error) => self.say(ApiReply::Failed { tag, error }),
@@ -102,6 +182,7 @@ impl Controller {
                         errors: BTreeMap::new(),
                         suspects: BTreeSet::new(),
                         goal: Goal::Make(tag),
+                        growth: None,
                     },
                 );
                 self.group_step(now, mcst_id, Step::Registers);
@@ -127,7 +208,7 @@ impl Controller {
         mcst_id: Ipv4Addr,
         switch: SwitchIndex,
         task: TaskId,
-        result: Result<(), SwitchError>,
+        result: Result<u64, SwitchError>,
     ) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
@@ -148,12 +229,38 @@ impl Controller {
             Step::Publication => self.group_made(mcst_id),
             Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
             Step::Removal => self.group_gone(mcst_id),
-            Step::Ready => {}
+            Step::Ready | Step::Growing => {}
+        }
+    }
+
+    /// Removes a group in use because its leader asked for it in band.
+    pub(super) fn remove_for_leader(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr) {
+        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+            registration.goal = Goal::Dissolve(leader);
+            self.group_step(now, mcst_id, Step::Withdrawal);
+        }
+    }
+
+    /// Removes what agents have made so far.
+    pub(super) fn undo_growth(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+            registration.growth = None;
+            registration.errors.clear();
+            if registration.group.switches.is_empty() {
+                return self.group_gone(mcst_id);
+            }
+            self.group_step(now, mcst_id, Step::Withdrawal);
         }
     }
 
     /// A switch has lost all its entries: groups that are being made must not go on as if it still had them.
-    pub(super) fn fail_registrations(&mut self, switch: SwitchIndex, error: &SwitchError) {
+    pub(super) fn fail_registrations(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        error: &SwitchError,
+    ) {
+        let mut grown = Vec::new();
         for registration in self.groups.values_mut() {
             let is_there = registration
                 .group
@@ -163,6 +270,13 @@ impl Controller {
             if is_there && !registration.pending.is_empty() {
                 registration.failed_on(switch, error.clone());
             }
+            if is_there && registration.step == Step::Growing {
+                registration.suspects.insert(switch);
+                grown.push(registration.group.mcst_id);
+            }
+        }
+        for mcst_id in grown {
+            self.mrp_fail(now, mcst_id, Refusal::SwitchFailed);
         }
     }
 
@@ -180,13 +294,13 @@ impl Controller {
                 Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
                 Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
                 Step::Removal => Task::Write(group.removal(&self.program, on)),
-                Step::Ready => Task::Write(Vec::new()),
+                Step::Ready | Step::Growing => Task::Write(Vec::new()),
             };
             (on.switch, task)
         });
         let tasks: Vec<_> = tasks.collect();
         for (switch, task) in tasks {
-            let id = self.submit(now, Owner::Group(mcst_id, switch), task);
+            let id = self.submit(now, switch, Owner::Group(mcst_id, switch), task);
             if let Some(registration) = self.groups.get_mut(&mcst_id) {
                 registration.pending.insert(id);
             }
@@ -244,6 +358,13 @@ impl Controller {
             .filter(|error| !matches!(error, SwitchError::Lost { .. }))
             .collect();
         let reply = match goal {
+            Goal::None => return,
+            Goal::Dissolve(leader) => {
+                if unwind.is_empty() {
+                    self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
+                }
+                ApiReply::GroupDissolved { mcst_id }
+            }
             Goal::Undo(tag, initial) if unwind.is_empty() => ApiReply::Failed {
                 tag,
                 error: GroupError::Switch(initial),
@@ -297,6 +418,7 @@ impl Controller {
         let group = Group {
             mcst_id,
             initial_psn: request.initial_psn,
+            position: request.initial_psn.prev(),
             members,
             tree,
             switches,
@@ -309,7 +431,10 @@ impl Controller {
         Ok(group)
     }
 
-    fn resolve_members(&self, specs: &[MemberSpec]) -> Result<Vec<GroupMember>, GroupError> {
+    pub(super) fn resolve_members(
+        &self,
+        specs: &[MemberSpec],
+    ) -> Result<Vec<GroupMember>, GroupError> {
         if specs.len() < 2 {
             return Err(GroupError::TooFewMembers(specs.len()));
         }
@@ -376,7 +501,10 @@ impl Controller {
         Ok(())
     }
 
-    fn take_address(&mut self, wanted: Option<Ipv4Addr>) -> Result<Ipv4Addr, GroupError> {
+    pub(super) fn take_address(
+        &mut self,
+        wanted: Option<Ipv4Addr>,
+    ) -> Result<Ipv4Addr, GroupError> {
         let range = self.config.group_range;
         match wanted {
             Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {

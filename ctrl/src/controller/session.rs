@@ -4,22 +4,26 @@
 //! failed.  One Write is under way at a time; whatever is asked for meanwhile goes out together in the next one, so that
 //! many groups registered at once cost few calls.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use alfirk_p4runtime::p4::v1::{
-    forwarding_pipeline_config::Cookie, set_forwarding_pipeline_config_request::Action,
-    stream_message_request, stream_message_response, update, ForwardingPipelineConfig,
-    MasterArbitrationUpdate, PacketIn, SetForwardingPipelineConfigRequest, StreamMessageRequest,
-    StreamMessageResponse, Uint128, Update, WriteRequest,
+    entity, forwarding_pipeline_config::Cookie,
+    get_forwarding_pipeline_config_request::ResponseType, packet_replication_engine_entry as pre,
+    set_forwarding_pipeline_config_request::Action, stream_message_request,
+    stream_message_response, update, CloneSessionEntry, Entity, ForwardingPipelineConfig,
+    GetForwardingPipelineConfigRequest, MasterArbitrationUpdate, MulticastGroupEntry, PacketIn,
+    PacketOut, PacketReplicationEngineEntry, ReadRequest, SetForwardingPipelineConfigRequest,
+    StreamMessageRequest, StreamMessageResponse, TableEntry, Uint128, Update, WriteRequest,
 };
 use alfirk_p4runtime::{Code, Status};
-use alfirk_roce::wire::Psn;
 
 use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
 use super::registers::{refusal, RegisterControl};
-use crate::constants::{PACKET_IN_REGISTERS, PACKET_OUT_REGISTERS};
+use crate::constants::{
+    PACKET_IN_MRP, PACKET_IN_REGISTERS, PACKET_OUT_FORWARD, PACKET_OUT_REGISTERS, REGISTER_OP_READ,
+};
 use crate::tables::{PacketOutHeader, Program};
 
 /// Names a task; chosen by the controller.
@@ -29,14 +33,20 @@ pub(super) struct TaskId(pub(super) u64);
 /// Something to be done on one switch.
 #[derive(Clone, Debug)]
 pub(super) enum Task {
-    /// Apply updates, in this order; deleting what is not there counts as done.
+    /// Apply updates, in this order; deleting what is not there counts as done, and inserting what is there
+    /// replaces it.
     Write(Vec<Update>),
-    /// Set the registers of a group.
-    InitGroup {
-        group_index: u16,
-        paths: u8,
-        initial_psn: Psn,
-    },
+    /// Have the pipeline access registers; the cookie is the session's own.
+    Registers(RegisterControl),
+}
+
+/// What a switch was found to be when its session opened.
+#[derive(Debug)]
+pub(super) struct Found {
+    /// It ran our pipeline already, and so has kept tables and registers.
+    pub(super) kept: bool,
+    /// What it holds.
+    pub(super) entities: Vec<Entity>,
 }
 
 /// What a session sends.
@@ -49,12 +59,14 @@ pub(super) enum Output {
 /// What a session tells the controller.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// The switch runs the pipeline, empty of entries; tasks are taken from now on.
-    Open,
+    /// The switch runs the pipeline; tasks are taken from now on.
+    Open(Found),
     /// The switch cannot be used; all tasks are reported before.
     Failed(SwitchError),
-    /// A task is done.
-    Done(TaskId, Result<(), SwitchError>),
+    /// A task is done; the value is what a register access answered, and 0 for Writes.
+    Done(TaskId, Result<u64, SwitchError>),
+    /// A registration packet of a host, with the port that it came by.
+    Mrp(u32, Vec<u8>),
 }
 
 /// What a session needs to know of the controller.
@@ -72,6 +84,10 @@ enum State {
     Arbitrating { deadline: u64 },
     /// Connected, but another controller is primary.
     Backup,
+    /// Waiting to hear which pipeline the switch runs; `deadline` is when to give up.
+    Asking { request: RequestId, deadline: u64 },
+    /// Waiting to hear what it holds; `deadline` is when to give up.
+    Reading { deadline: u64 },
     /// Waiting for the pipeline to be loaded; `deadline` is when to give up.
     Loading { request: RequestId, deadline: u64 },
     /// Taking tasks.
@@ -88,6 +104,15 @@ struct InFlight {
     updates: Vec<(TaskId, Update)>,
 }
 
+/// Reads under way while a session opens.
+#[derive(Debug)]
+struct Reading {
+    tables: RequestId,
+    engine: RequestId,
+    open: BTreeSet<RequestId>,
+    found: Found,
+}
+
 /// What is left of a Write task.
 #[derive(Debug)]
 struct WriteTask {
@@ -102,6 +127,8 @@ struct RegisterTask {
     header: RegisterControl,
     sent: u32,
     answered: u32,
+    /// Of the answer.
+    value: u64,
     /// When to send it again, or to give up after the last attempt.
     deadline: u64,
 }
@@ -118,6 +145,7 @@ pub(super) struct Session {
     next_cookie: u32,
     queue: VecDeque<(TaskId, Update)>,
     in_flight: Option<InFlight>,
+    reading: Option<Reading>,
     writes: BTreeMap<TaskId, WriteTask>,
     registers: BTreeMap<u32, RegisterTask>,
     outputs: VecDeque<Output>,
@@ -135,6 +163,7 @@ impl Session {
             next_cookie: 0,
             queue: VecDeque::new(),
             in_flight: None,
+            reading: None,
             writes: BTreeMap::new(),
             registers: BTreeMap::new(),
             outputs: VecDeque::new(),
@@ -152,7 +181,10 @@ impl Session {
 
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let state = match self.state {
-            State::Arbitrating { deadline } | State::Loading { deadline, .. } => Some(deadline),
+            State::Arbitrating { deadline }
+            | State::Asking { deadline, .. }
+            | State::Reading { deadline }
+            | State::Loading { deadline, .. } => Some(deadline),
             State::Closed | State::Backup | State::Open => None,
         };
         let write = self.in_flight.as_ref().map(|w| w.deadline);
@@ -172,7 +204,10 @@ impl Session {
     pub(super) fn is_starting(&self) -> bool {
         matches!(
             self.state,
-            State::Arbitrating { .. } | State::Loading { .. }
+            State::Arbitrating { .. }
+                | State::Asking { .. }
+                | State::Reading { .. }
+                | State::Loading { .. }
         )
     }
 
@@ -219,7 +254,7 @@ impl Session {
         }
         match task {
             Task::Write(updates) if updates.is_empty() => {
-                self.notices.push_back(Notice::Done(id, Ok(())));
+                self.notices.push_back(Notice::Done(id, Ok(0)));
             }
             Task::Write(updates) => {
                 let task = WriteTask {
@@ -230,23 +265,33 @@ impl Session {
                 self.queue.extend(updates.into_iter().map(|u| (id, u)));
                 self.send_writes(now, context);
             }
-            Task::InitGroup {
-                group_index,
-                paths,
-                initial_psn,
-            } => {
+            Task::Registers(access) => {
                 self.next_cookie = self.next_cookie.wrapping_add(1);
                 let cookie = self.next_cookie;
                 let task = RegisterTask {
                     task: id,
-                    header: RegisterControl::init_group(group_index, paths, initial_psn, cookie),
+                    header: RegisterControl { cookie, ..access },
                     sent: 0,
                     answered: 0,
+                    value: 0,
                     deadline: now,
                 };
                 self.registers.insert(cookie, task);
                 self.send_registers(now, context);
             }
+        }
+    }
+
+    /// Sends a frame out of a port of the switch; it is lost when the switch is not there.
+    pub(super) fn send_frame(&mut self, context: &Context, egress_port: u32, frame: Vec<u8>) {
+        if self.state == State::Open {
+            let header = PacketOutHeader {
+                kind: PACKET_OUT_FORWARD,
+                egress_port,
+            };
+            let packet = context.program.packet_io.packet_out(header, frame);
+            self.outputs
+                .push_back(Output::Stream(packet_message(packet)));
         }
     }
 
@@ -261,15 +306,26 @@ impl Session {
             State::Loading {
                 request: expected, ..
             } if expected == request => match result {
-                Ok(_) => {
-                    self.enter(State::Open, "");
-                    self.notices.push_back(Notice::Open);
-                }
+                Ok(_) => self.read_back(now, context, false),
                 Err(status) => self.fail(SwitchError::Pipeline {
                     switch: self.name.clone(),
                     status,
                 }),
             },
+            State::Asking {
+                request: expected, ..
+            } if expected == request => match result {
+                Ok(Response::Pipeline(Some(cookie)))
+                    if cookie == fingerprint(&context.config.device_config) =>
+                {
+                    self.read_back(now, context, true);
+                }
+                // Another pipeline, none, or a switch that does not tell: it gets ours.
+                _ => self.load(now, context),
+            },
+            State::Reading { .. } if self.is_reading(request) => {
+                self.read_done(now, context, request, result);
+            }
             _ => {
                 let ours = self.in_flight.take_if(|write| write.request == request);
                 // Else the answer comes after its time, or after the connection that it was asked over.
@@ -306,6 +362,12 @@ impl Session {
             State::Arbitrating { deadline } if deadline <= now => {
                 self.fail(self.timed_out(context, "arbitration"));
             }
+            State::Asking { deadline, .. } if deadline <= now => {
+                self.fail(self.timed_out(context, "GetForwardingPipelineConfig"));
+            }
+            State::Reading { deadline } if deadline <= now => {
+                self.fail(self.timed_out(context, "Read"));
+            }
             State::Loading { deadline, .. } if deadline <= now => {
                 self.fail(self.timed_out(context, "SetForwardingPipelineConfig"));
             }
@@ -332,9 +394,9 @@ impl Session {
             .as_ref()
             .is_none_or(|status| status.canonical_code() == Code::Ok);
         match (self.state, is_primary) {
-            (State::Arbitrating { .. } | State::Backup, true) => self.load(now, context),
+            (State::Arbitrating { .. } | State::Backup, true) => self.ask(now, context),
             (State::Closed | State::Backup, false) => {}
-            (State::Closed | State::Loading { .. } | State::Open, true) => {}
+            (_, true) => {}
             (_, false) => {
                 let error = SwitchError::NotPrimary {
                     switch: self.name.clone(),
@@ -344,6 +406,123 @@ impl Session {
                 self.enter(State::Backup, &error.to_string());
             }
         }
+    }
+
+    /// Asks which pipeline the switch runs.
+    fn ask(&mut self, now: u64, context: &Context) {
+        let request = self.next_request();
+        let body = GetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            response_type: ResponseType::CookieOnly.into(),
+        };
+        self.outputs
+            .push_back(Output::Request(request, Request::GetPipeline(body)));
+        self.enter(
+            State::Asking {
+                request,
+                deadline: now + context.config.request_timeout_ns,
+            },
+            "its pipeline is being looked at",
+        );
+    }
+
+    /// Asks for everything that the switch holds: one call for tables and one for replication entries, because servers
+    /// that cannot tell the latter can tell the former.
+    fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
+        let tables = context.program.table_ids().map(|table_id| {
+            entity::Entity::TableEntry(TableEntry {
+                table_id,
+                ..TableEntry::default()
+            })
+        });
+        let engine = [
+            pre::Type::MulticastGroupEntry(MulticastGroupEntry::default()),
+            pre::Type::CloneSessionEntry(CloneSessionEntry::default()),
+        ]
+        .map(|kind| {
+            entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+                r#type: Some(kind),
+            })
+        });
+        let tables = self.read(tables);
+        let engine = self.read(engine);
+        self.reading = Some(Reading {
+            tables,
+            engine,
+            open: [tables, engine].into(),
+            found: Found {
+                kept,
+                entities: Vec::new(),
+            },
+        });
+        self.enter(
+            State::Reading {
+                deadline: now + context.config.request_timeout_ns,
+            },
+            "its entries are being read",
+        );
+    }
+
+    fn read(&mut self, entities: impl IntoIterator<Item = entity::Entity>) -> RequestId {
+        let request = self.next_request();
+        let entities = entities.into_iter().map(|entity| Entity {
+            entity: Some(entity),
+        });
+        let body = ReadRequest {
+            device_id: self.device_id,
+            entities: entities.collect(),
+            ..ReadRequest::default()
+        };
+        self.outputs
+            .push_back(Output::Request(request, Request::Read(body)));
+        request
+    }
+
+    fn is_reading(&self, request: RequestId) -> bool {
+        let reading = self.reading.as_ref();
+        reading.is_some_and(|reading| reading.open.contains(&request))
+    }
+
+    fn read_done(
+        &mut self,
+        now: u64,
+        context: &Context,
+        request: RequestId,
+        result: Result<Response, Status>,
+    ) {
+        let Some(reading) = &mut self.reading else {
+            return;
+        };
+        reading.open.remove(&request);
+        match result {
+            Ok(Response::Read(messages)) => {
+                let entities = messages.into_iter().flat_map(|message| message.entities);
+                reading.found.entities.extend(entities);
+            }
+            // Entries that cannot be read cannot be trusted: start from nothing.
+            _ if request == reading.tables && reading.found.kept => {
+                self.reading = None;
+                return self.load(now, context);
+            }
+            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written.
+            _ => {
+                let what = match request == reading.engine {
+                    true => "replication entries",
+                    false => "tables",
+                };
+                tracing::debug!(switch = self.name, "{what} cannot be read");
+            }
+        }
+        if self.is_read() {
+            if let Some(reading) = self.reading.take() {
+                self.enter(State::Open, "");
+                self.notices.push_back(Notice::Open(reading.found));
+            }
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        self.reading.as_ref().is_some_and(|r| r.open.is_empty())
     }
 
     fn load(&mut self, now: u64, context: &Context) {
@@ -380,6 +559,13 @@ impl Session {
             tracing::warn!(switch = self.name, "PacketIn without the pipeline's header");
             return;
         };
+        if header.reason == PACKET_IN_MRP {
+            if self.state == State::Open {
+                self.notices
+                    .push_back(Notice::Mrp(header.ingress_port, packet.payload.clone()));
+            }
+            return;
+        }
         if header.reason != PACKET_IN_REGISTERS {
             tracing::debug!(
                 switch = self.name,
@@ -404,13 +590,16 @@ impl Session {
                     reason,
                 };
                 self.finish_register(answer.cookie, Err(error));
-            } else if task.answered == task.sent {
-                self.finish_register(answer.cookie, Ok(()));
+            } else if task.answered == task.sent || task.header.op == REGISTER_OP_READ {
+                // A late copy of a read does no harm.
+                self.finish_register(answer.cookie, Ok(answer.value));
+            } else {
+                task.value = answer.value;
             }
         }
     }
 
-    fn finish_register(&mut self, cookie: u32, result: Result<(), SwitchError>) {
+    fn finish_register(&mut self, cookie: u32, result: Result<u64, SwitchError>) {
         if let Some(task) = self.registers.remove(&cookie) {
             self.notices.push_back(Notice::Done(task.task, result));
         }
@@ -471,6 +660,14 @@ impl Session {
                 update::Type::Delete => "delete",
                 update::Type::Unspecified => "update",
             };
+            if verb == "insert" && code == Code::AlreadyExists {
+                // What should be there is there in another form: some servers keep replication entries over a push
+                // of the pipeline.
+                let mut update = update;
+                update.set_type(update::Type::Modify);
+                self.queue.push_front((task, update));
+                continue;
+            }
             let gone = verb == "delete" && code == Code::NotFound;
             let result = match code == Code::Ok || gone {
                 true => Ok(()),
@@ -498,7 +695,7 @@ impl Session {
         if task.remaining == 0 {
             let error = self.writes.remove(&id).and_then(|task| task.error);
             self.notices
-                .push_back(Notice::Done(id, error.map_or(Ok(()), Err)));
+                .push_back(Notice::Done(id, error.map_or(Ok(0), Err)));
         }
     }
 
@@ -513,7 +710,7 @@ impl Session {
                 continue;
             }
             if task.answered > 0 || task.sent >= context.config.register_attempts {
-                finished.push((*cookie, task.answered > 0));
+                finished.push((*cookie, (task.answered > 0).then_some(task.value)));
                 continue;
             }
             task.sent += 1;
@@ -526,14 +723,13 @@ impl Session {
                 .program
                 .packet_io
                 .packet_out(header, task.header.to_bytes());
-            self.outputs.push_back(Output::Stream(StreamMessageRequest {
-                update: Some(stream_message_request::Update::Packet(packet)),
-            }));
+            self.outputs
+                .push_back(Output::Stream(packet_message(packet)));
         }
         for (cookie, answered) in finished {
             let result = match answered {
-                true => Ok(()),
-                false => Err(self.timed_out(context, "a register access")),
+                Some(value) => Ok(value),
+                None => Err(self.timed_out(context, "a register access")),
             };
             self.finish_register(cookie, result);
         }
@@ -544,6 +740,7 @@ impl Session {
         self.enter(State::Closed, why);
         self.queue.clear();
         self.in_flight = None;
+        self.reading = None;
         self.outputs.clear();
         let writes = std::mem::take(&mut self.writes).into_keys();
         let registers = std::mem::take(&mut self.registers)
@@ -583,6 +780,12 @@ impl Session {
     fn next_request(&mut self) -> RequestId {
         self.next_request += 1;
         RequestId(self.next_request)
+    }
+}
+
+fn packet_message(packet: PacketOut) -> StreamMessageRequest {
+    StreamMessageRequest {
+        update: Some(stream_message_request::Update::Packet(packet)),
     }
 }
 

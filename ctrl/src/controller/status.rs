@@ -56,6 +56,8 @@ pub enum GroupState {
     Registering,
     /// In use.
     Ready,
+    /// In use, but a switch of its tree is not connected or is being set up.
+    Degraded,
     /// Being removed.
     Removing,
 }

@@ -52,4 +52,18 @@ impl Table for ArpTargets {
     fn pattern(&self, key: &ArpTarget) -> TableEntry {
         self.key.lpm(u32::from(key.network), key.prefix_len)
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(ArpTarget, MacAddr)> {
+        let (network, prefix_len) = self.key.prefix(entry)?;
+        let [mac] = self.reply.arguments(entry)?;
+        let key = ArpTarget {
+            network: network.into(),
+            prefix_len,
+        };
+        Some((key, super::mac_from_bits(mac)))
+    }
 }

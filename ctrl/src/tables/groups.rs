@@ -51,4 +51,15 @@ impl Table for Groups {
     fn pattern(&self, key: &GroupKey) -> TableEntry {
         self.key.exact([u64::from(u32::from(key.mcst_id))])
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, u16)> {
+        let [mcst_id] = self.key.values(entry)?;
+        let [index] = self.set_group.arguments(entry)?;
+        let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
+        Some((GroupKey { mcst_id }, u16::try_from(index).ok()?))
+    }
 }

@@ -72,4 +72,23 @@ impl Table for Members {
             u64::from(u32::from(key.src_ip)),
         ])
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(MemberKey, Member)> {
+        let [group_index, port, src_ip] = self.key.values(entry)?;
+        let [ip_id_xor, udp_sport_xor] = self.enter.arguments(entry)?;
+        let key = MemberKey {
+            group_index: u16::try_from(group_index).ok()?,
+            port: u32::try_from(port).ok()?,
+            src_ip: u32::try_from(src_ip).ok()?.into(),
+        };
+        let neutral = NeutralPair {
+            ip_id_xor: u16::try_from(ip_id_xor).ok()?,
+            udp_sport_xor: u16::try_from(udp_sport_xor).ok()?,
+        };
+        Some((key, Member { neutral }))
+    }
 }

@@ -68,4 +68,23 @@ impl Table for Mft {
         self.key
             .exact([u64::from(key.group_index), u64::from(key.port)])
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(MftKey, PathEntry)> {
+        let [group_index, port] = self.key.values(entry)?;
+        let [path_index, lone, is_host] = self.set_path.arguments(entry)?;
+        let key = MftKey {
+            group_index: u16::try_from(group_index).ok()?,
+            port: u32::try_from(port).ok()?,
+        };
+        let path = PathEntry {
+            path_index: u8::try_from(path_index).ok()?,
+            lone: u8::try_from(lone).ok()?,
+            is_host: is_host != 0,
+        };
+        Some((key, path))
+    }
 }

@@ -14,6 +14,7 @@ mod packet_io;
 mod receivers;
 mod routes;
 mod schema;
+mod snapshot;
 
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
@@ -30,6 +31,7 @@ pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
 pub use receivers::{Delivery, ReceiverKey, Receivers};
 pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
+pub use snapshot::Snapshot;
 
 /// A table family: one P4 table with its key and action types.
 pub trait Table {
@@ -43,6 +45,12 @@ pub trait Table {
 
     /// The entry of `key` without action, as deletions and reads name it.
     fn pattern(&self, key: &Self::Key) -> TableEntry;
+
+    /// The table's id.
+    fn id(&self) -> u32;
+
+    /// Reads an entry back; `None` when it is not one that this family writes.
+    fn parse(&self, entry: &TableEntry) -> Option<(Self::Key, Self::Action)>;
 
     /// Adds an entry; refused by the switch when the key is there.
     fn insert(&self, key: &Self::Key, action: &Self::Action) -> Update {
@@ -65,6 +73,11 @@ fn mac_bits(mac: MacAddr) -> u64 {
     mac.0
         .iter()
         .fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+}
+
+fn mac_from_bits(bits: u64) -> MacAddr {
+    let [_, _, mac @ ..] = bits.to_be_bytes();
+    MacAddr(mac)
 }
 
 fn table_update(kind: update::Type, entry: TableEntry) -> Update {
@@ -150,6 +163,36 @@ impl Program {
             sizes,
             names: schema.names(),
         })
+    }
+
+    /// The ids of all tables that the controller writes.
+    pub fn table_ids(&self) -> [u32; 7] {
+        [
+            self.arp_targets.id(),
+            self.routes.id(),
+            self.next_hops.id(),
+            self.groups.id(),
+            self.mft.id(),
+            self.members.id(),
+            self.receivers.id(),
+        ]
+    }
+
+    /// The group index that an entity belongs to, if it is a group's.
+    pub fn group_index_of(&self, entity: &entity::Entity) -> Option<u16> {
+        match entity {
+            entity::Entity::TableEntry(entry) => {
+                let groups = self.groups.parse(entry).map(|(_, index)| index);
+                let mft = || self.mft.parse(entry).map(|(key, _)| key.group_index);
+                let members = || self.members.parse(entry).map(|(key, _)| key.group_index);
+                let receivers = || self.receivers.parse(entry).map(|(key, _)| key.group_index);
+                groups.or_else(mft).or_else(members).or_else(receivers)
+            }
+            entity::Entity::PacketReplicationEngineEntry(entry) => {
+                multicast_groups::group_index(entry)
+            }
+            _ => None,
+        }
     }
 
     /// What an update is about, for messages: `table ingress.group_lookup.groups`.

@@ -82,6 +82,16 @@ pub(super) fn pre_update(
     entity_update(kind, entity::Entity::PacketReplicationEngineEntry(entry))
 }
 
+/// The group index of a multicast group entry.
+pub(super) fn group_index(entry: &PacketReplicationEngineEntry) -> Option<u16> {
+    match &entry.r#type {
+        Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group)) => {
+            u16::try_from(group.multicast_group_id.checked_sub(1)?).ok()
+        }
+        _ => None,
+    }
+}
+
 pub(super) fn describe(entry: &PacketReplicationEngineEntry) -> String {
     match &entry.r#type {
         Some(packet_replication_engine_entry::Type::MulticastGroupEntry(group)) => {

@@ -57,4 +57,19 @@ impl Table for NextHops {
     fn pattern(&self, key: &NextHopKey) -> TableEntry {
         self.key.exact([key.group, key.index].map(u64::from))
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(NextHopKey, NextHop)> {
+        let [group, index] = self.key.values(entry)?;
+        let [port] = self.to_switch_hop.arguments(entry)?;
+        let key = NextHopKey {
+            group: u16::try_from(group).ok()?,
+            index: u16::try_from(index).ok()?,
+        };
+        let port = u32::try_from(port).ok()?;
+        Some((key, NextHop { port }))
+    }
 }

@@ -57,6 +57,20 @@ impl PacketIo {
         }
     }
 
+    /// The header of a message to the pipeline, for switches in tests.
+    #[cfg(test)]
+    pub(crate) fn packet_out_header(&self, packet: &PacketOut) -> PacketOutHeader {
+        let field = |id: u32| {
+            let field = packet.metadata.iter().find(|m| m.metadata_id == id);
+            bytestring::decode(&field.unwrap().value, 9).unwrap() as u32
+        };
+        let [kind, _, egress_port] = self.packet_out;
+        PacketOutHeader {
+            kind: field(kind) as u8,
+            egress_port: field(egress_port),
+        }
+    }
+
     /// The header of a message from the pipeline; `None` when a field is missing or too wide.
     pub fn packet_in(&self, packet: &PacketIn) -> Option<PacketInHeader> {
         let field = |id: u32, width: usize| {

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;
-use alfirk_roce::icrc::neutral::ExitPairs;
+use alfirk_roce::icrc::neutral::{ExitPairs, NeutralPair};
 use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
@@ -93,5 +93,37 @@ impl Table for Receivers {
     fn pattern(&self, key: &ReceiverKey) -> TableEntry {
         self.key
             .exact([u64::from(key.group_index), u64::from(key.port)])
+    }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(ReceiverKey, Delivery)> {
+        let [group_index, port] = self.key.values(entry)?;
+        let [mac, ip, qpn, id, sport, reth_id, reth_sport, va_xor, rkey_xor] =
+            self.deliver.arguments(entry)?;
+        let pair = |id: u64, sport: u64| {
+            Some(NeutralPair {
+                ip_id_xor: u16::try_from(id).ok()?,
+                udp_sport_xor: u16::try_from(sport).ok()?,
+            })
+        };
+        let key = ReceiverKey {
+            group_index: u16::try_from(group_index).ok()?,
+            port: u32::try_from(port).ok()?,
+        };
+        let delivery = Delivery {
+            mac: super::mac_from_bits(mac),
+            ip: u32::try_from(ip).ok()?.into(),
+            qpn: QpNum::try_from(u32::try_from(qpn).ok()?).ok()?,
+            neutral: ExitPairs {
+                plain: pair(id, sport)?,
+                reth: pair(reth_id, reth_sport)?,
+            },
+            va_xor,
+            rkey_xor: u32::try_from(rkey_xor).ok()?,
+        };
+        Some((key, delivery))
     }
 }

@@ -92,4 +92,34 @@ impl Table for Routes {
     fn pattern(&self, key: &RouteKey) -> TableEntry {
         self.key.lpm(u32::from(key.network), key.prefix_len)
     }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(RouteKey, Route)> {
+        let (network, prefix_len) = self.key.prefix(entry)?;
+        let key = RouteKey {
+            network: network.into(),
+            prefix_len,
+        };
+        let port = |port: u64| u32::try_from(port).ok();
+        let small = |value: u64| u16::try_from(value).ok();
+        let route = if let Some([to, mac]) = self.to_host.arguments(entry) {
+            Route::ToHost {
+                port: port(to)?,
+                mac: super::mac_from_bits(mac),
+            }
+        } else if let Some([to]) = self.to_switch.arguments(entry) {
+            Route::ToSwitch { port: port(to)? }
+        } else {
+            let [group, size, seed] = self.ecmp.arguments(entry)?;
+            Route::Ecmp {
+                group: small(group)?,
+                size: small(size)?,
+                seed: small(seed)?,
+            }
+        };
+        Some((key, route))
+    }
 }

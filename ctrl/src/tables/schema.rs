@@ -289,7 +289,51 @@ impl<const N: usize> KeyIds<N> {
     }
 }
 
+impl<const N: usize> KeyIds<N> {
+    /// The table.
+    pub(super) fn table(&self) -> u32 {
+        self.table
+    }
+
+    /// The exact values of an entry of this table; `None` when it is another table's or lacks a field.
+    pub(super) fn values(&self, entry: &TableEntry) -> Option<[u64; N]> {
+        if entry.table_id != self.table {
+            return None;
+        }
+        let mut values = [0; N];
+        for (value, id) in values.iter_mut().zip(self.fields) {
+            let field = entry.r#match.iter().find(|m| m.field_id == id)?;
+            *value = match field.field_match_type.as_ref()? {
+                field_match::FieldMatchType::Exact(exact) => number(&exact.value)?,
+                _ => return None,
+            };
+        }
+        Some(values)
+    }
+}
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    u64::try_from(bytestring::decode(bytes, 64).ok()?).ok()
+}
+
 impl KeyIds<1> {
+    /// The prefix of an entry of this table.
+    pub(super) fn prefix(&self, entry: &TableEntry) -> Option<(u32, u8)> {
+        if entry.table_id != self.table {
+            return None;
+        }
+        let Some(field) = entry.r#match.first() else {
+            return Some((0, 0));
+        };
+        match field.field_match_type.as_ref()? {
+            field_match::FieldMatchType::Lpm(lpm) if field.field_id == self.fields[0] => Some((
+                u32::try_from(number(&lpm.value)?).ok()?,
+                u8::try_from(lpm.prefix_len).ok()?,
+            )),
+            _ => None,
+        }
+    }
+
     /// An entry that matches a prefix; bits beyond it are cleared, and a prefix of no bits is no match at all
     /// (P4Runtime, "don't care" matches are left out).
     pub(super) fn lpm(&self, value: u32, prefix_len: u8) -> TableEntry {
@@ -337,5 +381,19 @@ impl<const N: usize> ActionIds<N> {
         TableAction {
             r#type: Some(table_action::Type::Action(action)),
         }
+    }
+
+    /// The arguments of an entry that does this action; `None` when it does another.
+    pub(super) fn arguments(&self, entry: &TableEntry) -> Option<[u64; N]> {
+        let call = match entry.action.as_ref()?.r#type.as_ref()? {
+            table_action::Type::Action(call) if call.action_id == self.id => call,
+            _ => return None,
+        };
+        let mut values = [0; N];
+        for (value, id) in values.iter_mut().zip(self.params) {
+            let param = call.params.iter().find(|p| p.param_id == id)?;
+            *value = number(&param.value)?;
+        }
+        Some(values)
     }
 }

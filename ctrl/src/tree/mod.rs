@@ -46,6 +46,55 @@ impl Tree {
             .flat_map(|(switch, ports)| ports.iter().map(|port| (*switch, *port)))
     }
 
+    /// A tree of these ports, as far as they are one: see [`Tree::spans`].
+    pub fn from_ports(ports: BTreeMap<SwitchIndex, BTreeSet<u32>>) -> Tree {
+        Tree { ports }
+    }
+
+    /// Adds the ports of another one.
+    pub fn join(&mut self, part: &Tree) {
+        for (switch, ports) in &part.ports {
+            self.ports.entry(*switch).or_default().extend(ports);
+        }
+    }
+
+    /// The ports of one switch, in rising order.
+    pub fn ports_on(&self, switch: SwitchIndex) -> impl Iterator<Item = u32> + '_ {
+        self.ports.get(&switch).into_iter().flatten().copied()
+    }
+
+    /// Whether this is a tree indeed, whose hosts are exactly these.
+    pub fn spans(&self, topology: &Topology, hosts: &[HostIndex]) -> bool {
+        let mut found = BTreeSet::new();
+        let mut link_ends = 0;
+        let mut reached = BTreeSet::new();
+        let mut todo: Vec<_> = self.ports.keys().next().copied().into_iter().collect();
+        while let Some(switch) = todo.pop() {
+            if !reached.insert(switch) {
+                continue;
+            }
+            for port in self.ports_on(switch) {
+                match topology.behind(switch, port).map(|n| n.peer) {
+                    None => return false,
+                    Some(peer) => match peer.node {
+                        Node::Host(host) => {
+                            found.insert(host);
+                        }
+                        Node::Switch(next) if self.has_port(next, peer.port) => {
+                            link_ends += 1;
+                            todo.push(next);
+                        }
+                        Node::Switch(_) => return false,
+                    },
+                }
+            }
+        }
+        // Connected, and one link less than switches: a tree.
+        reached.len() == self.ports.len()
+            && link_ends == 2 * reached.len().saturating_sub(1)
+            && found == hosts.iter().copied().collect()
+    }
+
     fn new(leaf: SwitchIndex) -> Tree {
         Tree {
             ports: BTreeMap::from([(leaf, BTreeSet::new())]),
@@ -73,6 +122,24 @@ impl Tree {
                     .insert(neighbour.peer.port);
             }
         }
+    }
+}
+
+impl View<'_> {
+    /// Of the ports of `at` that lead to `member`, the one with the fewest groups among those that the tree has, or else
+    /// among all; the lowest of equals.
+    pub fn least_loaded(
+        &self,
+        at: SwitchIndex,
+        member: HostIndex,
+        has_port: impl Fn(u32) -> bool,
+    ) -> u32 {
+        let ports = self.paths.next_hops(at, member).iter().copied();
+        // Ports of the tree come before all others.
+        let rank = |port: &u32| (!has_port(*port), self.loads.groups(at, *port), *port);
+        ports
+            .min_by_key(rank)
+            .expect("every switch has a way to every host")
     }
 }
 

@@ -27,7 +27,7 @@ fn reach(view: &View, tree: &mut Tree, root: SwitchIndex, member: HostIndex) {
     // Links beyond the last switch that was in the tree.
     let mut added: Vec<(SwitchIndex, u32)> = Vec::new();
     loop {
-        let port = choose(view, tree, at, member);
+        let port = view.least_loaded(at, member, |port| tree.has_port(at, port));
         let neighbour = view
             .topology
             .behind(at, port)
@@ -48,16 +48,4 @@ fn reach(view: &View, tree: &mut Tree, root: SwitchIndex, member: HostIndex) {
     for (switch, port) in added {
         tree.add_link(view.topology, switch, port);
     }
-}
-
-/// The port with the fewest groups among those of the tree, or else among all; the lowest of equals.
-fn choose(view: &View, tree: &Tree, at: SwitchIndex, member: HostIndex) -> u32 {
-    let ports = view.paths.next_hops(at, member);
-    let in_tree = ports.iter().copied().filter(|p| tree.has_port(at, *p));
-    let least = |ports: &mut dyn Iterator<Item = u32>| {
-        ports.min_by_key(|port| (view.loads.groups(at, *port), *port))
-    };
-    least(&mut in_tree.into_iter())
-        .or_else(|| least(&mut ports.iter().copied()))
-        .expect("every switch has a way to every host")
 }

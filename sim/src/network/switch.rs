@@ -149,6 +149,11 @@ impl SwitchNode {
     fn call(&mut self, body: Request, now: u64) -> Result<Response, Status> {
         let server = &mut self.server;
         match body {
+            Request::GetPipeline(request) => {
+                let answer = server.get_forwarding_pipeline_config(&request)?;
+                let cookie = answer.config.and_then(|config| config.cookie);
+                Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
+            }
             Request::SetPipeline(request) => server
                 .set_forwarding_pipeline_config(&request, now)
                 .map(|_| Response::SetPipeline),

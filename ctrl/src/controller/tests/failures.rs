@@ -167,6 +167,7 @@ fn a_switch_that_restarts_gets_its_groups_back() {
     for switch in fabric.controller.topology().switch_indexes() {
         fabric.disconnect(switch);
         assert!(!fabric.controller.is_ready());
+        fabric.switches[switch.0].restart();
         fabric.connect(switch);
         assert!(fabric.controller.is_ready());
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use alfirk_p4runtime::p4::v1::{
     self, entity, packet_replication_engine_entry as pre, stream_message_request,
-    stream_message_response, update, MasterArbitrationUpdate, PacketIn, PacketMetadata,
+    stream_message_response, update, Entity, MasterArbitrationUpdate, PacketIn, PacketMetadata,
     StreamMessageRequest, StreamMessageResponse, TableEntry, Update, WriteRequest,
 };
 use alfirk_p4runtime::{Code, Message, Status};
@@ -15,11 +15,21 @@ use crate::tables::Program;
 /// One switch: its entries by kind and key, its registers, and its faults.
 pub(crate) struct FakeSwitch {
     program: Program,
-    entries: BTreeMap<Vec<u8>, String>,
+    entries: BTreeMap<Vec<u8>, (String, Entity)>,
+    /// The cookie of the pipeline that runs here.
+    pub(crate) cookie: Option<u64>,
+    /// What REGISTER_AGG holds, by group; the PSN before the first one where nothing stands here.
+    pub(crate) told: BTreeMap<u16, u32>,
+    /// Whether reads are refused, as by servers that know none.
+    pub(crate) refuse_reads: bool,
+    /// Whether replication entries outlive a push of the pipeline.
+    pub(crate) keeps_replication: bool,
     /// Groups whose registers are set: index to paths and PSN.
     pub(crate) registers: BTreeMap<u16, (u8, u64)>,
     /// Updates that came, refused ones included.
     pub(crate) updates: usize,
+    /// Frames that the controller sent out of ports.
+    pub(crate) sent: Vec<(u32, Vec<u8>)>,
     pub(crate) writes: usize,
     pub(crate) loads: usize,
     /// Updates to refuse, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
@@ -39,8 +49,13 @@ impl FakeSwitch {
         FakeSwitch {
             program,
             entries: BTreeMap::new(),
+            cookie: None,
+            told: BTreeMap::new(),
+            refuse_reads: false,
+            keeps_replication: false,
             registers: BTreeMap::new(),
             updates: 0,
+            sent: Vec::new(),
             writes: 0,
             loads: 0,
             refuse: BTreeSet::new(),
@@ -53,7 +68,10 @@ impl FakeSwitch {
 
     /// Every entry and register, as text.
     pub(crate) fn contents(&self) -> Vec<String> {
-        self.entries.values().cloned().collect()
+        self.entries
+            .values()
+            .map(|(text, _)| text.clone())
+            .collect()
     }
 
     /// Entries of one table, or of the replication engine by `multicast group` and `clone session`.
@@ -72,14 +90,26 @@ impl FakeSwitch {
             Request::SetPipeline(_) if self.refuse_pipeline => {
                 Err(Status::new(Code::InvalidArgument, "no such pipeline"))
             }
-            Request::SetPipeline(_) => {
+            Request::SetPipeline(request) => {
                 self.loads += 1;
-                self.entries.clear();
+                let keeps = self.keeps_replication;
+                self.entries
+                    .retain(|_, (text, _)| keeps && !text.starts_with("table"));
                 self.registers.clear();
+                self.told.clear();
+                let config = request.config.as_ref().unwrap();
+                self.cookie = config.cookie.as_ref().map(|cookie| cookie.cookie);
                 Ok(Response::SetPipeline)
             }
+            Request::GetPipeline(_) => match self.cookie {
+                Some(cookie) => Ok(Response::Pipeline(Some(cookie))),
+                None => Err(Status::new(Code::FailedPrecondition, "no pipeline")),
+            },
+            Request::Read(_) if self.refuse_reads => {
+                Err(Status::new(Code::Unimplemented, "no reads"))
+            }
             Request::Write(write) => self.write(write).map(|()| Response::Write),
-            Request::Read(_) => Ok(Response::Read(Vec::new())),
+            Request::Read(read) => Ok(Response::Read(vec![self.read(read)])),
         })
     }
 
@@ -103,12 +133,14 @@ impl FakeSwitch {
                 return Vec::new();
             }
             stream_message_request::Update::Packet(packet) => {
+                let header = self.program.packet_io.packet_out_header(packet);
+                if header.kind == crate::constants::PACKET_OUT_FORWARD {
+                    self.sent.push((header.egress_port, packet.payload.clone()));
+                    return Vec::new();
+                }
                 let request = RegisterControl::from_bytes(&packet.payload).unwrap();
-                assert_eq!(request.op, crate::constants::REGISTER_OP_INIT_GROUP);
-                self.registers
-                    .insert(request.group, (request.count, request.value));
                 stream_message_response::Update::Packet(PacketIn {
-                    payload: packet.payload.clone(),
+                    payload: self.access(request).to_bytes(),
                     metadata: [[1], [0], [1]]
                         .into_iter()
                         .zip(1..)
@@ -124,6 +156,77 @@ impl FakeSwitch {
         vec![StreamMessageResponse {
             update: Some(update),
         }]
+    }
+
+    /// Empties the switch, as a restart does.
+    pub(crate) fn restart(&mut self) {
+        self.entries.clear();
+        self.registers.clear();
+        self.told.clear();
+        self.cookie = None;
+    }
+
+    /// Loses the entries of a kind.
+    pub(crate) fn forget(&mut self, what: &str) {
+        self.entries.retain(|_, (text, _)| !text.starts_with(what));
+    }
+
+    /// Takes over what it does not have from another switch.
+    pub(crate) fn copy_entries(&mut self, other: &FakeSwitch) {
+        for (key, entry) in &other.entries {
+            self.entries
+                .entry(key.clone())
+                .or_insert_with(|| entry.clone());
+        }
+    }
+
+    /// Executes a register access; only what the controller reads is kept.
+    fn access(&mut self, request: RegisterControl) -> RegisterControl {
+        use crate::constants::{REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_READ};
+        let mut answer = request;
+        match (request.op, request.reg) {
+            (REGISTER_OP_INIT_GROUP, _) => {
+                self.registers
+                    .insert(request.group, (request.count, request.value));
+                self.told.remove(&request.group);
+            }
+            (REGISTER_OP_READ, REGISTER_AGG) => {
+                let (_, first) = self
+                    .registers
+                    .get(&request.group)
+                    .copied()
+                    .unwrap_or((0, 1));
+                let before = (first as u32).wrapping_sub(1) & 0xff_ffff;
+                let told = self.told.get(&request.group).copied().unwrap_or(before);
+                answer.value = u64::from(told) << 24;
+            }
+            other => panic!("unexpected: {other:?}"),
+        }
+        answer
+    }
+
+    fn read(&self, read: &v1::ReadRequest) -> v1::ReadResponse {
+        let wanted = |entity: &Entity| {
+            read.entities.iter().any(|pattern| {
+                use entity::Entity::{PacketReplicationEngineEntry as Engine, TableEntry};
+                match (&pattern.entity, &entity.entity) {
+                    (Some(TableEntry(pattern)), Some(TableEntry(entry))) => {
+                        pattern.table_id == entry.table_id
+                    }
+                    (Some(Engine(pattern)), Some(Engine(entry))) => {
+                        let kind = |e: &v1::PacketReplicationEngineEntry| {
+                            std::mem::discriminant(e.r#type.as_ref().unwrap())
+                        };
+                        kind(pattern) == kind(entry)
+                    }
+                    _ => false,
+                }
+            })
+        };
+        let entities = self.entries.values().map(|(_, entity)| entity);
+        v1::ReadResponse {
+            entities: entities.filter(|e| wanted(e)).cloned().collect(),
+        }
     }
 
     fn write(&mut self, write: &WriteRequest) -> Result<(), Status> {
@@ -153,11 +256,13 @@ impl FakeSwitch {
             update::Type::Insert if is_there => return Err(Code::AlreadyExists),
             update::Type::Insert => {
                 self.check(update);
-                self.entries.insert(key, text);
+                self.entries
+                    .insert(key, (text, update.entity.clone().unwrap()));
             }
             _ if !is_there => return Err(Code::NotFound),
             update::Type::Modify => {
-                self.entries.insert(key, text);
+                self.entries
+                    .insert(key, (text, update.entity.clone().unwrap()));
             }
             update::Type::Delete => {
                 self.entries.remove(&key);

@@ -95,6 +95,7 @@ proptest! {
         let group = Group {
             mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
             initial_psn: Psn::new(0),
+            position: Psn::new(0),
             members: members.clone(),
             tree,
             switches: vec![on.clone()],

@@ -5,7 +5,9 @@ mod failures;
 mod fake_switch;
 mod groups;
 mod icrc;
+mod mrp;
 pub(crate) mod p4info;
+mod reconciliation;
 
 use std::net::Ipv4Addr;
 
@@ -68,6 +70,14 @@ impl Fabric {
     pub(super) fn disconnect(&mut self, switch: SwitchIndex) {
         let why = "test".to_owned();
         self.handle(Event::SwitchDown { switch, why });
+    }
+
+    /// Another controller takes the place of this one, with the same switches.
+    pub(super) fn replace_controller(&mut self) {
+        let topology = self.controller.topology().clone();
+        let config = self.controller.config.clone();
+        self.controller = Controller::new(topology, config).unwrap();
+        self.said.clear();
     }
 
     pub(super) fn switch(&self, name: &str) -> SwitchIndex {

@@ -1,0 +1,89 @@
+//! What the agent of one switch knows of one registration under way.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
+use alfirk_roce::wire::Psn;
+
+/// Gathers the packets of a registration, then remembers what it has passed on.
+#[derive(Debug)]
+pub(in crate::controller) struct Agent {
+    pub(super) leader: Ipv4Addr,
+    /// The port towards the leader.
+    pub(super) port: u32,
+    pub(super) initial_psn: Psn,
+    flags: u8,
+    total: u8,
+    parts: BTreeMap<u8, Vec<Node>>,
+    pub(super) stage: Stage,
+    /// Nodes by the port that they are reached by, the leader's own excepted.
+    pub(super) routed: BTreeMap<u32, Vec<Node>>,
+}
+
+/// How far an agent is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::controller) enum Stage {
+    Gathering,
+    Registers,
+    Entries,
+    Publication,
+    /// The switch is ready, and its neighbours have been told.
+    Done,
+}
+
+/// What a packet is to an agent.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The last one that was missing.
+    Last,
+    /// A new one; more are missing.
+    New,
+    /// One that came before.
+    Again,
+    /// Of another registration.
+    Strange,
+}
+
+impl Agent {
+    pub(super) fn new(leader: Ipv4Addr, port: u32, packet: &Repr) -> Agent {
+        Agent {
+            leader,
+            port,
+            initial_psn: packet.initial_psn,
+            flags: packet.flags,
+            total: packet.total,
+            parts: BTreeMap::new(),
+            stage: Stage::Gathering,
+            routed: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, packet: &Repr) -> Part {
+        let same = packet.initial_psn == self.initial_psn && packet.total == self.total;
+        match self.parts.get(&packet.seq) {
+            _ if !same => Part::Strange,
+            Some(nodes) if *nodes == packet.nodes => Part::Again,
+            Some(_) => Part::Strange,
+            None => {
+                self.parts.insert(packet.seq, packet.nodes.clone());
+                match self.parts.len() == usize::from(self.total) {
+                    true => Part::Last,
+                    false => Part::New,
+                }
+            }
+        }
+    }
+
+    /// All nodes, in the leader's order.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.parts.values().flatten()
+    }
+
+    /// The packets for the switch behind a port.
+    pub(super) fn child_packets(&self, port: u32) -> Result<Vec<Repr>, Refusal> {
+        let nodes = self.routed.get(&port).map_or(&[][..], Vec::as_slice);
+        let kind = alfirk_roce::wire::mrp::Kind::Register;
+        Repr::split(kind, self.initial_psn, self.flags, nodes).map_err(|_| Refusal::BadNodes)
+    }
+}

@@ -1,0 +1,187 @@
+//! The desired state as text, for a controller that starts anew.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::{Psn, QpNum};
+use serde::{Deserialize, Serialize};
+
+use super::event::{MemberSpec, MemoryRegion};
+use super::group::{Group, OnSwitch};
+use super::registration::Registration;
+use super::Controller;
+use crate::tree::Tree;
+
+const VERSION: u32 = 1;
+
+/// Why a saved state cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// Not JSON, or other JSON.
+    #[error("the saved state is not readable: {0}")]
+    Unreadable(String),
+    /// Of a version that this program does not know.
+    #[error("the saved state has version {0}; this program knows {VERSION}")]
+    Version(u32),
+    /// A group that does not fit this network.
+    #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]
+    Group {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// What does not fit.
+        reason: String,
+    },
+}
+
+#[derive(Deserialize, Serialize)]
+struct State {
+    version: u32,
+    groups: Vec<SavedGroup>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SavedGroup {
+    mcst_id: Ipv4Addr,
+    initial_psn: u32,
+    position: u32,
+    members: Vec<SavedMember>,
+    switches: Vec<SavedSwitch>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SavedMember {
+    ip: Ipv4Addr,
+    qpn: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    region: Option<SavedRegion>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SavedRegion {
+    va: u64,
+    rkey: u32,
+    len: u64,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SavedSwitch {
+    switch: String,
+    group_index: u16,
+    ports: Vec<u32>,
+}
+
+impl Controller {
+    /// The groups in use, as JSON; the same groups give the same text.
+    pub fn save(&self) -> String {
+        let in_use = self.groups.values().filter(|r| r.is_ready());
+        let state = State {
+            version: VERSION,
+            groups: in_use.map(|r| self.saved(r.group())).collect(),
+        };
+        serde_json::to_string_pretty(&state).expect("plain data becomes JSON")
+    }
+
+    /// Takes up the groups of an earlier controller; to be called before the first event.
+    ///
+    /// Their registers are not touched where switches have kept them.
+    pub fn restore(&mut self, text: &str) -> Result<(), RestoreError> {
+        let state: State =
+            serde_json::from_str(text).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
+        if state.version != VERSION {
+            return Err(RestoreError::Version(state.version));
+        }
+        for saved in state.groups {
+            let mcst_id = saved.mcst_id;
+            self.restore_group(saved)
+                .map_err(|reason| RestoreError::Group { mcst_id, reason })?;
+        }
+        Ok(())
+    }
+
+    fn saved(&self, group: &Group) -> SavedGroup {
+        let members = group.members.iter().map(|member| SavedMember {
+            ip: member.spec.ip,
+            qpn: member.spec.qpn.get(),
+            region: member.spec.region.map(|region| SavedRegion {
+                va: region.va,
+                rkey: region.rkey,
+                len: region.len,
+            }),
+        });
+        let switches = group.switches.iter().map(|on| SavedSwitch {
+            switch: self.topology.switch(on.switch).name.clone(),
+            group_index: on.group_index,
+            ports: on.paths.iter().map(|path| path.port).collect(),
+        });
+        SavedGroup {
+            mcst_id: group.mcst_id,
+            initial_psn: group.initial_psn.get(),
+            position: group.position.get(),
+            members: members.collect(),
+            switches: switches.collect(),
+        }
+    }
+
+    fn restore_group(&mut self, saved: SavedGroup) -> Result<(), String> {
+        let specs = saved.members.iter().map(|member| {
+            Ok(MemberSpec {
+                ip: member.ip,
+                qpn: QpNum::try_from(member.qpn).map_err(|e| e.to_string())?,
+                region: member.region.as_ref().map(|region| MemoryRegion {
+                    va: region.va,
+                    rkey: region.rkey,
+                    len: region.len,
+                }),
+            })
+        });
+        let specs: Vec<_> = specs.collect::<Result<_, String>>()?;
+        let members = self.resolve_members(&specs).map_err(|e| e.to_string())?;
+        let mut ports = BTreeMap::new();
+        let mut indexes = BTreeMap::new();
+        for on in &saved.switches {
+            let name = &on.switch;
+            let switch = self.topology.switch_named(name);
+            let switch = switch.ok_or_else(|| format!("there is no switch {name}"))?;
+            ports.insert(switch, on.ports.iter().copied().collect());
+            indexes.insert(switch, on.group_index);
+        }
+        let tree = Tree::from_ports(ports);
+        let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
+        if !tree.spans(&self.topology, &hosts) {
+            return Err("its ports are not a tree over its members".to_owned());
+        }
+        let switches = indexes.iter().map(|(switch, index)| {
+            let ports = tree.ports_on(*switch);
+            OnSwitch::new(&self.topology, *switch, *index, ports, &members)
+        });
+        let group = Group {
+            mcst_id: saved.mcst_id,
+            initial_psn: Psn::try_from(saved.initial_psn).map_err(|e| e.to_string())?,
+            position: Psn::try_from(saved.position).map_err(|e| e.to_string())?,
+            switches: switches.collect(),
+            members,
+            tree,
+        };
+        let paths = self.program.sizes.paths as usize;
+        if group.switches.iter().any(|on| on.paths.len() > paths) {
+            return Err(format!("a switch has more than {paths} paths"));
+        }
+        group.check(&self.program).map_err(|e| e.to_string())?;
+        self.take_address(Some(group.mcst_id))
+            .map_err(|e| e.to_string())?;
+        for on in &group.switches {
+            let indexes = &mut self.switches[on.switch.0].indexes;
+            if !indexes.take_this(u32::from(on.group_index)) {
+                let name = &self.topology.switch(on.switch).name;
+                return Err(format!(
+                    "index {} of switch {name} is taken",
+                    on.group_index
+                ));
+            }
+        }
+        self.loads.add(&group.tree);
+        self.groups
+            .insert(group.mcst_id, Registration::adopted(group));
+        Ok(())
+    }
+}

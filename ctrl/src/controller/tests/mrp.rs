@@ -1,0 +1,470 @@
+//! Registration in band, end to end in virtual time: hosts with their machines, switches that hand registration packets
+//! up and send what they are given, and one controller; every packet may be lost or doubled.
+
+use std::collections::BTreeSet;
+
+use alfirk_p4runtime::p4::v1::{
+    stream_message_response, PacketIn, PacketMetadata, StreamMessageResponse,
+};
+use alfirk_roce::host::{Host, HostConfig};
+use alfirk_roce::registration::{
+    GroupSpec, Leader, LeaderEvent, LeaderTiming, Member, MemberEvent,
+};
+use alfirk_roce::wire::mrp::{self, Refusal};
+use alfirk_roce::wire::{arp, ethernet, ipv4};
+
+use super::*;
+use crate::constants::{PACKET_IN_MRP, VIRTUAL_MAC};
+use crate::topology::{fat_tree, leaf_spine, testbed, HostIndex, Node};
+
+const TIMING: LeaderTiming = LeaderTiming {
+    interval: 1_000_000,
+    attempts: 60,
+};
+const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
+/// What a frame takes from one place to the next.
+const HOP: u64 = 20_000;
+
+struct World {
+    fabric: Fabric,
+    hosts: Vec<Host>,
+    members: Vec<Member>,
+    /// What each member was told.
+    told: Vec<Vec<MemberEvent>>,
+    /// Of a thousand packets, on each hop.
+    loss: u64,
+    doubling: u64,
+    random: u64,
+    /// Hosts whose packets all get lost.
+    dead: BTreeSet<usize>,
+}
+
+fn qpn(host: usize) -> QpNum {
+    QpNum::new(0x100 + host as u32)
+}
+
+impl World {
+    fn new(topology: Topology) -> World {
+        World::over(Fabric::ready(topology))
+    }
+
+    fn over(fabric: Fabric) -> World {
+        let topology = fabric.controller.topology();
+        let config = |host: &crate::topology::Host| {
+            HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
+        };
+        let hosts = topology.hosts().iter();
+        let mut hosts: Vec<_> = hosts.map(|h| Host::new(config(h)).unwrap()).collect();
+        let members = hosts.iter_mut().enumerate().map(|(n, host)| {
+            let mut member = Member::new(host);
+            member.expect(qpn(n));
+            member
+        });
+        World {
+            members: members.collect(),
+            told: vec![Vec::new(); hosts.len()],
+            hosts,
+            fabric,
+            loss: 0,
+            doubling: 0,
+            random: 1,
+            dead: BTreeSet::new(),
+        }
+    }
+
+    fn chance(&mut self, per_mille: u64) -> bool {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (self.random >> 33) % 1_000 < per_mille
+    }
+
+    fn node(&self, host: usize) -> mrp::Node {
+        mrp::Node {
+            ip: self.hosts[host].ip(),
+            qpn: qpn(host),
+            flags: 0,
+        }
+    }
+
+    /// A leader on the first of these hosts, with all queue pairs.
+    fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
+        let spec = GroupSpec {
+            mcst_id: group,
+            initial_psn: Psn::new(0xff_fff0),
+            leader: self.node(hosts[0]),
+            members: hosts[1..].iter().map(|h| self.hosts[*h].ip()).collect(),
+        };
+        let now = self.fabric.now;
+        let mut leader = Leader::new(&mut self.hosts[hosts[0]], spec, TIMING);
+        for host in &hosts[1..] {
+            let node = self.node(*host);
+            leader.gather(&mut self.hosts[hosts[0]], now, node).unwrap();
+        }
+        leader
+    }
+
+    /// Runs until the leader has something to say.
+    fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
+        for _ in 0..100_000 {
+            if let Some(event) = leader.poll() {
+                return event;
+            }
+            self.step(at, leader);
+        }
+        panic!("the leader says nothing");
+    }
+
+    /// Runs until nothing moves any more but what waits for a leader that is gone.
+    fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
+        for _ in 0..steps {
+            self.step(at, leader);
+        }
+    }
+
+    fn step(&mut self, at: usize, leader: &mut Leader) {
+        self.fabric.now += HOP;
+        let now = self.fabric.now;
+        for n in 0..self.hosts.len() {
+            if self.hosts[n].poll_timeout().is_some_and(|t| t <= now) {
+                self.hosts[n].handle_timeout(now);
+            }
+            while let Some(frame) = self.hosts[n].poll_transmit(now) {
+                self.sent_by(n, &frame);
+            }
+            while let Some(event) = self.hosts[n].poll_event() {
+                if n == at && leader.handle_event(&event) {
+                    continue;
+                }
+                self.members[n].handle_event(now, &mut self.hosts[n], &event);
+            }
+            while let Some(event) = self.members[n].poll() {
+                self.told[n].push(event);
+            }
+        }
+        if leader.poll_timeout().is_some_and(|t| t <= now) {
+            leader.handle_timeout(now, &mut self.hosts[at]);
+        }
+        self.fabric.handle(Event::Timeout);
+        for switch in self.fabric.controller.topology().switch_indexes() {
+            for (port, frame) in std::mem::take(&mut self.fabric.switches[switch.0].sent) {
+                self.out_of(switch, port, &frame);
+            }
+        }
+    }
+
+    fn sent_by(&mut self, host: usize, frame: &[u8]) {
+        let now = self.fabric.now;
+        let view = ethernet::View::new_checked(frame).unwrap();
+        if view.ethertype() == ethernet::ETHERTYPE_ARP {
+            let asked = arp::Repr::parse(&arp::View::new_checked(view.payload()).unwrap()).unwrap();
+            let mut answer = vec![0; ethernet::HEADER_LEN + arp::PACKET_LEN];
+            ethernet::Repr {
+                destination: asked.sender_mac,
+                source: VIRTUAL_MAC,
+                ethertype: ethernet::ETHERTYPE_ARP,
+            }
+            .emit(&mut answer);
+            arp::Repr {
+                operation: arp::Operation::Reply,
+                sender_mac: VIRTUAL_MAC,
+                sender_ip: asked.target_ip,
+                target_mac: asked.sender_mac,
+                target_ip: asked.sender_ip,
+            }
+            .emit(&mut answer[ethernet::HEADER_LEN..]);
+            return self.hosts[host].handle_frame(now, &answer);
+        }
+        if self.dead.contains(&host) {
+            return;
+        }
+        let to = ipv4::View::new_checked(view.payload())
+            .unwrap()
+            .destination();
+        let topology = self.fabric.controller.topology();
+        match topology.host_with_ip(to) {
+            Some(to) => self.deliver(to.0, frame),
+            None => {
+                let (switch, port) = topology.attachment(HostIndex(host));
+                self.hand_up(switch, port, frame);
+            }
+        }
+    }
+
+    fn out_of(&mut self, switch: SwitchIndex, port: u32, frame: &[u8]) {
+        let peer = self.fabric.controller.topology().behind(switch, port);
+        match peer.unwrap().peer.node {
+            Node::Host(host) => self.deliver(host.0, frame),
+            Node::Switch(next) => self.hand_up(next, peer.unwrap().peer.port, frame),
+        }
+    }
+
+    fn copies(&mut self) -> usize {
+        match self.chance(self.loss) {
+            true => 0,
+            false => 1 + usize::from(self.chance(self.doubling)),
+        }
+    }
+
+    fn deliver(&mut self, host: usize, frame: &[u8]) {
+        let mut frame = frame.to_vec();
+        frame[..6].copy_from_slice(&self.hosts[host].config().mac.0);
+        for _ in 0..self.copies() {
+            let now = self.fabric.now;
+            self.hosts[host].handle_frame(now, &frame);
+        }
+    }
+
+    fn hand_up(&mut self, switch: SwitchIndex, port: u32, frame: &[u8]) {
+        for _ in 0..self.copies() {
+            let values = [u64::from(PACKET_IN_MRP), 0, u64::from(port)];
+            let metadata = (1..)
+                .zip(values)
+                .map(|(metadata_id, value)| PacketMetadata {
+                    metadata_id,
+                    value: alfirk_p4runtime::bytestring::encode(value),
+                });
+            let packet = PacketIn {
+                payload: frame.to_vec(),
+                metadata: metadata.collect(),
+            };
+            let message = StreamMessageResponse {
+                update: Some(stream_message_response::Update::Packet(packet)),
+            };
+            self.fabric.handle(Event::Stream { switch, message });
+        }
+    }
+}
+
+fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
+    let mut fabric = Fabric::ready(topology);
+    let members = hosts.iter().map(|host| MemberSpec {
+        ip: fabric.controller.topology().host(HostIndex(*host)).ip,
+        qpn: qpn(*host),
+        region: None,
+    });
+    let group = RegisterGroup {
+        mcst_id: Some(GROUP),
+        members: members.collect(),
+        initial_psn: Psn::new(0xff_fff0),
+    };
+    fabric.register_group(group).unwrap();
+    fabric.contents()
+}
+
+#[test]
+fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
+    let cases = [
+        (testbed(), vec![0, 2, 3]),
+        (leaf_spine(3, 2, 3).unwrap(), vec![4, 1, 0, 8]),
+        (fat_tree(4).unwrap(), (0..16).collect()),
+        (fat_tree(6).unwrap(), vec![20, 3, 50, 21, 7, 8, 33]),
+    ];
+    for (topology, hosts) in cases {
+        let mut world = World::new(topology.clone());
+        let mut leader = world.leader(GROUP, &hosts);
+        assert_eq!(world.run(hosts[0], &mut leader), LeaderEvent::Registered);
+        // Members are gathered in the order of their addresses.
+        let mut order = hosts.clone();
+        order[1..].sort_unstable();
+        assert_eq!(world.fabric.contents(), api_contents(topology, &order));
+        assert!(matches!(
+            world.fabric.said.last(),
+            Some(ApiReply::GroupFormed { group }) if group.members == hosts.len()
+        ));
+        for (n, told) in world.told.iter().enumerate() {
+            let expected = hosts[1..].contains(&n);
+            assert_eq!(told.len(), usize::from(expected), "host {n}");
+        }
+        assert_eq!(world.fabric.controller.mrp_stats().wrong, 0);
+    }
+}
+
+#[test]
+fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
+    for seed in 1..=12 {
+        let hosts: Vec<usize> = (0..16).collect();
+        let mut world = World::new(fat_tree(4).unwrap());
+        (world.random, world.loss, world.doubling) = (seed, 200, 100);
+        let mut leader = world.leader(GROUP, &hosts);
+        assert_eq!(
+            world.run(0, &mut leader),
+            LeaderEvent::Registered,
+            "seed {seed}"
+        );
+        assert_eq!(
+            world.fabric.contents(),
+            api_contents(fat_tree(4).unwrap(), &hosts)
+        );
+        assert!(world.told[1..].iter().all(|told| told.len() == 1));
+        leader.deregister(&mut world.hosts[0], world.fabric.now);
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
+        world.settle(0, &mut leader, 20);
+        assert!(world.fabric.controller.status().groups.is_empty());
+        let left = world.fabric.contents().into_iter().flatten();
+        assert_eq!(left.filter(|text| text.contains("group_lookup")).count(), 0);
+    }
+}
+
+#[test]
+fn groups_of_several_packets_are_registered() {
+    let hosts: Vec<usize> = (0..400).collect();
+    let mut world = World::new(leaf_spine(8, 2, 50).unwrap());
+    (world.loss, world.doubling) = (50, 20);
+    let mut leader = world.leader(GROUP, &hosts);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    let group = &world.fabric.controller.status().groups[0];
+    assert_eq!((group.members.len(), group.state), (400, GroupState::Ready));
+}
+
+#[test]
+fn a_member_that_is_silent_is_named_and_nothing_is_left() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let before = world.fabric.contents();
+    world.dead.insert(2);
+    let mut leader = world.leader(GROUP, &[0, 1, 2]);
+    let missing = vec![world.hosts[2].ip()];
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
+    assert_eq!(world.fabric.contents(), before);
+}
+
+#[test]
+fn a_switch_without_room_refuses_with_its_reason() {
+    let config = ControllerConfig::new(p4info::sized(2, 64), Vec::new());
+    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    fabric.connect_all();
+    fabric.said.clear();
+    // The second leaf is full; the others are not.
+    fabric.register(&["h3", "h4"]).unwrap();
+    fabric.register(&["h3", "h4"]).unwrap();
+    let mut world = World::over(fabric);
+    let before = world.fabric.contents();
+    let mut leader = world.leader(GROUP, &[0, 1, 2]);
+    let reason = Refusal::Full;
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Refused { reason });
+    world.settle(0, &mut leader, 10);
+    assert_eq!(world.fabric.contents(), before);
+}
+
+#[test]
+fn a_table_without_room_refuses_with_its_reason() {
+    for update in 0..9 {
+        let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+        let before = world.fabric.contents();
+        let fake = &mut world.fabric.switches[1];
+        fake.updates = 0;
+        fake.refuse = [update].into();
+        let mut leader = world.leader(GROUP, &[0, 2, 3]);
+        let reason = Refusal::Full;
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Refused { reason });
+        world.settle(0, &mut leader, 10);
+        assert_eq!(world.fabric.contents(), before, "update {update}");
+    }
+}
+
+#[test]
+fn a_switch_that_fails_in_the_middle_refuses() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let before = world.fabric.contents();
+    let spine = world.fabric.switch("s1");
+    world.fabric.switches[spine.0].silent = true;
+    let mut leader = world.leader(GROUP, &[0, 2, 3]);
+    world.settle(0, &mut leader, 5);
+    world.fabric.disconnect(spine);
+    let reason = Refusal::SwitchFailed;
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Refused { reason });
+    world.fabric.switches[spine.0].silent = false;
+    world.fabric.connect(spine);
+    assert_eq!(world.fabric.contents(), before);
+}
+
+#[test]
+fn another_host_can_neither_take_nor_remove_a_group() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let mut leader = world.leader(GROUP, &[0, 2]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    let before = world.fabric.contents();
+    let mut thief = world.leader(GROUP, &[1, 3]);
+    let reason = Refusal::Taken;
+    assert_eq!(world.run(1, &mut thief), LeaderEvent::Refused { reason });
+    let now = world.fabric.now;
+    thief.deregister(&mut world.hosts[1], now);
+    assert_eq!(world.run(1, &mut thief), LeaderEvent::Deregistered);
+    assert_eq!(world.fabric.contents(), before);
+    assert_eq!(world.fabric.controller.status().groups.len(), 1);
+}
+
+#[test]
+fn wrong_packets_are_counted_and_ignored() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let before = world.fabric.contents();
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Register,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(1),
+        flags: 0,
+        nodes: vec![world.node(0), world.node(2)],
+    };
+    let [h1, h2] = [0, 1].map(|n| world.hosts[n].ip());
+    let build = |source, destination, packet: &mrp::Repr| {
+        super::super::mrp::frame::build(VIRTUAL_MAC, source, destination, packet)
+    };
+    let leaf = world.fabric.switch("l1");
+    let uplink = world.fabric.controller.topology().neighbours(leaf);
+    let uplink = uplink
+        .iter()
+        .find(|n| matches!(n.peer.node, Node::Switch(_)));
+    let uplink = uplink.unwrap().port;
+    let good = build(h1, GROUP, &packet);
+    let confirm = mrp::Repr {
+        kind: mrp::Kind::Confirm,
+        ..packet.clone()
+    };
+    let (_, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+    // In another's name, from a switch that has no such group, to no group, of a wrong kind, cut short, on no port.
+    world.hand_up(leaf, port, &build(h2, GROUP, &packet));
+    world.hand_up(leaf, uplink, &good);
+    world.hand_up(leaf, port, &build(h1, [10, 0, 9, 9].into(), &packet));
+    world.hand_up(leaf, port, &build(h1, GROUP, &confirm));
+    world.hand_up(leaf, port, &good[..good.len() - 1]);
+    world.hand_up(leaf, 77, &good);
+    assert_eq!(world.fabric.controller.mrp_stats().wrong, 6);
+    assert_eq!(world.fabric.contents(), before);
+    // Nodes that cannot be.
+    let stranger = mrp::Node {
+        ip: [10, 9, 9, 9].into(),
+        ..world.node(2)
+    };
+    for nodes in [
+        vec![],
+        vec![world.node(0)],
+        vec![world.node(2)],
+        vec![world.node(0), stranger],
+    ] {
+        let packet = mrp::Repr {
+            nodes,
+            ..packet.clone()
+        };
+        world.hand_up(leaf, port, &build(h1, GROUP, &packet));
+    }
+    assert_eq!(world.fabric.controller.mrp_stats().refused, 4);
+    assert_eq!(world.fabric.contents(), before);
+}
+
+#[test]
+fn a_registration_whose_leader_falls_silent_is_forgotten() {
+    let hosts: Vec<usize> = (0..200).collect();
+    let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
+    let before = world.fabric.contents();
+    let mut leader = world.leader(GROUP, &hosts);
+    // The spine never answers for its registers.
+    let spine = world.fabric.switch("s1");
+    world.fabric.switches[spine.0].lose_packets = usize::MAX;
+    world.settle(0, &mut leader, 3);
+    world.fabric.wait();
+    assert_eq!(world.fabric.contents(), before);
+    assert!(world.fabric.controller.status().groups.is_empty());
+}

@@ -1,0 +1,223 @@
+//! Switches that come back with their state, without it, or with somebody else's.
+
+use super::*;
+use crate::topology::{fat_tree, leaf_spine, testbed};
+
+/// A leaf-spine fabric with one group over both leaves, after traffic up to PSN 0x505000.
+fn in_use() -> (Fabric, GroupInfo) {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut request = fabric.request(&["h1", "h2", "h3"]);
+    request.initial_psn = Psn::new(0x30_0000);
+    let group = fabric.register_group(request).unwrap();
+    for switch in &mut fabric.switches {
+        switch.told.insert(0, 0x50_5000);
+    }
+    (fabric, group)
+}
+
+fn state(fabric: &Fabric) -> GroupState {
+    fabric.controller.status().groups[0].state
+}
+
+#[test]
+fn a_switch_that_kept_its_state_is_not_written_to() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    for switch in fabric.controller.topology().switch_indexes() {
+        let fake = &mut fabric.switches[switch.0];
+        (fake.writes, fake.loads) = (0, 0);
+        fabric.disconnect(switch);
+        assert_eq!(state(&fabric), GroupState::Degraded);
+        fabric.connect(switch);
+        let fake = &fabric.switches[switch.0];
+        assert_eq!((fake.writes, fake.loads), (0, 0));
+        // Its registers were left alone.
+        assert_eq!(fake.told[&0], 0x50_5000);
+    }
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(state(&fabric), GroupState::Ready);
+}
+
+#[test]
+fn a_switch_that_lost_its_state_goes_on_from_what_all_members_have() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let spine = fabric.switch("s1");
+    fabric.disconnect(spine);
+    fabric.switches[spine.0].restart();
+    fabric.connect(spine);
+    assert_eq!(fabric.contents(), before);
+    // What a leaf was told last, less what a sender may have under way, plus one.
+    assert_eq!(fabric.switches[spine.0].registers[&0], (2, 0x40_5001));
+    // The leaves kept theirs.
+    assert_eq!(fabric.switches[0].told[&0], 0x50_5000);
+}
+
+#[test]
+fn a_lost_answer_about_the_position_is_asked_for_again() {
+    let (mut fabric, _) = in_use();
+    let spine = fabric.switch("s1");
+    fabric.disconnect(spine);
+    fabric.switches[spine.0].restart();
+    fabric.switches[0].lose_packets = 2;
+    fabric.connect(spine);
+    fabric.wait();
+    assert!(fabric.controller.is_ready());
+    assert_eq!(fabric.switches[spine.0].registers[&0], (2, 0x40_5001));
+}
+
+#[test]
+fn a_group_on_one_switch_starts_again_from_where_it_was_known_to_be() {
+    let mut fabric = Fabric::ready(testbed());
+    fabric.register(&["h1", "h2"]).unwrap();
+    fabric.disconnect(SwitchIndex(0));
+    fabric.switches[0].restart();
+    fabric.connect(SwitchIndex(0));
+    assert_eq!(fabric.switches[0].registers[&0], (2, 0xff_fff0));
+}
+
+#[test]
+fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l1");
+    fabric.disconnect(leaf);
+    fabric.switches[leaf.0].forget("table egress.bridge_exit.receivers");
+    fabric.switches[leaf.0].forget("table ingress.ipv4_routing.routes");
+    fabric.switches[leaf.0].forget("clone session");
+    // Entries of a stranger: another fabric's, copied.
+    let mut other = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    other.register(&["h1", "h2"]).unwrap();
+    let mut foreign = other.request(&["h1", "h4"]);
+    foreign.mcst_id = Some([10, 255, 9, 9].into());
+    other.register_group(foreign).unwrap();
+    fabric.switches[leaf.0].copy_entries(&other.switches[leaf.0]);
+    fabric.connect(leaf);
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.switches[leaf.0].told[&0], 0x50_5000);
+}
+
+#[test]
+fn a_group_with_other_paths_than_it_should_have_is_set_up_anew() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l1");
+    fabric.disconnect(leaf);
+    fabric.switches[leaf.0].forget("table ingress.group_lookup.mft");
+    fabric.connect(leaf);
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.switches[leaf.0].registers[&0], (3, 0x40_5001));
+}
+
+#[test]
+fn replication_entries_that_outlive_a_push_are_replaced() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l1");
+    fabric.disconnect(leaf);
+    fabric.switches[leaf.0].cookie = None;
+    fabric.switches[leaf.0].keeps_replication = true;
+    fabric.switches[leaf.0].refuse_reads = true;
+    fabric.connect(leaf);
+    assert!(fabric.controller.is_ready(), "{:?}", fabric.said);
+    assert_eq!(fabric.contents(), before);
+}
+
+#[test]
+fn a_switch_that_cannot_be_read_is_set_up_anew() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l1");
+    fabric.disconnect(leaf);
+    fabric.switches[leaf.0].refuse_reads = true;
+    fabric.connect(leaf);
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.switches[leaf.0].loads, 2);
+}
+
+#[test]
+fn a_new_controller_takes_over_the_groups_that_it_finds() {
+    let (mut fabric, group) = in_use();
+    let before = fabric.contents();
+    fabric.replace_controller();
+    fabric.connect_all();
+    assert!(fabric.controller.is_ready());
+    assert_eq!(fabric.contents(), before);
+    let status = fabric.controller.status();
+    assert_eq!(status.groups[0].mcst_id, group.mcst_id);
+    assert_eq!(status.groups[0].members.len(), 3);
+    for switch in &fabric.switches {
+        assert_eq!((switch.loads, switch.told[&0]), (1, 0x50_5000));
+    }
+    // Its address and indexes are in use, and it can be removed.
+    fabric.said.clear();
+    let second = fabric.register(&["h1", "h2", "h3"]).unwrap();
+    assert_ne!(second.mcst_id, group.mcst_id);
+    fabric.deregister(group.mcst_id).unwrap();
+    fabric.deregister(second.mcst_id).unwrap();
+    assert!(fabric
+        .contents()
+        .iter()
+        .flatten()
+        .all(|text| !text.contains("group_lookup")));
+}
+
+#[test]
+fn half_a_group_is_not_taken_over_but_removed() {
+    let (mut fabric, _) = in_use();
+    let spine = fabric.switch("s1");
+    fabric.switches[spine.0].restart();
+    fabric.replace_controller();
+    fabric.connect_all();
+    assert!(fabric.controller.status().groups.is_empty());
+    for switch in &fabric.switches {
+        assert_eq!(switch.count("table ingress.group_lookup"), 0);
+        assert_eq!(switch.count("table egress.bridge_exit"), 0);
+        assert_eq!(switch.count("multicast group"), 0);
+    }
+    fabric.said.clear();
+    fabric.register(&["h1", "h3"]).unwrap();
+}
+
+#[test]
+fn a_new_controller_goes_on_from_saved_state() {
+    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    fabric.register(&["h1", "h2", "h9"]).unwrap();
+    fabric.register(&["h5", "h16"]).unwrap();
+    let (before, saved) = (fabric.contents(), fabric.controller.save());
+    let status = fabric.controller.status();
+    fabric.replace_controller();
+    fabric.controller.restore(&saved).unwrap();
+    assert_eq!(fabric.controller.save(), saved);
+    // One switch was lost together with the old controller.
+    fabric.switches[0].restart();
+    fabric.connect_all();
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.controller.status(), status);
+    fabric.said.clear();
+    fabric.register(&["h1", "h2"]).unwrap();
+}
+
+#[test]
+fn saved_state_of_another_network_is_refused() {
+    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    fabric.register(&["h1", "h9"]).unwrap();
+    let saved = fabric.controller.save();
+    let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
+    config.election_id = 2;
+    let mut other = Controller::new(testbed(), config).unwrap();
+    let messages = [
+        other.restore("{").unwrap_err().to_string(),
+        other
+            .restore(r#"{"version": 9, "groups": []}"#)
+            .unwrap_err()
+            .to_string(),
+        other.restore(&saved).unwrap_err().to_string(),
+    ];
+    assert!(messages[0].starts_with("the saved state is not readable: "));
+    assert_eq!(
+        messages[1],
+        "the saved state has version 9; this program knows 1"
+    );
+    assert!(messages[2].starts_with("the saved group 10.255.0.1 does not fit this network: "));
+}
