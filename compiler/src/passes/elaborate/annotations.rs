@@ -1,10 +1,7 @@
 //! Names, ids, documentation and other annotations for the control plane.
 
-use std::rc::Rc;
-
 use alfirk_p4runtime::p4::config::v1 as p4;
 
-use super::frame::Frame;
 use super::{join, Elaborator};
 use crate::diag::{Code, Span};
 use crate::ir::{Meta, StructuredAnnotation};
@@ -91,9 +88,8 @@ impl Elaborator<'_> {
 
     fn annotated_id(&mut self, annotations: &[Annotation]) -> Option<u32> {
         let annotation = annotations.annotation("id")?;
-        let top = Rc::clone(&self.top);
         let id = match annotation.exprs() {
-            Some([expr]) => self.annotation_number(expr, &top),
+            Some([expr]) => self.annotation_number(expr),
             _ => None,
         };
         match id {
@@ -110,10 +106,10 @@ impl Elaborator<'_> {
     }
 
     /// A number below 2^32 in an annotation.
-    pub fn annotation_number(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<u32> {
+    pub fn annotation_number(&mut self, expr: &Expr) -> Option<u32> {
         match &expr.kind {
             ExprKind::Int(literal) => u32::try_from(&literal.value).ok(),
-            _ => match self.annotation_value(expr, frame)? {
+            _ => match self.annotation_value(expr)? {
                 Value::Int(value) => u32::try_from(&value).ok(),
                 _ => None,
             },
@@ -121,7 +117,7 @@ impl Elaborator<'_> {
     }
 
     /// A constant in an annotation. The checker may not have seen its names, so they are looked up by text.
-    fn annotation_value(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<Value> {
+    fn annotation_value(&mut self, expr: &Expr) -> Option<Value> {
         if let Some(value) = self.checked.info(expr.id).value.clone() {
             return Some(value);
         }
@@ -129,11 +125,11 @@ impl Elaborator<'_> {
             ExprKind::Int(literal) => Some(Value::Int(literal.value.clone())),
             ExprKind::Bool(value) => Some(Value::Bool(*value)),
             ExprKind::String(text) => Some(Value::String(text.clone())),
-            ExprKind::Unary(UnaryOp::Minus, arg) => match self.annotation_value(arg, frame)? {
+            ExprKind::Unary(UnaryOp::Minus, arg) => match self.annotation_value(arg)? {
                 Value::Int(value) => Some(Value::Int(-value)),
                 _ => None,
             },
-            ExprKind::Cast(_, arg) => self.annotation_value(arg, frame),
+            ExprKind::Cast(_, arg) => self.annotation_value(arg),
             ExprKind::Name(path) => self.named_constant(&path.name.name),
             ExprKind::Member(base, member) => match &base.kind {
                 ExprKind::Name(path) => self.named_member(&path.name.name, &member.name),
@@ -177,7 +173,6 @@ impl Elaborator<'_> {
 
     /// Structured annotations: those in brackets.
     pub fn structured(&mut self, annotations: &[Annotation]) -> Vec<StructuredAnnotation> {
-        let top = Rc::clone(&self.top);
         let mut list = Vec::new();
         for annotation in annotations {
             let name = annotation.name.name.to_string();
@@ -185,7 +180,7 @@ impl Elaborator<'_> {
                 AnnotationBody::List(exprs) => {
                     let expressions = exprs
                         .iter()
-                        .filter_map(|expr| self.annotation_expression(expr, &top))
+                        .filter_map(|expr| self.annotation_expression(expr))
                         .collect();
                     p4::structured_annotation::Body::ExpressionList(p4::ExpressionList {
                         expressions,
@@ -196,7 +191,7 @@ impl Elaborator<'_> {
                         .iter()
                         .map(|pair| p4::KeyValuePair {
                             key: pair.name.name.to_string(),
-                            value: self.annotation_expression(&pair.value, &top),
+                            value: self.annotation_expression(&pair.value),
                         })
                         .collect();
                     p4::structured_annotation::Body::KvPairList(p4::KeyValuePairList { kv_pairs })
@@ -212,8 +207,8 @@ impl Elaborator<'_> {
         list
     }
 
-    fn annotation_expression(&mut self, expr: &Expr, frame: &Rc<Frame>) -> Option<p4::Expression> {
-        let value = match self.annotation_value(expr, frame)? {
+    fn annotation_expression(&mut self, expr: &Expr) -> Option<p4::Expression> {
+        let value = match self.annotation_value(expr)? {
             Value::Int(value) => p4::expression::Value::Int64Value(i64::try_from(&value).ok()?),
             Value::Bool(value) => p4::expression::Value::BoolValue(value),
             Value::String(text) => p4::expression::Value::StringValue(text.to_string()),

@@ -159,10 +159,9 @@ impl Elaborator<'_> {
         selector: Option<Selector>,
         annotations: &[Annotation],
     ) -> ActionProfile {
-        let top = Rc::clone(&self.top);
         let mut number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs)
         {
-            Some([expr]) => self.annotation_number(expr, &top),
+            Some([expr]) => self.annotation_number(expr),
             _ => None,
         };
         let (max_group_size, max_member_weight) =

@@ -430,7 +430,6 @@ impl<'a> Elaborator<'a> {
                 .iter()
                 .filter(|a| &*a.name.name == "field_list")
             {
-                let frame = Rc::clone(&self.top);
                 let Some(exprs) = annotation.exprs() else {
                     self.error(
                         Code::ANNOTATION_RULE,
@@ -440,7 +439,7 @@ impl<'a> Elaborator<'a> {
                     continue;
                 };
                 for expr in exprs {
-                    match self.annotation_number(expr, &frame) {
+                    match self.annotation_number(expr) {
                         Some(list) => {
                             let mut fields = Vec::new();
                             scalars_of(member, &mut fields);

@@ -613,7 +613,7 @@ impl Elaborator<'_> {
             .iter()
             .map(|entry| {
                 let exprs = entry.annotations.annotation("priority")?.exprs()?;
-                self.annotation_number(exprs.first()?, frame)
+                self.annotation_number(exprs.first()?)
             })
             .collect();
         if annotated.iter().any(Option::is_some) {
