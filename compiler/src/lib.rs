@@ -8,6 +8,7 @@ pub mod p4info;
 pub mod passes;
 pub mod preproc;
 pub mod sema;
+mod stack;
 pub mod syntax;
 
 #[cfg(test)]

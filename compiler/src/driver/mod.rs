@@ -19,6 +19,7 @@ use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningP
 use crate::passes::elaborate;
 use crate::preproc::{self, DiskLoader, SourceLoader};
 use crate::sema::{self, CheckedProgram};
+use crate::stack::on_deep_stack;
 use crate::syntax::ast::Program;
 use crate::syntax::parser::parse;
 use crate::syntax::token::Token;
@@ -95,28 +96,31 @@ pub fn compile_with(
     options: &CompileOptions,
     loader: &dyn SourceLoader,
 ) -> Result<Compiled, CompileError> {
-    let mut session = Session::new(options.clone());
-    let outputs = session
-        .outputs(loader)
-        .map_err(|error| CompileError::Read {
-            path: options.source.clone(),
-            error,
-        })?;
-    let rendered = session.rendered();
-    match outputs {
-        Some((json, p4info)) => Ok(Compiled {
-            json,
-            p4info,
-            warnings: rendered,
-        }),
-        None => Err(CompileError::Program {
-            report: rendered,
-            errors: session.diagnostics.error_count(),
-        }),
-    }
+    on_deep_stack(|| {
+        let mut session = Session::new(options.clone());
+        let outputs = session
+            .outputs(loader)
+            .map_err(|error| CompileError::Read {
+                path: options.source.clone(),
+                error,
+            })?;
+        let rendered = session.rendered();
+        match outputs {
+            Some((json, p4info)) => Ok(Compiled {
+                json,
+                p4info,
+                warnings: rendered,
+            }),
+            None => Err(CompileError::Program {
+                report: rendered,
+                errors: session.diagnostics.error_count(),
+            }),
+        }
+    })
 }
 
-/// A compilation under way: sources read so far and what was found wrong in them.
+/// A compilation under way: sources read so far and what was found wrong in them. Its phases recurse as deep as the program nests;
+/// call them where there is stack enough, as [`compile`] does.
 #[derive(Debug)]
 pub struct Session {
     options: CompileOptions,

@@ -7,6 +7,7 @@ use super::args::Request;
 use super::{P4cArgs, Session};
 use crate::diag::{Diagnostic, Severity, SourceMap};
 use crate::preproc::{self, DiskLoader};
+use crate::stack::on_deep_stack;
 
 /// Compiled.
 const GOOD: u8 = 0;
@@ -16,12 +17,12 @@ const BAD: u8 = 1;
 const UNUSABLE: u8 = 2;
 
 /// Runs the command and returns its exit code. Results go to `stdout`, messages to `stderr`.
-pub fn run(args: &P4cArgs, stdout: &mut dyn Write, stderr: &mut dyn Write) -> u8 {
+pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Write + Send)) -> u8 {
     let request = match args.request() {
         Ok(request) => request,
         Err(what) => return fail(stderr, &what),
     };
-    match compile(&request, stdout, stderr) {
+    match on_deep_stack(|| compile(&request, stdout, stderr)) {
         Ok(code) => code,
         Err(what) => fail(stderr, &what),
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(super) const SHIPPED: &str = "<p4include>";
 
 /// Reads source files.
-pub trait SourceLoader {
+pub trait SourceLoader: Sync {
     /// The text of a file. [`io::ErrorKind::NotFound`] makes the search go on in the next folder.
     fn load(&self, path: &Path) -> io::Result<String>;
 }

@@ -2,6 +2,7 @@ use super::ast::Program;
 use super::print::print_program;
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
+use crate::stack::on_deep_stack;
 use proptest::prelude::*;
 
 fn parse(text: &str) -> (Program, String) {
@@ -90,10 +91,12 @@ fn deep_nesting_is_an_error_and_no_overflow() {
         "bit<(".repeat(n),
         "f<bit<(".repeat(n),
     ] {
-        let (program, errors) = parse(&text);
+        let errors = on_deep_stack(|| {
+            let (program, errors) = parse(&text);
+            crate::sema::check(program, &mut Diagnostics::new());
+            errors
+        });
         assert!(!errors.is_empty(), "{}", &text[..60]);
-        let mut diagnostics = Diagnostics::new();
-        crate::sema::check(program, &mut diagnostics);
     }
 }
 
