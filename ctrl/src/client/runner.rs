@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use alfirk_roce::wire::Psn;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use super::connection::{self, Command, Report};
 use super::files::{FileError, StateFile, SwitchAddress};
 use crate::controller::{
-    ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, RegisterGroup,
-    StatusReport, SwitchError, Tag,
+    ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, MemberSpec,
+    RegisterGroup, StatusReport, SwitchError, Tag,
 };
 use crate::topology::SwitchIndex;
 
@@ -64,6 +65,17 @@ enum Call {
         oneshot::Sender<Result<GroupInfo, GroupError>>,
     ),
     Deregister(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    Join(
+        Ipv4Addr,
+        MemberSpec,
+        oneshot::Sender<Result<Psn, GroupError>>,
+    ),
+    Leave(
+        Ipv4Addr,
+        Vec<Ipv4Addr>,
+        oneshot::Sender<Result<(), GroupError>>,
+    ),
+    Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     Status(oneshot::Sender<StatusReport>),
     Ready(oneshot::Sender<Result<(), SwitchError>>),
 }
@@ -71,7 +83,9 @@ enum Call {
 #[derive(Debug)]
 enum Waiting {
     Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
-    Deregister(oneshot::Sender<Result<(), GroupError>>),
+    Join(oneshot::Sender<Result<Psn, GroupError>>),
+    /// A request whose answer holds nothing.
+    Done(oneshot::Sender<Result<(), GroupError>>),
 }
 
 impl Handle {
@@ -83,6 +97,31 @@ impl Handle {
     /// Removes a group; `None` when the runner has ended.
     pub async fn deregister(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Deregister(mcst_id, reply)).await
+    }
+
+    /// Adds a member between two messages, and says with which PSN it starts; `None` when the runner has ended.
+    pub async fn join(
+        &self,
+        mcst_id: Ipv4Addr,
+        member: MemberSpec,
+    ) -> Option<Result<Psn, GroupError>> {
+        self.call(|reply| Call::Join(mcst_id, member, reply)).await
+    }
+
+    /// Takes members out of a group; `None` when the runner has ended.
+    pub async fn leave(
+        &self,
+        mcst_id: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    ) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::Leave(mcst_id, members, reply))
+            .await
+    }
+
+    /// Says that a group makes no progress, so that dead members and links are looked for; `None` when the runner has
+    /// ended.
+    pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::Suspect(mcst_id, reply)).await
     }
 
     /// Switches and groups as they are; `None` when the runner has ended.
@@ -236,8 +275,28 @@ impl Runner {
                 self.handle(Event::Api(ApiRequest::Register { tag, group }));
             }
             Call::Deregister(mcst_id, reply) => {
-                self.waiting.insert(tag, Waiting::Deregister(reply));
+                self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Deregister { tag, mcst_id }));
+            }
+            Call::Join(mcst_id, member, reply) => {
+                self.waiting.insert(tag, Waiting::Join(reply));
+                self.handle(Event::Api(ApiRequest::Join {
+                    tag,
+                    mcst_id,
+                    member,
+                }));
+            }
+            Call::Leave(mcst_id, members, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle(Event::Api(ApiRequest::Leave {
+                    tag,
+                    mcst_id,
+                    members,
+                }));
+            }
+            Call::Suspect(mcst_id, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
             }
             // Whoever asked may have stopped waiting; that is no error here and below.
             Call::Status(reply) => drop(reply.send(self.controller.status())),
@@ -295,14 +354,32 @@ impl Runner {
                     let _ = reply.send(Ok(group));
                 }
             }
-            ApiReply::GroupRemoved { tag, .. } => {
-                if let Some(Waiting::Deregister(reply)) = self.waiting.remove(&tag) {
+            ApiReply::GroupRemoved { tag, .. }
+            | ApiReply::MembersLeft { tag, .. }
+            | ApiReply::Probing { tag, .. } => {
+                if let Some(Waiting::Done(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok(()));
                 }
             }
+            ApiReply::MemberJoined { tag, psn, .. } => {
+                if let Some(Waiting::Join(reply)) = self.waiting.remove(&tag) {
+                    let _ = reply.send(Ok(psn));
+                }
+            }
+            ApiReply::MembersLost { mcst_id, members } => {
+                let names: Vec<String> = members.iter().map(Ipv4Addr::to_string).collect();
+                tracing::warn!(
+                    "group {mcst_id} goes on without {}, which did not answer",
+                    names.join(", ")
+                );
+            }
+            ApiReply::GroupRerouted { mcst_id } => {
+                tracing::info!("group {mcst_id} is led around what is broken");
+            }
             ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
                 Some(Waiting::Register(reply)) => drop(reply.send(Err(error))),
-                Some(Waiting::Deregister(reply)) => drop(reply.send(Err(error))),
+                Some(Waiting::Join(reply)) => drop(reply.send(Err(error))),
+                Some(Waiting::Done(reply)) => drop(reply.send(Err(error))),
                 None => {}
             },
             ApiReply::GroupFormed { group } => {

@@ -7,8 +7,9 @@ use tonic::{Code, Request, Response, Status};
 
 use super::control::control_server::Control;
 use super::control::{
-    self, group_status, switch_status, DeregisterRequest, DeregisterResponse, RegisterRequest,
-    RegisterResponse, StatusRequest, StatusResponse,
+    self, group_status, switch_status, DeregisterRequest, DeregisterResponse, JoinRequest,
+    JoinResponse, LeaveRequest, LeaveResponse, Member, RegisterRequest, RegisterResponse,
+    StatusRequest, StatusResponse, SuspectRequest, SuspectResponse,
 };
 use super::runner::Handle;
 use crate::controller::{
@@ -63,6 +64,51 @@ impl Control for ControlService {
         Ok(Response::new(DeregisterResponse {}))
     }
 
+    async fn join(&self, request: Request<JoinRequest>) -> Result<Response<JoinResponse>, Status> {
+        let request = request.into_inner();
+        let mcst_id = address("mcst_id", &request.mcst_id)?;
+        let member = request
+            .member
+            .ok_or_else(|| Status::invalid_argument("member: there is none"))?;
+        let psn = self
+            .handle
+            .join(mcst_id, member_spec(member)?)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(JoinResponse {
+            initial_psn: psn.get(),
+        }))
+    }
+
+    async fn leave(
+        &self,
+        request: Request<LeaveRequest>,
+    ) -> Result<Response<LeaveResponse>, Status> {
+        let request = request.into_inner();
+        let mcst_id = address("mcst_id", &request.mcst_id)?;
+        let members = request.members.iter().map(|ip| address("members", ip));
+        self.handle
+            .leave(mcst_id, members.collect::<Result<_, Status>>()?)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(LeaveResponse {}))
+    }
+
+    async fn suspect(
+        &self,
+        request: Request<SuspectRequest>,
+    ) -> Result<Response<SuspectResponse>, Status> {
+        let mcst_id = address("mcst_id", &request.into_inner().mcst_id)?;
+        self.handle
+            .suspect(mcst_id)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(SuspectResponse {}))
+    }
+
     async fn status(
         &self,
         _request: Request<StatusRequest>,
@@ -79,18 +125,7 @@ impl Control for ControlService {
 }
 
 fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
-    let members = request.members.into_iter().map(|member| {
-        Ok(MemberSpec {
-            ip: address("members.ip", &member.ip)?,
-            qpn: QpNum::try_from(member.qpn)
-                .map_err(|error| Status::invalid_argument(format!("members.qpn: {error}")))?,
-            region: member.region.map(|region| MemoryRegion {
-                va: region.va,
-                rkey: region.rkey,
-                len: region.len,
-            }),
-        })
-    });
+    let members = request.members.into_iter().map(member_spec);
     Ok(RegisterGroup {
         members: members.collect::<Result<_, Status>>()?,
         mcst_id: match request.mcst_id.as_str() {
@@ -99,6 +134,19 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
         },
         initial_psn: Psn::try_from(request.initial_psn)
             .map_err(|error| Status::invalid_argument(format!("initial_psn: {error}")))?,
+    })
+}
+
+fn member_spec(member: Member) -> Result<MemberSpec, Status> {
+    Ok(MemberSpec {
+        ip: address("members.ip", &member.ip)?,
+        qpn: QpNum::try_from(member.qpn)
+            .map_err(|error| Status::invalid_argument(format!("members.qpn: {error}")))?,
+        region: member.region.map(|region| MemoryRegion {
+            va: region.va,
+            rkey: region.rkey,
+            len: region.len,
+        }),
     })
 }
 
@@ -166,10 +214,11 @@ fn status(error: &GroupError) -> Status {
         GroupError::NoAddress { .. }
         | GroupError::SwitchFull { .. }
         | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,
-        GroupError::NoSuchGroup(_) => Code::NotFound,
-        GroupError::Busy(_) => Code::FailedPrecondition,
+        GroupError::NoSuchGroup(_) | GroupError::NotMember { .. } => Code::NotFound,
+        GroupError::Busy(_) | GroupError::InUse(_) => Code::FailedPrecondition,
         GroupError::Icrc(_) => Code::Internal,
         GroupError::SwitchNotReady { .. }
+        | GroupError::Unreachable(_)
         | GroupError::Switch(SwitchError::Lost { .. } | SwitchError::Timeout { .. }) => {
             Code::Unavailable
         }

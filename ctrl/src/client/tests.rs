@@ -237,6 +237,48 @@ async fn a_group_is_registered_and_removed_over_grpc() {
     );
 }
 
+/// Run it alone: `cargo test -p alfirk-ctrl --release -- --ignored --nocapture thousand`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement"]
+async fn a_thousand_groups_of_sixteen() {
+    let topology = crate::topology::fat_tree(4).unwrap();
+    let mut addresses = Vec::new();
+    let mut servers = Vec::new();
+    for _ in topology.switches() {
+        let (address, server) = FakeServer::new().listen(loopback()).await;
+        addresses.push(address);
+        servers.push(server);
+    }
+    let ips: Vec<String> = topology.hosts().iter().map(|h| h.ip.to_string()).collect();
+    let handle = control(topology, &addresses);
+    handle.ready(LIMIT).await.unwrap();
+    let listener = TcpListener::bind(loopback()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(
+        tonic::transport::Server::builder()
+            .add_service(ControlServer::new(ControlService::new(handle)))
+            .serve_with_incoming(TcpListenerStream::new(listener)),
+    );
+    let client = ControlClient::connect(format!("http://{address}"))
+        .await
+        .unwrap();
+    let ips: Vec<&str> = ips.iter().map(String::as_str).collect();
+    let started = std::time::Instant::now();
+    let calls: Vec<_> = (0..1_000)
+        .map(|_| {
+            let (mut client, request) = (client.clone(), members(&ips));
+            tokio::spawn(async move { client.register(request).await.unwrap() })
+        })
+        .collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    println!(
+        "1,000 groups of 16: {:.2} s",
+        started.elapsed().as_secs_f64()
+    );
+}
+
 #[tokio::test]
 async fn wrong_requests_have_codes_and_messages() {
     let (address, _server) = FakeServer::new().listen(loopback()).await;

@@ -97,6 +97,9 @@ impl Controller {
     }
 
     pub(super) fn switch_failed(&mut self, now: u64, switch: SwitchIndex, error: SwitchError) {
+        if self.switches[switch.0].boot.is_ready() {
+            self.note_absent(now, switch);
+        }
         self.switches[switch.0].boot = Boot::new();
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
@@ -173,6 +176,7 @@ impl Controller {
                     self.switches[switch.0].boot.found = Snapshot::default();
                 }
                 self.say(ApiReply::SwitchReady { switch });
+                self.note_present(now, switch);
                 return;
             }
             _ => self.group_tasks(switch, step),

@@ -29,6 +29,13 @@ pub struct ControllerConfig {
     pub register_attempts: u32,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
+    /// Nanoseconds between two readings of a group that makes no progress.
+    pub probe_interval_ns: u64,
+    /// Nanoseconds after which a member of such a group that still lags behind counts as dead, and so does a link; less
+    /// finds them faster, but takes slow ones for dead.
+    pub dead_member_ns: u64,
+    /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
+    pub dead_switch_ns: u64,
     /// Updates per Write; more make fewer calls, each of which takes longer.
     pub batch_limit: usize,
 }
@@ -46,6 +53,9 @@ impl ControllerConfig {
             register_retry_ns: 200_000_000,
             register_attempts: 10,
             mrp_timeout_ns: 10_000_000_000,
+            probe_interval_ns: 100_000_000,
+            dead_member_ns: 3_000_000_000,
+            dead_switch_ns: 5_000_000_000,
             batch_limit: 1_000,
         }
     }

@@ -179,8 +179,24 @@ pub enum GroupError {
     /// No group of that address.
     #[error("there is no group {0}")]
     NoSuchGroup(Ipv4Addr),
+    /// Somebody who is no member is to leave.
+    #[error("{ip} is no member of group {mcst_id}")]
+    NotMember {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// The address.
+        ip: Ipv4Addr,
+    },
+    /// No way leads to a member.
+    #[error(
+        "member {0} cannot be reached: every way to it leads through a link or switch that is down"
+    )]
+    Unreachable(Ipv4Addr),
+    /// Messages are under way.
+    #[error("group {0} has messages under way; a member can join only between two of them")]
+    InUse(Ipv4Addr),
     /// The group is being made or removed.
-    #[error("group {0} is being made or removed; try again when that is done")]
+    #[error("group {0} is being made, changed or removed; try again when that is done")]
     Busy(Ipv4Addr),
     /// A rewrite that the free header bits cannot balance.
     #[error(transparent)]

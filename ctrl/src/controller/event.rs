@@ -11,7 +11,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::{GroupError, SwitchError};
 use super::status::StatusReport;
-use crate::topology::SwitchIndex;
+use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Something happened.
 #[derive(Clone, Debug)]
@@ -43,6 +43,13 @@ pub enum Event {
         switch: SwitchIndex,
         /// The message.
         message: StreamMessageResponse,
+    },
+    /// A link has gone down or come up.
+    Link {
+        /// The link.
+        link: LinkIndex,
+        /// Whether it carries packets.
+        is_up: bool,
     },
     /// A request of a user.
     Api(ApiRequest),
@@ -124,6 +131,34 @@ pub enum ApiRequest {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// Add a member between two messages; answered by [`ApiReply::MemberJoined`] or [`ApiReply::Failed`].
+    ///
+    /// Nobody may send to the group until it is answered; a group that is not idle refuses.
+    Join {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// The new member.
+        member: MemberSpec,
+    },
+    /// Take members out, at any time; answered by [`ApiReply::MembersLeft`] or [`ApiReply::Failed`].
+    Leave {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// Their addresses; two members or more must stay.
+        members: Vec<Ipv4Addr>,
+    },
+    /// A sender gets no acknowledgements: find out who is dead; answered by [`ApiReply::Probing`] or
+    /// [`ApiReply::Failed`].  What comes of it is told by [`ApiReply::MembersLost`] and [`ApiReply::GroupRerouted`].
+    Suspect {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
     /// Tell about switches and groups; answered by [`ApiReply::Status`].
     Status {
         /// Given back in the reply.
@@ -198,6 +233,43 @@ pub enum ApiReply {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// A member is in.
+    MemberJoined {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// The member.
+        ip: Ipv4Addr,
+        /// The PSN with which its queue pair starts, both ways: the next of the group.
+        psn: Psn,
+    },
+    /// Members are out.
+    MembersLeft {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
+    /// Members that did not answer were taken out, so that the group goes on.
+    MembersLost {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// Their addresses.
+        members: Vec<Ipv4Addr>,
+    },
+    /// A group's tree was led around something that is broken.
+    GroupRerouted {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
+    /// A group is being watched until it makes progress.
+    Probing {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
     /// A group is gone.
     GroupRemoved {
         /// Of the request.
@@ -228,6 +300,10 @@ impl ApiReply {
             self,
             ApiReply::GroupReady { .. }
                 | ApiReply::GroupFormed { .. }
+                | ApiReply::MemberJoined { .. }
+                | ApiReply::MembersLeft { .. }
+                | ApiReply::MembersLost { .. }
+                | ApiReply::GroupRerouted { .. }
                 | ApiReply::GroupDissolved { .. }
                 | ApiReply::GroupRemoved { .. }
                 | ApiReply::Failed { .. }

@@ -48,6 +48,8 @@ pub(super) fn entries(
     }
     let second = topology
         .host_indexes()
+        // Broken links and switches may have cut hosts off.
+        .filter(|host| paths.reaches(switch, *host))
         .map(|host| {
             let key = RouteKey {
                 network: topology.host(host).ip,

@@ -9,11 +9,13 @@
 
 mod adoption;
 mod boot;
+mod change;
 mod config;
 mod error;
 mod event;
 mod fabric;
 mod group;
+mod health;
 mod mrp;
 mod pool;
 mod registers;
@@ -40,6 +42,8 @@ pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
 
 use boot::Boot;
+use change::Origin;
+use health::Health;
 use mrp::Mrp;
 use pool::Pool;
 use registration::Registration;
@@ -71,6 +75,7 @@ pub struct Controller {
     /// Groups found in switches are still to be taken over: until every switch has been there once.
     adopts: bool,
     mrp: Mrp,
+    health: Health,
 }
 
 /// One switch.
@@ -94,6 +99,10 @@ enum Owner {
     Survey(SwitchIndex, Ipv4Addr),
     Group(Ipv4Addr, SwitchIndex),
     Adoption(Ipv4Addr),
+    /// A change of a group in use.
+    Change(SwitchIndex, Ipv4Addr),
+    /// A group under suspicion.
+    Probe(Ipv4Addr),
     /// The agent of a switch that registers a group in band.
     Agent(SwitchIndex, Ipv4Addr),
     /// Nobody.
@@ -140,6 +149,7 @@ impl Controller {
             was_ready: false,
             adopts: true,
             mrp: Mrp::default(),
+            health: Health::default(),
         })
     }
 
@@ -170,6 +180,18 @@ impl Controller {
             Event::Api(ApiRequest::Deregister { tag, mcst_id }) => {
                 self.deregister(now, tag, mcst_id);
             }
+            Event::Api(ApiRequest::Join {
+                tag,
+                mcst_id,
+                member,
+            }) => self.join(now, Origin::Api(tag), mcst_id, member),
+            Event::Api(ApiRequest::Leave {
+                tag,
+                mcst_id,
+                members,
+            }) => self.leave(now, Origin::Api(tag), mcst_id, members),
+            Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
+            Event::Link { link, is_up } => self.link_changed(now, link, is_up),
             Event::Api(ApiRequest::Status { tag }) => {
                 let report = self.status();
                 self.say(ApiReply::Status { tag, report });
@@ -187,10 +209,14 @@ impl Controller {
     /// When [`Event::Timeout`] is to come, if nothing else happens before; too early or too often does no harm.
     pub fn poll_timeout(&self) -> Option<u64> {
         let sessions = self.timers.first().map(|(at, _)| *at);
-        [sessions, self.mrp.poll_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            sessions,
+            self.mrp.poll_timeout(),
+            self.health.poll_timeout(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Switches and groups as they are.
@@ -247,6 +273,7 @@ impl Controller {
             self.with_session(switch, |s, c| s.timeout(now, c));
         }
         self.mrp_timeout(now);
+        self.health_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -267,6 +294,12 @@ impl Controller {
                         }
                         Some(Owner::Agent(switch, mcst_id)) => {
                             self.agent_done(now, switch, mcst_id, task, result);
+                        }
+                        Some(Owner::Change(switch, mcst_id)) => {
+                            self.change_done(now, switch, mcst_id, task, result);
+                        }
+                        Some(Owner::Probe(mcst_id)) => {
+                            self.probe_done(now, mcst_id, task, result);
                         }
                         Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
                         Some(Owner::Nobody) | None => {}

@@ -8,7 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::{Kind, Refusal};
+use alfirk_roce::wire::Psn;
 
+use super::change::Change;
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
@@ -32,6 +34,10 @@ pub(super) struct Registration {
     goal: Goal,
     /// While agents make it.
     growth: Option<Growth>,
+    /// While members come or go, or the tree is led elsewhere.
+    change: Option<Change>,
+    /// Members that came later, and the PSN with which each started.
+    joined: BTreeMap<Ipv4Addr, Psn>,
 }
 
 /// Each step starts when every task of the one before is done.
@@ -43,6 +49,8 @@ enum Step {
     Entries,
     Publication,
     Ready,
+    /// In use, and being changed.
+    Changing,
     Withdrawal,
     Removal,
 }
@@ -63,8 +71,42 @@ enum Goal {
 }
 
 impl Registration {
+    /// Whether the group is in use.
     pub(super) fn is_ready(&self) -> bool {
+        matches!(self.step, Step::Ready | Step::Changing)
+    }
+
+    /// Whether it is in use and nothing is being done to it.
+    pub(super) fn is_at_rest(&self) -> bool {
         self.step == Step::Ready
+    }
+
+    pub(super) fn begin_change(&mut self, change: Change) {
+        self.step = Step::Changing;
+        self.change = Some(change);
+    }
+
+    /// The change under way, and the group that it is about.
+    pub(super) fn change_mut(&mut self) -> Option<(&mut Group, &mut Change)> {
+        Some((&mut self.group, self.change.as_mut()?))
+    }
+
+    pub(super) fn end_change(&mut self) -> Option<Change> {
+        self.step = Step::Ready;
+        self.change.take()
+    }
+
+    pub(super) fn forget_task(&mut self, task: TaskId) {
+        self.pending.remove(&task);
+    }
+
+    pub(super) fn note_joined(&mut self, ip: Ipv4Addr, psn: Psn) {
+        self.joined.insert(ip, psn);
+    }
+
+    /// The PSN with which a member started that is not of the first hour.
+    pub(super) fn joined_at(&self, ip: Ipv4Addr) -> Option<Psn> {
+        self.joined.get(&ip).copied()
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -89,6 +131,8 @@ impl Registration {
             suspects: BTreeSet::new(),
             goal: Goal::None,
             growth: None,
+            change: None,
+            joined: BTreeMap::new(),
         }
     }
 
@@ -151,8 +195,8 @@ impl Registration {
                 Step::Growing | Step::Registers | Step::Entries | Step::Publication => {
                     GroupState::Registering
                 }
-                Step::Ready if !is_whole => GroupState::Degraded,
-                Step::Ready => GroupState::Ready,
+                Step::Ready | Step::Changing if !is_whole => GroupState::Degraded,
+                Step::Ready | Step::Changing => GroupState::Ready,
                 Step::Withdrawal | Step::Removal => GroupState::Removing,
             },
             members: self.group.members.iter().map(|m| m.spec.ip).collect(),
@@ -183,6 +227,8 @@ impl Controller {
                         suspects: BTreeSet::new(),
                         goal: Goal::Make(tag),
                         growth: None,
+                        change: None,
+                        joined: BTreeMap::new(),
                     },
                 );
                 self.group_step(now, mcst_id, Step::Registers);
@@ -193,7 +239,7 @@ impl Controller {
     pub(super) fn deregister(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
         let error = match self.groups.get_mut(&mcst_id) {
             None => GroupError::NoSuchGroup(mcst_id),
-            Some(registration) if registration.is_ready() => {
+            Some(registration) if registration.is_at_rest() => {
                 registration.goal = Goal::Remove(tag);
                 return self.group_step(now, mcst_id, Step::Withdrawal);
             }
@@ -229,7 +275,7 @@ impl Controller {
             Step::Publication => self.group_made(mcst_id),
             Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
             Step::Removal => self.group_gone(mcst_id),
-            Step::Ready | Step::Growing => {}
+            Step::Ready | Step::Changing | Step::Growing => {}
         }
     }
 
@@ -267,8 +313,12 @@ impl Controller {
                 .switches
                 .iter()
                 .any(|on| on.switch == switch);
-            if is_there && !registration.pending.is_empty() {
+            let is_making = !matches!(registration.step, Step::Ready | Step::Changing);
+            if is_there && is_making && !registration.pending.is_empty() {
                 registration.failed_on(switch, error.clone());
+            }
+            if let Some(change) = registration.change.as_mut().filter(|c| c.concerns(switch)) {
+                change.fail(error.clone());
             }
             if is_there && registration.step == Step::Growing {
                 registration.suspects.insert(switch);
@@ -294,7 +344,7 @@ impl Controller {
                 Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
                 Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
                 Step::Removal => Task::Write(group.removal(&self.program, on)),
-                Step::Ready | Step::Growing => Task::Write(Vec::new()),
+                Step::Ready | Step::Changing | Step::Growing => Task::Write(Vec::new()),
             };
             (on.switch, task)
         });
@@ -391,6 +441,11 @@ impl Controller {
     fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
         let members = self.resolve_members(&request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
+        let (root, _) = self.topology.attachment(hosts[0]);
+        let cut_off = members.iter().find(|m| !self.paths.reaches(root, m.host));
+        if let Some(member) = cut_off {
+            return Err(GroupError::Unreachable(member.spec.ip));
+        }
         let view = View {
             topology: &self.topology,
             paths: &self.paths,
@@ -472,7 +527,7 @@ impl Controller {
     }
 
     /// Whether every switch of the tree is there and has room.
-    fn check_switches(&self, tree: &Tree) -> Result<(), GroupError> {
+    pub(super) fn check_switches(&self, tree: &Tree) -> Result<(), GroupError> {
         let sizes = self.program.sizes;
         for (switch, ports) in tree.switches() {
             let control = &self.switches[switch.0];

@@ -1,8 +1,8 @@
 //! Shortest paths: per destination host, the ports of every switch that lead one hop nearer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::{HostIndex, Node, SwitchIndex, Topology};
+use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
 /// All shortest paths of a topology, counted in links.
 ///
@@ -12,6 +12,8 @@ use super::{HostIndex, Node, SwitchIndex, Topology};
 pub struct Paths {
     /// Per host: its row in `rows`, its switch's port to it, and its switch.
     hosts: Vec<(usize, u32, SwitchIndex)>,
+    /// Per host: whether its link and its switch are usable.
+    alive: Vec<bool>,
     /// Per switch with hosts: what each switch does to come nearer to it.
     rows: Vec<Vec<Hop>>,
 }
@@ -25,6 +27,18 @@ struct Hop {
 impl Paths {
     /// Finds the shortest paths; one breadth-first search per switch that has hosts.
     pub fn new(topology: &Topology) -> Paths {
+        Paths::without(topology, &BTreeSet::new(), &BTreeSet::new())
+    }
+
+    /// The shortest paths that use none of these links and switches.
+    pub fn without(
+        topology: &Topology,
+        links: &BTreeSet<LinkIndex>,
+        switches: &BTreeSet<SwitchIndex>,
+    ) -> Paths {
+        let usable = |from: SwitchIndex, link: LinkIndex, to: SwitchIndex| {
+            !links.contains(&link) && !switches.contains(&from) && !switches.contains(&to)
+        };
         let mut row_of = vec![None; topology.switches().len()];
         let mut rows = Vec::new();
         let hosts = topology
@@ -32,16 +46,28 @@ impl Paths {
             .map(|host| {
                 let (switch, port) = topology.attachment(host);
                 let row = *row_of[switch.0].get_or_insert_with(|| {
-                    rows.push(towards(topology, switch));
+                    rows.push(towards(topology, switch, &usable));
                     rows.len() - 1
                 });
                 (row, port, switch)
             })
             .collect();
-        Paths { hosts, rows }
+        let is_alive = |host| {
+            let uplink = topology.uplink(host);
+            let (switch, _) = topology.attachment(host);
+            !links.contains(&uplink.link) && !switches.contains(&switch)
+        };
+        let alive = topology.host_indexes().map(is_alive).collect();
+        Paths { hosts, alive, rows }
     }
 
-    /// The ports of `switch` on shortest paths to `host`, in rising order, never empty.
+    /// Whether there is a way from `switch` to `host`.
+    pub fn reaches(&self, switch: SwitchIndex, host: HostIndex) -> bool {
+        let (row, _, own) = &self.hosts[host.0];
+        self.alive[host.0] && (*own == switch || !self.rows[*row][switch.0].ports.is_empty())
+    }
+
+    /// The ports of `switch` on shortest paths to `host`, in rising order; empty only when nothing leads there.
     ///
     /// On the host's own switch this is the one port of the host.
     pub fn next_hops(&self, switch: SwitchIndex, host: HostIndex) -> &[u32] {
@@ -53,7 +79,7 @@ impl Paths {
         }
     }
 
-    /// Links between `switch` and `host`: 1 on the host's own switch.
+    /// Links between `switch` and `host`: 1 on the host's own switch.  Only for hosts that it reaches.
     pub fn distance(&self, switch: SwitchIndex, host: HostIndex) -> u32 {
         let (row, _, _) = self.hosts[host.0];
         self.rows[row][switch.0].distance + 1
@@ -61,7 +87,11 @@ impl Paths {
 }
 
 /// Distance to `target` and ports towards it, for every switch.
-fn towards(topology: &Topology, target: SwitchIndex) -> Vec<Hop> {
+fn towards(
+    topology: &Topology,
+    target: SwitchIndex,
+    usable: &impl Fn(SwitchIndex, LinkIndex, SwitchIndex) -> bool,
+) -> Vec<Hop> {
     let mut hops: Vec<Option<Hop>> = vec![None; topology.switches().len()];
     hops[target.0] = Some(Hop::default());
     let mut queue = VecDeque::from([target]);
@@ -71,6 +101,9 @@ fn towards(topology: &Topology, target: SwitchIndex) -> Vec<Hop> {
             let Node::Switch(far) = neighbour.peer.node else {
                 continue;
             };
+            if !usable(near, neighbour.link, far) {
+                continue;
+            }
             let hop = hops[far.0].get_or_insert_with(|| {
                 queue.push_back(far);
                 Hop {
@@ -85,7 +118,7 @@ fn towards(topology: &Topology, target: SwitchIndex) -> Vec<Hop> {
     }
     hops.into_iter()
         .map(|hop| {
-            let mut hop = hop.expect("a topology is in one piece");
+            let mut hop = hop.unwrap_or_default();
             hop.ports.sort_unstable();
             hop
         })

@@ -34,6 +34,47 @@ impl Tree {
         }
     }
 
+    /// Adds what is missing between a switch of the tree and one more member.
+    pub fn extend(&mut self, policy: Policy, view: &View, root: SwitchIndex, member: HostIndex) {
+        match policy {
+            Policy::ReuseLeastLoaded => reuse_least_loaded::reach(view, self, root, member),
+        }
+    }
+
+    /// The tree without these hosts, and without the branches that led to them alone.
+    pub fn without(&self, topology: &Topology, hosts: &[HostIndex]) -> Tree {
+        let mut ports = self.ports.clone();
+        for host in hosts {
+            let (switch, port) = topology.attachment(*host);
+            if let Some(ports) = ports.get_mut(&switch) {
+                ports.remove(&port);
+            }
+        }
+        // A switch with no port but the one to the rest of the tree is a dead end.
+        let dead_end = |ports: &BTreeMap<SwitchIndex, BTreeSet<u32>>| {
+            ports.iter().find_map(|(switch, here)| {
+                let peer = |port: &u32| topology.behind(*switch, *port).map(|n| n.peer);
+                match (here.first(), here.len()) {
+                    (None, _) => Some((*switch, None)),
+                    (Some(port), 1) => match peer(port)?.node {
+                        Node::Switch(_) => Some((*switch, peer(port))),
+                        Node::Host(_) => None,
+                    },
+                    _ => None,
+                }
+            })
+        };
+        while let Some((switch, peer)) = dead_end(&ports) {
+            ports.remove(&switch);
+            if let Some((Node::Switch(next), port)) = peer.map(|peer| (peer.node, peer.port)) {
+                if let Some(ports) = ports.get_mut(&next) {
+                    ports.remove(&port);
+                }
+            }
+        }
+        Tree { ports }
+    }
+
     /// All switches of the tree with their ports, both in rising order.
     pub fn switches(&self) -> impl Iterator<Item = (SwitchIndex, &BTreeSet<u32>)> {
         self.ports.iter().map(|(switch, ports)| (*switch, ports))

@@ -22,7 +22,7 @@ pub(super) fn grow(view: &View, members: &[HostIndex]) -> Tree {
 /// Adds what is missing between `root` and `member`.
 ///
 /// Ends because every step comes one link nearer to the member.
-fn reach(view: &View, tree: &mut Tree, root: SwitchIndex, member: HostIndex) {
+pub(super) fn reach(view: &View, tree: &mut Tree, root: SwitchIndex, member: HostIndex) {
     let mut at = root;
     // Links beyond the last switch that was in the tree.
     let mut added: Vec<(SwitchIndex, u32)> = Vec::new();

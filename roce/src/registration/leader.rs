@@ -52,6 +52,8 @@ pub enum LeaderEvent {
     Joined { ip: Ipv4Addr, psn: Psn },
     /// These members are out of the group.
     Left,
+    /// These members did not answer, and the fabric has taken them out so that the group goes on.
+    Lost { members: Vec<Ipv4Addr> },
     /// No switch knows the group any more, or nobody answered for the last time.
     Deregistered,
 }
@@ -195,6 +197,11 @@ impl Leader {
         match packet.kind {
             Kind::Confirm => self.confirmed(*source, &packet),
             Kind::Refuse => self.refused(*source, &packet),
+            Kind::Leave if *source == self.spec.mcst_id => {
+                let members: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
+                self.nodes.retain(|ip, _| !members.contains(ip));
+                self.events.push_back(LeaderEvent::Lost { members });
+            }
             _ => return false,
         }
         true

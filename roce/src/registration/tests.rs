@@ -235,6 +235,17 @@ fn a_refusal_ends_registration_with_its_reason() {
 }
 
 #[test]
+fn a_leader_is_told_whom_the_fabric_has_lost() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let lost = packet(Kind::Leave, vec![node(3), group()]);
+    assert!(!leader.handle_event(&datagram(ip(3), &lost)));
+    assert!(leader.handle_event(&datagram(GROUP, &lost)));
+    let members = vec![ip(3)];
+    assert_eq!(leader.poll(), Some(LeaderEvent::Lost { members }));
+}
+
+#[test]
 fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
     let mut host = host(2);
     let mut member = Member::new(&mut host);

@@ -15,9 +15,10 @@ pub(super) mod frame;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr};
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
+use alfirk_roce::wire::{Psn, QpNum};
 
+use super::change::Origin;
 use super::error::SwitchError;
 use super::event::MemberSpec;
 use super::group::{Group, GroupMember, OnSwitch};
@@ -97,6 +98,8 @@ impl Controller {
         match received.packet.kind {
             Kind::Register => self.mrp_register(now, switch, port, &received),
             Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
+            Kind::Join if is_from_host => self.mrp_join(now, &received),
+            Kind::Leave if is_from_host => self.mrp_leave(now, &received),
             _ => self.mrp.stats.wrong += 1,
         }
     }
@@ -264,6 +267,9 @@ impl Controller {
             let host = host.ok_or(Refusal::BadNodes)?;
             if !seen.insert(host) || node.qpn.get() == 0 {
                 return Err(Refusal::BadNodes);
+            }
+            if !self.paths.reaches(switch, host) {
+                return Err(Refusal::SwitchFailed);
             }
             let (own, host_port) = self.topology.attachment(host);
             let port = match own == switch {
@@ -477,7 +483,7 @@ impl Controller {
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {
                 self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
             }
-            Some(registration) if registration.is_ready() => {
+            Some(registration) if registration.is_at_rest() => {
                 self.remove_for_leader(now, mcst_id, leader);
             }
             Some(registration) if registration.growth().is_some() => {
@@ -517,7 +523,61 @@ impl Controller {
         }
     }
 
-    fn mrp_refuse(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, refusal: Refusal) {
+    fn mrp_join(&mut self, now: u64, received: &Received) {
+        let (leader, mcst_id) = (received.source, received.destination);
+        self.mrp.stats.accepted += 1;
+        let nodes: Vec<Node> = received.packet.members().copied().collect();
+        let (Some(registration), [node]) = (self.groups.get(&mcst_id), &nodes[..]) else {
+            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+        };
+        if self.leader_of(mcst_id) != Some(leader) {
+            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+        }
+        if !registration.is_at_rest() {
+            // Perhaps with this very request; the leader will ask again.
+            return;
+        }
+        let mut members = registration.group().members.iter();
+        match members.find(|m| m.spec.ip == node.ip).copied() {
+            Some(member) if member.spec.qpn == node.qpn => {
+                self.mrp.stats.repeated += 1;
+                let first = registration.group().initial_psn;
+                let psn = registration.joined_at(node.ip).unwrap_or(first);
+                self.tell_joined(mcst_id, &member, psn);
+            }
+            _ => {
+                let spec = MemberSpec {
+                    ip: node.ip,
+                    qpn: node.qpn,
+                    region: None,
+                };
+                self.join(now, Origin::Leader(leader), mcst_id, spec);
+            }
+        }
+    }
+
+    fn mrp_leave(&mut self, now: u64, received: &Received) {
+        let (leader, mcst_id) = (received.source, received.destination);
+        self.mrp.stats.accepted += 1;
+        let registration = self.groups.get(&mcst_id);
+        let Some(registration) = registration.filter(|_| self.leader_of(mcst_id) == Some(leader))
+        else {
+            return self.mrp_refuse(mcst_id, leader, Refusal::NoSuchGroup);
+        };
+        if !registration.is_at_rest() {
+            return;
+        }
+        let members = &registration.group().members;
+        let is_member = |ip: &Ipv4Addr| members.iter().any(|m| m.spec.ip == *ip);
+        let named = received.packet.members().map(|node| node.ip);
+        let leaving: Vec<Ipv4Addr> = named.filter(is_member).collect();
+        match leaving.is_empty() {
+            true => self.mrp_answer(mcst_id, leader, Kind::Confirm, 0),
+            false => self.leave(now, Origin::Leader(leader), mcst_id, leaving),
+        }
+    }
+
+    pub(super) fn mrp_refuse(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, refusal: Refusal) {
         self.mrp.stats.refused += 1;
         tracing::info!(%mcst_id, %leader, "registration refused: {refusal}");
         self.mrp_answer(mcst_id, leader, Kind::Refuse, refusal.bits());
@@ -531,6 +591,34 @@ impl Controller {
         kind: Kind,
         flags: u8,
     ) {
+        self.mrp_say(mcst_id, leader, kind, flags, Vec::new());
+    }
+
+    /// Says something about members to a leader, as many as one packet has room for.
+    pub(super) fn mrp_name(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        kind: Kind,
+        members: &[Ipv4Addr],
+    ) {
+        let nodes = members.iter().take(MAX_NODES - 1).map(|ip| Node {
+            ip: *ip,
+            qpn: QpNum::new(0),
+            flags: 0,
+        });
+        self.mrp_say(mcst_id, leader, kind, 0, nodes.collect());
+    }
+
+    fn mrp_say(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        kind: Kind,
+        flags: u8,
+        mut nodes: Vec<Node>,
+    ) {
+        nodes.push(frame::group_node(mcst_id));
         let Some(host) = self.topology.host_with_ip(leader) else {
             return;
         };
@@ -540,7 +628,7 @@ impl Controller {
             total: 1,
             initial_psn: Psn::new(0),
             flags,
-            nodes: vec![frame::group_node(mcst_id)],
+            nodes,
         };
         let mac = self.topology.host(host).mac;
         let frame = frame::build(mac, mcst_id, leader, &packet);

@@ -20,6 +20,10 @@ pub(crate) struct FakeSwitch {
     pub(crate) cookie: Option<u64>,
     /// What REGISTER_AGG holds, by group; the PSN before the first one where nothing stands here.
     pub(crate) told: BTreeMap<u16, u32>,
+    /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
+    pub(crate) acked: BTreeMap<(u16, u16), u32>,
+    /// Packets that are acknowledged just before a group is hidden.
+    pub(crate) last_minute: u32,
     /// Whether reads are refused, as by servers that know none.
     pub(crate) refuse_reads: bool,
     /// Whether replication entries outlive a push of the pipeline.
@@ -51,6 +55,8 @@ impl FakeSwitch {
             entries: BTreeMap::new(),
             cookie: None,
             told: BTreeMap::new(),
+            acked: BTreeMap::new(),
+            last_minute: 0,
             refuse_reads: false,
             keeps_replication: false,
             registers: BTreeMap::new(),
@@ -182,7 +188,9 @@ impl FakeSwitch {
 
     /// Executes a register access; only what the controller reads is kept.
     fn access(&mut self, request: RegisterControl) -> RegisterControl {
-        use crate::constants::{REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_READ};
+        use crate::constants::{
+            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_READ,
+        };
         let mut answer = request;
         match (request.op, request.reg) {
             (REGISTER_OP_INIT_GROUP, _) => {
@@ -191,18 +199,23 @@ impl FakeSwitch {
                 self.told.remove(&request.group);
             }
             (REGISTER_OP_READ, REGISTER_AGG) => {
-                let (_, first) = self
-                    .registers
-                    .get(&request.group)
-                    .copied()
-                    .unwrap_or((0, 1));
-                let before = (first as u32).wrapping_sub(1) & 0xff_ffff;
-                let told = self.told.get(&request.group).copied().unwrap_or(before);
-                answer.value = u64::from(told) << 24;
+                answer.value = u64::from(self.told(request.group)) << 24;
+            }
+            (REGISTER_OP_READ, REGISTER_ACK) => {
+                let key = (request.group, request.index);
+                let told = self.told(request.group);
+                let acked = self.acked.get(&key).copied().unwrap_or(told);
+                answer.value = u64::from(acked) << 8 | u64::from(request.index);
             }
             other => panic!("unexpected: {other:?}"),
         }
         answer
+    }
+
+    fn told(&self, group: u16) -> u32 {
+        let (_, first) = self.registers.get(&group).copied().unwrap_or((0, 1));
+        let before = (first as u32).wrapping_sub(1) & 0xff_ffff;
+        self.told.get(&group).copied().unwrap_or(before)
     }
 
     fn read(&self, read: &v1::ReadRequest) -> v1::ReadResponse {
@@ -265,6 +278,11 @@ impl FakeSwitch {
                     .insert(key, (text, update.entity.clone().unwrap()));
             }
             update::Type::Delete => {
+                if self.last_minute > 0 && text.starts_with("table ingress.group_lookup.groups") {
+                    for told in self.told.values_mut() {
+                        *told += self.last_minute;
+                    }
+                }
                 self.entries.remove(&key);
             }
             update::Type::Unspecified => return Err(Code::InvalidArgument),

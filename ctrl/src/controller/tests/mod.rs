@@ -5,6 +5,7 @@ mod failures;
 mod fake_switch;
 mod groups;
 mod icrc;
+mod membership;
 mod mrp;
 pub(crate) mod p4info;
 mod reconciliation;
@@ -156,6 +157,60 @@ impl Fabric {
             Some(ApiReply::Failed { tag: t, error }) if t == tag => Err(error),
             other => panic!("unexpected: {other:?}"),
         }
+    }
+
+    pub(super) fn join(&mut self, mcst_id: Ipv4Addr, host: &str) -> Result<Psn, GroupError> {
+        let tag = self.tag();
+        let member = self.request(&[host]).members[0];
+        self.handle(Event::Api(ApiRequest::Join {
+            tag,
+            mcst_id,
+            member,
+        }));
+        self.wait();
+        match self.said.pop() {
+            Some(ApiReply::MemberJoined { tag: t, psn, .. }) if t == tag => Ok(psn),
+            Some(ApiReply::Failed { tag: t, error }) if t == tag => Err(error),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    pub(super) fn leave(&mut self, mcst_id: Ipv4Addr, hosts: &[&str]) -> Result<(), GroupError> {
+        let tag = self.tag();
+        let members = self.request(hosts).members;
+        self.handle(Event::Api(ApiRequest::Leave {
+            tag,
+            mcst_id,
+            members: members.iter().map(|member| member.ip).collect(),
+        }));
+        self.wait();
+        match self.said.pop() {
+            Some(ApiReply::MembersLeft { tag: t, .. }) if t == tag => Ok(()),
+            Some(ApiReply::Failed { tag: t, error }) if t == tag => Err(error),
+            other => panic!("unexpected: {other:?}"),
+        }
+    }
+
+    pub(super) fn suspect(&mut self, mcst_id: Ipv4Addr) {
+        let tag = self.tag();
+        self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
+    }
+
+    /// Lets this much time pass.
+    pub(super) fn pass(&mut self, ns: u64) {
+        let until = self.now + ns;
+        while let Some(at) = self.controller.poll_timeout().filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.handle(Event::Timeout);
+        }
+        self.now = until;
+    }
+
+    /// The index of the one group on a switch, as the switch tells.
+    pub(super) fn index_on(&self, switch: &str) -> u16 {
+        let group = &self.controller.status().groups[0];
+        let on = group.switches.iter().find(|on| on.switch == switch);
+        on.unwrap().group_index
     }
 
     /// A request for a group of hosts; queue pairs are 0x100 plus the position.

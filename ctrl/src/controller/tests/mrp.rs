@@ -308,6 +308,35 @@ fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
 }
 
 #[test]
+fn members_join_and_leave_in_band_under_loss() {
+    for seed in 1..=6 {
+        let mut world = World::new(fat_tree(4).unwrap());
+        (world.random, world.loss, world.doubling) = (seed, 150, 100);
+        let mut leader = world.leader(GROUP, &[0, 5, 9]);
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+        for host in [1, 14] {
+            let (now, node) = (world.fabric.now, world.node(host));
+            leader.join(&mut world.hosts[0], now, node).unwrap();
+            // Nothing was sent: the group is where it began.
+            let (ip, psn) = (world.hosts[host].ip(), Psn::new(0xff_fff0));
+            assert_eq!(world.run(0, &mut leader), LeaderEvent::Joined { ip, psn });
+            assert_eq!(world.told[host].len(), 1);
+        }
+        let now = world.fabric.now;
+        let leaving = [world.hosts[5].ip(), world.hosts[14].ip()];
+        leader.leave(&mut world.hosts[0], now, &leaving).unwrap();
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Left);
+        let group = &world.fabric.controller.status().groups[0];
+        assert_eq!(group.members, [0, 9, 1].map(|n: usize| world.hosts[n].ip()));
+        leader.deregister(&mut world.hosts[0], world.fabric.now);
+        assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
+        world.settle(0, &mut leader, 20);
+        let left = world.fabric.contents().into_iter().flatten();
+        assert_eq!(left.filter(|text| text.contains("group_lookup")).count(), 0);
+    }
+}
+
+#[test]
 fn groups_of_several_packets_are_registered() {
     let hosts: Vec<usize> = (0..400).collect();
     let mut world = World::new(leaf_spine(8, 2, 50).unwrap());

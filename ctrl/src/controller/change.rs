@@ -1,0 +1,646 @@
+//! Changing a group in use: members come and go, trees are led around what is broken.
+//!
+//! Where a switch's part of the group changes, the new part is written under another group index beside the old one.
+//! Then the old parts are hidden, so that for a moment the group's packets are lost there and no state moves; what
+//! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
+//!
+//! ```text
+//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ publish ──▶ clean up
+//!     only when joining                      └───────┴────────────┴────────────┴──▶ restore the old parts, discard
+//! ```
+//!
+//! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
+//! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
+//!
+//! A new member knows nothing of earlier messages, so it comes between two of them: the group must be idle before it
+//! is hidden and still be so afterwards.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
+use alfirk_roce::wire::Psn;
+
+use super::boot::{told_psn, IN_FLIGHT};
+use super::error::{GroupError, SwitchError};
+use super::event::{MemberSpec, Tag};
+use super::group::{Group, GroupMember, OnSwitch};
+use super::registers::RegisterControl;
+use super::session::{Task, TaskId};
+use super::{ApiReply, Controller, Owner};
+use crate::constants::{REGISTER_ACK, REGISTER_AGG};
+use crate::topology::SwitchIndex;
+use crate::tree::{Tree, View};
+
+/// A change under way.
+#[derive(Debug)]
+pub(super) struct Change {
+    kind: Kind,
+    origin: Origin,
+    /// The group as it is to be.
+    next: Group,
+    /// Parts of the group that it has now and will have no more.
+    retired: Vec<OnSwitch>,
+    /// Parts that it has not yet.
+    fresh: Vec<OnSwitch>,
+    step: Step,
+    reads: BTreeMap<TaskId, Reading>,
+    told: Vec<Psn>,
+    acked: Vec<Psn>,
+    /// A switch of the old tree could not be asked.
+    is_blind: bool,
+    error: Option<GroupError>,
+    /// Switches on which something of what is to go may be left.
+    spoiled: BTreeSet<SwitchIndex>,
+}
+
+/// What changes.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Join(GroupMember),
+    /// Members go because somebody wants them to.
+    Leave,
+    /// Members go because they do not answer.
+    Lose(Vec<Ipv4Addr>),
+    Reroute,
+}
+
+/// Who is told how it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    Api(Tag),
+    Leader(Ipv4Addr),
+    Controller,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Look,
+    Prepare,
+    Hide,
+    Survey,
+    Registers,
+    Publish,
+    CleanUp,
+    Restore,
+    Discard,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Reading {
+    Told,
+    Acked,
+}
+
+impl Change {
+    pub(super) fn concerns(&self, switch: SwitchIndex) -> bool {
+        let mut parts = self.retired.iter().chain(&self.fresh);
+        parts.any(|on| on.switch == switch)
+    }
+
+    pub(super) fn fail(&mut self, error: SwitchError) {
+        self.error.get_or_insert(GroupError::Switch(error));
+    }
+
+    /// The PSN that every path has acknowledged and beyond which nothing was sent, if that is so.
+    fn idle_at(&self) -> Option<Psn> {
+        let first = self.told.first().copied()?;
+        let all = self.told.iter().chain(&self.acked);
+        (!self.is_blind && all.copied().all(|psn| psn == first)).then_some(first)
+    }
+
+    /// A PSN that every member has acknowledged, from what the old parts told.
+    fn common(&self) -> Option<Psn> {
+        let pick = |a: Psn, b: Psn| match b.precedes(a) {
+            true => b,
+            false => a,
+        };
+        let least = self.told.iter().copied().reduce(pick)?;
+        Some(match self.is_blind {
+            true => Psn::new(least.get().wrapping_sub(IN_FLIGHT)),
+            false => least,
+        })
+    }
+}
+
+impl Controller {
+    /// Adds a member between two messages.
+    pub(super) fn join(&mut self, now: u64, origin: Origin, mcst_id: Ipv4Addr, spec: MemberSpec) {
+        let planned = self.plan_join(mcst_id, spec);
+        self.begin_change(now, origin, mcst_id, planned);
+    }
+
+    /// Takes members out.
+    pub(super) fn leave(
+        &mut self,
+        now: u64,
+        origin: Origin,
+        mcst_id: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    ) {
+        let planned = self.plan_leave(mcst_id, &members, 2);
+        let planned = planned.map(|next| (Kind::Leave, next));
+        self.begin_change(now, origin, mcst_id, planned);
+    }
+
+    /// Takes members out that do not answer; the group may shrink to one.
+    pub(super) fn lose(&mut self, now: u64, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) {
+        let planned = self.plan_leave(mcst_id, &members, 1);
+        let planned = planned.map(|next| (Kind::Lose(members), next));
+        self.begin_change(now, Origin::Controller, mcst_id, planned);
+    }
+
+    /// Leads a group around what is broken, if that can be done without losing a member.
+    pub(super) fn reroute(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let planned = self.plan_reroute(mcst_id);
+        let planned = planned.map(|next| (Kind::Reroute, next));
+        self.begin_change(now, Origin::Controller, mcst_id, planned);
+    }
+
+    fn plan_join(
+        &self,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) -> Result<(Kind, (Group, Tree)), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let mut specs: Vec<_> = group.members.iter().map(|member| member.spec).collect();
+        specs.push(spec);
+        let members = self.resolve_members(&specs)?;
+        let member = members[members.len() - 1];
+        let mut tree = group.tree.clone();
+        let view = View {
+            topology: &self.topology,
+            paths: &self.paths,
+            loads: &self.loads,
+        };
+        let (root, _) = self.topology.attachment(members[0].host);
+        if !self.paths.reaches(root, member.host) {
+            return Err(GroupError::Unreachable(spec.ip));
+        }
+        tree.extend(self.config.policy, &view, root, member.host);
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((Kind::Join(member), (next, tree)))
+    }
+
+    fn plan_leave(
+        &self,
+        mcst_id: Ipv4Addr,
+        leaving: &[Ipv4Addr],
+        least: usize,
+    ) -> Result<(Group, Tree), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let is_member = |ip: &Ipv4Addr| group.members.iter().any(|m| m.spec.ip == *ip);
+        if let Some(stranger) = leaving.iter().find(|ip| !is_member(ip)) {
+            return Err(GroupError::NotMember {
+                mcst_id,
+                ip: *stranger,
+            });
+        }
+        let (gone, members): (Vec<_>, Vec<_>) = group
+            .members
+            .iter()
+            .copied()
+            .partition(|member| leaving.contains(&member.spec.ip));
+        if members.len() < least {
+            return Err(GroupError::TooFewMembers(members.len()));
+        }
+        let gone: Vec<_> = gone.iter().map(|member| member.host).collect();
+        let tree = group.tree.without(&self.topology, &gone);
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((next, tree))
+    }
+
+    fn plan_reroute(&self, mcst_id: Ipv4Addr) -> Result<(Group, Tree), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let hosts: Vec<_> = group.members.iter().map(|member| member.host).collect();
+        let (root, _) = self.topology.attachment(hosts[0]);
+        let cut_off = group
+            .members
+            .iter()
+            .find(|m| !self.paths.reaches(root, m.host));
+        if let Some(member) = cut_off {
+            return Err(GroupError::Unreachable(member.spec.ip));
+        }
+        let view = View {
+            topology: &self.topology,
+            paths: &self.paths,
+            loads: &self.loads,
+        };
+        let tree = Tree::grow(self.config.policy, &view, &hosts);
+        Ok((group.clone(), tree))
+    }
+
+    fn idle_group(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
+        match self.groups.get(&mcst_id) {
+            None => Err(GroupError::NoSuchGroup(mcst_id)),
+            Some(registration) if registration.is_at_rest() => Ok(registration.group()),
+            Some(_) => Err(GroupError::Busy(mcst_id)),
+        }
+    }
+
+    fn begin_change(
+        &mut self,
+        now: u64,
+        origin: Origin,
+        mcst_id: Ipv4Addr,
+        planned: Result<(Kind, (Group, Tree)), GroupError>,
+    ) {
+        let change =
+            planned.and_then(|(kind, (next, tree))| self.prepare_change(kind, origin, next, tree));
+        match change {
+            Err(error) => self.change_failed(mcst_id, origin, error),
+            Ok(change) => {
+                let first = match change.kind {
+                    Kind::Join(_) => Step::Look,
+                    _ => Step::Prepare,
+                };
+                if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                    registration.begin_change(change);
+                }
+                self.change_step(now, mcst_id, first);
+            }
+        }
+    }
+
+    /// Takes indexes for the parts that differ.
+    fn prepare_change(
+        &mut self,
+        kind: Kind,
+        origin: Origin,
+        mut next: Group,
+        tree: Tree,
+    ) -> Result<Change, GroupError> {
+        let is_reroute = matches!(kind, Kind::Reroute);
+        let old = std::mem::take(&mut next.switches);
+        let old_tree = std::mem::replace(&mut next.tree, tree);
+        let is_same = |switch: SwitchIndex| {
+            !is_reroute && old_tree.ports_on(switch).eq(next.tree.ports_on(switch))
+        };
+        let changed: Vec<SwitchIndex> = next
+            .tree
+            .switches()
+            .map(|(switch, _)| switch)
+            .filter(|switch| !is_same(*switch))
+            .collect();
+        let part = Tree::from_ports(
+            changed
+                .iter()
+                .map(|switch| (*switch, next.tree.ports_on(*switch).collect()))
+                .collect(),
+        );
+        self.check_switches(&part)?;
+        let (kept, retired): (Vec<_>, Vec<_>) = old.into_iter().partition(|on| is_same(on.switch));
+        let away = retired
+            .iter()
+            .find(|on| !self.switches[on.switch.0].boot.is_ready());
+        if let (Some(away), false) = (away, is_reroute) {
+            return Err(GroupError::SwitchNotReady {
+                switch: self.topology.switch(away.switch).name.clone(),
+                why: "the group cannot be changed without it".to_owned(),
+            });
+        }
+        let mut fresh = Vec::new();
+        for switch in changed {
+            let index = self.switches[switch.0]
+                .indexes
+                .take()
+                .expect("room was checked before");
+            let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
+            let ports = next.tree.ports_on(switch);
+            let on = OnSwitch::new(&self.topology, switch, group_index, ports, &next.members);
+            fresh.push(on);
+        }
+        next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();
+        next.switches.sort_by_key(|on| on.switch);
+        if let Err(error) = next.check(&self.program) {
+            for on in &fresh {
+                let indexes = &mut self.switches[on.switch.0].indexes;
+                indexes.release(u32::from(on.group_index));
+            }
+            return Err(error.into());
+        }
+        Ok(Change {
+            kind,
+            origin,
+            next,
+            retired,
+            fresh,
+            step: Step::Look,
+            reads: BTreeMap::new(),
+            told: Vec::new(),
+            acked: Vec::new(),
+            is_blind: false,
+            error: None,
+            spoiled: BTreeSet::new(),
+        })
+    }
+
+    /// Starts a step, or the first one after it that has something to do.
+    fn change_step(&mut self, now: u64, mcst_id: Ipv4Addr, step: Step) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        let Some((group, change)) = registration.change_mut() else {
+            return;
+        };
+        change.step = step;
+        let mut tasks: Vec<(SwitchIndex, Task, Option<Reading>)> = Vec::new();
+        let program = &self.program;
+        let is_there = |on: &&OnSwitch| self.switches[on.switch.0].boot.is_ready();
+        match step {
+            Step::Look | Step::Survey => {
+                change.told.clear();
+                change.acked.clear();
+                change.is_blind = !group.switches.iter().all(|on| is_there(&on));
+                for on in group.switches.iter().filter(is_there) {
+                    let read = |reg, path| {
+                        Task::Registers(RegisterControl::read(on.group_index, reg, path))
+                    };
+                    let told = read(REGISTER_AGG, 0);
+                    tasks.push((on.switch, told, Some(Reading::Told)));
+                    if let Kind::Join(_) = change.kind {
+                        let paths = (0..=u8::MAX).zip(&on.paths);
+                        tasks.extend(paths.map(|(path, _)| {
+                            let acked = read(REGISTER_ACK, path);
+                            (on.switch, acked, Some(Reading::Acked))
+                        }));
+                    }
+                }
+            }
+            Step::Prepare => {
+                for on in &change.fresh {
+                    // Solved when the change was planned.
+                    let entries = change.next.entries(program, on).unwrap_or_default();
+                    tasks.push((on.switch, Task::Write(entries), None));
+                }
+            }
+            Step::Hide => {
+                for on in change.retired.iter().filter(is_there) {
+                    let hide = Task::Write(vec![group.withdrawal(program)]);
+                    tasks.push((on.switch, hide, None));
+                }
+            }
+            Step::Registers => {
+                for on in &change.fresh {
+                    tasks.push((on.switch, change.next.registers(on), None));
+                }
+            }
+            Step::Publish => {
+                for on in &change.fresh {
+                    let show = Task::Write(vec![change.next.publication(program, on)]);
+                    tasks.push((on.switch, show, None));
+                }
+            }
+            Step::CleanUp => {
+                for on in change.retired.iter().filter(is_there) {
+                    // By now the group is the next one; entries go by index and port alone.
+                    let removal = Task::Write(group.removal(program, on));
+                    tasks.push((on.switch, removal, None));
+                }
+            }
+            Step::Restore => {
+                // Switches that are new in the tree have nothing to go back to.
+                for on in change.fresh.iter().filter(is_there) {
+                    if !change.retired.iter().any(|old| old.switch == on.switch) {
+                        let hide = Task::Write(vec![change.next.withdrawal(program)]);
+                        tasks.push((on.switch, hide, None));
+                    }
+                }
+                for on in change.retired.iter().filter(is_there) {
+                    let show = Task::Write(vec![group.publication(program, on)]);
+                    tasks.push((on.switch, show, None));
+                }
+            }
+            Step::Discard => {
+                for on in change.fresh.iter().filter(is_there) {
+                    let removal = Task::Write(change.next.removal(program, on));
+                    tasks.push((on.switch, removal, None));
+                }
+            }
+        }
+        if tasks.is_empty() {
+            return self.change_step_done(now, mcst_id);
+        }
+        for (switch, task, reading) in tasks {
+            let id = self.submit(now, switch, Owner::Change(switch, mcst_id), task);
+            if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                registration.wait_for(id);
+                if let (Some(reading), Some((_, change))) = (reading, registration.change_mut()) {
+                    change.reads.insert(id, reading);
+                }
+            }
+        }
+    }
+
+    pub(super) fn change_done(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+        task: TaskId,
+        result: Result<u64, SwitchError>,
+    ) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        registration.forget_task(task);
+        let is_waiting = registration.is_waiting();
+        let Some((_, change)) = registration.change_mut() else {
+            return;
+        };
+        let reading = change.reads.remove(&task);
+        match (result, reading) {
+            (Ok(value), Some(Reading::Told)) => change.told.push(told_psn(value)),
+            (Ok(value), Some(Reading::Acked)) => change.acked.push(Psn::new((value >> 8) as u32)),
+            (Ok(_), None) => {}
+            // What a switch would have told can be done without, but not by a member that joins.
+            (Err(_), Some(_)) => change.is_blind = true,
+            (Err(_), None) if matches!(change.step, Step::CleanUp | Step::Discard) => {
+                change.spoiled.insert(switch);
+            }
+            (Err(error), None) => {
+                change.spoiled.insert(switch);
+                change.error.get_or_insert(GroupError::Switch(error));
+            }
+        }
+        if !is_waiting {
+            self.change_step_done(now, mcst_id);
+        }
+    }
+
+    fn change_step_done(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        let Some((_, change)) = registration.change_mut() else {
+            return;
+        };
+        let is_join = matches!(change.kind, Kind::Join(_));
+        let next = match change.step {
+            Step::CleanUp => return self.change_made(mcst_id),
+            Step::Discard => return self.change_undone(mcst_id),
+            Step::Restore => Step::Discard,
+            // Nothing is written yet.
+            Step::Look if change.error.is_some() => return self.change_undone(mcst_id),
+            Step::Prepare if change.error.is_some() => Step::Discard,
+            _ if change.error.is_some() => Step::Restore,
+            Step::Look => match change.idle_at() {
+                Some(psn) => {
+                    change.next.position = psn;
+                    Step::Prepare
+                }
+                None => {
+                    change.error = Some(GroupError::InUse(mcst_id));
+                    return self.change_undone(mcst_id);
+                }
+            },
+            Step::Prepare => Step::Hide,
+            Step::Hide => Step::Survey,
+            Step::Survey if is_join && change.idle_at() != Some(change.next.position) => {
+                change.error = Some(GroupError::InUse(mcst_id));
+                Step::Restore
+            }
+            Step::Survey => {
+                if let (Some(psn), false) = (change.common(), is_join) {
+                    // Older than what was known is no news, but newer is.
+                    change.next.advance(psn);
+                }
+                Step::Registers
+            }
+            Step::Registers => Step::Publish,
+            Step::Publish => {
+                self.change_published(mcst_id);
+                Step::CleanUp
+            }
+        };
+        self.change_step(now, mcst_id, next);
+    }
+
+    /// The new parts are shown: from now on the group is the next one.
+    fn change_published(&mut self, mcst_id: Ipv4Addr) {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        let Some((group, change)) = registration.change_mut() else {
+            return;
+        };
+        self.loads.remove(&group.tree);
+        group.clone_from(&change.next);
+        self.loads.add(&group.tree);
+    }
+
+    fn change_made(&mut self, mcst_id: Ipv4Addr) {
+        let Some(change) = self.groups.get_mut(&mcst_id).and_then(|r| r.end_change()) else {
+            return;
+        };
+        self.give_back_parts(&change.retired, &change.spoiled);
+        let psn = change.next.position.next();
+        match (&change.kind, change.origin) {
+            (Kind::Join(member), origin) => {
+                let ip = member.spec.ip;
+                if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                    registration.note_joined(ip, psn);
+                }
+                match origin {
+                    Origin::Api(tag) => self.say(ApiReply::MemberJoined {
+                        tag,
+                        mcst_id,
+                        ip,
+                        psn,
+                    }),
+                    _ => self.tell_joined(mcst_id, member, psn),
+                }
+            }
+            (Kind::Leave, Origin::Api(tag)) => {
+                self.say(ApiReply::MembersLeft { tag, mcst_id });
+            }
+            (Kind::Leave, Origin::Leader(leader)) => {
+                self.mrp_answer(mcst_id, leader, Packet::Confirm, 0);
+            }
+            (Kind::Lose(members), _) => {
+                self.tell_lost(mcst_id, members);
+                self.say(ApiReply::MembersLost {
+                    mcst_id,
+                    members: members.clone(),
+                });
+            }
+            _ => self.say(ApiReply::GroupRerouted { mcst_id }),
+        }
+    }
+
+    /// The group is as it was.
+    fn change_undone(&mut self, mcst_id: Ipv4Addr) {
+        let Some(change) = self.groups.get_mut(&mcst_id).and_then(|r| r.end_change()) else {
+            return;
+        };
+        self.give_back_parts(&change.fresh, &change.spoiled);
+        let error = change.error.unwrap_or(GroupError::Busy(mcst_id));
+        self.change_failed(mcst_id, change.origin, error);
+    }
+
+    fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {
+        match origin {
+            Origin::Api(tag) => self.say(ApiReply::Failed { tag, error }),
+            Origin::Leader(leader) => {
+                let refusal = match error {
+                    GroupError::InUse(_)
+                    | GroupError::Busy(_)
+                    | GroupError::SwitchNotReady { .. } => Refusal::Busy,
+                    GroupError::SwitchFull { .. } | GroupError::TooManyPaths { .. } => {
+                        Refusal::Full
+                    }
+                    GroupError::Switch(_) => Refusal::SwitchFailed,
+                    _ => Refusal::BadNodes,
+                };
+                self.mrp_refuse(mcst_id, leader, refusal);
+            }
+            Origin::Controller => {
+                tracing::warn!(%mcst_id, "the group stays as it is: {error}");
+            }
+        }
+    }
+
+    fn give_back_parts(&mut self, parts: &[OnSwitch], spoiled: &BTreeSet<SwitchIndex>) {
+        for on in parts {
+            let control = &mut self.switches[on.switch.0];
+            let index = u32::from(on.group_index);
+            match control.boot.is_ready() && !spoiled.contains(&on.switch) {
+                true => control.indexes.release(index),
+                // Until the switch has been read and repaired.
+                false => control.indexes.spoil(index),
+            }
+        }
+    }
+
+    /// Tells a member that it is in, and with which PSN it starts; it confirms to the leader.
+    pub(super) fn tell_joined(&mut self, mcst_id: Ipv4Addr, member: &GroupMember, psn: Psn) {
+        let leader = self.groups.get(&mcst_id).map(|r| r.group());
+        let Some(leader) = leader.and_then(|group| group.members.first()) else {
+            return;
+        };
+        let node = Node {
+            ip: member.spec.ip,
+            qpn: member.spec.qpn,
+            flags: 0,
+        };
+        let frame = self.mrp_member_frame(mcst_id, leader.spec.ip, psn, &node);
+        let (switch, port) = self.topology.attachment(member.host);
+        self.send_frame(switch, port, frame);
+    }
+
+    /// Names lost members to the leader.
+    fn tell_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
+        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        let Some(leader) = group.and_then(|group| group.members.first()) else {
+            return;
+        };
+        let leader = leader.spec.ip;
+        self.mrp_name(mcst_id, leader, Packet::Leave, members);
+    }
+}

@@ -1,0 +1,285 @@
+//! Finding out who holds a group up, and what is broken.
+//!
+//! Nothing is watched while all goes well.  When a sender says that a group makes no progress, every path's newest
+//! acknowledgement is read, again and again, until nobody lags behind any more or somebody has for too long:
+//!
+//! - a member's own path that stays behind the newest PSN on its switch: the member is dead and leaves the group;
+//! - the path to another switch that stays behind while that switch has seen nothing newer: the link between
+//!   them is dead, and the tree is led around it;
+//! - the path to a switch that stays behind though that switch has seen newer PSNs: its trouble is further on.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::Update;
+use alfirk_roce::wire::Psn;
+
+use super::error::{GroupError, SwitchError};
+use super::event::Tag;
+use super::registers::RegisterControl;
+use super::session::{Task, TaskId};
+use super::{fabric, ApiReply, Controller, Owner};
+use crate::constants::REGISTER_ACK;
+use crate::tables::{Snapshot, Table};
+use crate::topology::{LinkIndex, Node, Paths, SwitchIndex};
+
+/// A path of a group: switch and index.
+type PathKey = (SwitchIndex, u8);
+
+/// One group under suspicion.
+#[derive(Debug, Default)]
+struct Probe {
+    /// When to read next, while nothing is being read.
+    next: Option<u64>,
+    pending: BTreeMap<TaskId, PathKey>,
+    /// Newest acknowledgement of each path, and since when it has been that.
+    seen: BTreeMap<PathKey, (Psn, u64)>,
+}
+
+/// Suspicions, and what is known to be broken.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    probes: BTreeMap<Ipv4Addr, Probe>,
+    /// When a switch that is not connected counts as dead.
+    absent: BTreeMap<SwitchIndex, u64>,
+    dead_links: BTreeSet<LinkIndex>,
+    dead_switches: BTreeSet<SwitchIndex>,
+}
+
+impl Health {
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        let probes = self.probes.values().filter_map(|probe| probe.next);
+        probes.chain(self.absent.values().copied()).min()
+    }
+}
+
+impl Controller {
+    /// A sender of the group gets no acknowledgements.
+    pub(super) fn suspect(&mut self, now: u64, tag: Tag, mcst_id: Ipv4Addr) {
+        if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+            let error = GroupError::NoSuchGroup(mcst_id);
+            return self.say(ApiReply::Failed { tag, error });
+        }
+        self.say(ApiReply::Probing { tag, mcst_id });
+        if let Entry::Vacant(entry) = self.health.probes.entry(mcst_id) {
+            entry.insert(Probe::default());
+            self.probe(now, mcst_id);
+        }
+    }
+
+    pub(super) fn health_timeout(&mut self, now: u64) {
+        let probes = self.health.probes.iter();
+        let due = probes.filter(|(_, probe)| probe.next.is_some_and(|at| at <= now));
+        for mcst_id in due.map(|(mcst_id, _)| *mcst_id).collect::<Vec<_>>() {
+            self.probe(now, mcst_id);
+        }
+        let absent = self.health.absent.iter().filter(|(_, at)| **at <= now);
+        for switch in absent.map(|(switch, _)| *switch).collect::<Vec<_>>() {
+            self.health.absent.remove(&switch);
+            let name = &self.topology.switch(switch).name;
+            tracing::warn!("switch {name} counts as dead; traffic is led around it");
+            self.health.dead_switches.insert(switch);
+            self.lead_around(now);
+        }
+    }
+
+    /// A switch is not connected any more.
+    pub(super) fn note_absent(&mut self, now: u64, switch: SwitchIndex) {
+        if !self.health.dead_switches.contains(&switch) {
+            let deadline = now + self.config.dead_switch_ns;
+            self.health.absent.entry(switch).or_insert(deadline);
+        }
+    }
+
+    /// A switch is in use again.
+    pub(super) fn note_present(&mut self, now: u64, switch: SwitchIndex) {
+        self.health.absent.remove(&switch);
+        if self.health.dead_switches.remove(&switch) {
+            self.lead_around(now);
+        }
+    }
+
+    /// A link has gone down or come up.
+    pub(super) fn link_changed(&mut self, now: u64, link: LinkIndex, is_up: bool) {
+        let is_news = match is_up {
+            true => self.health.dead_links.remove(&link),
+            false => self.health.dead_links.insert(link),
+        };
+        if is_news {
+            self.lead_around(now);
+        }
+    }
+
+    /// Reads every path of a group.
+    fn probe(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
+            self.health.probes.remove(&mcst_id);
+            return;
+        };
+        let mut reads = Vec::new();
+        for on in &registration.group().switches {
+            if self.switches[on.switch.0].boot.is_ready() {
+                reads.extend((0..=u8::MAX).zip(&on.paths).map(|(path, _)| {
+                    let read = RegisterControl::read(on.group_index, REGISTER_ACK, path);
+                    ((on.switch, path), Task::Registers(read))
+                }));
+            }
+        }
+        if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
+            probe.next = reads
+                .is_empty()
+                .then_some(now + self.config.probe_interval_ns);
+        }
+        for ((switch, path), task) in reads {
+            let id = self.submit(now, switch, Owner::Probe(mcst_id), task);
+            if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
+                probe.pending.insert(id, (switch, path));
+            }
+        }
+    }
+
+    pub(super) fn probe_done(
+        &mut self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        task: TaskId,
+        result: Result<u64, SwitchError>,
+    ) {
+        let Some(probe) = self.health.probes.get_mut(&mcst_id) else {
+            return;
+        };
+        let Some(path) = probe.pending.remove(&task) else {
+            return;
+        };
+        match result {
+            Ok(value) => {
+                let psn = Psn::new((value >> 8) as u32);
+                let seen = probe.seen.entry(path).or_insert((psn, now));
+                if seen.0 != psn {
+                    *seen = (psn, now);
+                }
+            }
+            Err(_) => {
+                probe.seen.remove(&path);
+            }
+        }
+        if probe.pending.is_empty() {
+            probe.next = Some(now + self.config.probe_interval_ns);
+            self.judge(now, mcst_id);
+        }
+    }
+
+    fn judge(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let (Some(probe), Some(registration)) = (
+            self.health.probes.get(&mcst_id),
+            self.groups.get(&mcst_id).filter(|r| r.is_ready()),
+        ) else {
+            self.health.probes.remove(&mcst_id);
+            return;
+        };
+        let group = registration.group();
+        let newest = |switch: SwitchIndex| {
+            let here = probe.seen.iter().filter(|((s, _), _)| *s == switch);
+            here.map(|(_, (psn, _))| *psn)
+                .reduce(|a, b| if a.precedes(b) { b } else { a })
+        };
+        let (mut dead, mut links, mut laggards) = (Vec::new(), Vec::new(), 0);
+        for on in &group.switches {
+            for (path_index, path) in (0..=u8::MAX).zip(&on.paths) {
+                let Some((psn, since)) = probe.seen.get(&(on.switch, path_index)) else {
+                    continue;
+                };
+                let lags = newest(on.switch).is_some_and(|newest| psn.precedes(newest));
+                laggards += usize::from(lags);
+                if !lags || now - since < self.config.dead_member_ns {
+                    continue;
+                }
+                match (path.member, self.topology.behind(on.switch, path.port)) {
+                    (Some(member), _) => dead.push(member.spec.ip),
+                    (None, Some(neighbour)) => {
+                        let Node::Switch(next) = neighbour.peer.node else {
+                            continue;
+                        };
+                        let has_newer = newest(next).is_none_or(|newest| psn.precedes(newest));
+                        if !has_newer {
+                            links.push(neighbour.link);
+                        }
+                    }
+                    (None, None) => {}
+                }
+            }
+        }
+        if laggards == 0 {
+            // All have what was sent: nobody is suspect any more.
+            self.health.probes.remove(&mcst_id);
+        } else if !registration.is_at_rest() {
+            // A change is under way; what it brings will be seen.
+        } else if !dead.is_empty() {
+            self.health.probes.remove(&mcst_id);
+            self.lose(now, mcst_id, dead);
+        } else if !links.is_empty() {
+            self.health.probes.remove(&mcst_id);
+            for link in links {
+                self.link_changed(now, link, false);
+            }
+        }
+    }
+
+    /// Finds paths without what is broken, and moves routes and groups to them.
+    fn lead_around(&mut self, now: u64) {
+        let old = std::mem::replace(
+            &mut self.paths,
+            Paths::without(
+                &self.topology,
+                &self.health.dead_links,
+                &self.health.dead_switches,
+            ),
+        );
+        let ready: Vec<SwitchIndex> = self
+            .topology
+            .switch_indexes()
+            .filter(|switch| self.switches[switch.0].boot.is_ready())
+            .collect();
+        for switch in ready {
+            let updates = self.route_changes(switch, &old);
+            if !updates.is_empty() {
+                self.submit(now, switch, Owner::Nobody, Task::Write(updates));
+            }
+        }
+        let is_broken = |mcst_id: &Ipv4Addr| {
+            let group = self.groups.get(mcst_id).map(|r| r.group());
+            group.is_some_and(|group| {
+                group.tree.ports().any(|(switch, port)| {
+                    let neighbour = self.topology.behind(switch, port);
+                    let link = neighbour.is_some_and(|n| self.health.dead_links.contains(&n.link));
+                    link || self.health.dead_switches.contains(&switch)
+                })
+            })
+        };
+        let broken: Vec<Ipv4Addr> = self.groups.keys().copied().filter(is_broken).collect();
+        for mcst_id in broken {
+            self.reroute(now, mcst_id);
+        }
+    }
+
+    fn route_changes(&self, switch: SwitchIndex, old: &Paths) -> Vec<Update> {
+        let entries = |paths: &Paths| {
+            let range = self.config.group_range;
+            let both = fabric::entries(&self.program, &self.topology, paths, range, switch);
+            both.first
+                .into_iter()
+                .chain(both.second)
+                .collect::<Vec<_>>()
+        };
+        let (before, after) = (entries(old), entries(&self.paths));
+        let held = Snapshot::of_updates(&before);
+        let mut updates = held.missing(after.clone());
+        updates.extend(held.surplus(
+            &Snapshot::of_updates(&after),
+            self.program.routes.id(),
+            |_| false,
+        ));
+        updates
+    }
+}

@@ -1,0 +1,354 @@
+//! Groups in use that change: members come, go and die, links and switches break.
+
+use super::*;
+use crate::topology::{fat_tree, leaf_spine, LinkIndex};
+
+/// Lets every switch that has the group's first index believe that all is acknowledged up to here.
+fn progress(fabric: &mut Fabric, index: u16, psn: u32) {
+    for switch in &mut fabric.switches {
+        switch.told.insert(index, psn);
+    }
+}
+
+/// A switch's part of the group: its entries without index and constants.
+fn ports(fabric: &Fabric) -> Vec<(String, Vec<u32>)> {
+    let group = &fabric.controller.status().groups[0];
+    let parts = group.switches.iter();
+    parts
+        .map(|on| (on.switch.clone(), on.ports.clone()))
+        .collect()
+}
+
+fn fresh_ports(topology: Topology, hosts: &[&str]) -> Vec<(String, Vec<u32>)> {
+    let mut fabric = Fabric::ready(topology);
+    fabric.register(hosts).unwrap();
+    ports(&fabric)
+}
+
+/// What belongs to groups, without the indexes.
+fn counts(fabric: &Fabric) -> Vec<Vec<usize>> {
+    let kinds = [
+        "table ingress.group_lookup.groups",
+        "table ingress.group_lookup.mft",
+        "table ingress.bridge_entry.members",
+        "table egress.bridge_exit.receivers",
+        "multicast group",
+    ];
+    let count = |fake: &FakeSwitch| kinds.iter().map(|kind| fake.count(kind)).collect();
+    fabric.switches.iter().map(count).collect()
+}
+
+fn link(fabric: &Fabric, a: &str, b: &str) -> LinkIndex {
+    let topology = fabric.controller.topology();
+    let (a, b) = (fabric.switch(a), fabric.switch(b));
+    let mut ports = topology.neighbours(a).iter();
+    let found = ports.find(|n| n.peer.node == crate::topology::Node::Switch(b));
+    found.unwrap().link
+}
+
+#[test]
+fn a_member_joins_between_messages_with_the_groups_next_psn() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    progress(&mut fabric, 0, 0x505);
+    assert_eq!(fabric.join(group.mcst_id, "h4"), Ok(Psn::new(0x506)));
+    assert_eq!(
+        ports(&fabric),
+        fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h3", "h4"])
+    );
+    // Only the leaf with another port was changed; its registers start where the group is.
+    let leaf = fabric.switch("l2");
+    assert_eq!(fabric.index_on("l1"), 0);
+    assert_eq!(fabric.index_on("l2"), 1);
+    assert_eq!(fabric.switches[leaf.0].registers[&1], (3, 0x506));
+    assert_eq!(counts(&fabric)[leaf.0], [1, 3, 2, 2, 1]);
+}
+
+#[test]
+fn a_member_joins_on_switches_that_the_tree_did_not_have() {
+    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let group = fabric.register(&["h1", "h2"]).unwrap();
+    progress(&mut fabric, 0, 77);
+    assert_eq!(fabric.join(group.mcst_id, "h16"), Ok(Psn::new(78)));
+    assert_eq!(
+        ports(&fabric),
+        fresh_ports(fat_tree(4).unwrap(), &["h1", "h2", "h16"])
+    );
+    let status = fabric.controller.status();
+    assert_eq!(status.groups[0].members.len(), 3);
+    fabric.deregister(group.mcst_id).unwrap();
+    assert!(counts(&fabric).iter().flatten().all(|n| *n == 0));
+    assert_eq!(fabric.controller.loads, PortLoads::default());
+}
+
+#[test]
+fn nobody_joins_while_messages_are_under_way() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    let before = fabric.contents();
+    progress(&mut fabric, 0, 0x505);
+    let leaf = fabric.switch("l1");
+    // The sender has sent more than was acknowledged.
+    fabric.switches[leaf.0].acked.insert((0, 0), 0x509);
+    let in_use = Err(GroupError::InUse(group.mcst_id));
+    assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
+    // Or another switch is further.
+    fabric.switches[leaf.0].acked.clear();
+    fabric.switches[leaf.0].told.insert(0, 0x506);
+    assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
+    // Or the sender begins just when the group is hidden.
+    progress(&mut fabric, 0, 0x505);
+    for switch in &mut fabric.switches {
+        switch.last_minute = 1;
+    }
+    assert_eq!(fabric.join(group.mcst_id, "h4"), in_use);
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(fabric.controller.status().switches[leaf.0].groups, 1);
+}
+
+#[test]
+fn members_leave_with_the_branches_that_led_to_them_alone() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
+    progress(&mut fabric, 0, 0x900);
+    let leaf = fabric.switch("l1");
+    fabric.switches[leaf.0].told.insert(0, 0x505);
+    fabric.leave(group.mcst_id, &["h3"]).unwrap();
+    assert_eq!(
+        ports(&fabric),
+        fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2"])
+    );
+    // It goes on from the oldest of what the switches told.
+    assert_eq!(fabric.switches[leaf.0].registers[&1], (2, 0x506));
+    for name in ["l2", "s1"] {
+        assert_eq!(counts(&fabric)[fabric.switch(name).0], [0; 5]);
+    }
+    assert_eq!(
+        fabric.leave(group.mcst_id, &["h2"]),
+        Err(GroupError::TooFewMembers(1))
+    );
+    assert!(matches!(
+        fabric.leave(group.mcst_id, &["h4"]),
+        Err(GroupError::NotMember { .. })
+    ));
+}
+
+#[test]
+fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    let before = fabric.contents();
+    let mut failures = 0;
+    for switch in 0..fabric.switches.len() {
+        for update in 0.. {
+            for other in &mut fabric.switches {
+                other.updates = 0;
+            }
+            fabric.switches[switch].refuse = [update].into();
+            let result = fabric.join(group.mcst_id, "h2");
+            fabric.switches[switch].refuse.clear();
+            match result {
+                Err(GroupError::Switch(SwitchError::Refused { .. })) => failures += 1,
+                Err(other) => panic!("unexpected: {other}"),
+                // Deletions at the end may fail: the member is in.
+                Ok(_) => {
+                    fabric.leave(group.mcst_id, &["h2"]).unwrap();
+                    break;
+                }
+            }
+            let status = fabric.controller.status();
+            assert_eq!(status.groups[0].members.len(), 2);
+            assert_eq!(
+                fabric.contents(),
+                before,
+                "switch {switch}, update {update}"
+            );
+        }
+    }
+    // On the leaf: eight new entries, hiding the old part, and showing the new one.
+    assert_eq!(failures, 8 + 1 + 1);
+}
+
+#[test]
+fn a_switch_that_is_lost_during_a_change_is_repaired() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l2");
+    fabric.switches[leaf.0].lose_packets = usize::MAX;
+    let tag = fabric.tag();
+    let member = fabric.request(&["h4"]).members[0];
+    fabric.handle(Event::Api(ApiRequest::Join {
+        tag,
+        mcst_id: group.mcst_id,
+        member,
+    }));
+    fabric.disconnect(leaf);
+    fabric.switches[leaf.0].lose_packets = 0;
+    fabric.connect(leaf);
+    assert_eq!(fabric.contents(), before);
+    fabric.said.clear();
+    fabric.join(group.mcst_id, "h4").unwrap();
+}
+
+#[test]
+fn a_dead_member_is_taken_out_and_named() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x500);
+    let (leaf, dead) = (fabric.switch("l2"), fabric.request(&["h3"]).members[0].ip);
+    // On the leaf, h4 and what came from the spine are ahead of h3.
+    for path in [1, 2] {
+        fabric.switches[leaf.0].acked.insert((0, path), 0x540);
+    }
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    fabric.pass(2_900_000_000);
+    assert!(fabric.said.is_empty());
+    fabric.pass(300_000_000);
+    assert!(matches!(
+        &fabric.said[..],
+        [ApiReply::MembersLost { members, .. }] if members[..] == [dead]
+    ));
+    assert_eq!(
+        ports(&fabric),
+        fresh_ports(leaf_spine(2, 1, 2).unwrap(), &["h1", "h2", "h4"])
+    );
+    // What the group had acknowledged before stands, and nobody is watched any more.
+    let index = fabric.index_on("l2");
+    assert_eq!(fabric.switches[leaf.0].registers[&index], (2, 0x501));
+    assert_eq!(fabric.controller.poll_timeout(), None);
+}
+
+#[test]
+fn a_member_that_catches_up_stays() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x500);
+    let leaf = fabric.switch("l2");
+    fabric.switches[leaf.0].acked.insert((0, 1), 0x540);
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    for psn in [0x501, 0x502, 0x503] {
+        fabric.pass(2_000_000_000);
+        fabric.switches[leaf.0].acked.insert((0, 0), psn);
+    }
+    fabric.switches[leaf.0].acked.clear();
+    fabric.pass(10_000_000_000);
+    assert!(fabric.said.is_empty(), "{:?}", fabric.said);
+    assert_eq!(fabric.controller.poll_timeout(), None);
+}
+
+#[test]
+fn lost_readings_of_registers_kill_nobody() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    for switch in &mut fabric.switches {
+        switch.lose_packets = 50;
+    }
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    fabric.pass(60_000_000_000);
+    assert!(fabric.said.is_empty(), "{:?}", fabric.said);
+}
+
+#[test]
+fn a_tree_is_led_around_a_dead_link_and_routes_too() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let before = fabric.contents();
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    progress(&mut fabric, 0, 0x600);
+    let spine = |fabric: &Fabric| {
+        let switches = &fabric.controller.status().groups[0].switches;
+        let mut names = switches.iter().map(|on| on.switch.clone());
+        names.find(|name| name.starts_with('s')).unwrap()
+    };
+    let old = spine(&fabric);
+    let broken = link(&fabric, "l1", &old);
+    fabric.handle(Event::Link {
+        link: broken,
+        is_up: false,
+    });
+    assert!(matches!(
+        fabric.said.pop(),
+        Some(ApiReply::GroupRerouted { .. })
+    ));
+    let new = spine(&fabric);
+    assert_ne!(old, new);
+    let part = &fabric.switches[fabric.switch(&new).0];
+    assert_eq!(part.registers[&0], (2, 0x601));
+    assert_eq!(counts(&fabric)[fabric.switch(&old).0], [0; 5]);
+    // No route of the leaf uses the link any more.
+    let leaf = &fabric.switches[fabric.switch("l1").0];
+    assert_eq!(leaf.count("table ingress.ipv4_routing.next_hops"), 0);
+    fabric.handle(Event::Link {
+        link: broken,
+        is_up: true,
+    });
+    fabric.deregister(group.mcst_id).unwrap();
+    assert_eq!(fabric.contents(), before);
+}
+
+#[test]
+fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let group = fabric.register(&["h1", "h3"]).unwrap();
+    progress(&mut fabric, 0, 0x600);
+    // h1's packets reach its leaf and go no further: its own path is ahead there, the spine has seen nothing.
+    let leaf = fabric.switch("l1");
+    fabric.switches[leaf.0].acked.insert((0, 0), 0x620);
+    fabric.suspect(group.mcst_id);
+    fabric.pass(4_000_000_000);
+    assert!(matches!(
+        fabric.said.last(),
+        Some(ApiReply::GroupRerouted { .. })
+    ));
+}
+
+#[test]
+fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    fabric.register(&["h1", "h3"]).unwrap();
+    progress(&mut fabric, 0, 0x60_0000);
+    let spine = fabric.switch("s1");
+    fabric.disconnect(spine);
+    fabric.said.clear();
+    fabric.pass(4_000_000_000);
+    assert_eq!(
+        fabric.controller.status().groups[0].state,
+        GroupState::Degraded
+    );
+    fabric.pass(2_000_000_000);
+    assert!(matches!(
+        fabric.said.last(),
+        Some(ApiReply::GroupRerouted { .. })
+    ));
+    assert_eq!(
+        fabric.controller.status().groups[0].state,
+        GroupState::Ready
+    );
+    // A switch that cannot be asked may have known of a slower member.
+    let other = &fabric.switches[fabric.switch("s2").0];
+    assert_eq!(other.registers[&0], (2, 0x50_0001));
+    fabric.connect(spine);
+    assert_eq!(counts(&fabric)[spine.0], [0; 5]);
+    assert!(fabric.controller.is_ready());
+}
+
+#[test]
+fn a_group_whose_leaf_is_away_stays_as_it_is() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    fabric.register(&["h1", "h3"]).unwrap();
+    let before = fabric.contents();
+    let leaf = fabric.switch("l2");
+    fabric.disconnect(leaf);
+    fabric.pass(60_000_000_000);
+    fabric.connect(leaf);
+    assert_eq!(fabric.contents(), before);
+    assert_eq!(
+        fabric.controller.status().groups[0].state,
+        GroupState::Ready
+    );
+}
