@@ -19,7 +19,7 @@ from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.process import Child, stop_all
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from alfirk_mininet.journal import Journal
 
@@ -306,4 +306,4 @@ def _free_port() -> int:
 _FIRST_PORT, _LAST_PORT = 20000, 31999
 #: Round and round, beginning somewhere else in each process.
 _START = _FIRST_PORT + os.getpid() * 61 % (_LAST_PORT - _FIRST_PORT + 1)
-_PORTS = itertools.cycle([*range(_START, _LAST_PORT + 1), *range(_FIRST_PORT, _START)])
+_PORTS: Iterator[int] = itertools.cycle([*range(_START, _LAST_PORT + 1), *range(_FIRST_PORT, _START)])
