@@ -10,13 +10,13 @@ use tracing::{debug, error, info, trace, warn};
 use super::{
     command::{Command, CommandReceiver, StreamSender},
     link::{Link, LinkOptions},
+    pcap::PcapFile,
     poller::{monotonic, wall_clock, Poller},
     socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH},
     watch::{LinkNews, LinkWatch},
 };
 use crate::{
     p4rt::{ClientId, Event, Server},
-    pcap::PcapFile,
     QueueState,
 };
 

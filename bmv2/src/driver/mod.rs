@@ -11,15 +11,16 @@ mod grpc;
 mod link;
 mod logging;
 mod offload;
+mod pcap;
 mod poller;
 mod socket;
 mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.
 pub mod packet_io {
+    pub use super::pcap::PcapFile;
     pub use super::poller::{monotonic, wall_clock, Poller};
     pub use super::socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH};
-    pub use crate::pcap::PcapFile;
 }
 
 use std::{

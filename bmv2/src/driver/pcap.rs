@@ -1,0 +1,22 @@
+//! Captures in files.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter},
+    path::Path,
+};
+
+use crate::pcap::PcapWriter;
+
+/// A capture in a file.
+pub type PcapFile = PcapWriter<BufWriter<File>>;
+
+impl PcapFile {
+    /// Makes the file and writes its header.
+    ///
+    /// # Errors
+    /// When the file cannot be made or written.
+    pub fn create(path: &Path) -> io::Result<PcapFile> {
+        PcapWriter::new(BufWriter::new(File::create(path)?))
+    }
+}
