@@ -23,11 +23,16 @@ pub struct HeaderType {
 }
 
 /// A field of a [`HeaderType`]: `[name, width, signed]`, or `[name, "*"]` for a varbit.
+///
+/// A fourth element, true for fields that saturate instead of wrapping, is known to BMv2 but written
+/// only by compilers of P4_14.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderField {
     pub name: String,
     pub width: FieldWidth,
     pub signed: bool,
+    /// Values beyond the field's range become its nearest end.
+    pub saturating: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,7 @@ impl HeaderField {
             name: name.into(),
             width: FieldWidth::Bits(width),
             signed,
+            saturating: false,
         }
     }
 
@@ -53,6 +59,7 @@ impl HeaderField {
             name: name.into(),
             width: FieldWidth::Variable,
             signed: false,
+            saturating: false,
         }
     }
 }
@@ -65,6 +72,9 @@ impl Serialize for HeaderField {
             FieldWidth::Bits(width) => {
                 seq.serialize_element(&width)?;
                 seq.serialize_element(&self.signed)?;
+                if self.saturating {
+                    seq.serialize_element(&true)?;
+                }
             }
             FieldWidth::Variable => seq.serialize_element("*")?,
         }
@@ -94,17 +104,19 @@ impl<'de> Deserialize<'de> for HeaderField {
             ),
             _ => return Err(fail()),
         };
-        let signed = match parts.get(2) {
-            None | Some(Value::Null) => false,
-            Some(Value::Bool(signed)) => *signed,
+        let flag = |at: usize| match parts.get(at) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
             // p4c writes 0 for booleans.
-            Some(Value::Number(n)) => n.as_u64() != Some(0),
-            Some(_) => return Err(fail()),
+            Some(Value::Number(n)) => Ok(n.as_u64() != Some(0)),
+            Some(_) => Err(fail()),
         };
+        let (signed, saturating) = (flag(2)?, flag(3)?);
         Ok(HeaderField {
             name,
             width,
             signed,
+            saturating,
         })
     }
 }

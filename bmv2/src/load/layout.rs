@@ -217,6 +217,9 @@ impl Loader<'_> {
                 FieldWidth::Variable => (varbit_bits(kind, fixed)?, true),
             };
             let slot = self.words(words_of(bits))?;
+            if field.saturating {
+                self.saturating.insert(slot);
+            }
             let place = match (is_varbit, varbit.is_some()) {
                 (true, _) => Place::Varbit,
                 (false, true) => Place::AfterVarbit,

@@ -10,6 +10,7 @@ use super::{LoadError, Loader};
 use crate::exec::big::Big;
 use crate::exec::expr::{words_of, BigDest, BigOp, Binary, Cast, Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot, Test};
+use std::borrow::Cow;
 
 impl Loader<'_> {
     /// Code that leaves a node's value modulo 2^64 in the word returned.
@@ -361,11 +362,15 @@ impl Loader<'_> {
     /// Code that assigns a value, wrapped to the target's width.
     pub(super) fn assign(&mut self, dest: Dest, value: &Node) -> Result<(), LoadError> {
         match dest {
-            Dest::Field { slot, bits, signed } => self.assign_field(slot, bits, signed, value),
+            Dest::Field { slot, bits, signed } => {
+                let value = &self.saturated(slot, bits, signed, value);
+                self.assign_field(slot, bits, signed, value)
+            }
             Dest::Element { element, index } => {
                 let e = self.elements[usize::from(element)];
+                let value = &self.saturated(e.start, e.bits, e.signed, value);
                 if e.bits > 64 {
-                    self.big(value.clone(), BigDest::Element { element, index });
+                    self.big(value.as_ref().clone(), BigDest::Element { element, index });
                     return Ok(());
                 }
                 let value = self.wrapped(value, e.bits, e.signed)?;
@@ -379,6 +384,19 @@ impl Loader<'_> {
             }
             Dest::Register { array, bits, index } => self.write_register(array, bits, index, value),
         }
+    }
+
+    /// The value as the field takes it, where the field saturates.
+    fn saturated<'n>(&self, slot: Slot, bits: u32, signed: bool, value: &'n Node) -> Cow<'n, Node> {
+        if !self.saturating.contains(&slot) {
+            return Cow::Borrowed(value);
+        }
+        let cast = if signed {
+            Cast::SatSigned
+        } else {
+            Cast::SatUnsigned
+        };
+        Cow::Owned(Node::new(Kind::Cast(cast, bits, Box::new(value.clone()))))
     }
 
     pub(super) fn write_register(

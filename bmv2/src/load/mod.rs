@@ -22,7 +22,7 @@ use crate::program::{
     RegisterArray, ValueSet,
 };
 use alfirk_bmv2_json::{BmV2Json, FieldRef};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 type Names = FxHashMap<String, u16>;
 
@@ -52,6 +52,8 @@ struct Loader<'a> {
     logs: Vec<LogMessage>,
     asserts: Vec<String>,
     constants: FxHashMap<u64, Slot>,
+    /// First words of fields that saturate instead of wrapping.
+    saturating: FxHashSet<Slot>,
     /// Temporaries of the statement being compiled, taken again for the next one.
     temps: Vec<Slot>,
     temps_used: usize,
@@ -160,6 +162,7 @@ impl<'a> Loader<'a> {
             logs: Vec::new(),
             asserts: Vec::new(),
             constants: FxHashMap::default(),
+            saturating: FxHashSet::default(),
             temps: Vec::new(),
             temps_used: 0,
         }

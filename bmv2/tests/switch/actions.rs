@@ -135,6 +135,25 @@ fn saturating_casts_stop_at_the_ends() {
 }
 
 #[test]
+fn saturating_fields_stop_at_the_ends() {
+    let fields = json!([
+        ["a", 8, false, true],
+        ["b", 8, true, true],
+        ["c", 16, false]
+    ]);
+    let h = |f: &str| field("h", f);
+    let b = edits(
+        fields,
+        &[
+            assign(h("a"), operand(expr("+", h("a"), h("c")))),
+            assign(h("b"), operand(expr("-", h("b"), h("c")))),
+        ],
+    );
+    assert_eq!(out(&mut b.switch(), &[200, 100, 0, 50]), [250, 50, 0, 50]);
+    assert_eq!(out(&mut b.switch(), &[200, 100, 1, 0]), [255, 0x80, 1, 0]);
+}
+
+#[test]
 fn ternaries_choose_and_only_then_compute() {
     let fields = json!([["a", 8, false], ["b", 8, false]]);
     let h = |f: &str| field("h", f);
