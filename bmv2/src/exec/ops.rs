@@ -309,6 +309,8 @@ pub enum Op {
     Call {
         action: u16,
     },
+    /// End of the pipeline when the packet has met `Exit`.
+    EndIfExit,
     /// End of an action.
     Return,
     /// End of a pipeline.

@@ -266,6 +266,11 @@ pub(crate) fn run(
                 pc = program.actions[usize::from(action)].code;
                 continue;
             }
+            Op::EndIfExit => {
+                if ctx.exit {
+                    return;
+                }
+            }
             Op::Return => match back.take() {
                 Some(_) if ctx.exit => return,
                 Some(next) => jump!(next),

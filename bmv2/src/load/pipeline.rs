@@ -3,7 +3,7 @@
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::expr::Kind;
-use crate::exec::ops::{Op, Pc};
+use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{DefaultAction, DirectMeter, Key, Profile, Table};
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
@@ -162,15 +162,18 @@ impl<'a> Loader<'a> {
             };
             flow.labels.at.insert(name, self.pc());
             match *node {
-                Node::Table(table, json) => {
-                    self.emit(Op::Apply { table });
-                    let nexts = json
-                        .next_tables
-                        .iter()
-                        .filter_map(|(_, next)| next.as_deref());
-                    flow.pending.extend(nexts.filter(|n| nodes.contains_key(n)));
-                    return Ok(());
-                }
+                Node::Table(table, json) => match self.inline(json)? {
+                    Some(next) => current = next,
+                    None => {
+                        self.emit(Op::Apply { table });
+                        let nexts = json
+                            .next_tables
+                            .iter()
+                            .filter_map(|(_, next)| next.as_deref());
+                        flow.pending.extend(nexts.filter(|n| nodes.contains_key(n)));
+                        return Ok(());
+                    }
+                },
                 Node::Conditional(json) => {
                     let at = format!("condition {}", json.name);
                     let cond = self.node(&json.expression, Scope::plain(&at))?;
@@ -200,6 +203,51 @@ impl<'a> Loader<'a> {
                 }
             }
         }
+    }
+
+    /// Compilers wrap plain statements in tables that have no key and always run one action. Such
+    /// a table needs no lookup: its action is compiled in place. Gives the next node then.
+    fn inline(&mut self, table: &'a json::Table) -> Result<Option<Option<&'a str>>, LoadError> {
+        let plain = table.key.is_empty()
+            && table.kind == TableType::Simple
+            && !table.with_counters
+            && table.direct_meters.is_none()
+            && table.entries.is_none();
+        let default = match &table.default_entry {
+            Some(default) if plain && default.action_entry_const => default,
+            _ => return Ok(None),
+        };
+        let at = format!("table {}", table.name);
+        let action = self.action_by_id(default.action_id, &at)?;
+        let info = &self.actions[usize::from(action)];
+        let (name, params) = (info.name.clone(), info.params.clone());
+        let data = default.action_data.as_deref().unwrap_or_default();
+        if data.is_empty() && !params.is_empty() {
+            return Ok(None);
+        }
+        let args = self.args(action, data, Scope::plain(&at))?;
+        for (i, word) in args.into_iter().enumerate() {
+            let (d, a) = (self.layout.params + i as Slot, self.constant(word)?);
+            self.emit(Op::Mov { d, a });
+        }
+        let json = self.json;
+        let primitives = &json.actions[usize::from(action)].primitives;
+        let at = format!("action {name}");
+        self.compile_primitives(
+            primitives,
+            Scope {
+                params: &params,
+                ..Scope::plain(&at)
+            },
+        )?;
+        if primitives.iter().any(|p| p.op == "exit") {
+            self.emit(Op::EndIfExit);
+        }
+        let named = |wanted: &str| table.next_tables.iter().find(|(n, _)| n == wanted);
+        let next = named("__MISS__")
+            .or_else(|| named(&name))
+            .map(|(_, next)| next);
+        Ok(Some(next.unwrap_or(&table.base_default_next).as_deref()))
     }
 
     fn table(

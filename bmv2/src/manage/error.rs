@@ -12,6 +12,8 @@ pub enum ManageError {
     Unknown { what: &'static str, name: String },
     #[error("table {table}: its entries are fixed by the program")]
     ConstEntries { table: String },
+    #[error("table {table} has no key, so no entries; set its default action")]
+    NoKey { table: String },
     #[error("table {table}: its default action is fixed by the program")]
     ConstDefault { table: String },
     #[error("table {table} is full with {size} entries")]

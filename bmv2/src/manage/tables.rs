@@ -159,6 +159,11 @@ impl Switch {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
         check_changeable(t)?;
+        if t.keys.is_empty() {
+            return Err(ManageError::NoKey {
+                table: t.name.clone(),
+            });
+        }
         let keys = check_key(t, key)?;
         let target = check_target(program, state, t, target, Table::next_on_hit)?;
         let priority = if t.has_priorities() { priority } else { 0 };

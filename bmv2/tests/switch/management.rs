@@ -179,6 +179,29 @@ fn what_is_wrong_with_an_entry_is_said() {
 }
 
 #[test]
+fn tables_without_a_key_have_no_entries() {
+    let mut b = Builder::new();
+    b.extracts(&[]);
+    let forward = b.action(
+        "forward",
+        &[("port", 9)],
+        json!([assign(standard("egress_spec"), arg(0))]),
+    );
+    b.table("t", "exact", json!([]), &[("forward", forward)]);
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    let refused = switch.insert_entry(table, &[], 0, &run_action("forward", &[1]), 0, 0);
+    assert!(matches!(refused, Err(ManageError::NoKey { .. })));
+    switch
+        .set_default(table, &run_action("forward", &[4]))
+        .unwrap();
+    assert_eq!(switch.process(0, &[1], 0)[0].0, 4);
+    // A constant default with arguments is part of the code.
+    b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": forward, "action_const": true, "action_data": ["0x7"], "action_entry_const": true}));
+    assert_eq!(b.switch().process(0, &[1], 0)[0].0, 7);
+}
+
+#[test]
 fn constant_defaults_and_entries_stay() {
     let mut b = program();
     b.set("/pipelines/0/tables/0/default_entry", json!({"action_id": 0, "action_const": false, "action_data": ["0x3"], "action_entry_const": true}));
