@@ -97,6 +97,8 @@ pub(crate) struct Header {
     pub varbit: Option<Varbit>,
     pub union: Option<u16>,
     pub plan: Vec<FieldPlan>,
+    /// The same for the deparser, in chunks of eight bytes. Empty with a variable-length field.
+    pub emit: Vec<EmitPart>,
     /// Fields fill whole bytes: the header can be extracted and emitted.
     pub whole_bytes: bool,
 }
@@ -129,6 +131,17 @@ pub(crate) struct FieldPlan {
     /// The field is the varbit, or comes after it.
     pub place: Place,
     pub offset: u32,
+}
+
+/// A part of a field within a chunk of a header's bytes. The chunk's first bit is the top one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EmitPart {
+    pub mask: u64,
+    pub slot: Slot,
+    /// To the left, or to the right when negative.
+    pub shift: i8,
+    /// Bytes of the chunk when this is its last part, else 0.
+    pub bytes: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

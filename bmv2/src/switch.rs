@@ -90,10 +90,12 @@ impl Pool {
         }
     }
 
-    fn copy(&mut self, words: &[u64]) -> Box<[u64]> {
+    /// Words of a copy. Arguments and temporaries are not part of a packet.
+    fn copy(&mut self, words: &[u64], program: &Program) -> Box<[u64]> {
         match self.words.pop() {
             Some(mut copy) => {
-                copy.copy_from_slice(words);
+                let state = ..program.layout.state_end;
+                copy[state].copy_from_slice(&words[state]);
                 copy
             }
             None => words.into(),
@@ -376,7 +378,7 @@ impl Machine<'_> {
             return self.pool.take_back(packet);
         };
         for replica in others {
-            let mut words = self.pool.copy(&packet.words);
+            let mut words = self.pool.copy(&packet.words, self.program);
             set(&mut words, rid, u64::from(replica.rid));
             let (frame, payload, ctx) = (packet.frame.clone(), packet.payload, packet.ctx.clone());
             self.enqueue(
@@ -432,7 +434,7 @@ impl Machine<'_> {
         let Some(session) = self.state.pre.session(clone.session).cloned() else {
             return;
         };
-        let mut words = self.pool.copy(&packet.words);
+        let mut words = self.pool.copy(&packet.words, self.program);
         words[..self.program.layout.metadata_end].fill(0);
         self.keep(&packet.words, &mut words, clone.list);
         set(

@@ -62,6 +62,26 @@ fn update_checksums(
 /// Appends a header's bytes.
 #[inline]
 fn emit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
+    if h.varbit.is_some() {
+        return emit_varbit(h, phv, out);
+    }
+    let mut chunk = 0;
+    for part in &h.emit {
+        let value = phv[usize::from(part.slot)] & part.mask;
+        chunk |= if part.shift >= 0 {
+            value << part.shift
+        } else {
+            value >> -part.shift
+        };
+        if part.bytes > 0 {
+            out.extend_from_slice(&u64::to_be_bytes(chunk)[..usize::from(part.bytes)]);
+            chunk = 0;
+        }
+    }
+}
+
+/// Appends a header that has a variable-length field.
+fn emit_varbit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
     let varbit_bits = h.varbit.map_or(0, |v| phv[usize::from(v.length)] as usize);
     let start = out.len();
     out.resize(start + h.bytes + varbit_bits / 8, 0);
