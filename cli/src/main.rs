@@ -81,7 +81,12 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return exit::usage(&error),
     };
-    if let Err(message) = start_logging(&cli.log) {
+    let logging = match &cli.command {
+        // It has logging flags of its own, which are BMv2's.
+        Command::Switch(args) => switch::start_logging(args, &cli.log),
+        _ => start_logging(&cli.log),
+    };
+    if let Err(message) = logging {
         return exit::report(Err(message));
     }
     exit::report(exit::guard(|| cli.command.run()))

@@ -149,7 +149,7 @@ impl LogLevel {
     }
 }
 
-/// What follows the `--`.
+/// Target options of alfirk switch, behind its `--`
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "alfirk switch ... --",
@@ -224,8 +224,7 @@ impl SwitchArgs {
     /// # Errors
     /// Bad usage, in one message.
     pub fn check(&self) -> Result<Config, SwitchError> {
-        let target = TargetArgs::try_parse_from(&self.target)
-            .map_err(|error| SwitchError::Usage(error.to_string()))?;
+        let target = TargetArgs::try_parse_from(&self.target).map_err(SwitchError::Usage)?;
         self.refuse_unsupported(&target)?;
 
         let mut interfaces = BTreeMap::new();

@@ -61,9 +61,9 @@ const KEEPALIVE: Duration = Duration::from_secs(30);
 /// Why the switch could not run.
 #[derive(Debug, Error)]
 pub enum SwitchError {
-    /// Clap's message about the options behind the `--`, help included.
-    #[error("{0}")]
-    Usage(String),
+    /// About the options behind the `--`; also their help, which is no error to the user.
+    #[error("options behind --: {0}")]
+    Usage(clap::Error),
     /// Bad usage or input; nothing was tried.
     #[error("{0}")]
     BadInput(String),
