@@ -40,7 +40,7 @@ pub enum Command {
         CapabilitiesRequest,
         oneshot::Sender<Result<CapabilitiesResponse, Status>>,
     ),
-    StreamOpen(StreamSender, oneshot::Sender<ClientId>),
+    StreamOpen(StreamSender, oneshot::Sender<Result<ClientId, Status>>),
     StreamMessage(ClientId, StreamMessageRequest),
     StreamClose(ClientId),
     Shutdown,
@@ -104,6 +104,11 @@ impl CommandReceiver {
             // Nobody is left who could ask for anything.
             Err(TryRecvError::Disconnected) => Some(Command::Shutdown),
         }
+    }
+
+    /// Makes the descriptor readable again, for commands that are left for later.
+    pub fn ring_again(&self) {
+        self.bell.ring();
     }
 
     /// Stops the bell; to be called before the queue is emptied.

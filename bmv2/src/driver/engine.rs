@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io, os::fd::AsRawFd, path::Path};
 
-use alfirk_p4runtime::Status;
+use alfirk_p4runtime::{Code, Status};
 use rustc_hash::FxHashMap;
 use tokio::sync::mpsc::error::TrySendError;
 use tracing::{debug, error, info, trace, warn};
@@ -26,6 +26,8 @@ const COMMANDS: u64 = 1 << 32;
 const WATCH: u64 = 1 << 33;
 /// Commands handled between two looks at the ports.
 const COMMANDS_PER_TURN: usize = 64;
+/// Clients at a time.
+const MAX_STREAMS: usize = 1024;
 
 /// Frames counted since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -154,7 +156,7 @@ impl Engine {
             let now = self.now();
             if self.server.poll_timeout().is_some_and(|at| at <= now) {
                 self.server.handle_timeout(now);
-                self.drain();
+                self.drain(now);
             }
             self.release_delayed(now);
             self.send_all();
@@ -201,8 +203,8 @@ impl Engine {
                 return;
             }
         };
-        let now = monotonic().saturating_sub(self.start);
         for i in 0..count {
+            let now = monotonic().saturating_sub(self.start);
             let Some(port) = self.ports.get_mut(&number) else {
                 return;
             };
@@ -219,24 +221,23 @@ impl Engine {
                 server.frame_in(number, frame, now);
             });
             port.counters.malformed += u64::from(!whole);
-            self.drain();
+            self.drain(now);
         }
     }
 
     /// Carries out what the server wants, until it wants nothing.
-    fn drain(&mut self) {
+    fn drain(&mut self, now: u64) {
         while let Some(event) = self.server.poll() {
             match event {
                 Event::Enqueue(packet) => {
                     // Queues are never longer than one packet: each is sent before the next comes.
-                    let now = self.now();
                     let state = QueueState {
                         enq_timestamp: now,
                         ..QueueState::default()
                     };
                     self.server.dequeue(packet, now, state);
                 }
-                Event::Output { port, frame } => self.output(port, frame),
+                Event::Output { port, frame } => self.output(port, frame, now),
                 Event::Stream { client, message } => self.tell(client, Ok(message)),
                 Event::Close { client, status } => {
                     self.tell(client, Err(status));
@@ -246,8 +247,7 @@ impl Engine {
         }
     }
 
-    fn output(&mut self, number: u32, frame: Vec<u8>) {
-        let now = monotonic().saturating_sub(self.start);
+    fn output(&mut self, number: u32, frame: Vec<u8>, now: u64) {
         let Some(port) = self.ports.get_mut(&number) else {
             trace!(
                 port = number,
@@ -264,6 +264,7 @@ impl Engine {
             port.sending.push(frame);
             if port.sending.len() >= BATCH {
                 port.send();
+                self.server.recycle(&mut port.sending);
             }
         }
     }
@@ -283,6 +284,7 @@ impl Engine {
             .filter(|port| !port.sending.is_empty())
         {
             port.send();
+            self.server.recycle(&mut port.sending);
         }
     }
 
@@ -316,28 +318,22 @@ impl Engine {
 
     fn take_commands(&mut self) {
         self.commands.silence();
-        for turn in 0.. {
+        for _ in 0..COMMANDS_PER_TURN {
             let Some(command) = self.commands.try_recv() else {
                 return;
             };
-            self.handle(command);
-            self.drain();
+            let now = self.now();
+            self.handle(command, now);
+            self.drain(now);
             if !self.running {
                 return;
             }
-            if turn % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1 {
-                let ports: Vec<u32> = self.ports.keys().copied().collect();
-                for port in ports {
-                    self.receive(port);
-                }
-                self.send_all();
-            }
         }
+        self.commands.ring_again();
     }
 
     /// Answers to clients that have gone away are dropped.
-    fn handle(&mut self, command: Command) {
-        let now = self.now();
+    fn handle(&mut self, command: Command, now: u64) {
         match command {
             Command::Write(request, answer) => {
                 let _ = answer.send(self.server.write(&request, now));
@@ -365,9 +361,14 @@ impl Engine {
                 let _ = answer.send(self.server.capabilities(&request));
             }
             Command::StreamOpen(sender, opened) => {
+                if self.clients.len() >= MAX_STREAMS {
+                    let why = format!("{MAX_STREAMS} streams are open already");
+                    let _ = opened.send(Err(Status::new(Code::ResourceExhausted, why)));
+                    return;
+                }
                 let client = self.server.stream_open();
                 self.clients.insert(client, sender);
-                if opened.send(client).is_err() {
+                if opened.send(Ok(client)).is_err() {
                     self.clients.remove(&client);
                     self.server.stream_close(client);
                 }
@@ -429,7 +430,8 @@ impl Engine {
                 }
             }
         }
-        self.drain();
+        let now = self.now();
+        self.drain(now);
     }
 
     /// Others may read the files while the switch runs.
@@ -489,7 +491,6 @@ impl Port {
         };
         self.counters.sent += sent as u64;
         self.counters.unsent += (self.sending.len() - sent) as u64;
-        self.sending.clear();
     }
 
     /// The interface exists (again), perhaps as another one of the same name.

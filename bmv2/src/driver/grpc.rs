@@ -98,7 +98,7 @@ impl P4Runtime for Service {
         self.commands
             .send(Command::StreamOpen(sender, opened))
             .await;
-        let client = id.await.map_err(|_| stopping())?;
+        let client = id.await.map_err(|_| stopping())?.map_err(Status::from)?;
 
         let commands = self.commands.clone();
         let mut requests = request.into_inner();

@@ -42,6 +42,9 @@ use self::{
 };
 use crate::{Effects, QueueState, Queued, Switch};
 
+/// Used frames kept for the next ones.
+const MAX_SPARE: usize = 256;
+
 /// The version that Capabilities announces.
 pub const API_VERSION: &str = "1.5.0";
 
@@ -260,6 +263,14 @@ impl Server {
             .switch
             .egress(packet, now, queue, &mut self.effects);
         self.take_effects(now);
+    }
+
+    /// Takes back frames of [`Event::Output`] that are done with, so that the next ones need no
+    /// memory. Optional.
+    pub fn recycle(&mut self, frames: &mut Vec<Vec<u8>>) {
+        let room = MAX_SPARE.saturating_sub(self.effects.spare.len());
+        frames.truncate(room);
+        self.effects.spare.append(frames);
     }
 
     /// The next thing to do, until there is none.
