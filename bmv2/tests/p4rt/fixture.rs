@@ -4,11 +4,9 @@
 //! says; all others pass `acl`, `routes`, `ecmp`, `kinds` and `l2`. Egress puts a packet_in header
 //! in front of what goes to the CPU port.
 
-use std::sync::Arc;
-
 use alfirk_bmv2::{
     p4rt::{ClientId, Event, Server},
-    Program, QueueState, Switch, SwitchOptions,
+    QueueState, Switch, SwitchOptions,
 };
 use alfirk_p4runtime::{
     p4::{config::v1::P4Info, v1::*},
@@ -524,10 +522,4 @@ pub fn refused(result: Result<(), Error>, expected: alfirk_p4runtime::Code, why:
     let error = result.expect_err("the update must be refused");
     assert_eq!(code(&error), expected, "{}", error.message);
     assert!(error.message.contains(why), "{}", error.message);
-}
-
-#[test]
-fn the_fixture_loads() {
-    Program::from_json(&device_config()).map(Arc::new).unwrap();
-    Fixture::new();
 }

@@ -19,5 +19,6 @@ mod packet_io;
 mod pipeline_config;
 mod profiles;
 mod register_rw;
+mod robustness;
 mod table_entries;
 mod value_sets;
