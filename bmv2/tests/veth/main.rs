@@ -1,0 +1,320 @@
+//! `alfirk switch` as a process on real veth pairs, spoken to over gRPC.
+//!
+//! The whole test runs in a network namespace of its own, which the kernel takes apart at the end,
+//! however it ends. Making one needs root: without, the test says so and passes.
+
+#[allow(dead_code)]
+#[path = "../switch/builder.rs"]
+mod builder;
+#[allow(dead_code)]
+#[path = "../p4rt/fixture.rs"]
+mod fixture;
+mod net;
+mod process;
+
+use std::time::Duration;
+
+use alfirk_p4runtime::p4::v1::*;
+use tokio::runtime::Runtime;
+
+use net::{ip, Wire};
+use process::{Controller, Process};
+
+/// The far end of each switch port.
+const FAR: [&str; 2] = ["far1", "far2"];
+const NEAR: [&str; 2] = ["near1", "near2"];
+const DEADLINE: Duration = Duration::from_secs(10);
+
+type Case = (&'static str, fn());
+
+const CASES: &[Case] = &[
+    ("frames_cross_between_ports", frames_cross_between_ports),
+    (
+        "packets_reach_and_leave_the_controller",
+        packets_reach_and_leave_the_controller,
+    ),
+    ("vlan_tags_survive", vlan_tags_survive),
+    (
+        "checksums_of_kernel_packets_are_complete",
+        checksums_of_kernel_packets_are_complete,
+    ),
+    (
+        "an_interface_may_vanish_and_come_back",
+        an_interface_may_vanish_and_come_back,
+    ),
+    ("links_lose_frames_by_seed", links_lose_frames_by_seed),
+    ("delayed_frames_arrive_late", delayed_frames_arrive_late),
+    (
+        "an_idle_switch_takes_no_processor_time",
+        an_idle_switch_takes_no_processor_time,
+    ),
+    ("bad_starts_say_why", bad_starts_say_why),
+];
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if arguments
+        .get(1)
+        .is_some_and(|first| first == process::AS_SWITCH)
+    {
+        process::run_as_switch(&arguments[2..]);
+    }
+    if arguments.iter().any(|argument| argument == "--list") {
+        // How cargo-nextest asks; ignored tests there are none.
+        let ignored = arguments.iter().any(|argument| argument == "--ignored");
+        for (name, _) in CASES.iter().filter(|_| !ignored) {
+            println!("{name}: test");
+        }
+        return;
+    }
+    // `cargo test NAME` runs those whose name contains it; cargo-nextest asks for one, exactly.
+    let exact = arguments.iter().any(|argument| argument == "--exact");
+    let filter = arguments[1..]
+        .iter()
+        .find(|argument| !argument.starts_with('-'))
+        .map_or("", String::as_str);
+    let is_chosen = |name: &str| match exact {
+        true => name == filter,
+        false => name.contains(filter),
+    };
+    let chosen: Vec<&Case> = CASES.iter().filter(|(name, _)| is_chosen(name)).collect();
+    if let Err(why) = net::enter_own_namespace() {
+        println!("\n*** veth tests NOT RUN: {why} (run them as root) ***\n");
+        println!(
+            "test result: ok. 0 passed; 0 failed; {} ignored",
+            chosen.len()
+        );
+        return;
+    }
+    let mut failed = Vec::new();
+    for (name, case) in &chosen {
+        for (near, far) in NEAR.iter().zip(FAR) {
+            net::make_pair(near, far);
+        }
+        let outcome = std::panic::catch_unwind(case);
+        for near in NEAR {
+            ip(&format!("link del {near}")).ok();
+        }
+        println!(
+            "test {name} ... {}",
+            if outcome.is_ok() { "ok" } else { "FAILED" }
+        );
+        if outcome.is_err() {
+            failed.push(name);
+        }
+    }
+    let passed = chosen.len() - failed.len();
+    let verdict = if failed.is_empty() { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {} failed",
+        failed.len()
+    );
+    if !failed.is_empty() {
+        std::process::exit(101);
+    }
+}
+
+/// A switch with both ports and the fixture's program, and a primary for it.
+fn start(options: &[&str]) -> (Runtime, Process, Controller) {
+    let ports: Vec<String> = (1..)
+        .zip(NEAR)
+        .map(|(port, near)| format!("-i{port}@{near}"))
+        .collect();
+    let mut line: Vec<&str> = ports.iter().map(String::as_str).collect();
+    line.extend(options);
+    let process = Process::start(&line);
+    let runtime = Runtime::new().unwrap();
+    let mut controller = runtime.block_on(Controller::connect(process.address()));
+    runtime.block_on(controller.set_pipeline(fixture::config()));
+    (runtime, process, controller)
+}
+
+fn forward(runtime: &Runtime, controller: &mut Controller, dst: u8, port: u8) {
+    runtime.block_on(controller.insert(&fixture::l2(dst, port, "")));
+}
+
+/// An entry that sends frames to 5 to the CPU port.
+fn to_controller() -> String {
+    format!(
+        r#"table_entry {{ table_id: {} match {{ field_id: 1 exact {{ value: "\x05" }} }}
+           action {{ action {{ action_id: {} params {{ param_id: 1 value: "\x01\xfe" }} }} }} }}"#,
+        fixture::L2,
+        fixture::FORWARD
+    )
+}
+
+fn frames_cross_between_ports() {
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    forward(&runtime, &mut controller, 6, 1);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    two.send(&fixture::frame(6));
+    assert_eq!(one.receive(DEADLINE), Some(fixture::frame(6)));
+    // Bursts arrive whole and in order.
+    let numbered = |n: u32| [&fixture::frame(5)[..], &n.to_be_bytes()].concat();
+    for n in 0..1000 {
+        one.send(&numbered(n));
+    }
+    for n in 0..1000 {
+        assert_eq!(two.receive(DEADLINE), Some(numbered(n)));
+    }
+    process.stop();
+}
+
+fn packets_reach_and_leave_the_controller() {
+    let (runtime, process, mut controller) = start(&[]);
+    runtime.block_on(controller.insert(&to_controller()));
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    two.send(&fixture::frame(5));
+    let packet = runtime.block_on(controller.packet_in());
+    assert_eq!(packet.payload, fixture::frame(5));
+    assert_eq!(packet.metadata[2].value, [2]);
+
+    let metadata = [(1, 0), (2, 0), (3, 1)].map(|(metadata_id, value)| PacketMetadata {
+        metadata_id,
+        value: vec![value],
+    });
+    runtime.block_on(controller.packet_out(PacketOut {
+        payload: fixture::frame(9),
+        metadata: metadata.to_vec(),
+    }));
+    assert_eq!(one.receive(DEADLINE), Some(fixture::frame(9)));
+    process.stop();
+}
+
+fn vlan_tags_survive() {
+    let (runtime, process, mut controller) = start(&[]);
+    runtime.block_on(controller.insert(&to_controller()));
+    // The kernel takes the tag off on the way, and would take it off again at the far end of
+    // another port: what the controller gets is what the program saw.
+    let mut tagged = fixture::frame(5);
+    tagged.splice(12..12, [0x81, 0x00, 0x20, 77]);
+    Wire::open(FAR[0]).send(&tagged);
+    assert_eq!(runtime.block_on(controller.packet_in()).payload, tagged);
+    process.stop();
+}
+
+fn checksums_of_kernel_packets_are_complete() {
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    ip(&format!("addr add 10.9.0.1/24 dev {}", FAR[0])).unwrap();
+    ip(&format!(
+        "neigh add 10.9.0.2 lladdr 00:00:00:00:00:05 dev {}",
+        FAR[0]
+    ))
+    .unwrap();
+    let two = Wire::open(FAR[1]);
+    let socket = std::net::UdpSocket::bind("10.9.0.1:4000").unwrap();
+    socket
+        .send_to(b"checked by nobody so far", "10.9.0.2:4001")
+        .unwrap();
+    let frame = two.receive(DEADLINE).expect("the datagram arrives");
+    assert_eq!(frame[23], 17);
+    let mut sum: u32 = 17 + (frame.len() as u32 - 34);
+    for pair in frame[26..].chunks(2) {
+        sum += u32::from(pair[0]) << 8 | u32::from(*pair.get(1).unwrap_or(&0));
+    }
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    assert_eq!(sum, 0xffff);
+    process.stop();
+}
+
+fn an_interface_may_vanish_and_come_back() {
+    let (runtime, mut process, mut controller) = start(&["--log-console"]);
+    forward(&runtime, &mut controller, 5, 2);
+    ip(&format!("link del {}", NEAR[1])).unwrap();
+    process.wait_for_line("interface is gone");
+    let one = Wire::open(FAR[0]);
+    one.send(&fixture::frame(5));
+    net::make_pair(NEAR[1], FAR[1]);
+    process.wait_for_line("interface is back");
+    let two = Wire::open(FAR[1]);
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    // Down and up again is survived, too.
+    ip(&format!("link set {} down", NEAR[0])).unwrap();
+    process.wait_for_line("interface is down");
+    ip(&format!("link set {} up", NEAR[0])).unwrap();
+    process.wait_for_line("interface is up");
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    process.stop();
+}
+
+fn links_lose_frames_by_seed() {
+    let run = || {
+        let (runtime, process, mut controller) = start(&["--port-loss", "1=0.5", "--seed", "3"]);
+        forward(&runtime, &mut controller, 5, 2);
+        forward(&runtime, &mut controller, 6, 2);
+        let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+        let numbered = |dst: u8, n: u8| [&fixture::frame(dst)[..], &[n]].concat();
+        for n in 0..100 {
+            one.send(&numbered(5, n));
+        }
+        // The end marker may be lost itself, so it is repeated until it arrives.
+        let mut arrived = Vec::new();
+        loop {
+            one.send(&numbered(6, 0));
+            while let Some(frame) = two.receive(Duration::from_millis(200)) {
+                if frame[5] == 6 {
+                    process.stop();
+                    return arrived;
+                }
+                arrived.push(*frame.last().unwrap());
+            }
+        }
+    };
+    let first = run();
+    assert!((20..80).contains(&first.len()), "{}", first.len());
+    assert_eq!(run(), first);
+}
+
+fn delayed_frames_arrive_late() {
+    let (runtime, process, mut controller) = start(&["--port-delay", "2=50ms"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let sent = std::time::Instant::now();
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    assert!(sent.elapsed() >= Duration::from_millis(50));
+    process.stop();
+}
+
+fn an_idle_switch_takes_no_processor_time() {
+    let (_runtime, process, _controller) = start(&[]);
+    let before = process.processor_ticks();
+    // Nothing ever arrives here: the wait is the measurement.
+    assert_eq!(Wire::open(FAR[1]).receive(Duration::from_secs(2)), None);
+    let used = process.processor_ticks() - before;
+    assert!(used <= 1, "{used} ticks in two seconds");
+    process.stop();
+}
+
+fn bad_starts_say_why() {
+    let refused = |line: &[&str], code: i32, why: &str| {
+        let (status, output) = Process::fail(line);
+        assert_eq!(status, Some(code), "{output}");
+        assert!(output.contains(why), "{output}");
+    };
+    refused(&["-i1@nosuch"], 1, "no interface nosuch");
+    refused(&["-i1@near1", "-i1@near2"], 2, "port 1 is given twice");
+    refused(&["-i1@near1", "-i2@near1"], 2, "near1 is given twice");
+    refused(
+        &["-i1@near1", "--pcap", "/no/such/directory"],
+        1,
+        "no such directory",
+    );
+    let running = Process::start(&[]);
+    let address = running.address().to_owned();
+    let (status, output) = Process::fail_at(&address, &[]);
+    assert_eq!(status, Some(1), "{output}");
+    assert!(
+        output.contains("give each its own --grpc-server-addr"),
+        "{output}"
+    );
+    running.stop();
+}

@@ -1,0 +1,234 @@
+//! The switch as a process, and a controller for it.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    os::unix::process::CommandExt,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use alfirk_bmv2::driver::{self, SwitchArgs};
+use alfirk_p4runtime::p4::v1::{
+    p4_runtime_client::P4RuntimeClient, stream_message_response::Update as Response, *,
+};
+use clap::Parser;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{transport::Channel, Streaming};
+
+use crate::fixture;
+
+/// First argument with which this program is the switch.
+pub const AS_SWITCH: &str = "as-switch";
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: SwitchArgs,
+}
+
+/// What `alfirk switch` does.
+pub fn run_as_switch(arguments: &[String]) -> ! {
+    let words = std::iter::once("switch").chain(arguments.iter().map(String::as_str));
+    let args = Cli::parse_from(words).args;
+    let result = args.start_logging("warn").and_then(|()| driver::run(&args));
+    let code = match result {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("{error}");
+            i32::from(error.exit_code())
+        }
+    };
+    std::process::exit(code);
+}
+
+fn command(address: &str, line: &[&str]) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let device = fixture::DEVICE.to_string();
+    let cpu = fixture::CPU_PORT.to_string();
+    command
+        .args([AS_SWITCH, "--no-p4", "--device-id", &device])
+        .args(line)
+        .args(["--", "--cpu-port", &cpu, "--grpc-server-addr", address])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    // A test that is killed takes its switch along, and with it the namespace.
+    // SAFETY: prctl is a plain system call, allowed between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            }
+        });
+    }
+    command
+}
+
+/// A running switch; killed when dropped.
+pub struct Process {
+    child: Child,
+    output: BufReader<ChildStdout>,
+    address: String,
+}
+
+impl Process {
+    /// Starts a switch and waits until it listens.
+    pub fn start(line: &[&str]) -> Process {
+        let mut child = command("127.0.0.1:0", line).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut process = Process {
+            child,
+            output,
+            address: String::new(),
+        };
+        let line = process.wait_for_line("Server listening on ");
+        process.address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        process
+    }
+
+    /// Starts one that is to fail; its exit code, and all it has printed.
+    pub fn fail(line: &[&str]) -> (Option<i32>, String) {
+        Process::fail_at("127.0.0.1:0", line)
+    }
+
+    pub fn fail_at(address: &str, line: &[&str]) -> (Option<i32>, String) {
+        let output = command(address, line)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let mut text = String::from_utf8(output.stdout).unwrap();
+        text.push_str(&String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), text)
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The next line that contains the text.
+    pub fn wait_for_line(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let len = self.output.read_line(&mut line).unwrap();
+            assert_ne!(len, 0, "the switch ended before it said {text:?}");
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Processor time so far, in clock ticks (10 ms each).
+    pub fn processor_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat
+            .rsplit(')')
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// Ends it as a user would, and checks that it ends well.
+    pub fn stop(mut self) {
+        // SAFETY: the process is a child that was not waited for yet.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        let mut rest = String::new();
+        self.output.read_to_string(&mut rest).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Both fail after stop.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A primary.
+pub struct Controller {
+    client: P4RuntimeClient<Channel>,
+    requests: mpsc::Sender<StreamMessageRequest>,
+    responses: Streaming<StreamMessageResponse>,
+}
+
+impl Controller {
+    pub async fn connect(address: &str) -> Controller {
+        let mut client = P4RuntimeClient::connect(format!("http://{address}"))
+            .await
+            .unwrap();
+        let (requests, stream) = mpsc::channel(16);
+        requests
+            .send(fixture::arbitration(fixture::id(1)))
+            .await
+            .unwrap();
+        let stream = client
+            .stream_channel(ReceiverStream::new(stream))
+            .await
+            .unwrap();
+        let mut controller = Controller {
+            client,
+            requests,
+            responses: stream.into_inner(),
+        };
+        match controller.next().await {
+            Response::Arbitration(update) => assert_eq!(update.status.unwrap().code, 0),
+            other => panic!("{other:?}"),
+        }
+        controller
+    }
+
+    async fn next(&mut self) -> Response {
+        let message = self.responses.message().await.unwrap();
+        message
+            .and_then(|message| message.update)
+            .expect("the stream goes on")
+    }
+
+    pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) {
+        use set_forwarding_pipeline_config_request::Action;
+        let request = SetForwardingPipelineConfigRequest {
+            device_id: fixture::DEVICE,
+            election_id: fixture::id(1),
+            action: Action::VerifyAndCommit.into(),
+            config: Some(config),
+            ..Default::default()
+        };
+        self.client
+            .set_forwarding_pipeline_config(request)
+            .await
+            .unwrap();
+    }
+
+    pub async fn insert(&mut self, entity: &str) {
+        self.write(vec![fixture::update(update::Type::Insert, entity)])
+            .await;
+    }
+
+    pub async fn write(&mut self, updates: Vec<Update>) {
+        let request = WriteRequest {
+            device_id: fixture::DEVICE,
+            election_id: fixture::id(1),
+            updates,
+            ..Default::default()
+        };
+        self.client.write(request).await.unwrap();
+    }
+
+    pub async fn packet_in(&mut self) -> PacketIn {
+        match self.next().await {
+            Response::Packet(packet) => packet,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn packet_out(&mut self, packet: PacketOut) {
+        let update = Some(stream_message_request::Update::Packet(packet));
+        self.requests
+            .send(StreamMessageRequest { update })
+            .await
+            .unwrap();
+    }
+}
