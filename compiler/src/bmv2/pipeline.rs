@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
-use crate::ir::{Apply, Expr, Label, Program, Source, Stmt, StmtKind, TableId};
+use crate::ir::{ActionId, Apply, Expr, Label, Program, Source, Stmt, StmtKind, TableId};
 
 /// Names of nodes that are not tables of the source, unique in the output.
 #[derive(Default)]
@@ -52,6 +52,7 @@ pub fn emit<'a>(
     }
     let mut graph = Graph::default();
     let first = graph.body(body, Next(None));
+    graph.part_ways();
     let mut writer = Writer {
         program,
         exprs: Exprs::new(program),
@@ -94,14 +95,31 @@ enum Node<'a> {
         other: Next,
     },
     Table {
-        apply: &'a Apply,
-        hit: Next,
-        miss: Next,
-        actions: Vec<Next>,
-        other: Next,
+        table: TableId,
+        results: Results,
     },
     /// Stands for the start of a loop while its body is built.
     Forward(Next),
+}
+
+/// What follows a table.
+#[derive(Clone, Debug)]
+enum Results {
+    /// By hit or miss.
+    Hit { hit: Next, miss: Next },
+    /// By the action that ran; `other` after any that is not named.
+    Action {
+        actions: Vec<(ActionId, Next)>,
+        other: Next,
+    },
+}
+
+/// One of several places in which a table is applied.
+struct Site<'a> {
+    /// Whether the packet came from here.
+    here: &'a Expr,
+    source: &'a Source,
+    results: Results,
 }
 
 #[derive(Default)]
@@ -109,6 +127,8 @@ struct Graph<'a> {
     nodes: Vec<Node<'a>>,
     /// Where a break out of a label leads.
     after: BTreeMap<Label, Next>,
+    /// Tables with several places: their one node, and the places.
+    shared: BTreeMap<TableId, (usize, Vec<Site<'a>>)>,
 }
 
 impl<'a> Graph<'a> {
@@ -171,24 +191,94 @@ impl<'a> Graph<'a> {
             }
             StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
             StmtKind::Exit => Next(None),
-            StmtKind::Apply(apply) => {
+            StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
+            _ => next,
+        }
+    }
+
+    fn table(&mut self, apply: &'a Apply, source: &'a Source, next: Next) -> Next {
+        let results = match apply.actions.is_empty() {
+            true => {
                 let hit = self.body(&apply.hit, next);
                 let miss = self.body(&apply.miss, next);
-                let actions = apply
-                    .actions
-                    .iter()
-                    .map(|(_, body)| self.body(body, next))
-                    .collect();
-                let other = self.body(&apply.other, next);
-                self.add(Node::Table {
-                    apply,
-                    hit,
-                    miss,
-                    actions,
-                    other,
-                })
+                Results::Hit { hit, miss }
             }
-            _ => next,
+            false => {
+                let mut actions = Vec::new();
+                for (named, body) in &apply.actions {
+                    let next = self.body(body, next);
+                    actions.extend(named.iter().map(|action| (*action, next)));
+                }
+                let other = self.body(&apply.other, next);
+                Results::Action { actions, other }
+            }
+        };
+        let table = apply.table;
+        let Some(here) = &apply.site else {
+            return self.add(Node::Table { table, results });
+        };
+        let site = Site {
+            here,
+            source,
+            results: results.clone(),
+        };
+        if let Some((node, sites)) = self.shared.get_mut(&table) {
+            sites.push(site);
+            return Next(Some(*node));
+        }
+        let node = self.add(Node::Table { table, results });
+        if let Next(Some(index)) = node {
+            self.shared.insert(table, (index, vec![site]));
+        }
+        node
+    }
+
+    /// Behind a table with several places, finds the way by where the packet came from.
+    fn part_ways(&mut self) {
+        for (table, (node, sites)) in std::mem::take(&mut self.shared) {
+            let way = |graph: &mut Self, of: &dyn Fn(&Results) -> Next| {
+                let mut ways = sites.iter();
+                let mut next = ways.next().map_or(Next(None), |site| of(&site.results));
+                for site in ways {
+                    let then = of(&site.results);
+                    if then != next {
+                        let (cond, source) = (site.here, site.source);
+                        next = graph.add(Node::Choice {
+                            cond,
+                            source,
+                            then,
+                            other: next,
+                        });
+                    }
+                }
+                next
+            };
+            let by_action = sites
+                .iter()
+                .any(|site| matches!(site.results, Results::Action { .. }));
+            let results = match by_action {
+                false => Results::Hit {
+                    hit: way(self, &|results| results.after_hit()),
+                    miss: way(self, &|results| results.after_miss()),
+                },
+                true => {
+                    let mut actions: Vec<ActionId> = Vec::new();
+                    for site in &sites {
+                        if let Results::Action { actions: named, .. } = &site.results {
+                            actions.extend(named.iter().map(|(action, _)| *action));
+                        }
+                    }
+                    actions.sort_unstable();
+                    actions.dedup();
+                    let actions = actions
+                        .into_iter()
+                        .map(|action| (action, way(self, &|results| results.after(action))))
+                        .collect();
+                    let other = way(self, &|results| results.after_hit());
+                    Results::Action { actions, other }
+                }
+            };
+            self.nodes[node] = Node::Table { table, results };
         }
     }
 
@@ -205,6 +295,42 @@ impl<'a> Graph<'a> {
             steps += 1;
         }
         None
+    }
+}
+
+impl Results {
+    fn all(&self) -> Vec<Next> {
+        match self {
+            Results::Hit { hit, miss } => vec![*hit, *miss],
+            Results::Action { actions, other } => actions
+                .iter()
+                .map(|(_, next)| *next)
+                .chain([*other])
+                .collect(),
+        }
+    }
+
+    /// After a hit; by action, after one that is not named.
+    fn after_hit(&self) -> Next {
+        match self {
+            Results::Hit { hit: next, .. } | Results::Action { other: next, .. } => *next,
+        }
+    }
+
+    fn after_miss(&self) -> Next {
+        match self {
+            Results::Hit { miss: next, .. } | Results::Action { other: next, .. } => *next,
+        }
+    }
+
+    fn after(&self, action: ActionId) -> Next {
+        match self {
+            Results::Hit { hit, .. } => *hit,
+            Results::Action { actions, other } => actions
+                .iter()
+                .find(|(named, _)| *named == action)
+                .map_or(*other, |(_, next)| *next),
+        }
     }
 }
 
@@ -258,18 +384,7 @@ impl<'a> Writer<'_, 'a, '_> {
             let mut successors: Vec<Next> = match &self.graph.nodes[node] {
                 Node::Hidden(_, next) | Node::Forward(next) => vec![*next],
                 Node::Choice { then, other, .. } => vec![*then, *other],
-                Node::Table {
-                    hit,
-                    miss,
-                    actions,
-                    other,
-                    ..
-                } => {
-                    let mut all = vec![*hit, *miss];
-                    all.extend(actions);
-                    all.push(*other);
-                    all
-                }
+                Node::Table { results, .. } => results.all(),
             };
             successors.reverse();
             waiting.extend(
@@ -311,8 +426,8 @@ impl<'a> Writer<'_, 'a, '_> {
                     action: None,
                 }
             }
-            Node::Table { apply, .. } => {
-                let name = self.program.table(apply.table).meta.name.clone();
+            Node::Table { table, .. } => {
+                let name = self.program.table(*table).meta.name.clone();
                 Named {
                     name,
                     id: self.names.table(),
@@ -361,17 +476,10 @@ impl<'a> Writer<'_, 'a, '_> {
                         false_next,
                     });
                 }
-                Node::Table {
-                    apply,
-                    hit,
-                    miss,
-                    actions,
-                    other,
-                } => {
-                    let next = self.successors(apply, *hit, *miss, actions, *other);
-                    self.tables
-                        .push(table::emit(self.exprs, apply.table, id, next));
-                    self.profile(apply.table);
+                Node::Table { table, results } => {
+                    let next = self.successors(*table, results);
+                    self.tables.push(table::emit(self.exprs, *table, id, next));
+                    self.profile(*table);
                 }
                 Node::Forward(_) => {}
             }
@@ -379,41 +487,28 @@ impl<'a> Writer<'_, 'a, '_> {
     }
 
     /// What follows a table: by action, or by hit and miss when those differ.
-    fn successors(
-        &self,
-        apply: &Apply,
-        hit: Next,
-        miss: Next,
-        actions: &[Next],
-        other: Next,
-    ) -> table::Successors {
-        let table = self.program.table(apply.table);
-        if apply.actions.is_empty() && self.graph.resolve(hit) != self.graph.resolve(miss) {
-            return table::Successors {
-                by_name: vec![
-                    ("__HIT__".to_owned(), self.next(hit)),
-                    ("__MISS__".to_owned(), self.next(miss)),
-                ],
-                base: self.next(miss),
-            };
+    fn successors(&self, table: TableId, results: &Results) -> table::Successors {
+        if let Results::Hit { hit, miss } = results {
+            if self.graph.resolve(*hit) != self.graph.resolve(*miss) {
+                let (hit, miss) = (self.next(*hit), self.next(*miss));
+                return table::Successors {
+                    by_name: vec![
+                        ("__HIT__".to_owned(), hit),
+                        ("__MISS__".to_owned(), miss.clone()),
+                    ],
+                    base: miss,
+                };
+            }
         }
-        let rest = if apply.actions.is_empty() { hit } else { other };
-        let by_name = (table.actions.iter())
+        let by_name = (self.program.table(table).actions.iter())
             .map(|reference| {
-                let case = apply
-                    .actions
-                    .iter()
-                    .position(|(actions, _)| actions.contains(&reference.action));
-                let next = case.map_or(rest, |case| actions[case]);
-                (
-                    self.program.action(reference.action).meta.name.clone(),
-                    self.next(next),
-                )
+                let name = self.program.action(reference.action).meta.name.clone();
+                (name, self.next(results.after(reference.action)))
             })
             .collect();
         table::Successors {
             by_name,
-            base: self.next(rest),
+            base: self.next(results.after_miss()),
         }
     }
 

@@ -115,6 +115,8 @@ pub struct Apply {
     pub actions: Vec<(Vec<ActionId>, Vec<Stmt>)>,
     /// After any other action.
     pub other: Vec<Stmt>,
+    /// When the table is applied in several places: whether this was the place, by a variable set just before.
+    pub site: Option<Expr>,
 }
 
 /// A call of an extern of the architecture.
@@ -192,6 +194,24 @@ pub enum ExternArg {
     Header(HeaderPlace),
     /// A string.
     String(String),
+}
+
+impl Apply {
+    /// All that may follow the table.
+    pub fn bodies(&self) -> impl Iterator<Item = &Vec<Stmt>> {
+        let actions = self.actions.iter().map(|(_, body)| body);
+        [&self.hit, &self.miss, &self.other]
+            .into_iter()
+            .chain(actions)
+    }
+
+    /// The same, to be changed.
+    pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Stmt>> {
+        let actions = self.actions.iter_mut().map(|(_, body)| body);
+        [&mut self.hit, &mut self.miss, &mut self.other]
+            .into_iter()
+            .chain(actions)
+    }
 }
 
 impl Stmt {

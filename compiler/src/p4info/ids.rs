@@ -162,7 +162,9 @@ mod tests {
         symbols.add(Prefix::Action, "IngressImpl.fwd", None);
         symbols.add(Prefix::Action, "IngressImpl.broadcast", None);
         symbols.add(Prefix::Action, "IngressImpl.drop", None);
+        symbols.add(Prefix::Action, "NoAction", None);
         assert_eq!(symbols.assign(), []);
+        assert_eq!(symbols.id(Prefix::Action, "NoAction"), 21257015);
         assert_eq!(symbols.id(Prefix::Table, "IngressImpl.dmac"), 45595255);
         assert_eq!(symbols.id(Prefix::Action, "IngressImpl.fwd"), 19387472);
         assert_eq!(

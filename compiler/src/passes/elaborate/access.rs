@@ -98,7 +98,7 @@ impl Elaborator<'_> {
     }
 
     /// An element of a stack.
-    fn element(&mut self, stack: Place, index: &Expr, frame: &Rc<Frame>) -> Place {
+    pub fn element(&mut self, stack: Place, index: &Expr, frame: &Rc<Frame>) -> Place {
         let storage = &self.program.storage;
         let elements: Vec<Place> = match stack {
             Place::Stack(id) => {

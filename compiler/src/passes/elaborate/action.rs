@@ -158,7 +158,6 @@ impl Elaborator<'_> {
             result: None,
         });
         let callee = Rc::new(callee);
-        let in_action = std::mem::replace(&mut self.in_action, true);
         let pending = std::mem::take(&mut self.pending_copies);
         let loops = std::mem::take(&mut self.loops);
         let body = self.block(|this| this.statements(&decl.body.stmts, &callee));
@@ -169,7 +168,6 @@ impl Elaborator<'_> {
         });
         self.loops = loops;
         self.pending_copies = pending;
-        self.in_action = in_action;
         body
     }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use super::data::{Data, Footprint, Place};
 use super::frame::{Binding, Frame, Instance, ReturnTarget};
-use super::{method_base, Elaborator, MAX_DEPTH};
+use super::{method_base, Elaborator, MAX_DEPTH, MAX_STATEMENTS};
 use crate::diag::{Code, Span};
 use crate::ir::{self, Scalar, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
@@ -51,7 +51,8 @@ impl Elaborator<'_> {
             return Data::Invalid;
         };
         self.depth += 1;
-        let result = match self.depth > MAX_DEPTH {
+        let result = match self.depth > MAX_DEPTH || self.statements > MAX_STATEMENTS {
+            true if self.statements > MAX_STATEMENTS => Data::Invalid,
             true => {
                 self.error(
                     Code::RECURSION,
@@ -248,6 +249,11 @@ impl Elaborator<'_> {
             let (Some(param), Argument::Place(place)) = (bound.param, bound.argument) else {
                 continue;
             };
+            if bound.direction == Direction::Out && is_next(&place) {
+                // What is extracted to the parameter goes straight to the stack.
+                callee.bind(param, Binding::Place(place));
+                continue;
+            }
             let inner = match place.is_fixed() && !touched[position] && !closure {
                 true => place,
                 false => {
@@ -497,6 +503,11 @@ impl Elaborator<'_> {
 
 /// What to store where when a call ends.
 pub type Copies = Vec<(Place, Data, Type)>;
+
+/// Whether a place is a header that is yet to be extracted.
+fn is_next(place: &Place) -> bool {
+    matches!(place, Place::Next(_) | Place::NextMember(..))
+}
 
 /// Whether a body has a break out of `label`.
 fn leaves(body: &[ir::Stmt], label: ir::Label) -> bool {

@@ -90,24 +90,26 @@ impl Elaborator<'_> {
         let type_args: Vec<_> = info.type_args.clone();
         match &checked.def(id).kind {
             DefKind::Control(decl) => {
-                let key = DeclId(u32::MAX - expr.id.0);
-                let instance = match frame.find(key) {
-                    Some(Binding::Instance(Instance::Control(instance))) => instance,
-                    _ => {
-                        let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
-                        let instance = Rc::new(ControlInstance {
-                            decl: Rc::clone(decl),
-                            name: self.unique_instance(&name),
-                            arguments: Vec::new(),
-                            substitution: self.call_types(&decl.type_params, &type_args, frame),
-                            shared: Cell::new(shared_by(frame)),
-                            state: RefCell::default(),
-                        });
-                        let binding = Binding::Instance(Instance::Control(Rc::clone(&instance)));
-                        body_frame(frame).bind(key, binding);
-                        instance
+                let around = frame.control.clone();
+                let known = around
+                    .as_ref()
+                    .and_then(|around| around.state.borrow().direct.get(&expr.id).cloned());
+                let instance = known.unwrap_or_else(|| {
+                    let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
+                    let instance = Rc::new(ControlInstance {
+                        decl: Rc::clone(decl),
+                        name: self.unique_instance(&name),
+                        arguments: Vec::new(),
+                        substitution: self.call_types(&decl.type_params, &type_args, frame),
+                        shared: Cell::new(shared_by(frame)),
+                        state: RefCell::default(),
+                    });
+                    if let Some(around) = &around {
+                        let mut state = around.state.borrow_mut();
+                        state.direct.insert(expr.id, Rc::clone(&instance));
                     }
-                };
+                    instance
+                });
                 self.apply_control(&instance, info, call, expr.span, frame);
             }
             DefKind::Parser(decl) => {
@@ -365,6 +367,7 @@ impl Elaborator<'_> {
                 miss: outcome.other,
                 actions,
                 other: Vec::new(),
+                site: None,
             },
             false => Apply {
                 table: info.id,
@@ -372,6 +375,7 @@ impl Elaborator<'_> {
                 miss: outcome.miss,
                 actions,
                 other: outcome.other,
+                site: None,
             },
         };
         self.emit(span, StmtKind::Apply(Box::new(apply)));

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
+use super::access::place_of;
 use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::{ops, unnamed, Elaborator};
@@ -293,6 +294,11 @@ impl Elaborator<'_> {
             return self.read(&place, &ty, expr.span, frame);
         }
         let data = self.eval(base, frame);
+        if matches!(data, Data::Stack(_) | Data::UnionStack(_)) {
+            let place = self.element(place_of(&data), index, frame);
+            let ty = self.type_of(expr, frame);
+            return self.read(&place, &ty, expr.span, frame);
+        }
         let Some(index) = self.eval_u32(index, frame) else {
             return Data::Invalid;
         };
@@ -300,10 +306,6 @@ impl Elaborator<'_> {
             Data::Struct(mut fields) if (index as usize) < fields.len() => {
                 fields.swap_remove(index as usize).1
             }
-            Data::Stack(id) => match self.program.storage.stack(id).elements.get(index as usize) {
-                Some(header) => Data::Header(HeaderPlace::Fixed(*header)),
-                None => Data::Invalid,
-            },
             _ => Data::Invalid,
         }
     }

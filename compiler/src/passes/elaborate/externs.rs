@@ -7,17 +7,14 @@ use num_bigint::BigInt;
 use super::call::{Argument, Bound};
 use super::data::{Data, Place};
 use super::frame::{ExternObject, Frame, Instance};
-use super::instance::InstanceName;
 use super::{join, method_base, scalars_of, Elaborator, Region};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
-    self, ActionProfile, ActionProfileId, Algorithm, Calculation, CalculationId, CalculationInput,
-    Counter, CounterId, CounterUnit, Digest, DigestId, ExternArg, ExternAttribute, ExternInstance,
-    ExternInstanceId, FieldList, FieldListId, FieldRef, Meter, MeterId, MeterUnit, Primitive,
-    Register, RegisterId, Scalar, Selector, StmtKind,
+    self, Algorithm, Calculation, CalculationId, CalculationInput, Digest, DigestId, ExternArg,
+    ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, Scalar, StmtKind,
 };
 use crate::sema::{CallInfo, DefKind, Type};
-use crate::syntax::ast::{Annotated, Annotation, Call, DeclId, ExprKind, Name};
+use crate::syntax::ast::{Call, DeclId, Name};
 
 /// A number, truth value or varbit inside of a structured value.
 pub struct Leaf {
@@ -28,193 +25,8 @@ pub struct Leaf {
 }
 
 impl Elaborator<'_> {
-    /// Makes an extern object.
-    pub fn construct_extern(
-        &mut self,
-        ty: &str,
-        type_args: &[Type],
-        args: Vec<(Option<Name>, Bound)>,
-        name: InstanceName,
-    ) -> ExternObject {
-        let meta = self.meta(name.name.clone(), name.annotations, name.span);
-        let number = |wanted: &str| {
-            args.iter()
-                .find_map(|(param, bound)| match (param, &bound.argument) {
-                    (Some(param), Argument::Value(data)) if &**param == wanted => data.constant(),
-                    _ => None,
-                })
-        };
-        let size = number("size")
-            .and_then(|size| u64::try_from(size).ok())
-            .unwrap_or(0);
-        let kind = self.enum_argument(&args, "type");
-        let index_type = |this: &mut Self, position: usize| {
-            type_args
-                .get(position)
-                .and_then(|ty| this.control_type(ty).1)
-        };
-        match ty {
-            "counter" | "direct_counter" => {
-                let unit = match kind.as_deref() {
-                    Some("packets") => CounterUnit::Packets,
-                    Some("bytes") => CounterUnit::Bytes,
-                    _ => CounterUnit::Both,
-                };
-                let direct = ty == "direct_counter";
-                let index_type = index_type(self, 0);
-                let id = CounterId::from(self.program.counters.len());
-                self.program.counters.push(Counter {
-                    meta,
-                    size,
-                    unit,
-                    direct,
-                    table: None,
-                    index_type,
-                });
-                if direct {
-                    ExternObject::DirectCounter(id)
-                } else {
-                    ExternObject::Counter(id)
-                }
-            }
-            "meter" | "direct_meter" => {
-                let unit = match kind.as_deref() {
-                    Some("bytes") => MeterUnit::Bytes,
-                    _ => MeterUnit::Packets,
-                };
-                let direct = ty == "direct_meter";
-                let index_type = if direct { None } else { index_type(self, 0) };
-                let id = MeterId::from(self.program.meters.len());
-                self.program.meters.push(Meter {
-                    meta,
-                    size,
-                    unit,
-                    direct,
-                    table: None,
-                    result: None,
-                    index_type,
-                });
-                if direct {
-                    ExternObject::DirectMeter(id)
-                } else {
-                    ExternObject::Meter(id)
-                }
-            }
-            "register" => {
-                let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
-                let Some(scalar) = self.scalar(&cell) else {
-                    let message = format!("a register holds numbers on this target, not {cell}");
-                    self.target(name.span, message);
-                    return ExternObject::Invalid;
-                };
-                if size == 0 {
-                    self.target(name.span, "a register has at least one cell on this target");
-                }
-                let type_spec = self.type_spec(&cell);
-                let index_type = index_type(self, 1);
-                let id = RegisterId::from(self.program.registers.len());
-                self.program.registers.push(Register {
-                    meta,
-                    size,
-                    ty: scalar,
-                    type_spec,
-                    index_type,
-                });
-                ExternObject::Register(id)
-            }
-            "action_profile" | "action_selector" => {
-                let selector = match ty {
-                    "action_selector" => {
-                        let algorithm = self.algorithm(&args, "algorithm", name.span);
-                        Some(Selector {
-                            algorithm,
-                            inputs: Vec::new(),
-                        })
-                    }
-                    _ => None,
-                };
-                let profile = self.profile(meta, size, selector, name.annotations);
-                let id = ActionProfileId::from(self.program.action_profiles.len());
-                self.program.action_profiles.push(profile);
-                ExternObject::ActionProfile(id)
-            }
-            _ if self.options.emit_externs => self.foreign_instance(ty, args, meta),
-            _ => {
-                let what = Diagnostic::error(
-                    Code::TARGET,
-                    name.span,
-                    format!("extern {ty} is not part of v1model, so this target does not have it"),
-                )
-                .help("a switch extended with it takes its instances from the output of --emit-externs");
-                self.diagnostics.report(what);
-                ExternObject::Invalid
-            }
-        }
-    }
-
-    fn profile(
-        &mut self,
-        meta: ir::Meta,
-        size: u64,
-        selector: Option<Selector>,
-        annotations: &[Annotation],
-    ) -> ActionProfile {
-        let mut number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs)
-        {
-            Some([expr]) => self.annotation_number(expr),
-            _ => None,
-        };
-        let (max_group_size, max_member_weight) =
-            (number("max_group_size"), number("max_member_weight"));
-        let semantics = annotations
-            .annotation("selector_size_semantics")
-            .and_then(Annotation::string);
-        ActionProfile {
-            meta,
-            size,
-            max_group_size: max_group_size.unwrap_or(0),
-            max_member_weight,
-            sum_of_members: semantics == Some("sum_of_members"),
-            selector,
-            tables: Vec::new(),
-        }
-    }
-
-    fn foreign_instance(
-        &mut self,
-        ty: &str,
-        args: Vec<(Option<Name>, Bound)>,
-        meta: ir::Meta,
-    ) -> ExternObject {
-        let mut attributes = Vec::new();
-        for (param, bound) in args {
-            let Some(param) = param else { continue };
-            let value = match bound.argument {
-                Argument::Value(Data::String(text)) => ExternAttribute::String(text.to_string()),
-                Argument::Value(data) => {
-                    match (self.enum_member(&data, &bound.ty), data.constant()) {
-                        (Some(member), _) => ExternAttribute::String(member),
-                        (None, Some(value)) => ExternAttribute::Number(value),
-                        _ => continue,
-                    }
-                }
-                _ => continue,
-            };
-            attributes.push((param.to_string(), value));
-        }
-        let id = ExternInstanceId::from(self.program.extern_instances.len());
-        let (name, source) = (meta.name, meta.source);
-        self.program.extern_instances.push(ExternInstance {
-            name,
-            ty: ty.to_owned(),
-            attributes,
-            source,
-        });
-        ExternObject::Other(id)
-    }
-
     /// The name of the enum member that an argument is.
-    fn enum_argument(&self, args: &[(Option<Name>, Bound)], wanted: &str) -> Option<String> {
+    pub fn enum_argument(&self, args: &[(Option<Name>, Bound)], wanted: &str) -> Option<String> {
         args.iter()
             .find_map(|(param, bound)| match (param, &bound.argument) {
                 (Some(param), Argument::Value(data)) if &**param == wanted => {
@@ -224,7 +36,8 @@ impl Elaborator<'_> {
             })
     }
 
-    fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
+    /// The name of the member of an enum that a constant is.
+    pub fn enum_member(&self, data: &Data, ty: &Type) -> Option<String> {
         let Type::Enum(nominal) = ty else { return None };
         let index = usize::try_from(data.constant()?).ok()?;
         match &self.checked.def(nominal.id).kind {
@@ -236,7 +49,13 @@ impl Elaborator<'_> {
         }
     }
 
-    fn algorithm(&mut self, args: &[(Option<Name>, Bound)], wanted: &str, span: Span) -> Algorithm {
+    /// The hash algorithm that an argument names.
+    pub fn algorithm(
+        &mut self,
+        args: &[(Option<Name>, Bound)],
+        wanted: &str,
+        span: Span,
+    ) -> Algorithm {
         let known = self
             .enum_argument(args, wanted)
             .and_then(|name| Algorithm::from_name(&name));
@@ -924,171 +743,6 @@ impl Elaborator<'_> {
             }),
         );
         self.copy_out(copies, span, frame);
-    }
-
-    fn packet_in(
-        &mut self,
-        method: &str,
-        info: &CallInfo,
-        call: &Call,
-        span: Span,
-        frame: &Rc<Frame>,
-    ) -> Data {
-        match method {
-            "extract" => self.extract(info, call, span, frame),
-            "advance" => {
-                let bound = self.arguments(info, &call.args, frame);
-                if let Some(Argument::Value(Data::Scalar(bits))) =
-                    bound.first().map(|bound| &bound.argument)
-                {
-                    let bits = bits.clone();
-                    self.emit(span, StmtKind::Advance(bits));
-                }
-            }
-            "lookahead" => {
-                let ty = info.ret.substitute(&frame.substitution);
-                return self.lookahead(&ty, span, frame);
-            }
-            "length" => {
-                let storage = &self.program.storage;
-                let field = storage
-                    .header_type(ir::Storage::STANDARD_METADATA)
-                    .position("packet_length");
-                let header = ir::Storage::STANDARD_METADATA;
-                return match field {
-                    Some(field) => {
-                        Data::Scalar(ir::Expr::field(FieldRef { header, field }, Scalar::Bit(32)))
-                    }
-                    None => Data::Invalid,
-                };
-            }
-            _ => {}
-        }
-        Data::Invalid
-    }
-
-    fn extract(&mut self, info: &CallInfo, call: &Call, span: Span, frame: &Rc<Frame>) {
-        let Some(first) = call.args.first() else {
-            return;
-        };
-        let Some(param) = info.args.first() else {
-            return;
-        };
-        let ty = param.ty.substitute(&frame.substitution);
-        let place = match &first.value.kind {
-            ExprKind::DontCare(_) => self.allocate(&ty, &join(&frame.name, "tmp")),
-            _ => self.place(&first.value, frame),
-        };
-        let varbit_bits = call
-            .args
-            .get(1)
-            .map(|arg| self.eval_scalar(&arg.value, frame));
-        let kind = match place {
-            Place::Header(target) => match target {
-                ir::HeaderPlace::Fixed(_) => StmtKind::Extract {
-                    target,
-                    varbit_bits,
-                },
-                _ => {
-                    self.target(
-                        first.value.span,
-                        "extract to the next element of the stack: use .next",
-                    );
-                    return;
-                }
-            },
-            Place::Next(target) => StmtKind::ExtractNext {
-                target,
-                varbit_bits,
-            },
-            Place::NextMember(target, member) => StmtKind::ExtractNextMember {
-                target,
-                member,
-                varbit_bits,
-            },
-            Place::Dynamic { index, elements } => {
-                self.by_index(&index, elements.len(), span, |this, position| {
-                    if let Place::Header(target) = elements[position] {
-                        this.emit(
-                            span,
-                            StmtKind::Extract {
-                                target,
-                                varbit_bits: varbit_bits.clone(),
-                            },
-                        );
-                    }
-                });
-                return;
-            }
-            _ => return,
-        };
-        self.emit(span, kind);
-    }
-
-    /// `lookahead<T>()`: the bits are read field by field into a variable.
-    fn lookahead(&mut self, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
-        let place = self.allocate(ty, &join(&frame.name, "tmp"));
-        let mut offset = 0;
-        self.look(&place, ty, &mut offset, span);
-        place.value().unwrap_or(Data::Invalid)
-    }
-
-    fn look(&mut self, place: &Place, ty: &Type, offset: &mut u32, span: Span) {
-        match place {
-            Place::Scalar(target, scalar) => {
-                let width = scalar.width();
-                let ahead = ir::Expr::Lookahead {
-                    offset: *offset,
-                    width,
-                };
-                *offset += width;
-                let value = super::ops::cast(ahead, *scalar);
-                match value {
-                    // BMv2 looks ahead only straight into a field, and fields are as wide as what is read.
-                    ir::Expr::Cast { arg, .. } => {
-                        self.emit(
-                            span,
-                            StmtKind::Assign {
-                                target: *target,
-                                value: *arg,
-                            },
-                        );
-                    }
-                    value => self.emit(
-                        span,
-                        StmtKind::Assign {
-                            target: *target,
-                            value,
-                        },
-                    ),
-                }
-            }
-            Place::Struct(members) => {
-                let parts = self.parts(ty);
-                for ((_, member), (_, ty)) in members.iter().zip(&parts) {
-                    self.look(member, ty, offset, span);
-                }
-            }
-            Place::Header(header) => {
-                self.emit(
-                    span,
-                    StmtKind::SetValidity {
-                        target: *header,
-                        valid: true,
-                    },
-                );
-                let mut position = 0;
-                for (_, part) in self.parts(ty) {
-                    let field = self.header_field(*header, position, &part);
-                    position += self.field_count(&part);
-                    self.look(&field, &part, offset, span);
-                }
-            }
-            _ => self.target(
-                span,
-                format!("a value of type {ty} cannot be looked ahead at on this target"),
-            ),
-        }
     }
 }
 

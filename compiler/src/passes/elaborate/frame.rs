@@ -10,7 +10,7 @@ use crate::ir::{
     TableId, ValueSetId,
 };
 use crate::sema::{Substitution, Type};
-use crate::syntax::ast::{ControlDecl, DeclId, ParserDecl};
+use crate::syntax::ast::{ControlDecl, DeclId, ExprId, ParserDecl};
 
 /// What a declaration is bound to.
 #[derive(Clone, Debug)]
@@ -84,6 +84,8 @@ pub struct ControlState {
     pub frame: Option<Rc<Frame>>,
     /// Tables made so far.
     pub tables: BTreeMap<DeclId, TableInfo>,
+    /// Instances made by direct application, by the call that made them.
+    pub direct: BTreeMap<ExprId, Rc<ControlInstance>>,
     /// Actions made so far that no table binds arguments of.
     pub actions: BTreeMap<DeclId, ActionId>,
 }
@@ -160,6 +162,21 @@ impl Frame {
     /// Binds a declaration here.
     pub fn bind(&self, id: DeclId, binding: Binding) {
         self.bindings.borrow_mut().insert(id, binding);
+    }
+
+    /// Binds a declaration anew, where it is bound now.
+    pub fn rebind(&self, id: DeclId, binding: Binding) {
+        let mut frame = self;
+        loop {
+            if let Some(known) = frame.bindings.borrow_mut().get_mut(&id) {
+                *known = binding;
+                return;
+            }
+            match frame.parent.as_deref() {
+                Some(parent) => frame = parent,
+                None => return,
+            }
+        }
     }
 
     /// What a declaration is bound to, here or around.

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::data::Place;
-use super::{join, Elaborator};
-use crate::diag::Code;
+use super::{join, Elaborator, MAX_HEADERS};
+use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderId, HeaderPlace, HeaderType,
     HeaderTypeId, Scalar, Stack, StackId, Storage, Union, UnionId, UnionStack, UnionStackId,
@@ -175,9 +175,9 @@ impl Elaborator<'_> {
             layout.name,
             layout.max_bits()
         );
-        let what = crate::diag::Diagnostic {
+        let what = Diagnostic {
             span,
-            ..crate::diag::Diagnostic::error(Code::TARGET, span.unwrap_or_default(), message)
+            ..Diagnostic::error(Code::TARGET, span.unwrap_or_default(), message)
         };
         let missing = 8 - layout.max_bits() % 8;
         self.diagnostics
@@ -280,6 +280,18 @@ impl Elaborator<'_> {
     }
 
     fn stack(&mut self, element: &Type, size: u32, name: &str) -> Place {
+        let members = self.checked.fields(element).len().max(1);
+        let headers = match element {
+            Type::HeaderUnion(_) => members.saturating_mul(size as usize),
+            _ => size as usize,
+        };
+        if self.program.storage.headers.len().saturating_add(headers) > MAX_HEADERS {
+            let what =
+                format!("{name} makes more than {MAX_HEADERS} headers, the most of this target");
+            self.diagnostics
+                .report(Diagnostic::global(Code::LIMIT, what));
+            return Place::Ignore;
+        }
         let name = self.unique(name);
         if matches!(element, Type::HeaderUnion(_)) {
             let ty = self.union_type(element);

@@ -17,13 +17,16 @@ mod control;
 mod data;
 mod deparser;
 mod expr;
+mod extern_objects;
 mod externs;
 mod frame;
 mod instance;
 mod layout;
 mod loops;
 mod ops;
+mod packet;
 mod parser;
+mod reapply;
 mod select;
 mod stmt;
 mod table;
@@ -36,7 +39,7 @@ use data::{Data, Place};
 use frame::{Binding, ExternObject, Frame, Instance};
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
-use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind, Storage};
+use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind};
 use crate::sema::{ArgSource, Callee, CheckedProgram, DefKind, Substitution, Type};
 use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, Instantiation, Name, TypeRef};
 
@@ -81,9 +84,9 @@ struct Elaborator<'a> {
     /// Statements made so far of the body at hand.
     out: Vec<Stmt>,
     region: Region,
-    /// Whether the body of an action is being made.
-    in_action: bool,
     labels: u32,
+    /// Statements made so far, whatever became of them.
+    statements: usize,
     /// Names of scalars and headers in use.
     names: BTreeSet<String>,
     /// Calls that are being inlined, to tell recursion.
@@ -110,8 +113,14 @@ struct Elaborator<'a> {
     used_enums: BTreeSet<DeclId>,
 }
 
-/// Deeper nesting of calls than this is taken for recursion that the checker did not see.
-const MAX_DEPTH: usize = 200;
+/// Deeper nesting of calls than this is no program of a human.
+const MAX_DEPTH: usize = 64;
+
+/// Most statements that inlining may make. Calls that nest and repeat grow without bounds otherwise.
+const MAX_STATEMENTS: usize = 1_000_000;
+
+/// Most header instances, elements of stacks included.
+const MAX_HEADERS: usize = 1 << 16;
 
 impl<'a> Elaborator<'a> {
     fn new(
@@ -138,8 +147,8 @@ impl<'a> Elaborator<'a> {
             program,
             out: Vec::new(),
             region: Region::Parser,
-            in_action: false,
             labels: 0,
+            statements: 0,
             names: BTreeSet::new(),
             depth: 0,
             pending_copies: Vec::new(),
@@ -300,15 +309,19 @@ impl<'a> Elaborator<'a> {
     }
 
     fn finish(&mut self) {
+        self.tell_sites_apart();
         self.finish_enums();
         self.finish_types();
         self.finish_profiles();
     }
 
-    /// Enums without a base type go to the output with the numbers of their members.
+    /// Enums of the program without a base type go to the output with the numbers of their members.
     fn finish_enums(&mut self) {
         for id in std::mem::take(&mut self.used_enums) {
             if let DefKind::Enum(decl) = &self.checked.def(id).kind {
+                if self.sources.file(decl.span.file).system {
+                    continue;
+                }
                 let members = decl
                     .members
                     .iter()
@@ -331,6 +344,14 @@ impl<'a> Elaborator<'a> {
     }
 
     fn emit(&mut self, span: Span, kind: StmtKind) {
+        self.statements += 1;
+        if self.statements > MAX_STATEMENTS {
+            if self.statements == MAX_STATEMENTS + 1 {
+                let message = "the program is too large once all calls are inlined";
+                self.error(Code::LIMIT, span, message);
+            }
+            return;
+        }
         let source = self.source(span);
         self.out.push(Stmt { kind, source });
     }
@@ -361,7 +382,7 @@ impl<'a> Elaborator<'a> {
 
     fn source(&self, span: Span) -> Source {
         let Location { file, line, column } = self.sources.location(span);
-        let text = self.sources.text(span);
+        let text = self.sources.text(span).trim_end_matches(';');
         let fragment = match text.split_once('\n') {
             None => text.to_owned(),
             Some((first, _)) => format!("{} ...", first.trim_end()),
@@ -496,8 +517,3 @@ fn method_base(callee: &Expr) -> Option<&Expr> {
         _ => None,
     }
 }
-
-const _: () = assert!(Storage::SCALARS.0 == 0);
-
-#[cfg(test)]
-mod tests;

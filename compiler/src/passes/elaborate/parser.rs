@@ -24,6 +24,8 @@ use crate::syntax::ast::{Call, Decl, DeclId, State, Transition as AstTransition}
 #[derive(Default)]
 pub struct States {
     list: Vec<Building>,
+    /// Where a select goes that has no case for its keys.
+    no_match: Option<StateId>,
 }
 
 struct Building {
@@ -228,11 +230,14 @@ impl Elaborator<'_> {
             AstTransition::Direct(name) => Transition::Always(self.target_state(&name.name, run)),
             AstTransition::Select(_) => {
                 let plan = plan.unwrap_or_default();
-                let cases = plan
-                    .cases
-                    .into_iter()
-                    .map(|(keyset, name)| (keyset, self.target_state(&name, run)))
-                    .collect::<Vec<_>>();
+                let mut cases: Vec<(Keyset, StateRef)> = Vec::new();
+                for (keyset, name) in plan.cases {
+                    cases.push((keyset, self.target_state(&name, run)));
+                }
+                if !matches!(cases.last(), Some((Keyset::Default, _))) {
+                    let no_match = self.no_match(state.name.span);
+                    cases.push((Keyset::Default, StateRef::State(no_match)));
+                }
                 match &cases[..] {
                     [(Keyset::Default, only), ..] => Transition::Always(*only),
                     _ => Transition::Select {
@@ -243,6 +248,25 @@ impl Elaborator<'_> {
             }
         };
         self.states.list[end.index()].transition = transition;
+    }
+
+    /// The state that rejects with `error.NoMatch`: the target itself would accept.
+    fn no_match(&mut self, span: Span) -> StateId {
+        if let Some(state) = self.states.no_match {
+            return state;
+        }
+        let state = self.new_state("noMatch", Source::default(), false);
+        let number = self
+            .program
+            .errors
+            .iter()
+            .position(|name| name == "NoMatch");
+        let error = IrExpr::bits(number.unwrap_or(0), super::layout::ENUM_BITS);
+        let cond = IrExpr::Bool(false);
+        let body = self.block(|this| this.emit(span, StmtKind::Verify { cond, error }));
+        self.states.list[state.index()].body = body;
+        self.states.no_match = Some(state);
+        state
     }
 
     /// Appends code to a state, with more states where it branches. Returns the state in which it ends.

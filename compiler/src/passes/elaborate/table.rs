@@ -156,7 +156,7 @@ impl Elaborator<'_> {
                 constant: property.is_const,
             };
             entry.explicit_default = true;
-            if entry.implementation.is_some() {
+            if entry.implementation.is_some() && self.no_action() != Some(action) {
                 let what = Diagnostic::warning(
                     Warning::Ignore,
                     property.span,
