@@ -5,11 +5,14 @@
 
 mod action;
 mod expr;
+mod graph;
 mod headers;
 mod objects;
 mod parser;
 mod pipeline;
 mod table;
+
+pub use graph::{graphs, Graph};
 
 use alfirk_bmv2_json as json;
 
@@ -78,6 +81,3 @@ fn source_info(source: &Source) -> Option<json::SourceInfo> {
         source_fragment: source.fragment.clone(),
     })
 }
-
-#[cfg(test)]
-mod tests;

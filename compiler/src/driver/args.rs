@@ -52,6 +52,14 @@ pub struct P4cArgs {
     #[arg(short = 'E')]
     preprocess_only: bool,
 
+    /// Write the program as the front end sees it to this file, `-` for stdout.
+    #[arg(long, value_name = "FILE")]
+    pp: Option<PathBuf>,
+
+    /// Draw the parser and the control flow into this folder: dot text, and SVG where Graphviz is installed.
+    #[arg(long, value_name = "DIR")]
+    graph: Option<PathBuf>,
+
     /// Language version.
     #[arg(
         long = "std",
@@ -122,6 +130,10 @@ pub struct Request {
     pub p4info: Vec<(PathBuf, P4InfoFormat)>,
     /// Stop after the preprocessor.
     pub preprocess_only: bool,
+    /// Where the program goes after the front end.
+    pub pretty: Option<PathBuf>,
+    /// Where graphs go.
+    pub graph: Option<PathBuf>,
     /// Messages as JSON.
     pub json: bool,
 }
@@ -159,6 +171,8 @@ impl P4cArgs {
             output: self.output_file(),
             p4info,
             preprocess_only: self.preprocess_only,
+            pretty: self.pp.clone(),
+            graph: self.graph.clone(),
             json: self.json,
         })
     }

@@ -2,12 +2,15 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::process::Command;
 
 use super::args::Request;
 use super::{P4cArgs, Session};
+use crate::bmv2::graphs;
 use crate::diag::{Diagnostic, Severity, SourceMap};
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
+use crate::syntax::print::print_with_includes;
 
 /// Compiled.
 const GOOD: u8 = 0;
@@ -53,6 +56,18 @@ fn compile(
             GOOD
         });
     }
+    if let Some(path) = &request.pretty {
+        // A session of its own, so that messages are not told twice.
+        let mut front = Session::new(request.options.clone());
+        let tree = front.tree(&DiskLoader).map_err(unreadable)?;
+        if !front.diagnostics.has_errors() {
+            let text = print_with_includes(&tree, &front.sources);
+            match path == Path::new("-") {
+                true => write_all(stdout, text.as_bytes())?,
+                false => write_file(path, text.as_bytes())?,
+            }
+        }
+    }
     let outputs = session.outputs(&DiskLoader).map_err(unreadable)?;
     tell(&mut session, request.json, stderr)?;
     let Some((json, p4info)) = outputs else {
@@ -64,7 +79,41 @@ fn compile(
     for (path, format) in &request.p4info {
         write_file(path, &format.encode(&p4info))?;
     }
+    if let Some(folder) = &request.graph {
+        for graph in graphs(&json) {
+            let path = folder.join(&graph.name).with_extension("dot");
+            write_file(&path, graph.dot.as_bytes())?;
+            draw(&path, stderr)?;
+        }
+    }
     Ok(GOOD)
+}
+
+/// Has Graphviz draw a graph. Without Graphviz there is just the text.
+fn draw(path: &Path, stderr: &mut dyn Write) -> Result<(), String> {
+    let drawn = Command::new("dot")
+        .arg("-Tsvg")
+        .arg("-o")
+        .arg(path.with_extension("svg"))
+        .arg(path)
+        .output();
+    match drawn {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => write_all(
+            stderr,
+            format!(
+                "note: {} was not drawn: there is no dot (Graphviz) on this machine\n",
+                path.display()
+            )
+            .as_bytes(),
+        ),
+        Err(error) => Err(format!("dot: {error}")),
+        Ok(output) if !output.status.success() => Err(format!(
+            "dot {}: {}",
+            path.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Ok(_) => Ok(()),
+    }
 }
 
 fn write_file(path: &Path, content: &[u8]) -> Result<(), String> {

@@ -1,1 +1,275 @@
+use clap::Parser;
 
+use super::*;
+use crate::preproc::MemoryLoader;
+
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: P4cArgs,
+}
+
+fn args(line: &[&str]) -> P4cArgs {
+    Cli::try_parse_from([&["p4c"][..], line].concat())
+        .expect("the line is right")
+        .args
+}
+
+/// Runs a command line in a folder with one program; gives the exit code and what was told.
+fn p4c(program: &str, line: &[&str]) -> (u8, String, tempfile::TempDir) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let source = folder.path().join("prog.p4");
+    std::fs::write(&source, program).expect("the folder can be written");
+    let line: Vec<String> = line
+        .iter()
+        .map(|word| word.replace("DIR", &folder.path().to_string_lossy()))
+        .collect();
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let code = run(&args(&line), &mut stdout, &mut stderr);
+    stdout.extend(stderr);
+    let told = String::from_utf8(stdout).expect("messages are UTF-8");
+    (code, told, folder)
+}
+
+/// A program whose ingress does `body`.
+fn program(body: &str) -> String {
+    format!(
+        "#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; }}
+struct headers_t {{ h_t h; h_t[2] s; }}
+struct metadata_t {{ bit<8> x; }}
+parser P(packet_in p, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    state start {{ p.extract(hdr.h); transition accept; }}
+}}
+control V(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+    {body}
+}}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control D(packet_out p, in headers_t hdr) {{ apply {{ p.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"
+    )
+}
+
+const EMPTY: &str = "apply { sm.egress_spec = 1; }";
+
+#[test]
+fn outputs_go_where_they_are_asked_for() {
+    let (code, told, folder) = p4c(
+        &program(EMPTY),
+        &[
+            "-o",
+            "DIR/out/prog.json",
+            "--p4runtime-files",
+            "DIR/a.txtpb,DIR/a.json,DIR/a.bin",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!((code, told.as_str()), (0, ""));
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("the file was written");
+    let json = String::from_utf8(read("out/prog.json")).expect("JSON is UTF-8");
+    BmV2Json::from_text(&json).expect("it is a BMv2 program");
+    let info = P4Info::decode(&read("a.bin")[..]).expect("it is a P4Info");
+    let text = String::from_utf8(read("a.txtpb")).expect("text is UTF-8");
+    assert_eq!(
+        alfirk_p4runtime::text::parse::<P4Info>(&text),
+        Ok(info.clone())
+    );
+    let json = String::from_utf8(read("a.json")).expect("JSON is UTF-8");
+    assert_eq!(
+        alfirk_p4runtime::json::parse::<P4Info>(&json).expect("it is a P4Info"),
+        info
+    );
+}
+
+#[test]
+fn the_driver_form_takes_a_folder() {
+    let (code, told, folder) = p4c(
+        &program(EMPTY),
+        &[
+            "--target",
+            "bmv2",
+            "--arch",
+            "v1model",
+            "--std",
+            "p4-16",
+            "-o",
+            "DIR/build",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!((code, told.as_str()), (0, ""));
+    assert!(folder.path().join("build/prog.json").exists());
+}
+
+#[test]
+fn a_wrong_program_exits_with_1_and_shows_the_line() {
+    let (code, told, folder) = p4c(
+        &program("apply { sm.egress_spec = nowhere; }"),
+        &["-o", "DIR/prog.json", "DIR/prog.p4"],
+    );
+    assert_eq!(code, 1);
+    assert!(told.contains("prog.p4:11:"), "{told}");
+    assert!(told.contains("1 error found"), "{told}");
+    assert!(!folder.path().join("prog.json").exists());
+}
+
+#[test]
+fn unusable_input_exits_with_2() {
+    assert_eq!(p4c("", &["DIR/missing.p4"]).0, 2);
+    let (code, told, _) = p4c("", &["--std", "p4-14", "DIR/prog.p4"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("only P4_16 is compiled"), "{told}");
+    let (code, told, _) = p4c("", &["--p4runtime-files", "DIR/a.yaml", "DIR/prog.p4"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("use .txtpb, .txt, .json or .bin"), "{told}");
+    assert_eq!(p4c("", &["--arch", "psa", "DIR/prog.p4"]).0, 2);
+    assert_eq!(p4c("", &["--Werror=no-such-thing", "DIR/prog.p4"]).0, 2);
+}
+
+#[test]
+fn warnings_become_errors_or_vanish() {
+    let unused = program("action never_used() { } apply { sm.egress_spec = 1; }");
+    let (code, told, _) = p4c(&unused, &["DIR/prog.p4"]);
+    assert_eq!(code, 0);
+    assert!(told.contains("warning"), "{told}");
+    assert_eq!(p4c(&unused, &["--Werror", "DIR/prog.p4"]).0, 1);
+    assert_eq!(p4c(&unused, &["--Werror=unused", "DIR/prog.p4"]).0, 1);
+    let (code, told, _) = p4c(&unused, &["--Wdisable=unused", "DIR/prog.p4"]);
+    assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
+fn macros_come_from_the_command_line() {
+    let with = program(
+        "apply {\n#ifdef GO\nsm.egress_spec = GO;\n#else\nsm.egress_spec = nowhere;\n#endif\n}",
+    );
+    assert_eq!(p4c(&with, &["-DGO=3", "DIR/prog.p4"]).0, 0);
+    assert_eq!(p4c(&with, &["-DGO=3", "-UGO", "DIR/prog.p4"]).0, 1);
+    let (code, told, _) = p4c(&with, &["-E", "-DGO=77", "DIR/prog.p4"]);
+    assert_eq!(code, 0);
+    assert!(told.contains("77"), "{told}");
+}
+
+#[test]
+fn graphs_and_the_program_can_be_written() {
+    let (code, _, folder) = p4c(
+        &program(EMPTY),
+        &[
+            "--graph",
+            "DIR/graphs",
+            "--pp",
+            "DIR/pretty.p4",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!(code, 0);
+    for name in ["parser", "ingress", "egress"] {
+        assert!(folder.path().join(format!("graphs/{name}.dot")).exists());
+    }
+    let pretty = std::fs::read_to_string(folder.path().join("pretty.p4")).expect("it was written");
+    assert!(pretty.contains("#include <v1model.p4>"), "{pretty}");
+    compile(&CompileOptions::new(folder.path().join("pretty.p4"))).expect("it compiles again");
+}
+
+#[test]
+fn messages_can_be_json() {
+    let (code, told, _) = p4c(
+        &program("apply { sm.egress_spec = nowhere; }"),
+        &["--json", "DIR/prog.p4"],
+    );
+    assert_eq!(code, 1);
+    let first = told.lines().next().expect("there is a message");
+    let message: serde_json::Value = serde_json::from_str(first).expect("it is JSON");
+    assert_eq!(message["severity"], "error");
+    assert_eq!(message["place"]["line"], 11);
+}
+
+/// Compiles from memory.
+fn compiled(source: &str) -> Result<Compiled, CompileError> {
+    let mut loader = MemoryLoader::default();
+    loader.add("test.p4", source);
+    compile_with(&CompileOptions::new("test.p4"), &loader)
+}
+
+/// The report on an ingress body that the target cannot do.
+fn refused(body: &str) -> String {
+    match compiled(&program(body)) {
+        Err(CompileError::Program { report, .. }) => report,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn what_the_target_cannot_do_is_told_with_its_place() {
+    for (body, message, line) in [
+        (
+            "apply { recirculate_preserving_field_list(1); }",
+            "can be called only in egress on this target",
+            11,
+        ),
+        (
+            "register<headers_t>(4) r; apply { }",
+            "a register holds numbers on this target",
+            11,
+        ),
+        (
+            "apply { clone(CloneType.E2E, 5); }",
+            "clone with CloneType.E2E can be called only in egress",
+            11,
+        ),
+        (
+            "table t { key = { hdr.h.a + 1: exact; } actions = { NoAction; } } apply { t.apply(); }",
+            "the control plane needs a name for this key of table t",
+            11,
+        ),
+        (
+            "Checksum16() sum; apply { }",
+            "extern Checksum16 is not part of v1model",
+            11,
+        ),
+        (
+            "apply { update_checksum(true, {hdr.h.a}, meta.x, HashAlgorithm.csum16); }",
+            "update_checksum can be called only in the ComputeChecksum control",
+            11,
+        ),
+    ] {
+        let report = refused(body);
+        assert!(report.contains(message), "{body}\n{report}");
+        assert!(report.contains(&format!("test.p4:{line}:")), "{body}\n{report}");
+    }
+}
+
+#[test]
+fn a_program_without_main_is_refused() {
+    let Err(CompileError::Program { report, errors }) = compiled("#include <core.p4>\n") else {
+        panic!("not refused");
+    };
+    assert_eq!(errors, 1, "{report}");
+    assert!(report.contains("main"), "{report}");
+}
+
+#[test]
+fn clashing_ids_are_refused() {
+    let report = refused(
+        "@id(1) table t { actions = { NoAction; } } @id(1) table u { actions = { NoAction; } } apply { t.apply(); u.apply(); }",
+    );
+    assert!(
+        report.contains("I.u: @id(0x02000001) is already the id of I.t"),
+        "{report}"
+    );
+}
+
+#[test]
+fn the_same_source_gives_the_same_bytes() {
+    let source = program(
+        "register<bit<8>>(4) r; action a(bit<8> v) { hdr.h.a = v; } table t { key = { hdr.h.b: ternary; } actions = { a; NoAction; } } apply { t.apply(); r.read(meta.x, 1); sm.egress_spec = 1; }",
+    );
+    let (first, second) = (compiled(&source).unwrap(), compiled(&source).unwrap());
+    assert_eq!(first.json.to_text(), second.json.to_text());
+    assert_eq!(first.p4info, second.p4info);
+}
