@@ -9,6 +9,7 @@ mod host;
 mod p4c;
 mod program;
 mod run;
+mod stf;
 mod switch;
 mod topology;
 mod version;
@@ -53,6 +54,7 @@ enum Command {
     P4c(alfirk_compiler::driver::P4cArgs),
     Run(run::Args),
     Switch(alfirk_bmv2::driver::SwitchArgs),
+    Stf(stf::Args),
     Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
@@ -66,6 +68,7 @@ impl Command {
             Command::P4c(args) => p4c::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
+            Command::Stf(args) => stf::run(&args),
             Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
         }

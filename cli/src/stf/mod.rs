@@ -1,0 +1,127 @@
+//! `alfirk stf`: compiles a program and sends it the packets of a test in p4c's STF language.
+//!
+//! The switch core runs in this process, so a test takes no ports, no root and no time.
+
+mod parse;
+mod run;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use alfirk_bmv2::{Program, Switch, SwitchOptions};
+use alfirk_compiler::driver::{compile, CompileError, CompileOptions};
+use alfirk_compiler::preproc::MacroOption;
+use serde_json::json;
+
+use crate::exit::{print, Failure, Outcome};
+use run::Failure as TestFailure;
+
+/// Compile a P4 program and run a test in the STF language on it.
+///
+/// Commands: packet, expect (with * for any digit and $ for the end), no_packet, wait, add, setdefault, remove, mirroring_add,
+/// mirroring_add_mc, mc_mgrp_create, mc_node_create, mc_node_associate, register_read, register_write, register_reset,
+/// counter_read, counter_write, check_counter.
+///
+/// Exit codes: 0 the test passes, 1 it fails or the program is wrong, 2 wrong usage or unreadable input.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: alfirk stf basic.p4 basic.stf")]
+pub struct Args {
+    /// The P4_16 program, or the BMv2 JSON that a compiler made of it (.json).
+    #[arg(value_name = "PROGRAM")]
+    program: PathBuf,
+
+    /// The test.
+    #[arg(value_name = "TEST")]
+    test: PathBuf,
+
+    /// Search included files in this folder too.
+    #[arg(short = 'I', value_name = "DIR")]
+    include: Vec<PathBuf>,
+
+    /// Define a macro: NAME or NAME=VALUE.
+    #[arg(short = 'D', value_name = "MACRO")]
+    define: Vec<String>,
+
+    /// Seed of the switch's random numbers.
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Print the result as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the verb.
+pub fn run(args: &Args) -> Outcome {
+    let text = std::fs::read_to_string(&args.test)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
+    let lines = parse::parse(&text)
+        .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
+    let program = load(args)?;
+    let mut switch = Switch::new(SwitchOptions {
+        seed: args.seed,
+        ..SwitchOptions::default()
+    });
+    switch.load(Arc::new(program));
+    let failures = run::run(&mut switch, &lines);
+    report(args, &failures)?;
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Failure::Quiet(1)),
+    }
+}
+
+fn load(args: &Args) -> Result<Program, Failure> {
+    let path = &args.program;
+    let text = match path
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        true => std::fs::read_to_string(path)
+            .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?,
+        false => compiled(args, path)?,
+    };
+    Program::from_json(&text)
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+fn compiled(args: &Args, path: &Path) -> Result<String, Failure> {
+    let mut options = CompileOptions::new(path);
+    options.preprocessor.include_dirs.clone_from(&args.include);
+    let macros = args.define.iter().cloned().map(MacroOption::Define);
+    options.preprocessor.macros = macros.collect();
+    match compile(&options) {
+        Ok(compiled) => Ok(compiled.json.to_text()),
+        Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),
+        Err(error) => Err(Failure::failed(error)),
+    }
+}
+
+fn report(args: &Args, failures: &[TestFailure]) -> Outcome {
+    if args.json {
+        let list: Vec<_> = failures
+            .iter()
+            .map(|failure| json!({"line": failure.line, "what": failure.what}))
+            .collect();
+        let result = json!({
+            "program": args.program.display().to_string(),
+            "test": args.test.display().to_string(),
+            "passed": failures.is_empty(),
+            "failures": list,
+        });
+        return print(format_args!("{result}\n"));
+    }
+    let test = args.test.display();
+    let mut text = String::new();
+    for failure in failures {
+        match failure.line {
+            Some(line) => text += &format!("{test}:{line}: {}\n", failure.what),
+            None => text += &format!("{test}: {}\n", failure.what),
+        }
+    }
+    match failures.len() {
+        0 => text += &format!("{test}: passed\n"),
+        count => text += &format!("{test}: failed, {count} thing(s) wrong\n"),
+    }
+    print(text)
+}

@@ -1,0 +1,677 @@
+//! The language of STF tests, as p4c's testers read it: one command a line, `#` begins a comment.
+
+use std::fmt;
+
+/// A command and the line that it stands in, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Line number.
+    pub number: usize,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `packet PORT DATA`
+    Packet { port: u32, data: Vec<u8> },
+    /// `expect PORT [DATA] [$]`; without data any packet will do.
+    Expect { port: u32, data: Option<Pattern> },
+    /// `no_packet`
+    NoPacket,
+    /// `wait`
+    Wait,
+    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
+    Add {
+        table: String,
+        priority: Option<i32>,
+        keys: Vec<(String, KeyValue)>,
+        action: Call,
+        handle: Option<String>,
+    },
+    /// `setdefault TABLE ACTION(NAME:VALUE, ...)`
+    SetDefault { table: String, action: Call },
+    /// `remove all`
+    RemoveAll,
+    /// `remove HANDLE`
+    Remove { handle: String },
+    /// `mirroring_add SESSION PORT`
+    MirroringAdd { session: u32, port: u32 },
+    /// `mirroring_add_mc SESSION GROUP`
+    MirroringAddMc { session: u32, group: u32 },
+    /// `mirroring_get SESSION`: checks nothing.
+    MirroringGet { session: u32 },
+    /// `mc_mgrp_create GROUP`
+    GroupCreate { group: u32 },
+    /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in order.
+    NodeCreate { rid: u16, ports: Vec<u32> },
+    /// `mc_node_associate GROUP NODE`
+    NodeAssociate { group: u32, node: u32 },
+    /// `register_read NAME INDEX [VALUE]`: with a value, checks it.
+    RegisterRead {
+        name: String,
+        index: u64,
+        value: Option<Vec<u8>>,
+    },
+    /// `register_write NAME INDEX VALUE`
+    RegisterWrite {
+        name: String,
+        index: u64,
+        value: Vec<u8>,
+    },
+    /// `register_reset NAME`
+    RegisterReset { name: String },
+    /// `counter_read NAME INDEX`: checks nothing.
+    CounterRead { name: String, index: u64 },
+    /// `counter_write NAME INDEX PACKETS BYTES`
+    CounterWrite {
+        name: String,
+        index: u64,
+        packets: u64,
+        bytes: u64,
+    },
+    /// `check_counter NAME(INDEX) [packets|bytes] == N`
+    CheckCounter {
+        name: String,
+        index: u64,
+        unit: CounterUnit,
+        comparison: Comparison,
+        value: u64,
+    },
+    /// `dump ...`: checks nothing.
+    Dump,
+}
+
+/// What of a counter is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterUnit {
+    Packets,
+    Bytes,
+}
+
+/// How a counter is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Whether it holds.
+    pub fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// An action and its arguments; without names they stand for parameters in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub name: String,
+    pub args: Vec<(Option<String>, Vec<u8>)>,
+}
+
+/// The value of a key, before the table tells how it matches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyValue {
+    /// A number.
+    Number(Vec<u8>),
+    /// Hexadecimal digits, some of them `*`: value and mask.
+    Wildcards { value: Vec<u8>, mask: Vec<u8> },
+    /// `value &&& mask`
+    Masked { value: Vec<u8>, mask: Vec<u8> },
+    /// `value/length`
+    Prefix { value: Vec<u8>, length: u32 },
+    /// `low..high` or `low->high`
+    Range { low: Vec<u8>, high: Vec<u8> },
+}
+
+/// Bytes of a packet, of which some half-bytes may be anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Half-bytes; none for `*`.
+    pub digits: Vec<Option<u8>>,
+    /// Whether the packet ends there (`$`).
+    pub ends: bool,
+}
+
+impl Pattern {
+    /// Whether a packet fits.
+    pub fn matches(&self, packet: &[u8]) -> bool {
+        let long_enough = packet.len() * 2 >= self.digits.len();
+        let right_length = !self.ends || packet.len() * 2 == self.digits.len();
+        long_enough
+            && right_length
+            && self.digits.iter().enumerate().all(|(position, digit)| {
+                let byte = packet[position / 2];
+                let half = if position % 2 == 0 {
+                    byte >> 4
+                } else {
+                    byte & 15
+                };
+                digit.is_none_or(|digit| digit == half)
+            })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for digit in &self.digits {
+            match digit {
+                Some(digit) => write!(f, "{digit:x}")?,
+                None => f.write_str("*")?,
+            }
+        }
+        f.write_str(if self.ends { " $" } else { "" })
+    }
+}
+
+/// A line that is no command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ParseError {
+    /// Line number, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Reads a whole test.
+///
+/// # Errors
+/// The first line that is no command.
+pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
+    let mut lines = Vec::new();
+    for (number, text) in (1..).zip(text.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let command = command(text).map_err(|what| ParseError { line: number, what })?;
+        lines.push(Line { number, command });
+    }
+    Ok(lines)
+}
+
+fn command(text: &str) -> Result<Command, String> {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let mut words = Words::new(rest);
+    let command = match word {
+        "packet" => {
+            let port = words.number("port")?;
+            let digits = digits(&words.rest())?;
+            let data = bytes_of(&digits).ok_or("a packet to send has no wildcards")?;
+            Command::Packet { port, data }
+        }
+        "expect" => {
+            let port = words.number("port")?;
+            let rest = words.rest();
+            let (rest, ends) = match rest.trim_end().strip_suffix('$') {
+                Some(rest) => (rest.to_owned(), true),
+                None => (rest, false),
+            };
+            let digits = digits(&rest)?;
+            let data = (ends || !digits.is_empty()).then_some(Pattern { digits, ends });
+            Command::Expect { port, data }
+        }
+        "no_packet" => Command::NoPacket,
+        "wait" => Command::Wait,
+        "add" => return add(rest),
+        "setdefault" => {
+            let table = words.word("table")?;
+            let action = call(&words.rest())?;
+            Command::SetDefault { table, action }
+        }
+        "remove" => match words.word("entry")?.as_str() {
+            "all" => Command::RemoveAll,
+            handle => Command::Remove {
+                handle: handle.to_owned(),
+            },
+        },
+        "mirroring_add" => Command::MirroringAdd {
+            session: words.number("session")?,
+            port: words.number("port")?,
+        },
+        "mirroring_add_mc" => Command::MirroringAddMc {
+            session: words.number("session")?,
+            group: words.number("multicast group")?,
+        },
+        "mirroring_get" => Command::MirroringGet {
+            session: words.number("session")?,
+        },
+        "mc_mgrp_create" => Command::GroupCreate {
+            group: words.number("multicast group")?,
+        },
+        "mc_node_create" => {
+            let rid = words.number("replica id")?;
+            let mut ports = Vec::new();
+            while let Some(port) = words.next() {
+                ports.push(number(&port, "port")?);
+            }
+            Command::NodeCreate { rid, ports }
+        }
+        "mc_node_associate" => Command::NodeAssociate {
+            group: words.number("multicast group")?,
+            node: words.number("node")?,
+        },
+        "register_read" => Command::RegisterRead {
+            name: words.word("register")?,
+            index: words.number("index")?,
+            value: words.next().map(|text| value(&text)).transpose()?,
+        },
+        "register_write" => Command::RegisterWrite {
+            name: words.word("register")?,
+            index: words.number("index")?,
+            value: value(&words.word("value")?)?,
+        },
+        "register_reset" => Command::RegisterReset {
+            name: words.word("register")?,
+        },
+        "counter_read" => Command::CounterRead {
+            name: words.word("counter")?,
+            index: words.number("index")?,
+        },
+        "counter_write" => Command::CounterWrite {
+            name: words.word("counter")?,
+            index: words.number("index")?,
+            packets: words.number("packets")?,
+            bytes: words.number("bytes")?,
+        },
+        "check_counter" => return check_counter(rest),
+        "dump" | "mirroring_dump" | "mc_dump" => return Ok(Command::Dump),
+        other => return Err(format!("there is no command {other}")),
+    };
+    match words.next() {
+        Some(extra) => Err(format!("{extra} is too much")),
+        None => Ok(command),
+    }
+}
+
+/// `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
+fn add(text: &str) -> Result<Command, String> {
+    let open = text
+        .find('(')
+        .ok_or("an action with its arguments in parentheses is missing")?;
+    let close = text.rfind(')').ok_or("a closing parenthesis is missing")?;
+    let name_start = text[..open]
+        .trim_end()
+        .rfind(char::is_whitespace)
+        .map_or(0, |position| position + 1);
+    let action = call(&text[name_start..=close])?;
+    let handle = match text[close + 1..].trim() {
+        "" => None,
+        rest => Some(
+            rest.strip_prefix('=')
+                .ok_or_else(|| format!("{rest} is too much"))?
+                .trim()
+                .trim_start_matches('$')
+                .to_owned(),
+        ),
+    };
+    // Spaces around `:` and `&&&` are as good as none.
+    let mut before = text[..name_start].replace("&&&", " &&& ");
+    while let Some(position) = before.find(" :") {
+        before.remove(position);
+    }
+    while let Some(position) = before.find(": ") {
+        before.remove(position + 1);
+    }
+    let mut words = Words::new(&before);
+    let table = words.word("table")?;
+    let mut priority = None;
+    let mut keys: Vec<(String, KeyValue)> = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "&&&" {
+            let mask = value(&words.word("mask")?)?;
+            match keys.last_mut() {
+                Some((_, last)) => match last.clone() {
+                    KeyValue::Number(value) => *last = KeyValue::Masked { value, mask },
+                    _ => return Err("a mask follows a number".to_owned()),
+                },
+                None => return Err("a mask follows a number".to_owned()),
+            }
+            continue;
+        }
+        match word.split_once(':') {
+            Some((name, text)) => keys.push((name.trim_matches('"').to_owned(), key_value(text)?)),
+            None if keys.is_empty() && priority.is_none() => {
+                priority = Some(number::<i32>(&word, "priority")?);
+            }
+            None => return Err(format!("{word} is no key; keys are written name:value")),
+        }
+    }
+    Ok(Command::Add {
+        table,
+        priority,
+        keys,
+        action,
+        handle,
+    })
+}
+
+/// `NAME(INDEX) [packets|bytes] == N`
+fn check_counter(text: &str) -> Result<Command, String> {
+    const OPERATORS: [(&str, Comparison); 6] = [
+        ("==", Comparison::Equal),
+        ("!=", Comparison::NotEqual),
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+    ];
+    let (operator, comparison) = OPERATORS
+        .iter()
+        .find(|(operator, _)| text.contains(operator))
+        .ok_or("a comparison such as == 1 is missing")?;
+    let (left, right) = text.split_once(operator).unwrap_or((text, ""));
+    let left = left.trim();
+    let (left, unit) = match left.rsplit_once(char::is_whitespace) {
+        Some((left, "packets")) => (left.trim(), CounterUnit::Packets),
+        Some((left, "bytes")) => (left.trim(), CounterUnit::Bytes),
+        _ => (left, CounterUnit::Packets),
+    };
+    let (name, index) = match left.split_once('(') {
+        Some((name, index)) => (name.trim(), number(index.trim_end_matches(')'), "index")?),
+        None => match left.split_once(char::is_whitespace) {
+            Some((name, index)) => (name, number(index.trim(), "index")?),
+            None => (left, 0),
+        },
+    };
+    Ok(Command::CheckCounter {
+        name: name.to_owned(),
+        index,
+        unit,
+        comparison: *comparison,
+        value: number(right.trim(), "count")?,
+    })
+}
+
+/// `ACTION(NAME:VALUE, ...)`, also without names.
+fn call(text: &str) -> Result<Call, String> {
+    let (name, args) = text
+        .split_once('(')
+        .ok_or("an action with its arguments in parentheses is missing")?;
+    let args = args
+        .trim_end()
+        .strip_suffix(')')
+        .ok_or("a closing parenthesis is missing")?;
+    let args = args
+        .split(',')
+        .map(str::trim)
+        .filter(|arg| !arg.is_empty())
+        .map(|arg| match arg.split_once(':') {
+            Some((name, text)) => Ok((Some(name.trim().to_owned()), value(text.trim())?)),
+            None => Ok((None, value(arg)?)),
+        })
+        .collect::<Result<_, String>>()?;
+    Ok(Call {
+        name: name.trim().to_owned(),
+        args,
+    })
+}
+
+fn key_value(text: &str) -> Result<KeyValue, String> {
+    if let Some((low, high)) = text.split_once("->").or_else(|| text.split_once("..")) {
+        return Ok(KeyValue::Range {
+            low: value(low)?,
+            high: value(high)?,
+        });
+    }
+    if let Some((number_text, length)) = text.split_once('/') {
+        return Ok(KeyValue::Prefix {
+            value: value(number_text)?,
+            length: number(length, "prefix length")?,
+        });
+    }
+    if let (Some(digits), true) = (text.strip_prefix("0x"), text.contains('*')) {
+        let half = |make: fn(u8) -> u8, wild: u8| -> Result<Vec<u8>, String> {
+            let halves = digits
+                .chars()
+                .map(|c| match (c, c.to_digit(16)) {
+                    ('*', _) => Ok(wild),
+                    (_, Some(digit)) => Ok(make(digit as u8)),
+                    _ => Err(format!("{text} is no number")),
+                })
+                .collect::<Result<Vec<u8>, String>>()?;
+            Ok(join_halves(&halves))
+        };
+        return Ok(KeyValue::Wildcards {
+            value: half(|digit| digit, 0)?,
+            mask: half(|_| 15, 0)?,
+        });
+    }
+    match text {
+        "*" => Ok(KeyValue::Wildcards {
+            value: vec![0],
+            mask: vec![0],
+        }),
+        text => Ok(KeyValue::Number(value(text)?)),
+    }
+}
+
+fn join_halves(halves: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; halves.len().div_ceil(2)];
+    let last = bytes.len();
+    for (position, half) in halves.iter().rev().enumerate() {
+        bytes[last - 1 - position / 2] |= half << (4 * (position % 2));
+    }
+    bytes
+}
+
+/// A number of any width: `0x1f`, `0b101`, `31`, also a dotted IPv4 or a MAC address.
+fn value(text: &str) -> Result<Vec<u8>, String> {
+    let text = text.trim();
+    let wrong = || format!("{text} is no number");
+    let halves = |digits: &str| -> Option<Vec<u8>> {
+        let halves: Option<Vec<u8>> = digits
+            .chars()
+            .map(|c| c.to_digit(16).map(|digit| digit as u8))
+            .collect();
+        halves
+            .filter(|halves| !halves.is_empty())
+            .map(|halves| join_halves(&halves))
+    };
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        return halves(digits).ok_or_else(wrong);
+    }
+    if let Some(digits) = text.strip_prefix("0b").or_else(|| text.strip_prefix("0B")) {
+        let number = u128::from_str_radix(digits, 2).map_err(|_| wrong())?;
+        return Ok(number.to_be_bytes().to_vec());
+    }
+    if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
+        return Ok(address.octets().to_vec());
+    }
+    let parts: Vec<&str> = text.split(':').collect();
+    if parts.len() == 6 {
+        return halves(&parts.concat()).ok_or_else(wrong);
+    }
+    let number: u128 = text.parse().map_err(|_| wrong())?;
+    Ok(number.to_be_bytes().to_vec())
+}
+
+/// Half-bytes, `*` for any.
+fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
+    let mut digits = Vec::new();
+    for c in text.chars().filter(|c| !c.is_whitespace()) {
+        match (c, c.to_digit(16)) {
+            ('*', _) => digits.push(None),
+            (_, Some(digit)) => digits.push(Some(digit as u8)),
+            _ => return Err(format!("{c} is no hexadecimal digit")),
+        }
+    }
+    match digits.len() % 2 {
+        0 => Ok(digits),
+        _ => Err("a packet has whole bytes, so an even number of digits".to_owned()),
+    }
+}
+
+fn bytes_of(digits: &[Option<u8>]) -> Option<Vec<u8>> {
+    digits
+        .chunks(2)
+        .map(|pair| Some(pair[0]? << 4 | pair[1]?))
+        .collect()
+}
+
+fn number<T: TryFrom<u64>>(text: &str, what: &str) -> Result<T, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => text.parse::<u64>().ok(),
+    };
+    parsed
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| format!("{text} is no {what}"))
+}
+
+/// The words of a line.
+struct Words<'a> {
+    rest: &'a str,
+}
+
+impl<'a> Words<'a> {
+    fn new(text: &'a str) -> Self {
+        Words { rest: text.trim() }
+    }
+
+    fn next(&mut self) -> Option<String> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        // Blanks inside of quotes belong to the word.
+        let mut quoted = false;
+        let end = self.rest.find(|c: char| {
+            quoted ^= c == '"';
+            c.is_whitespace() && !quoted
+        });
+        let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest.trim_start();
+        Some(word.to_owned())
+    }
+
+    fn word(&mut self, what: &str) -> Result<String, String> {
+        self.next().ok_or_else(|| format!("the {what} is missing"))
+    }
+
+    fn number<T: TryFrom<u64>>(&mut self, what: &str) -> Result<T, String> {
+        number(&self.word(what)?, what)
+    }
+
+    fn rest(&mut self) -> String {
+        std::mem::take(&mut self.rest).to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &str) -> Command {
+        parse(text).expect("it is a command").remove(0).command
+    }
+
+    #[test]
+    fn packets_may_have_spaces() {
+        assert_eq!(
+            one("packet 1 00 1122 aB"),
+            Command::Packet {
+                port: 1,
+                data: vec![0, 0x11, 0x22, 0xab]
+            }
+        );
+    }
+
+    #[test]
+    fn expectations_have_wildcards_and_ends() {
+        let Command::Expect {
+            port: 2,
+            data: Some(pattern),
+        } = one("expect 2 0a*b **$")
+        else {
+            panic!("not an expectation");
+        };
+        assert!(pattern.ends);
+        assert!(pattern.matches(&[0x0a, 0x7b, 0xff]));
+        assert!(!pattern.matches(&[0x0a, 0x7c, 0xff]));
+        assert!(!pattern.matches(&[0x0a, 0x7b, 0xff, 0]));
+        assert_eq!(
+            one("expect 2"),
+            Command::Expect {
+                port: 2,
+                data: None
+            }
+        );
+    }
+
+    #[test]
+    fn entries_have_keys_of_all_kinds() {
+        let text = "add c.t 10 hdr.a:0x0*0 b.$valid$ : 1 d:0x0a000000/8 e:3&&&7 f:1->5 act(port:2, x:0xff) = $one";
+        let Command::Add {
+            table,
+            priority,
+            keys,
+            action,
+            handle,
+        } = one(text)
+        else {
+            panic!("not an entry");
+        };
+        assert_eq!((table.as_str(), priority), ("c.t", Some(10)));
+        assert_eq!(keys.len(), 5);
+        assert_eq!(
+            keys[0],
+            (
+                "hdr.a".to_owned(),
+                KeyValue::Wildcards {
+                    value: vec![0, 0],
+                    mask: vec![0x0f, 0x0f]
+                }
+            )
+        );
+        assert!(matches!(&keys[2].1, KeyValue::Prefix { length: 8, .. }));
+        assert!(matches!(&keys[3].1, KeyValue::Masked { .. }));
+        assert!(matches!(&keys[4].1, KeyValue::Range { .. }));
+        assert_eq!(action.args.len(), 2);
+        assert_eq!(handle.as_deref(), Some("one"));
+    }
+
+    #[test]
+    fn names_of_keys_may_be_quoted() {
+        let Command::Add { keys, .. } = one("add t \"a.b & 0xf0\":3 x()") else {
+            panic!("not an entry");
+        };
+        assert_eq!(keys[0].0, "a.b & 0xf0");
+    }
+
+    #[test]
+    fn counters_are_compared() {
+        assert_eq!(
+            one("check_counter ingress.c(3) bytes >= 64"),
+            Command::CheckCounter {
+                name: "ingress.c".to_owned(),
+                index: 3,
+                unit: CounterUnit::Bytes,
+                comparison: Comparison::GreaterOrEqual,
+                value: 64
+            }
+        );
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        let error = parse("wait\n\npacket x 00").expect_err("x is no port");
+        assert_eq!(error.to_string(), "line 3: x is no port");
+        let error = parse("fly 1").expect_err("no such command");
+        assert_eq!(error.to_string(), "line 1: there is no command fly");
+    }
+}

@@ -1,0 +1,65 @@
+//! Every program of the compiler's tests, with the packets of the test beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn programs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/programs")
+}
+
+fn stf(program: &Path, test: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf".as_ref(), program.as_os_str(), test.as_os_str()])
+        .output()
+        .expect("the binary was just built")
+}
+
+#[test]
+fn packets_take_the_way_that_the_program_says() {
+    let mut tests: Vec<PathBuf> = [programs(), programs().join("exercises")]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("the folder is in the repository"))
+        .map(|entry| entry.expect("the folder can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "stf"))
+        .collect();
+    tests.sort();
+    assert!(!tests.is_empty());
+    let mut failed = String::new();
+    for test in tests {
+        let output = stf(&test.with_extension("p4"), &test);
+        if !output.status.success() {
+            failed += &String::from_utf8_lossy(&output.stdout);
+            failed += &String::from_utf8_lossy(&output.stderr);
+        }
+    }
+    assert!(failed.is_empty(), "{failed}");
+}
+
+#[test]
+fn a_failing_test_names_its_line_and_exits_with_1() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let test = folder.path().join("wrong.stf");
+    std::fs::write(&test, "packet 0 02 10 20 07\nexpect 1 02 01 00 07 $\n")
+        .expect("the folder can be written");
+    let output = stf(&programs().join("subcontrols.p4"), &test);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("wrong.stf:2: another packet came out of port 1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_mistake_in_a_test_exits_with_2() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let test = folder.path().join("bad.stf");
+    std::fs::write(&test, "pakket 0 00\n").expect("the folder can be written");
+    let output = stf(&programs().join("subcontrols.p4"), &test);
+    assert_eq!(output.status.code(), Some(2));
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        text.contains("line 1: there is no command pakket"),
+        "{text}"
+    );
+}
