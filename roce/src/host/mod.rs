@@ -44,6 +44,11 @@ const FIRST_SOURCE_PORT: u16 = 0xc000;
 /// Queue pair numbers 0 and 1 are special in InfiniBand, and 1 is a group's virtual one; we stay well away from both.
 const FIRST_QPN: u32 = 0x11;
 
+/// How many frames beside those of queue pairs may wait for the wire before ARP requests are left unanswered.
+const MAX_CONTROL: usize = 64;
+/// How many datagrams may wait for one address to be resolved; further ones are dropped.
+const MAX_WAITING: usize = 64;
+
 /// A host.
 pub struct Host {
     config: HostConfig,
@@ -110,7 +115,11 @@ impl Host {
     }
 
     pub fn stats(&self) -> HostStats {
-        self.stats
+        let mut stats = self.stats;
+        for qp in self.qps.values() {
+            stats.violations += qp.stats().violations;
+        }
+        stats
     }
 
     // ---- Driver side ----
@@ -192,7 +201,7 @@ impl Host {
             self.fail_qp(qpn, QpFailure::Unreachable(remote.ip));
             return Ok(());
         };
-        if self.neighbors.lookup(hop).is_some() {
+        if self.neighbors.keep(hop) {
             self.events.push_back(HostEvent::Connected { qpn });
         } else {
             self.resolving.entry(hop).or_default().insert(qpn);
@@ -241,6 +250,24 @@ impl Host {
         self.qp_mut(qpn)?.set_rq_psn(psn)
     }
 
+    /// Makes this host the one that sends in a group: [`QueuePair::take_over_sending`].
+    pub fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.take_over_sending()
+    }
+
+    /// Prepares the host that sends in a group for the next source: [`QueuePair::expect_next_source`].
+    pub fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.expect_next_source()
+    }
+
+    /// Completes what a queue pair has posted as acknowledged: [`QueuePair::conclude_sends`].
+    pub fn conclude_sends(&mut self, now: u64, qpn: QpNum) {
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.conclude_sends(now);
+        }
+        self.after(qpn);
+    }
+
     /// Puts a queue pair into the error state; its work requests complete as flushed.
     pub fn fail_qp(&mut self, qpn: QpNum, failure: QpFailure) {
         if let Some(qp) = self.qps.get_mut(&qpn) {
@@ -251,9 +278,11 @@ impl Host {
 
     /// Ends a queue pair; packets for it are dropped from now on, and nothing more is heard of its work requests.
     pub fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
-        self.qps
+        let gone = self
+            .qps
             .remove(&qpn)
             .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        self.stats.violations += gone.stats().violations;
         self.deadlines.set(qpn, None);
         for waiting in self.resolving.values_mut() {
             waiting.remove(&qpn);
@@ -313,7 +342,10 @@ impl Host {
                 self.control.push_back(envelope.datagram(&payload));
             }
             None => {
-                self.waiting.push((hop, envelope, payload));
+                let waiting = self.waiting.iter().filter(|(ip, _, _)| *ip == hop);
+                if waiting.count() < MAX_WAITING {
+                    self.waiting.push((hop, envelope, payload));
+                }
                 self.neighbors.resolve(now, hop);
             }
         }
@@ -345,7 +377,14 @@ impl Host {
         }
         match packet.operation {
             arp::Operation::Request => {
-                self.neighbors.learn(packet.sender_ip, packet.sender_mac);
+                if self.control.len() >= MAX_CONTROL {
+                    return Err(DropReason::ArpOverload);
+                }
+                // An address probe (RFC 5227) has no sender to learn, nor has a question from off the link.
+                let on_link = self.config.is_on_link(packet.sender_ip);
+                if on_link && !packet.sender_ip.is_unspecified() {
+                    self.neighbors.learn(packet.sender_ip, packet.sender_mac);
+                }
                 let reply = arp::Repr {
                     operation: arp::Operation::Reply,
                     sender_mac: self.config.mac,
@@ -377,6 +416,9 @@ impl Host {
             return Err(DropReason::NoListener);
         }
         let udp = udp::View::new_checked(ip.payload())?;
+        if udp.payload().len() + udp::HEADER_LEN != ip.payload().len() {
+            return Err(DropReason::Malformed);
+        }
         match udp.destination_port() {
             udp::PORT_ROCE => self.receive_roce(now, &ip, &udp),
             port if self.udp_ports.contains(&port) => {

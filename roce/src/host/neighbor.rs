@@ -1,6 +1,6 @@
 //! Link-layer addresses of neighbours, found by ARP.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 
 use super::config::HostTiming;
@@ -8,12 +8,16 @@ use crate::wire::MacAddr;
 
 enum Entry {
     /// Requests go out; `next_at` is when the next one is due.
-    Asked {
-        attempts: u32,
-        next_at: u64,
-    },
+    Asked { attempts: u32, next_at: u64 },
+    /// We asked for it, and this was the answer.
     Known(MacAddr),
+    /// Nobody here asked for it, but it asked for us.
+    Heard(MacAddr),
 }
+
+/// How many neighbours may be in the table that only asked for us. When there are more, an old one is forgotten, and asked
+/// for when it is needed.
+const MAX_HEARD: usize = 512;
 
 /// What to do about addresses being resolved.
 #[derive(Debug, PartialEq, Eq)]
@@ -26,19 +30,32 @@ pub(super) enum Due {
 
 /// The table of neighbours.
 #[derive(Default)]
-pub(super) struct Neighbors(BTreeMap<Ipv4Addr, Entry>);
+pub(super) struct Neighbors {
+    entries: BTreeMap<Ipv4Addr, Entry>,
+    /// The neighbours that are [`Entry::Heard`] or have been, the oldest first.
+    heard: VecDeque<Ipv4Addr>,
+}
 
 impl Neighbors {
     pub(super) fn lookup(&self, ip: Ipv4Addr) -> Option<MacAddr> {
-        match self.0.get(&ip) {
-            Some(Entry::Known(mac)) => Some(*mac),
+        match self.entries.get(&ip) {
+            Some(Entry::Known(mac) | Entry::Heard(mac)) => Some(*mac),
             _ => None,
         }
     }
 
+    /// Whether the address of `ip` is known; from now on it is not forgotten.
+    pub(super) fn keep(&mut self, ip: Ipv4Addr) -> bool {
+        let Some(mac) = self.lookup(ip) else {
+            return false;
+        };
+        self.entries.insert(ip, Entry::Known(mac));
+        true
+    }
+
     /// Starts to resolve `ip` unless that is done or under way.
     pub(super) fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
-        self.0.entry(ip).or_insert(Entry::Asked {
+        self.entries.entry(ip).or_insert(Entry::Asked {
             attempts: 0,
             next_at: now,
         });
@@ -46,7 +63,7 @@ impl Neighbors {
 
     /// Notes the address of a neighbour that we asked for, and says whether that is news.
     pub(super) fn answer(&mut self, ip: Ipv4Addr, mac: MacAddr) -> bool {
-        match self.0.get_mut(&ip) {
+        match self.entries.get_mut(&ip) {
             Some(entry) => {
                 let news = matches!(entry, Entry::Asked { .. });
                 *entry = Entry::Known(mac);
@@ -58,15 +75,35 @@ impl Neighbors {
 
     /// Notes the address of a neighbour that asked for us.
     pub(super) fn learn(&mut self, ip: Ipv4Addr, mac: MacAddr) {
-        self.0.insert(ip, Entry::Known(mac));
+        match self.entries.get_mut(&ip) {
+            Some(entry @ (Entry::Known(_) | Entry::Asked { .. })) => *entry = Entry::Known(mac),
+            Some(entry @ Entry::Heard(_)) => *entry = Entry::Heard(mac),
+            None => {
+                self.entries.insert(ip, Entry::Heard(mac));
+                self.heard.push_back(ip);
+                self.forget_old();
+            }
+        }
+    }
+
+    /// Keeps the number of those that nobody here asked for within its bound.
+    fn forget_old(&mut self) {
+        while self.heard.len() > MAX_HEARD {
+            let Some(oldest) = self.heard.pop_front() else {
+                break;
+            };
+            if matches!(self.entries.get(&oldest), Some(Entry::Heard(_))) {
+                self.entries.remove(&oldest);
+            }
+        }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        self.0
+        self.entries
             .values()
             .filter_map(|e| match e {
                 Entry::Asked { next_at, .. } => Some(*next_at),
-                Entry::Known(_) => None,
+                Entry::Known(_) | Entry::Heard(_) => None,
             })
             .min()
     }
@@ -74,7 +111,7 @@ impl Neighbors {
     /// What is due at `now`. Addresses given up are forgotten.
     pub(super) fn handle_timeout(&mut self, now: u64, timing: &HostTiming) -> Vec<Due> {
         let mut due = Vec::new();
-        self.0.retain(|ip, entry| {
+        self.entries.retain(|ip, entry| {
             let Entry::Asked { attempts, next_at } = entry else {
                 return true;
             };
@@ -115,6 +152,23 @@ mod tests {
         assert_eq!(table.handle_timeout(15, &TIMING), [Due::Ask(IP)]);
         assert_eq!(table.handle_timeout(25, &TIMING), [Due::GiveUp(IP)]);
         assert_eq!(table.poll_timeout(), None);
+    }
+
+    #[test]
+    fn strangers_are_forgotten_when_they_are_too_many_and_peers_are_not() {
+        let mut table = Neighbors::default();
+        let mac = MacAddr([2, 0, 0, 0, 0, 2]);
+        table.resolve(0, IP);
+        table.learn(IP, mac);
+        let strangers = (0..10_000u32).map(|i| Ipv4Addr::from(0x0b00_0000 + i));
+        for stranger in strangers.clone() {
+            table.learn(stranger, mac);
+            table.learn(stranger, mac);
+        }
+        let known = strangers.filter(|ip| table.lookup(*ip).is_some()).count();
+        assert_eq!(known, MAX_HEARD);
+        assert_eq!(table.entries.len(), MAX_HEARD + 1);
+        assert_eq!(table.lookup(IP), Some(mac));
     }
 
     #[test]

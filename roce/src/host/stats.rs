@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::rc::Violations;
 use crate::wire::WireError;
 
 /// Frames and bytes, Ethernet header included, without preamble and frame check sequence.
@@ -12,6 +13,18 @@ pub struct HostStats {
     pub rx_frames: u64,
     pub rx_bytes: u64,
     pub drops: Drops,
+    /// Packets that reached a queue pair and that neither a correct peer nor a correct fabric sends, over all queue pairs
+    /// that the host has had.
+    #[serde(default)]
+    pub violations: Violations,
+}
+
+impl HostStats {
+    /// How many frames came that no correct fabric delivers: everything that [`Drops::implausible`] and [`Violations`] count.
+    /// Loss, duplication and reordering do not raise it.
+    pub fn implausible(&self) -> u64 {
+        self.drops.implausible() + self.violations.total()
+    }
 }
 
 /// Frames that were dropped on arrival, by reason. Nothing is answered to any of them.
@@ -33,6 +46,9 @@ pub struct Drops {
     pub wrong_pkey: u64,
     /// The ICRC is wrong.
     pub icrc: u64,
+    /// ARP requests that found the table of neighbours or the queue of answers full.
+    #[serde(default)]
+    pub arp_overload: u64,
 }
 
 /// Why a frame is dropped; see the fields of [`Drops`].
@@ -46,6 +62,7 @@ pub(super) enum DropReason {
     WrongSource,
     WrongPkey,
     Icrc,
+    ArpOverload,
 }
 
 impl From<WireError> for DropReason {
@@ -65,6 +82,7 @@ impl Drops {
             DropReason::WrongSource => &mut self.wrong_source,
             DropReason::WrongPkey => &mut self.wrong_pkey,
             DropReason::Icrc => &mut self.icrc,
+            DropReason::ArpOverload => &mut self.arp_overload,
         };
         *counter += 1;
     }
@@ -79,5 +97,12 @@ impl Drops {
             + self.wrong_source
             + self.wrong_pkey
             + self.icrc
+            + self.arp_overload
+    }
+
+    /// Those that a fabric which delivers right packets to right hosts does not bring about. (A switch that floods frames to
+    /// everybody is right, and so is a host that floods a switch with requests.)
+    pub fn implausible(&self) -> u64 {
+        self.total() - self.not_for_us - self.no_listener - self.arp_overload
     }
 }

@@ -106,6 +106,19 @@ impl Retries {
     }
 }
 
+/// What a requester does about a NAK (PSN sequence error) that comes while it still sends again because of one before.
+///
+/// A second NAK of the same PSN is ignored by both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NakRule {
+    /// A NAK of a later PSN tells of another gap: go back to it at once.
+    #[default]
+    EachGap,
+    /// Take it only as an acknowledgement of what is before it, and wait for an ACK or the timeout, as Linux rxe does.
+    OncePerAck,
+}
+
 /// Settings of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcConfig {
@@ -129,6 +142,9 @@ pub struct RcConfig {
     pub ack_coalescing: bool,
     /// Queue pairs with a smaller number send first; equal ones take turns.
     pub priority: u8,
+    /// What to do about one NAK after the other.
+    #[serde(default)]
+    pub nak_rule: NakRule,
 }
 
 impl RcConfig {
@@ -144,6 +160,7 @@ impl RcConfig {
             rnr_timer: RnrTimer::new(12),
             ack_coalescing: false,
             priority: 0,
+            nak_rule: NakRule::EachGap,
         }
     }
 }

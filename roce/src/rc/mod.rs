@@ -14,9 +14,10 @@ mod qp;
 mod requester;
 mod responder;
 mod timer;
+mod violations;
 
 pub use completion::{Completed, Completion, CompletionError, Operation};
-pub use config::{AckTimeout, BadMtu, PathMtu, RcConfig, Retries};
+pub use config::{AckTimeout, BadMtu, NakRule, PathMtu, RcConfig, Retries};
 pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable};
 pub use packet::{RcHeaders, RcPacket};
 pub use qp::{
@@ -24,3 +25,4 @@ pub use qp::{
     Remote, SendOperation, SendRequest, MAX_MESSAGE,
 };
 pub use timer::Timer;
+pub use violations::Violations;

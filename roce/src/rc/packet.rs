@@ -63,7 +63,8 @@ pub struct RcPacket<'a> {
 }
 
 impl<'a> RcPacket<'a> {
-    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. The opcode says which extension headers are there.
+    /// Reads the packet in `bytes`, which begin with the BTH and end before the ICRC. The opcode says which extension headers
+    /// are there. Payload and padding together fill words of four bytes (IBTA vol. 1, 9.2.5).
     pub fn parse(bytes: &'a [u8]) -> Result<RcPacket<'a>, WireError> {
         let view = bth::View::new_checked(bytes)?;
         let mut headers = RcHeaders::plain(bth::Repr::parse(&view));
@@ -80,6 +81,15 @@ impl<'a> RcPacket<'a> {
         if opcode.has_immediate() {
             headers.immediate = Some(immdt::View::new_checked(rest)?.immediate());
             rest = &rest[immdt::HEADER_LEN..];
+        }
+        if rest.len() % 4 != 0 {
+            return Err(WireError {
+                header: Header::Bth,
+                reason: Reason::BadLength {
+                    field: "payload and padding",
+                    value: rest.len(),
+                },
+            });
         }
         let pad = usize::from(headers.bth.pad_count);
         let length = rest.len().checked_sub(pad).ok_or(WireError {

@@ -13,7 +13,8 @@ use super::packet::{RcHeaders, RcPacket};
 use super::requester::Requester;
 use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
-use crate::wire::{Opcode, Psn, QpNum};
+use super::violations::Violations;
+use crate::wire::{cnp, Opcode, Psn, QpNum};
 
 /// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
 pub const MAX_MESSAGE: u64 = 1 << 31;
@@ -177,8 +178,13 @@ pub struct QpStats {
     pub naks_sent: u64,
     pub rnr_naks_sent: u64,
     pub cnps_received: u64,
-    /// Packets with opcodes that this queue pair does not expect.
-    pub unexpected: u64,
+    /// ACKs whose message count is not that of the packets they acknowledge. A responder's own ACKs are exact; a switch that
+    /// merges them may say less, which no requester minds.
+    #[serde(default)]
+    pub inexact_msns: u64,
+    /// Packets that neither a correct peer nor a correct fabric sends.
+    #[serde(default)]
+    pub violations: Violations,
 }
 
 /// A packet to be sent: its headers, and where its payload is.
@@ -313,6 +319,41 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Makes this end of a group's connection the one that sends: its next request takes the PSN and the message number that
+    /// its responder expects next.
+    ///
+    /// All ends of a group count the same packets and messages, so nothing changes at the others. The end that sent before
+    /// follows by [`QueuePair::expect_next_source`].
+    pub fn take_over_sending(&mut self) -> Result<(), ModifyError> {
+        self.check_modifiable()?;
+        if !self.requester.is_idle() || !self.responder.is_between_messages() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        let (psn, msn) = (self.responder.expected(), self.responder.msn());
+        self.requester.restart(psn, msn);
+        Ok(())
+    }
+
+    /// Has the responder of the end that sends in a group expect what comes after everything posted so far, be it
+    /// acknowledged or not: the next request that arrives is the next source's first.
+    pub fn expect_next_source(&mut self) -> Result<(), ModifyError> {
+        self.check_modifiable()?;
+        if !self.responder.is_between_messages() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        let (psn, ssn) = (self.requester.end_psn(), self.requester.ssn());
+        self.responder.follow(psn, ssn);
+        Ok(())
+    }
+
+    /// Completes every posted message as acknowledged, because the remote side is known to have them all: in a group the next
+    /// source begins only then. Answers that are still under way are stale from now on.
+    pub fn conclude_sends(&mut self, now: u64) {
+        if self.state == QpState::Ready {
+            self.requester.conclude(now, &self.config, &mut self.shared);
+        }
+    }
+
     /// Takes a message to be sent. Its memory is checked now, and read when packets are built.
     pub fn post_send(
         &mut self,
@@ -367,11 +408,14 @@ impl QueuePair {
             self.responder
                 .handle_request(packet, &self.config, memory, &mut self.shared)
                 .map_err(QpFailure::Responder)
-        } else if opcode == Opcode::Cnp {
+        } else if opcode == Opcode::Cnp
+            && packet.headers.bth.becn
+            && packet.payload.len() == cnp::RESERVED_LEN
+        {
             self.shared.stats.cnps_received += 1;
             Ok(())
         } else {
-            self.shared.stats.unexpected += 1;
+            self.shared.stats.violations.bad_opcode += 1;
             Ok(())
         };
         if let Err(failure) = result {

@@ -7,14 +7,27 @@
 use std::collections::VecDeque;
 
 use super::completion::{Completed, CompletionError, Operation};
-use super::config::{PathMtu, RcConfig, Retries};
+use super::config::{NakRule, PathMtu, RcConfig, Retries};
 use super::packet::{RcHeaders, RcPacket};
-use super::qp::{Outgoing, Payload, SendOperation, SendRequest, Shared};
+use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, Shared};
 use super::timer::Timer;
+use crate::wire::aeth::{credits_of, CREDITS_UNLIMITED};
 use crate::wire::{bth, reth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
 /// The most packets that may be outstanding, whatever the configuration says.
 const MAX_WINDOW: u32 = 1 << 22;
+
+/// Message sequence numbers have 24 bits.
+const MSN_MASK: u32 = 0x00ff_ffff;
+
+/// What packet an answer is about.
+enum Place {
+    /// One that waits for its answer, by its count.
+    Outstanding(u64),
+    /// One that has been acknowledged, or that another end of the group sent.
+    Done,
+    NeverSent,
+}
 
 /// A message under way.
 struct Message {
@@ -49,6 +62,15 @@ pub(super) struct Requester {
     asked: Option<u64>,
     /// The packet that a NAK made us go back to. A second NAK for it is ignored until there is progress.
     nak_handled: Option<u64>,
+    /// Whether no ACK has come since a NAK made us go back.
+    sends_again: bool,
+    /// How many messages have completed since the connection began; the low 24 bits are the newest MSN we can expect when
+    /// nothing is outstanding.
+    done: u64,
+    /// The largest count of completed messages that an answer has told.
+    told: u64,
+    /// How many messages the responder has buffers for, counted from the beginning; `None` when it does not limit us.
+    limit: Option<u64>,
     timeouts: u8,
     rnr_naks: u8,
 }
@@ -65,6 +87,10 @@ impl Requester {
             end: 0,
             asked: None,
             nak_handled: None,
+            sends_again: false,
+            done: 0,
+            told: 0,
+            limit: None,
             timeouts: 0,
             rnr_naks: 0,
         }
@@ -80,10 +106,33 @@ impl Requester {
         self.psn(self.end)
     }
 
-    /// Starts again at `psn`; every message must be done.
+    /// How many messages have been posted since the connection began, modulo 2^24.
+    pub(super) fn ssn(&self) -> u32 {
+        self.posted() as u32 & MSN_MASK
+    }
+
+    /// Goes on at `psn`; every message must be done. Messages are counted on.
     pub(super) fn set_psn(&mut self, psn: Psn) {
+        self.restart(psn, self.ssn());
+    }
+
+    /// Goes on at `psn` after `ssn` messages; every message of its own must be done.
+    pub(super) fn restart(&mut self, psn: Psn, ssn: u32) {
         debug_assert!(self.is_idle());
-        *self = Requester::new(psn);
+        *self = Requester {
+            done: ssn.into(),
+            told: ssn.into(),
+            ..Requester::new(psn)
+        };
+    }
+
+    /// Completes everything, sent or not.
+    pub(super) fn conclude(&mut self, now: u64, config: &RcConfig, shared: &mut Shared) {
+        self.sent = self.end;
+        self.acknowledge(now, self.end, config, shared);
+        self.told = self.done;
+        self.sends_again = false;
+        shared.timers.stop(Timer::RnrBackoff);
     }
 
     pub(super) fn post(&mut self, request: SendRequest, mtu: PathMtu) {
@@ -102,6 +151,28 @@ impl Requester {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && !shared.timers.is_set(Timer::RnrBackoff)
+            && (self.next == self.unacked || !self.lacks_credit())
+    }
+
+    /// Whether the responder has no buffer for the message of the next packet. Such a message goes out packet by packet, each
+    /// with a request for an answer, which brings new credits (IBTA vol. 1, 9.7.7.2.5).
+    fn lacks_credit(&self) -> bool {
+        let Some(limit) = self.limit else {
+            return false;
+        };
+        self.messages.get(self.cursor).is_some_and(|message| {
+            uses_receive(message.operation) && self.done + self.cursor as u64 >= limit
+        })
+    }
+
+    /// How many messages have been posted since the connection began.
+    fn posted(&self) -> u64 {
+        self.done + self.messages.len() as u64
+    }
+
+    /// How many messages have completed when every packet before `seq` has arrived.
+    fn completed_by(&self, seq: u64) -> u64 {
+        self.done + self.messages.partition_point(|m| m.end() <= seq) as u64
     }
 
     /// The next request packet, when there is one and the window has room.
@@ -116,7 +187,7 @@ impl Requester {
             return None;
         }
         let seq = self.next;
-        let ask = self.asks_for_ack(seq, config);
+        let ask = self.asks_for_ack(seq, config) || self.lacks_credit();
         let message = &self.messages[self.cursor];
         let mtu = config.mtu.bytes() as u64;
         let index = seq - message.first;
@@ -188,28 +259,60 @@ impl Requester {
         shared: &mut Shared,
     ) -> Result<(), CompletionError> {
         let Some(aeth) = packet.headers.aeth else {
-            shared.stats.unexpected += 1;
+            shared.stats.violations.bad_opcode += 1;
             return Ok(());
         };
+        let stats = &mut shared.stats;
         let counter = match aeth.syndrome {
-            Syndrome::Ack { .. } => &mut shared.stats.acks_received,
-            Syndrome::RnrNak(_) => &mut shared.stats.rnr_naks_received,
-            Syndrome::Nak(NakCode::PsnSequenceError) => &mut shared.stats.naks_received,
-            Syndrome::Nak(_) => &mut shared.stats.fatal_naks_received,
-            Syndrome::Reserved(_) => &mut shared.stats.unexpected,
+            Syndrome::Ack { .. } => &mut stats.acks_received,
+            Syndrome::RnrNak(_) => &mut stats.rnr_naks_received,
+            Syndrome::Nak(NakCode::PsnSequenceError) => &mut stats.naks_received,
+            Syndrome::Nak(NakCode::Reserved(_) | NakCode::InvalidRdRequest)
+            | Syndrome::Reserved(_) => {
+                stats.violations.bad_syndrome += 1;
+                return Ok(());
+            }
+            Syndrome::Nak(_) => &mut stats.fatal_naks_received,
         };
         *counter += 1;
-        let Some(seq) = self.outstanding(packet.headers.bth.psn) else {
-            shared.stats.stale_acks += 1;
+        if !packet.payload.is_empty() || packet.headers.bth.pad_count != 0 {
+            stats.violations.bad_answer_length += 1;
+            return Ok(());
+        }
+        let seq = match self.place(packet.headers.bth.psn) {
+            Place::Outstanding(seq) => seq,
+            Place::Done => {
+                stats.stale_acks += 1;
+                return Ok(());
+            }
+            Place::NeverSent => {
+                stats.violations.psn_beyond_sent += 1;
+                return Ok(());
+            }
+        };
+        let acknowledged = match aeth.syndrome {
+            Syndrome::Ack { .. } => seq + 1,
+            _ => seq,
+        };
+        let Some(completed) = self.check_msn(aeth.msn, acknowledged, stats) else {
             return Ok(());
         };
         match aeth.syndrome {
-            Syndrome::Ack { .. } => self.acknowledge(now, seq + 1, config, shared),
+            Syndrome::Ack { credits } => {
+                self.sends_again = false;
+                self.limit = match credits {
+                    CREDITS_UNLIMITED => None,
+                    code => Some(completed + credits_of(code)),
+                };
+                self.acknowledge(now, seq + 1, config, shared);
+            }
             Syndrome::Nak(NakCode::PsnSequenceError) => {
                 self.acknowledge(now, seq, config, shared);
-                let waits = shared.timers.is_set(Timer::RnrBackoff);
+                let waits = shared.timers.is_set(Timer::RnrBackoff)
+                    || (config.nak_rule == NakRule::OncePerAck && self.sends_again);
                 if self.nak_handled != Some(seq) && !waits {
                     self.nak_handled = Some(seq);
+                    self.sends_again = true;
                     self.go_back();
                     start_ack_timer(now, config, shared);
                 }
@@ -237,6 +340,7 @@ impl Requester {
                     _ => CompletionError::RemoteInvalidRequest,
                 });
             }
+            // Sorted out above.
             Syndrome::Reserved(_) => {}
         }
         Ok(())
@@ -260,6 +364,7 @@ impl Requester {
         }
         self.timeouts = self.timeouts.saturating_add(1);
         self.nak_handled = None;
+        self.sends_again = false;
         self.go_back();
         start_ack_timer(now, config, shared);
         Ok(())
@@ -269,10 +374,12 @@ impl Requester {
     /// packets flow again, which starts the ACK timer.
     pub(super) fn handle_rnr_timeout(&mut self) {
         self.nak_handled = None;
+        self.sends_again = false;
     }
 
     /// Completes everything left: the oldest message with `first`, if given, and the rest as flushed.
     pub(super) fn flush(&mut self, mut first: Option<CompletionError>, shared: &mut Shared) {
+        self.done = self.posted();
         for message in self.messages.drain(..) {
             let error = first.take().unwrap_or(CompletionError::Flushed);
             shared.complete(message.wr_id, kind(message.operation), Err(error));
@@ -287,11 +394,37 @@ impl Requester {
         self.initial_psn.plus(seq)
     }
 
-    /// The count of an outstanding packet with this PSN.
-    fn outstanding(&self, psn: Psn) -> Option<u64> {
+    /// What packet an answer with this PSN is about.
+    fn place(&self, psn: Psn) -> Place {
         let distance = psn.distance_from(self.psn(self.unacked));
-        let seq = self.unacked + u64::try_from(distance).ok()?;
-        (seq < self.sent).then_some(seq)
+        match u64::try_from(distance) {
+            Err(_) => Place::Done,
+            Ok(ahead) if self.unacked + ahead < self.sent => {
+                Place::Outstanding(self.unacked + ahead)
+            }
+            Ok(_) => Place::NeverSent,
+        }
+    }
+
+    /// The count of completed messages that an answer tells, if it can be: no more than were sent, and not fewer than an answer
+    /// before it told unless it acknowledges nothing new.
+    fn check_msn(&mut self, msn: u32, acknowledged: u64, stats: &mut QpStats) -> Option<u64> {
+        // Serial arithmetic in 24 bits: shifted to the top, the sign is that of the distance.
+        let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
+        let completed = self.told.checked_add_signed(ahead.into());
+        let Some(completed) = completed.filter(|c| *c <= self.completed_by(self.sent)) else {
+            stats.violations.msn_beyond_sent += 1;
+            return None;
+        };
+        if completed < self.told && acknowledged > self.unacked {
+            stats.violations.msn_went_back += 1;
+            return None;
+        }
+        if completed != self.completed_by(acknowledged) {
+            stats.inexact_msns += 1;
+        }
+        self.told = self.told.max(completed);
+        Some(completed)
     }
 
     /// Every packet before `seq` has arrived.
@@ -306,6 +439,7 @@ impl Requester {
         while self.messages.front().is_some_and(|m| m.end() <= seq) {
             let message = self.messages.pop_front().expect("just looked at");
             self.cursor = self.cursor.saturating_sub(1);
+            self.done += 1;
             let done = Completed {
                 bytes: message.payload.len(),
                 immediate: immediate(message.operation),
@@ -352,6 +486,14 @@ fn kind(operation: SendOperation) -> Operation {
     match operation {
         SendOperation::Send { .. } => Operation::Send,
         SendOperation::Write { .. } => Operation::Write,
+    }
+}
+
+/// Whether the message takes a receive buffer at the other end.
+fn uses_receive(operation: SendOperation) -> bool {
+    match operation {
+        SendOperation::Send { .. } => true,
+        SendOperation::Write { immediate, .. } => immediate.is_some(),
     }
 }
 

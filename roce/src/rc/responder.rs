@@ -12,6 +12,7 @@ use super::config::RcConfig;
 use super::memory::{MemorySlice, MemoryTable};
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{RecvRequest, Shared, MAX_MESSAGE};
+use super::violations::Violations;
 use crate::wire::aeth::CREDITS_UNLIMITED;
 use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
 
@@ -43,7 +44,30 @@ pub(super) struct Responder {
 /// Why a request in order is not taken.
 enum Refusal {
     NotReady,
-    Fatal(NakCode),
+    Fatal(Fault),
+}
+
+/// What is wrong with a request.
+enum Fault {
+    Sequence,
+    Length,
+    Access,
+    /// It is right, but the memory is gone.
+    Local,
+}
+
+impl Fault {
+    /// Counts it, and says which NAK it gets (IBTA vol. 1, table 56).
+    fn count(self, violations: &mut Violations) -> NakCode {
+        let (counter, code) = match self {
+            Fault::Sequence => (&mut violations.bad_sequence, NakCode::InvalidRequest),
+            Fault::Length => (&mut violations.bad_length, NakCode::InvalidRequest),
+            Fault::Access => (&mut violations.bad_access, NakCode::RemoteAccessError),
+            Fault::Local => return NakCode::RemoteOperationalError,
+        };
+        *counter += 1;
+        code
+    }
 }
 
 impl Responder {
@@ -73,6 +97,12 @@ impl Responder {
     pub(super) fn set_expected(&mut self, psn: Psn) {
         self.expected = psn;
         self.nak_sent = false;
+    }
+
+    /// Goes on after another end of the group has sent: `psn` is its next one, and it has completed `ssn` messages.
+    pub(super) fn follow(&mut self, psn: Psn, ssn: u32) {
+        self.set_expected(psn);
+        self.msn = ssn;
     }
 
     pub(super) fn post(&mut self, request: RecvRequest) {
@@ -144,7 +174,8 @@ impl Responder {
                 self.respond(bth.psn, Syndrome::RnrNak(config.rnr_timer), config);
                 Ok(())
             }
-            Err(Refusal::Fatal(code)) => {
+            Err(Refusal::Fatal(fault)) => {
+                let code = fault.count(&mut shared.stats.violations);
                 self.respond(bth.psn, Syndrome::Nak(code), config);
                 Err(code)
             }
@@ -191,18 +222,18 @@ impl Responder {
                 let error = Err(CompletionError::LocalLength);
                 shared.complete(receive.wr_id, Operation::Receive, error);
             }
-            return Err(Refusal::Fatal(NakCode::InvalidRequest));
+            return Err(Refusal::Fatal(Fault::Length));
         }
         let is_write = inbound.receive.is_none();
         if is_write && opcode.is_last() != (len == left) {
             // The packets do not add up to the DMA length.
-            return Err(Refusal::Fatal(NakCode::InvalidRequest));
+            return Err(Refusal::Fatal(Fault::Length));
         }
         let offset = inbound.target.offset + inbound.received;
         if len > 0 {
             memory
                 .write(inbound.target.key, offset, packet.payload)
-                .map_err(|_| Refusal::Fatal(NakCode::RemoteOperationalError))?;
+                .map_err(|_| Refusal::Fatal(Fault::Local))?;
         }
         inbound.received += len;
         if !opcode.is_last() {
@@ -238,7 +269,7 @@ impl Responder {
         if supported && in_sequence {
             Ok(())
         } else {
-            Err(Refusal::Fatal(NakCode::InvalidRequest))
+            Err(Refusal::Fatal(Fault::Sequence))
         }
     }
 
@@ -276,16 +307,13 @@ impl Responder {
 }
 
 fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, Refusal> {
-    let reth = packet
-        .headers
-        .reth
-        .ok_or(Refusal::Fatal(NakCode::InvalidRequest))?;
+    let reth = packet.headers.reth.ok_or(Refusal::Fatal(Fault::Sequence))?;
     let len = u64::from(reth.dma_length);
     if len > MAX_MESSAGE {
-        return Err(Refusal::Fatal(NakCode::InvalidRequest));
+        return Err(Refusal::Fatal(Fault::Length));
     }
     let target = if len == 0 {
-        // A WRITE of nothing needs no memory (IBTA vol. 1, 9.4.3).
+        // A WRITE of nothing is checked for neither address nor key (IBTA vol. 1, C9-88).
         MemorySlice {
             key: super::MemoryKey(reth.rkey),
             offset: 0,
@@ -294,7 +322,7 @@ fn begin_write(packet: &RcPacket<'_>, memory: &MemoryTable) -> Result<Inbound, R
     } else {
         memory
             .remote_slice(reth.rkey, reth.virtual_address, len)
-            .map_err(|_| Refusal::Fatal(NakCode::RemoteAccessError))?
+            .map_err(|_| Refusal::Fatal(Fault::Access))?
     };
     Ok(Inbound {
         target,
@@ -313,6 +341,6 @@ fn check_length(opcode: Opcode, len: usize, mtu: usize) -> Result<(), Refusal> {
     if good {
         Ok(())
     } else {
-        Err(Refusal::Fatal(NakCode::InvalidRequest))
+        Err(Refusal::Fatal(Fault::Length))
     }
 }

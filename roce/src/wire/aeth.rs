@@ -10,6 +10,19 @@ pub const HEADER_LEN: usize = 4;
 /// The credit code that says: this responder does not limit its requester (9.7.7.2).
 pub const CREDITS_UNLIMITED: u8 = 31;
 
+/// Messages that a credit code allows beyond the AETH's message sequence number (IBTA vol. 1, table 45).
+const CREDITS: [u16; 31] = [
+    0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024, 1_536,
+    2_048, 3_072, 4_096, 6_144, 8_192, 12_288, 16_384, 24_576, 32_768,
+];
+
+/// How many messages the five-bit credit code `code` allows; [`CREDITS_UNLIMITED`] allows any number.
+pub fn credits_of(code: u8) -> u64 {
+    CREDITS
+        .get(usize::from(code & 31))
+        .map_or(u64::MAX, |count| u64::from(*count))
+}
+
 const SYNDROME: usize = 0;
 const MSN: usize = 1;
 
@@ -197,6 +210,12 @@ mod tests {
         assert_eq!(RnrTimer::new(1).delay_ns(), 10_000);
         assert_eq!(RnrTimer::new(12).delay_ns(), 640_000);
         assert_eq!(RnrTimer::new(31).delay_ns(), 491_520_000);
+    }
+
+    #[test]
+    fn credit_codes_are_counts() {
+        assert_eq!([0, 4, 5, 30].map(credits_of), [0, 4, 6, 32_768]);
+        assert_eq!(credits_of(CREDITS_UNLIMITED), u64::MAX);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Conversations with one queue pair, packet by packet.
 //!
-//! A conversation is a text. We say the lines that begin with `>` (a packet arrives), `@` (time passes) and `post` or
-//! `recv` (the user posts work). The queue pair's lines begin with `<` (a packet goes out) and `!` (a work request is done, or the queue pair
+//! A conversation is a text. We say the lines that begin with `>` (a packet arrives), `@` (time passes) and a verb, as
+//! `post` or `recv` (the user posts work). The queue pair's lines begin with `<` (a packet goes out) and `!` (a work request is done, or the queue pair
 //! has failed), and must stand exactly where they stand. MTU is 256, both sides begin with PSN 0, lengths are in
 //! bytes.
 
@@ -10,8 +10,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::rc::{
-    AckTimeout, MemoryKey, MemorySlice, MemoryTable, PathMtu, Payload, QueuePair, RcConfig,
-    RcHeaders, RcPacket, RecvRequest, Remote, Retries, SendOperation, SendRequest,
+    AckTimeout, MemoryKey, MemorySlice, MemoryTable, PathMtu, Payload, QpStats, QueuePair,
+    RcConfig, RcHeaders, RcPacket, RecvRequest, Remote, Retries, SendOperation, SendRequest,
 };
 use alfirk_roce::wire::{aeth, bth, reth, NakCode, Opcode, Psn, QpNum, RnrTimer, Syndrome};
 
@@ -29,7 +29,7 @@ struct Conversation {
     transcript: String,
 }
 
-fn config() -> RcConfig {
+pub fn config() -> RcConfig {
     RcConfig {
         window: 4,
         ack_every: 100,
@@ -40,14 +40,14 @@ fn config() -> RcConfig {
     }
 }
 
-/// The queue pair says what it should.
+/// The queue pair says what it should. Gives its counters at the end.
 #[track_caller]
-fn converse(config: RcConfig, script: &str) {
-    converse_from(Psn::new(0), config, script);
+pub fn converse(config: RcConfig, script: &str) -> QpStats {
+    converse_from(Psn::new(0), config, script)
 }
 
 #[track_caller]
-fn converse_from(psn: Psn, config: RcConfig, script: &str) {
+pub fn converse_from(psn: Psn, config: RcConfig, script: &str) -> QpStats {
     let mut memory = MemoryTable::new(0);
     let region = memory.register(1024, true);
     let mut qp = QueuePair::new(QpNum::new(0x11), psn, config);
@@ -74,6 +74,7 @@ fn converse_from(psn: Psn, config: RcConfig, script: &str) {
         "expected\n{expected}\nbut it was\n{}",
         talk.transcript
     );
+    talk.qp.stats()
 }
 
 impl Conversation {
@@ -94,6 +95,9 @@ impl Conversation {
                     self.qp.handle_timeout(self.now);
                 }
             }
+            "take-over" => self.qp.take_over_sending().unwrap(),
+            "expect-next" => self.qp.expect_next_source().unwrap(),
+            "conclude" => self.qp.conclude_sends(self.now),
             "recv" => {
                 let buffer = MemorySlice {
                     key: self.region,
@@ -128,7 +132,14 @@ impl Conversation {
             }
             ">" => {
                 let (opcode, syndrome) = match words[1] {
-                    "Ack" => (Opcode::Acknowledge, Some(Syndrome::Ack { credits: 31 })),
+                    "Ack" => {
+                        let credits = number("credits").unwrap_or(31) as u8;
+                        (Opcode::Acknowledge, Some(Syndrome::Ack { credits }))
+                    }
+                    "Answer" => {
+                        let syndrome = number("syndrome").unwrap() as u8;
+                        (Opcode::Acknowledge, Some(syndrome.into()))
+                    }
                     "Nak" => (
                         Opcode::Acknowledge,
                         Some(Syndrome::Nak(NakCode::PsnSequenceError)),
@@ -155,7 +166,10 @@ impl Conversation {
                         rkey: number("rkey").map_or(self.region.0, |key| key as u32),
                         dma_length: number("dma").or(number("len")).unwrap_or(0) as u32,
                     }),
-                    aeth: syndrome.map(|syndrome| aeth::Repr { syndrome, msn: 0 }),
+                    aeth: syndrome.map(|syndrome| aeth::Repr {
+                        syndrome,
+                        msn: number("msn").unwrap_or(0) as u32,
+                    }),
                     immediate: opcode.has_immediate().then_some(7),
                 };
                 let payload = vec![0; number("len").unwrap_or(0) as usize];

@@ -8,7 +8,7 @@ use alfirk_roce::rc::{
     MemorySlice, QpFailure, RcConfig, RecvRequest, Remote, SendOperation, SendRequest,
 };
 use alfirk_roce::rc::{PathMtu, Payload};
-use alfirk_roce::wire::{bth, ethernet, ipv4, udp, Psn, QpNum};
+use alfirk_roce::wire::{arp, bth, ethernet, ipv4, udp, MacAddr, Psn, QpNum};
 
 use crate::net::{host, ip, mac, segment};
 use crate::reliability::Pair;
@@ -58,7 +58,7 @@ fn frames_look_like_those_of_a_kernel_stack() {
 fn wrong_packets_are_dropped_in_silence_each_with_its_counter() {
     type Change = fn(&mut Vec<u8>);
     type Counter = fn(&alfirk_roce::host::Drops) -> u64;
-    let cases: [(&str, Change, Counter); 12] = [
+    let cases: [(&str, Change, Counter); 14] = [
         ("another mac", |f| f[5] = 99, |d| d.not_for_us),
         (
             "another address",
@@ -126,6 +126,25 @@ fn wrong_packets_are_dropped_in_silence_each_with_its_counter() {
             },
             |d| d.malformed,
         ),
+        (
+            "udp shorter than ip",
+            |f| {
+                f[IP + 25] -= 4;
+                seal(f)
+            },
+            |d| d.malformed,
+        ),
+        (
+            "payload of no whole words",
+            |f| {
+                let n = f.len();
+                f.truncate(n - 1);
+                f[IP + 3] -= 1;
+                f[IP + 25] -= 1;
+                seal(f)
+            },
+            |d| d.malformed,
+        ),
         ("truncated", |f| f.truncate(BTH + 3), |d| d.malformed),
     ];
     for (name, change, counter) in cases {
@@ -186,6 +205,50 @@ fn no_frame_makes_a_host_panic() {
             }
         }
     }
+}
+
+/// An ARP request for host 0 from a station that may not exist.
+fn arp_request(sender: u32) -> Vec<u8> {
+    let mut frame = vec![0; IP + arp::PACKET_LEN];
+    ethernet::Repr {
+        destination: MacAddr::BROADCAST,
+        source: mac(9),
+        ethertype: ethernet::ETHERTYPE_ARP,
+    }
+    .emit(&mut frame);
+    arp::Repr {
+        operation: arp::Operation::Request,
+        sender_mac: mac(9),
+        sender_ip: sender.into(),
+        target_mac: MacAddr([0; 6]),
+        target_ip: ip(0),
+    }
+    .emit(&mut frame[IP..]);
+    frame
+}
+
+#[test]
+fn flood_of_arp_requests_fills_neither_memory_nor_the_wire() {
+    let mut host = host(0, 1500, 1);
+    for i in 0..10_000 {
+        host.handle_frame(0, &arp_request(0x0a01_0000 + i));
+    }
+    let answers = std::iter::from_fn(|| host.poll_transmit(0)).count();
+    assert_eq!(answers, 64);
+    assert_eq!(host.stats().drops.arp_overload, 10_000 - 64);
+    assert_eq!(host.stats().implausible(), 0);
+    host.handle_frame(0, &arp_request(0x0a02_0000));
+    assert!(host.poll_transmit(0).is_some(), "it answers again");
+}
+
+#[test]
+fn neighbour_in_use_survives_a_flood_of_arp_requests() {
+    let mut pair = pair();
+    for i in 0..10_000 {
+        pair.net.hosts[0].handle_frame(0, &arp_request(0x0a01_0000 + i));
+        while pair.net.hosts[0].poll_transmit(0).is_some() {}
+    }
+    data_frame(&mut pair);
 }
 
 #[test]

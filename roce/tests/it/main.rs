@@ -6,3 +6,4 @@ mod fabric;
 mod hosts;
 mod net;
 mod reliability;
+mod strict;

@@ -10,6 +10,7 @@ use alfirk_roce::rc::{
 use alfirk_roce::wire::{Psn, QpNum};
 use proptest::prelude::*;
 
+use crate::fabric::nak_rule;
 use crate::net::{ip, segment, Faults, Net, Segment};
 
 pub struct Pair {
@@ -99,6 +100,7 @@ proptest! {
     fn messages_arrive_once_in_order_byte_for_byte(
         messages in proptest::collection::vec(message(), 1..8),
         late_buffers: bool,
+        patient: bool,
         coalescing: bool,
         behind_wrap in 0u32..80,
         window in 1u32..80,
@@ -108,7 +110,13 @@ proptest! {
         reordering in prop_oneof![Just(0u32), 0u32..100],
         seed: u64,
     ) {
-        let config = RcConfig { window, ack_every, ack_coalescing: coalescing, ..RcConfig::new(PathMtu::B256) };
+        let config = RcConfig {
+            window,
+            ack_every,
+            ack_coalescing: coalescing,
+            nak_rule: nak_rule(patient),
+            ..RcConfig::new(PathMtu::B256)
+        };
         let mut pair = Pair::new(config, Psn::new(0u32.wrapping_sub(behind_wrap)), seed);
         pair.net.faults = Faults { loss, duplication, reordering };
         let total: usize = messages.iter().map(|m| m.len).sum();
@@ -165,6 +173,7 @@ proptest! {
             .collect();
         prop_assert_eq!(received, expected);
         for host in &pair.net.hosts {
+            prop_assert_eq!(host.stats().implausible(), 0, "{:?}", host.stats());
             prop_assert_eq!(host.stats().drops.total(), 0);
         }
     }

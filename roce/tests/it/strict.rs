@@ -1,0 +1,319 @@
+//! What a strict stack thinks of answers and requests that no correct peer or switch sends.
+
+use alfirk_roce::rc::{NakRule, RcConfig, Violations};
+
+use crate::conversation::{config, converse, converse_from};
+use alfirk_roce::wire::Psn;
+
+// ---- Requester ----
+
+#[test]
+fn answer_that_counts_more_messages_than_were_sent_is_dropped() {
+    let stats = converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         post send len=1
+         < SendOnly 1 len=1 ack
+         > Ack 0 msn=3
+         > Nak 1 msn=3
+         > Ack 1 msn=16777215
+         > Ack 1 msn=2
+         ! Send #0: 1 bytes
+         ! Send #1: 1 bytes",
+    );
+    assert_eq!(stats.violations.msn_beyond_sent, 3);
+    assert_eq!(stats.violations.total(), 3);
+}
+
+#[test]
+fn message_count_does_not_go_back_while_the_psn_goes_on() {
+    let stats = converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         post send len=1
+         < SendOnly 1 len=1 ack
+         post send len=1
+         < SendOnly 2 len=1 ack
+         > Ack 1 msn=2
+         ! Send #0: 1 bytes
+         ! Send #1: 1 bytes
+         > Ack 0 msn=1
+         > Ack 2 msn=1
+         > Ack 2 msn=3
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.msn_went_back, 1);
+    assert_eq!(stats.violations.total(), 1);
+    assert_eq!(stats.stale_acks, 1, "an overtaken ACK is no violation");
+}
+
+#[test]
+fn exact_message_counts_are_told_from_late_ones() {
+    let script = |first: u32| {
+        format!(
+            "post send len=300
+             < SendFirst 0 len=256
+             < SendLast 1 len=44 ack
+             post send len=1
+             < SendOnly 2 len=1 ack
+             > Ack 1 msn={first}
+             ! Send #0: 300 bytes
+             > Ack 2 msn=2
+             ! Send #1: 1 bytes"
+        )
+    };
+    assert_eq!(converse(config(), &script(1)).inexact_msns, 0);
+    let late = converse(config(), &script(0));
+    assert_eq!((late.inexact_msns, late.violations.total()), (1, 0));
+}
+
+#[test]
+fn member_that_takes_over_counts_on_where_the_others_are() {
+    let stats = converse_from(
+        Psn::new(0xff_ffff),
+        config(),
+        "recv len=9
+         > SendOnly 16777215 len=1 ack
+         < Ack 16777215 msn=1
+         ! Receive #0: 1 bytes
+         take-over
+         post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 0 msn=1
+         ! Send #1: 1 bytes
+         post send len=1
+         < SendOnly 1 len=1 ack
+         > Ack 1 msn=3
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
+}
+
+#[test]
+fn answer_to_what_was_never_sent_is_dropped() {
+    let stats = converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 1
+         > Nak 1
+         > Rnr 9
+         > AccessNak 2
+         > Ack 0
+         ! Send #0: 1 bytes
+         > Ack 0
+         > Ack 1",
+    );
+    assert_eq!(stats.violations.psn_beyond_sent, 5);
+    assert_eq!(stats.violations.total(), 5);
+}
+
+#[test]
+fn answers_of_a_wrong_shape_are_dropped() {
+    // 0x45 and 0xff are reserved syndromes, 0x64 is for READ, 0x65 a reserved NAK code.
+    let stats = converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Answer 0 syndrome=69
+         > Answer 0 syndrome=255
+         > Answer 0 syndrome=100
+         > Answer 0 syndrome=101
+         > Ack 0 len=4
+         > ReadResponseMiddle 0 len=256
+         > AtomicAcknowledge 0
+         > Cnp 0
+         > Ack 0
+         ! Send #0: 1 bytes",
+    );
+    let expected = Violations {
+        bad_syndrome: 4,
+        bad_answer_length: 1,
+        bad_opcode: 3,
+        ..Violations::default()
+    };
+    assert_eq!(stats.violations, expected);
+}
+
+#[test]
+fn without_credit_a_message_goes_out_packet_by_packet() {
+    converse(
+        config(),
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 0 msn=1 credits=1
+         ! Send #0: 1 bytes
+         post send len=1
+         < SendOnly 1 len=1 ack
+         post send len=300
+         > Ack 1 msn=2 credits=0
+         < SendFirst 2 len=256 ack
+         ! Send #1: 1 bytes
+         > Ack 2 msn=2 credits=1
+         < SendLast 3 len=44 ack
+         > Ack 3 msn=3 credits=0
+         ! Send #2: 300 bytes
+         post write len=300
+         < WriteFirst 4 len=256 va=4096 dma=300
+         < WriteLast 5 len=44 ack
+         post send len=1
+         > Ack 5 msn=4
+         < SendOnly 6 len=1 ack
+         ! Write #3: 300 bytes",
+    );
+}
+
+#[test]
+fn second_nak_waits_for_an_ack_where_the_stack_is_linux_rxe() {
+    let rule = |nak_rule| RcConfig {
+        nak_rule,
+        ..config()
+    };
+    let start = "post send len=1024
+         < SendFirst 0 len=256
+         < SendMiddle 1 len=256
+         < SendMiddle 2 len=256
+         < SendLast 3 len=256 ack
+         > Nak 1
+         < SendMiddle 1 len=256
+         < SendMiddle 2 len=256
+         < SendLast 3 len=256 ack
+         > Nak 1
+         > Nak 2";
+    let again = "< SendMiddle 2 len=256
+         < SendLast 3 len=256 ack";
+    let end = "> Ack 3 msn=1
+         ! Send #0: 1024 bytes";
+    converse(
+        rule(NakRule::EachGap),
+        &format!("{start}\n{again}\n> Nak 2\n{end}"),
+    );
+    converse(
+        rule(NakRule::OncePerAck),
+        &format!("{start}\n@ 1048us\n@ 1us\n{again}\n> Nak 3\n< SendLast 3 len=256 ack\n{end}"),
+    );
+}
+
+// ---- Responder ----
+
+#[test]
+fn wrong_requests_are_counted_by_what_is_wrong() {
+    let counts = |request: &str| {
+        let script = format!(
+            "> WriteFirst 0 len=256 dma=400
+             > {request}
+             < Nak InvalidRequest 1 msn=0
+             ! responder: refused a request of the remote side (InvalidRequest)"
+        );
+        let v = converse(config(), &script).violations;
+        (v.bad_sequence, v.bad_length, v.total())
+    };
+    assert_eq!(counts("WriteOnly 1 len=1"), (1, 0, 1));
+    assert_eq!(counts("SendLast 1 len=144"), (1, 0, 1));
+    assert_eq!(counts("ReadRequest 1"), (1, 0, 1));
+    assert_eq!(counts("WriteLast 1 len=143"), (0, 1, 1));
+    assert_eq!(counts("WriteMiddle 1 len=255"), (0, 1, 1));
+    let refused = converse(
+        config(),
+        "> WriteOnly 0 len=1 rkey=7
+         < Nak RemoteAccessError 0 msn=0
+         ! responder: refused a request of the remote side (RemoteAccessError)",
+    );
+    assert_eq!(refused.violations.bad_access, 1);
+}
+
+#[test]
+fn write_of_nothing_is_checked_for_neither_address_nor_key() {
+    let stats = converse(
+        config(),
+        "> WriteOnly 0 len=0 rkey=12345 at=99999 ack
+         < Ack 0 msn=1
+         > WriteOnlyImm 1 len=0 rkey=1 ack
+         < Rnr 12 1 msn=1
+         recv len=0
+         > WriteOnlyImm 1 len=0 rkey=1 ack
+         < Ack 1 msn=2
+         ! ReceiveWrite #0: 0 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
+}
+
+#[test]
+fn loss_and_duplicates_are_no_violations() {
+    let stats = converse(
+        config(),
+        "recv len=1024
+         > SendMiddle 1 len=256
+         < Nak PsnSequenceError 0 msn=0
+         > SendFirst 0 len=256
+         > SendFirst 0 len=256 ack
+         < Ack 0 msn=0
+         > SendLast 1 len=256 ack
+         < Ack 1 msn=1
+         ! Receive #0: 512 bytes
+         > Ack 16777215
+         > Nak 16777215",
+    );
+    assert_eq!(stats.violations.total(), 0);
+}
+
+// ---- A group's ends ----
+
+#[test]
+fn ends_of_a_group_take_turns_on_one_count_of_packets_and_messages() {
+    let stats = converse(
+        config(),
+        "recv len=512
+         > SendFirst 0 len=256
+         > SendLast 1 len=256 ack
+         < Ack 1 msn=1
+         ! Receive #0: 512 bytes
+         take-over
+         post send len=257
+         < SendFirst 2 len=256
+         < SendLast 3 len=1 ack
+         expect-next
+         recv len=1
+         > SendOnly 4 len=1 ack
+         < Ack 4 msn=3
+         ! Receive #2: 1 bytes
+         > Ack 3 msn=2
+         ! Send #1: 257 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
+    assert_eq!(stats.inexact_msns, 0);
+}
+
+#[test]
+fn what_everybody_is_known_to_have_needs_no_ack() {
+    let stats = converse(
+        config(),
+        "post send len=1024
+         < SendFirst 0 len=256
+         < SendMiddle 1 len=256
+         < SendMiddle 2 len=256
+         < SendLast 3 len=256 ack
+         > Nak 2
+         < SendMiddle 2 len=256
+         < SendLast 3 len=256 ack
+         expect-next
+         conclude
+         ! Send #0: 1024 bytes
+         > Ack 3 msn=1
+         > Nak 3
+         @ 5000us
+         recv len=1
+         > SendOnly 4 len=1 ack
+         < Ack 4 msn=2
+         ! Receive #1: 1 bytes
+         take-over
+         post send len=1
+         < SendOnly 5 len=1 ack
+         > Ack 5 msn=3
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
+    assert_eq!(stats.stale_acks, 2);
+}
