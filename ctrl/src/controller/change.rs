@@ -62,7 +62,8 @@ pub(super) enum Kind {
     Leave,
     /// Members go because they do not answer.
     Lose(Vec<Ipv4Addr>),
-    Reroute,
+    /// The tree is another one, without the members that nothing leads to any more.
+    Reroute(Vec<Ipv4Addr>),
 }
 
 /// Who is told how it ended.
@@ -150,10 +151,9 @@ impl Controller {
         self.begin_change(now, Origin::Controller, mcst_id, planned);
     }
 
-    /// Leads a group around what is broken, if that can be done without losing a member.
+    /// Leads a group around what is broken; members that are cut off are lost, if two or more remain.
     pub(super) fn reroute(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let planned = self.plan_reroute(mcst_id);
-        let planned = planned.map(|next| (Kind::Reroute, next));
         self.begin_change(now, Origin::Controller, mcst_id, planned);
     }
 
@@ -216,24 +216,45 @@ impl Controller {
         Ok((next, tree))
     }
 
-    fn plan_reroute(&self, mcst_id: Ipv4Addr) -> Result<(Group, Tree), GroupError> {
+    fn plan_reroute(&self, mcst_id: Ipv4Addr) -> Result<(Kind, (Group, Tree)), GroupError> {
         let group = self.idle_group(mcst_id)?;
-        let hosts: Vec<_> = group.members.iter().map(|member| member.host).collect();
-        let (root, _) = self.topology.attachment(hosts[0]);
-        let cut_off = group
-            .members
-            .iter()
-            .find(|m| !self.paths.reaches(root, m.host));
-        if let Some(member) = cut_off {
-            return Err(GroupError::Unreachable(member.spec.ip));
+        let (members, cut_off) = self.largest_part(&group.members);
+        if members.len() < 2 {
+            let nowhere = cut_off.first().or(members.first());
+            let ip = nowhere.map_or(mcst_id, |member| member.spec.ip);
+            return Err(GroupError::Unreachable(ip));
         }
+        let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
         let view = View {
             topology: &self.topology,
             paths: &self.paths,
             loads: &self.loads,
         };
         let tree = Tree::grow(self.config.policy, &view, &hosts);
-        Ok((group.clone(), tree))
+        let lost = cut_off.iter().map(|member| member.spec.ip).collect();
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((Kind::Reroute(lost), (next, tree)))
+    }
+
+    /// The members that the leader still reaches, and the others; without them the most that reach each other.
+    fn largest_part(&self, members: &[GroupMember]) -> (Vec<GroupMember>, Vec<GroupMember>) {
+        let reachable_from = |root: &GroupMember| {
+            let (switch, _) = self.topology.attachment(root.host);
+            let is_here = |m: &&GroupMember| self.paths.reaches(switch, m.host);
+            members.iter().filter(is_here).count()
+        };
+        let leader = members.first().filter(|m| reachable_from(m) > 1);
+        // Of equal parts the one of the first member.
+        let best = leader.or(members.iter().rev().max_by_key(|m| reachable_from(m)));
+        let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
+            return (Vec::new(), Vec::new());
+        };
+        members
+            .iter()
+            .partition(|m| self.paths.reaches(switch, m.host))
     }
 
     fn idle_group(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
@@ -276,7 +297,8 @@ impl Controller {
         mut next: Group,
         tree: Tree,
     ) -> Result<Change, GroupError> {
-        let is_reroute = matches!(kind, Kind::Reroute);
+        // The members behind a port may be others then, so that what it has acknowledged says nothing.
+        let is_reroute = matches!(kind, Kind::Reroute(_));
         let old = std::mem::take(&mut next.switches);
         let old_tree = std::mem::replace(&mut next.tree, tree);
         let is_same = |switch: SwitchIndex| {
@@ -483,7 +505,7 @@ impl Controller {
         };
         let is_join = matches!(change.kind, Kind::Join(_));
         let next = match change.step {
-            Step::CleanUp => return self.change_made(mcst_id),
+            Step::CleanUp => return self.change_made(now, mcst_id),
             Step::Discard => return self.change_undone(mcst_id),
             Step::Restore => Step::Discard,
             // Nothing is written yet.
@@ -535,7 +557,7 @@ impl Controller {
         self.loads.add(&group.tree);
     }
 
-    fn change_made(&mut self, mcst_id: Ipv4Addr) {
+    fn change_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(change) = self.groups.get_mut(&mcst_id).and_then(|r| r.end_change()) else {
             return;
         };
@@ -570,7 +592,19 @@ impl Controller {
                     members: members.clone(),
                 });
             }
-            _ => self.say(ApiReply::GroupRerouted { mcst_id }),
+            (Kind::Reroute(lost), _) => {
+                self.say(ApiReply::GroupRerouted { mcst_id });
+                if !lost.is_empty() {
+                    self.tell_lost(mcst_id, lost);
+                    let members = lost.clone();
+                    self.say(ApiReply::MembersLost { mcst_id, members });
+                }
+            }
+            (Kind::Leave, Origin::Controller) => {}
+        }
+        // Something may have broken meanwhile.
+        if self.is_broken(mcst_id) {
+            self.reroute(now, mcst_id);
         }
     }
 

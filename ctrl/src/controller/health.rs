@@ -247,20 +247,23 @@ impl Controller {
                 self.submit(now, switch, Owner::Nobody, Task::Write(updates));
             }
         }
-        let is_broken = |mcst_id: &Ipv4Addr| {
-            let group = self.groups.get(mcst_id).map(|r| r.group());
-            group.is_some_and(|group| {
-                group.tree.ports().any(|(switch, port)| {
-                    let neighbour = self.topology.behind(switch, port);
-                    let link = neighbour.is_some_and(|n| self.health.dead_links.contains(&n.link));
-                    link || self.health.dead_switches.contains(&switch)
-                })
-            })
-        };
-        let broken: Vec<Ipv4Addr> = self.groups.keys().copied().filter(is_broken).collect();
+        let groups = self.groups.keys().copied();
+        let broken: Vec<Ipv4Addr> = groups.filter(|group| self.is_broken(*group)).collect();
         for mcst_id in broken {
             self.reroute(now, mcst_id);
         }
+    }
+
+    /// Whether a group's tree uses what is known to be broken.
+    pub(super) fn is_broken(&self, mcst_id: Ipv4Addr) -> bool {
+        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        group.is_some_and(|group| {
+            group.tree.ports().any(|(switch, port)| {
+                let neighbour = self.topology.behind(switch, port);
+                let link = neighbour.is_some_and(|n| self.health.dead_links.contains(&n.link));
+                link || self.health.dead_switches.contains(&switch)
+            })
+        })
     }
 
     fn route_changes(&self, switch: SwitchIndex, old: &Paths) -> Vec<Update> {

@@ -26,6 +26,9 @@ use crate::constants::{
 };
 use crate::tables::{PacketOutHeader, Program};
 
+/// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
+const REGISTER_WINDOW: usize = 64;
+
 /// Names a task; chosen by the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TaskId(pub(super) u64);
@@ -147,7 +150,10 @@ pub(super) struct Session {
     in_flight: Option<InFlight>,
     reading: Option<Reading>,
     writes: BTreeMap<TaskId, WriteTask>,
+    /// Those under way, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
+    /// Those that wait until there are fewer than [`REGISTER_WINDOW`] under way.
+    waiting_registers: VecDeque<(TaskId, RegisterControl)>,
     outputs: VecDeque<Output>,
     notices: VecDeque<Notice>,
 }
@@ -166,6 +172,7 @@ impl Session {
             reading: None,
             writes: BTreeMap::new(),
             registers: BTreeMap::new(),
+            waiting_registers: VecDeque::new(),
             outputs: VecDeque::new(),
             notices: VecDeque::new(),
         }
@@ -266,17 +273,7 @@ impl Session {
                 self.send_writes(now, context);
             }
             Task::Registers(access) => {
-                self.next_cookie = self.next_cookie.wrapping_add(1);
-                let cookie = self.next_cookie;
-                let task = RegisterTask {
-                    task: id,
-                    header: RegisterControl { cookie, ..access },
-                    sent: 0,
-                    answered: 0,
-                    value: 0,
-                    deadline: now,
-                };
-                self.registers.insert(cookie, task);
+                self.waiting_registers.push_back((id, access));
                 self.send_registers(now, context);
             }
         }
@@ -344,6 +341,7 @@ impl Session {
             }
             Some(stream_message_response::Update::Packet(packet)) => {
                 self.packet_in(context, &packet);
+                self.start_registers(now, context);
             }
             Some(stream_message_response::Update::Error(error)) => {
                 tracing::warn!(
@@ -699,7 +697,7 @@ impl Session {
         }
     }
 
-    /// Sends register accesses whose time has come, for the first time or again.
+    /// Sends register accesses whose time has come again, and first ones as far as the window lets them.
     ///
     /// An access that was sent twice is done when both copies are answered, or one is and the other had its time:
     /// a copy that is still on its way must not find the group in use.
@@ -715,16 +713,8 @@ impl Session {
             }
             task.sent += 1;
             task.deadline = now + context.config.register_retry_ns;
-            let header = PacketOutHeader {
-                kind: PACKET_OUT_REGISTERS,
-                egress_port: 0,
-            };
-            let packet = context
-                .program
-                .packet_io
-                .packet_out(header, task.header.to_bytes());
-            self.outputs
-                .push_back(Output::Stream(packet_message(packet)));
+            let packet = register_packet(context, &task.header);
+            self.outputs.push_back(Output::Stream(packet));
         }
         for (cookie, answered) in finished {
             let result = match answered {
@@ -732,6 +722,29 @@ impl Session {
                 None => Err(self.timed_out(context, "a register access")),
             };
             self.finish_register(cookie, result);
+        }
+        self.start_registers(now, context);
+    }
+
+    fn start_registers(&mut self, now: u64, context: &Context) {
+        while self.registers.len() < REGISTER_WINDOW {
+            let Some((task, access)) = self.waiting_registers.pop_front() else {
+                return;
+            };
+            self.next_cookie = self.next_cookie.wrapping_add(1);
+            let cookie = self.next_cookie;
+            let header = RegisterControl { cookie, ..access };
+            let packet = register_packet(context, &header);
+            self.outputs.push_back(Output::Stream(packet));
+            let task = RegisterTask {
+                task,
+                header,
+                sent: 1,
+                answered: 0,
+                value: 0,
+                deadline: now + context.config.register_retry_ns,
+            };
+            self.registers.insert(cookie, task);
         }
     }
 
@@ -746,9 +759,13 @@ impl Session {
         let registers = std::mem::take(&mut self.registers)
             .into_values()
             .map(|r| r.task);
+        let waiting = std::mem::take(&mut self.waiting_registers)
+            .into_iter()
+            .map(|(task, _)| task);
         let lost = self.lost();
         for task in writes
             .chain(registers)
+            .chain(waiting)
             .collect::<std::collections::BTreeSet<_>>()
         {
             self.notices
@@ -781,6 +798,15 @@ impl Session {
         self.next_request += 1;
         RequestId(self.next_request)
     }
+}
+
+fn register_packet(context: &Context, access: &RegisterControl) -> StreamMessageRequest {
+    let header = PacketOutHeader {
+        kind: PACKET_OUT_REGISTERS,
+        egress_port: 0,
+    };
+    let packet_io = &context.program.packet_io;
+    packet_message(packet_io.packet_out(header, access.to_bytes()))
 }
 
 fn packet_message(packet: PacketOut) -> StreamMessageRequest {

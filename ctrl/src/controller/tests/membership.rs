@@ -226,7 +226,9 @@ fn a_member_that_catches_up_stays() {
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let leaf = fabric.switch("l2");
-    fabric.switches[leaf.0].acked.insert((0, 1), 0x540);
+    for path in [1, 2] {
+        fabric.switches[leaf.0].acked.insert((0, path), 0x540);
+    }
     fabric.suspect(group.mcst_id);
     fabric.said.clear();
     for psn in [0x501, 0x502, 0x503] {
@@ -351,4 +353,65 @@ fn a_group_whose_leaf_is_away_stays_as_it_is() {
         fabric.controller.status().groups[0].state,
         GroupState::Ready
     );
+}
+
+#[test]
+fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
+    let mut fabric = Fabric::ready(leaf_spine(3, 2, 2).unwrap());
+    fabric.register(&["h1", "h2", "h3", "h5"]).unwrap();
+    progress(&mut fabric, 0, 0x60_0000);
+    let (leaf, dead) = (fabric.switch("l2"), fabric.request(&["h3"]).members[0].ip);
+    fabric.disconnect(leaf);
+    fabric.said.clear();
+    fabric.pass(6_000_000_000);
+    assert!(
+        matches!(
+            &fabric.said[..],
+            [ApiReply::GroupRerouted { .. }, ApiReply::MembersLost { members, .. }] if members[..] == [dead]
+        ),
+        "{:?}",
+        fabric.said
+    );
+    let status = fabric.controller.status();
+    assert_eq!(status.groups[0].state, GroupState::Ready);
+    assert_eq!(status.groups[0].members.len(), 3);
+    fabric.connect(leaf);
+    assert_eq!(counts(&fabric)[leaf.0], [0; 5]);
+}
+
+#[test]
+fn what_breaks_during_a_change_is_led_around_after_it() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x600);
+    let tree = |fabric: &Fabric| {
+        let switches = fabric.controller.status().groups[0].switches.clone();
+        let mut names = switches.into_iter().map(|on| on.switch);
+        names.find(|name| name.starts_with('s')).unwrap()
+    };
+    let old = tree(&fabric);
+    let broken = link(&fabric, "l1", &old);
+    let leaving = fabric.request(&["h4"]).members[0].ip;
+    fabric.controller.handle(
+        0,
+        Event::Api(ApiRequest::Leave {
+            tag: Tag(77),
+            mcst_id: group.mcst_id,
+            members: vec![leaving],
+        }),
+    );
+    fabric.said.clear();
+    fabric.handle(Event::Link {
+        link: broken,
+        is_up: false,
+    });
+    assert!(
+        matches!(
+            &fabric.said[..],
+            [ApiReply::MembersLeft { .. }, ApiReply::GroupRerouted { .. }]
+        ),
+        "{:?}",
+        fabric.said
+    );
+    assert_ne!(old, tree(&fabric));
 }
