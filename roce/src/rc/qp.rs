@@ -158,6 +158,9 @@ pub struct QpStats {
     pub request_bytes_sent: u64,
     /// Request packets sent again.
     pub retransmissions: u64,
+    /// Request packets that the other side has acknowledged, each counted once.
+    #[serde(default)]
+    pub requests_acknowledged: u64,
     pub acks_received: u64,
     /// PSN sequence errors.
     pub naks_received: u64,

@@ -432,6 +432,7 @@ impl Requester {
         if seq == self.unacked {
             return;
         }
+        shared.stats.requests_acknowledged += seq - self.unacked;
         self.unacked = seq;
         self.timeouts = 0;
         self.rnr_naks = 0;

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::host::{Host, HostEvent};
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
 use crate::wire::Psn;
@@ -27,7 +29,7 @@ impl Default for LeaderTiming {
 }
 
 /// The group that a leader registers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupSpec {
     /// The address that stands for it.
     pub mcst_id: Ipv4Addr,
@@ -40,7 +42,8 @@ pub struct GroupSpec {
 }
 
 /// What a leader tells its user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "news", rename_all = "kebab-case")]
 pub enum LeaderEvent {
     /// Every member has confirmed: sending may start.
     Registered,
@@ -174,6 +177,23 @@ impl Leader {
             &[],
             missing,
         );
+    }
+
+    /// Says that the group makes no progress, so that dead members, links and switches are looked for. What comes of it is
+    /// told by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
+    pub fn stalled(&mut self, host: &mut Host, now: u64) {
+        if !self.is_registered() {
+            return;
+        }
+        let packet = Repr {
+            kind: Kind::Stalled,
+            seq: 0,
+            total: 1,
+            initial_psn: self.spec.initial_psn,
+            flags: 0,
+            nodes: vec![self.spec.leader],
+        };
+        host.send_udp(now, self.spec.mcst_id, PORT, PORT, packet.to_bytes());
     }
 
     /// Takes a datagram; says whether it was for this leader.

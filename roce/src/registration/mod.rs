@@ -16,8 +16,10 @@
 
 mod leader;
 mod member;
+mod registrar;
 #[cfg(test)]
 mod tests;
 
 pub use leader::{GroupSpec, Leader, LeaderEvent, LeaderTiming, NotNow};
 pub use member::{Member, MemberEvent};
+pub use registrar::Registrar;

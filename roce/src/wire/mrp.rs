@@ -18,6 +18,8 @@
 
 use std::net::Ipv4Addr;
 
+use serde::{Deserialize, Serialize};
+
 use super::error::{need, Header, Reason, WireError};
 use super::field::{get_array, get_u24, put, put_u24};
 use super::psn::{Psn, QpNum};
@@ -58,12 +60,28 @@ pub enum Kind {
     Deregister,
     /// From the leader: these nodes come in addition. Their confirmations carry the PSN with which they start.
     Join,
-    /// From the leader: these nodes go; confirmed by its switch.
+    /// From the leader: these nodes go; confirmed by its switch. From the group to the leader: these nodes did not answer
+    /// and are out of it.
     Leave,
+    /// From the leader: the group makes no progress, find out why. Not answered.
+    Stalled,
 }
 
 /// Why a switch refused, in the flags of a [`Kind::Refuse`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    thiserror::Error,
+    Serialize,
+    Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Refusal {
     #[error("a switch has no room for the group")]
     Full,
@@ -123,6 +141,7 @@ impl Kind {
             4 => Kind::Deregister,
             5 => Kind::Join,
             6 => Kind::Leave,
+            7 => Kind::Stalled,
             _ => return None,
         })
     }
@@ -135,16 +154,18 @@ impl Kind {
             Kind::Deregister => 4,
             Kind::Join => 5,
             Kind::Leave => 6,
+            Kind::Stalled => 7,
         }
     }
 }
 
 /// One member of the group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Node {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
     /// Bits that the members' software may use, and [`NODE_IS_GROUP`]; switches copy them.
+    #[serde(default)]
     pub flags: u8,
 }
 

@@ -1,0 +1,74 @@
+//! Both sides on one host.
+
+use super::{GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
+use crate::host::{Host, HostEvent};
+use crate::wire::mrp::{Node, TooManyNodes};
+use crate::wire::QpNum;
+
+/// The registrations of one host: as a member of any number of groups, and as the leader of one at a time.
+#[derive(Debug, Default)]
+pub struct Registrar {
+    member: Option<Member>,
+    leader: Option<Leader>,
+}
+
+impl Registrar {
+    /// Allows a queue pair to be registered by another host.
+    pub fn expect(&mut self, host: &mut Host, qpn: QpNum) {
+        self.member
+            .get_or_insert_with(|| Member::new(host))
+            .expect(qpn);
+    }
+
+    /// Registers a group; `nodes` are the other members.
+    pub fn lead(
+        &mut self,
+        host: &mut Host,
+        now: u64,
+        spec: GroupSpec,
+        timing: LeaderTiming,
+        nodes: &[Node],
+    ) -> Result<(), TooManyNodes> {
+        let mut leader = Leader::new(host, spec, timing);
+        for node in nodes {
+            leader.gather(host, now, *node)?;
+        }
+        self.leader = Some(leader);
+        Ok(())
+    }
+
+    /// The leader of this host's group, if it has one.
+    pub fn leader(&mut self) -> Option<&mut Leader> {
+        self.leader.as_mut()
+    }
+
+    /// Takes an event; says whether it was a registration's.
+    pub fn handle_event(&mut self, host: &mut Host, now: u64, event: &HostEvent) -> bool {
+        let led = self.leader.as_mut().is_some_and(|l| l.handle_event(event));
+        led || self
+            .member
+            .as_mut()
+            .is_some_and(|member| member.handle_event(now, host, event))
+    }
+
+    /// When to call [`Registrar::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<u64> {
+        self.leader.as_ref().and_then(Leader::poll_timeout)
+    }
+
+    /// Sends again what is due at `now`, or gives up.
+    pub fn handle_timeout(&mut self, host: &mut Host, now: u64) {
+        if let Some(leader) = &mut self.leader {
+            leader.handle_timeout(now, host);
+        }
+    }
+
+    /// What the leader has to tell.
+    pub fn poll(&mut self) -> Option<LeaderEvent> {
+        if let Some(member) = &mut self.member {
+            // Whoever made the queue pairs knows the group already.
+            while member.poll().is_some() {}
+        }
+        self.leader.as_mut().and_then(Leader::poll)
+    }
+}
