@@ -21,5 +21,5 @@ pub mod control {
 
 pub use args::{run, CtrlArgs, CtrlError};
 pub use files::{FileError, StateFile, SwitchAddress};
-pub use runner::{Handle, Runner, StartError};
+pub use runner::{GroupNews, Handle, Runner, StartError};
 pub use service::ControlService;

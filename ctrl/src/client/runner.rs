@@ -47,6 +47,7 @@ pub struct Runner {
     waiting: BTreeMap<Tag, Waiting>,
     next_tag: u64,
     ready: Vec<oneshot::Sender<Result<(), SwitchError>>>,
+    news: Vec<mpsc::UnboundedSender<GroupNews>>,
     /// Where the desired state is kept, and what stands there.
     state: Option<(StateFile, String)>,
     _connections: JoinSet<()>,
@@ -56,6 +57,23 @@ pub struct Runner {
 #[derive(Clone, Debug)]
 pub struct Handle {
     calls: mpsc::UnboundedSender<Call>,
+}
+
+/// What the controller has done to a group in use without being asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GroupNews {
+    /// Members are out that did not answer, or that nothing leads to any more.
+    Lost {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// Their addresses.
+        members: Vec<Ipv4Addr>,
+    },
+    /// The tree is another one.
+    Rerouted {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
 }
 
 #[derive(Debug)]
@@ -76,6 +94,7 @@ enum Call {
         oneshot::Sender<Result<(), GroupError>>,
     ),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
     Status(oneshot::Sender<StatusReport>),
     Ready(oneshot::Sender<Result<(), SwitchError>>),
 }
@@ -122,6 +141,13 @@ impl Handle {
     /// ended.
     pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Suspect(mcst_id, reply)).await
+    }
+
+    /// All that befalls groups from now on; `None` when the runner has ended.
+    pub async fn news(&self) -> Option<mpsc::UnboundedReceiver<GroupNews>> {
+        let (to, news) = mpsc::unbounded_channel();
+        self.call(|reply| Call::News(to, reply)).await?;
+        Some(news)
     }
 
     /// Switches and groups as they are; `None` when the runner has ended.
@@ -181,6 +207,7 @@ impl Runner {
             waiting: BTreeMap::new(),
             next_tag: 0,
             ready: Vec::new(),
+            news: Vec::new(),
             state: None,
             _connections: connections,
         };
@@ -298,6 +325,10 @@ impl Runner {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
             }
+            Call::News(to, reply) => {
+                self.news.push(to);
+                let _ = reply.send(());
+            }
             // Whoever asked may have stopped waiting; that is no error here and below.
             Call::Status(reply) => drop(reply.send(self.controller.status())),
             Call::Ready(reply) if self.controller.is_ready() => drop(reply.send(Ok(()))),
@@ -372,9 +403,11 @@ impl Runner {
                     "group {mcst_id} goes on without {}, which did not answer",
                     names.join(", ")
                 );
+                self.tell(&GroupNews::Lost { mcst_id, members });
             }
             ApiReply::GroupRerouted { mcst_id } => {
                 tracing::info!("group {mcst_id} is led around what is broken");
+                self.tell(&GroupNews::Rerouted { mcst_id });
             }
             ApiReply::Failed { tag, error } => match self.waiting.remove(&tag) {
                 Some(Waiting::Register(reply)) => drop(reply.send(Err(error))),
@@ -394,6 +427,11 @@ impl Runner {
             }
             ApiReply::Status { .. } => {}
         }
+    }
+
+    /// Those that have stopped listening are forgotten.
+    fn tell(&mut self, news: &GroupNews) {
+        self.news.retain(|to| to.send(news.clone()).is_ok());
     }
 
     fn switch_failed(&mut self, switch: SwitchIndex, error: SwitchError) {

@@ -1,12 +1,16 @@
 //! Finding out who holds a group up, and what is broken.
 //!
 //! Nothing is watched while all goes well.  When a sender says that a group makes no progress, every path's newest
-//! acknowledgement is read, again and again, until nobody lags behind any more or somebody has for too long:
+//! acknowledgement is read, again and again, until the group's minimum moves or somebody has held it up for too long.
+//! A sender's own path has what it sent, so the newest PSN on a switch tells how far data has come.  Of the paths that
+//! are at the minimum and have stayed there:
 //!
-//! - a member's own path that stays behind the newest PSN on its switch: the member is dead and leaves the group;
-//! - the path to another switch that stays behind while that switch has seen nothing newer: the link between
+//! - a member's path on a switch that all data has reached: the member is dead and leaves the group;
+//! - the path to a switch that data has not reached, or that has told more than arrived here: the link between
 //!   them is dead, and the tree is led around it;
-//! - the path to a switch that stays behind though that switch has seen newer PSNs: its trouble is further on.
+//! - any other path: the trouble is further on, or before.
+//!
+//! Comparing members with the data instead would be wrong: only some packets ask for an acknowledgement.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,6 +39,31 @@ struct Probe {
     pending: BTreeMap<TaskId, PathKey>,
     /// Newest acknowledgement of each path, and since when it has been that.
     seen: BTreeMap<PathKey, (Psn, u64)>,
+    /// The group's minimum when it was first known.
+    least: Option<Psn>,
+}
+
+impl Probe {
+    fn on(&self, switch: SwitchIndex) -> impl Iterator<Item = (Psn, u64)> + '_ {
+        let paths = self.seen.range((switch, 0)..=(switch, u8::MAX));
+        paths.map(|(_, seen)| *seen)
+    }
+
+    /// The newest PSN on a switch, and since when it has been that.
+    fn newest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
+        self.on(switch).reduce(|a, b| match a.0.precedes(b.0) {
+            true => b,
+            false => a,
+        })
+    }
+
+    /// The oldest PSN on a switch, and since when it has been that.
+    fn oldest_on(&self, switch: SwitchIndex) -> Option<(Psn, u64)> {
+        self.on(switch).reduce(|a, b| match b.0.precedes(a.0) {
+            true => b,
+            false => a,
+        })
+    }
 }
 
 /// Suspicions, and what is known to be broken.
@@ -62,6 +91,14 @@ impl Controller {
             return self.say(ApiReply::Failed { tag, error });
         }
         self.say(ApiReply::Probing { tag, mcst_id });
+        self.watch(now, mcst_id);
+    }
+
+    /// Looks at the group's paths until it makes progress or what holds it up is known.
+    pub(super) fn watch(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        if !self.groups.get(&mcst_id).is_some_and(|r| r.is_ready()) {
+            return;
+        }
         if let Entry::Vacant(entry) = self.health.probes.entry(mcst_id) {
             entry.insert(Probe::default());
             self.probe(now, mcst_id);
@@ -172,58 +209,88 @@ impl Controller {
 
     fn judge(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let (Some(probe), Some(registration)) = (
-            self.health.probes.get(&mcst_id),
+            self.health.probes.get_mut(&mcst_id),
             self.groups.get(&mcst_id).filter(|r| r.is_ready()),
         ) else {
             self.health.probes.remove(&mcst_id);
             return;
         };
-        let group = registration.group();
-        let newest = |switch: SwitchIndex| {
-            let here = probe.seen.iter().filter(|((s, _), _)| *s == switch);
-            here.map(|(_, (psn, _))| *psn)
-                .reduce(|a, b| if a.precedes(b) { b } else { a })
+        let psns = || probe.seen.values().map(|(psn, _)| *psn);
+        let newest = psns().reduce(|a, b| if a.precedes(b) { b } else { a });
+        let least = psns().reduce(|a, b| if b.precedes(a) { b } else { a });
+        let (Some(least), Some(newest)) = (least, newest) else {
+            // Nothing could be read; it will be tried again.
+            return;
         };
-        let (mut dead, mut links, mut laggards) = (Vec::new(), Vec::new(), 0);
-        for on in &group.switches {
-            for (path_index, path) in (0..=u8::MAX).zip(&on.paths) {
-                let Some((psn, since)) = probe.seen.get(&(on.switch, path_index)) else {
-                    continue;
-                };
-                let lags = newest(on.switch).is_some_and(|newest| psn.precedes(newest));
-                laggards += usize::from(lags);
-                if !lags || now - since < self.config.dead_member_ns {
-                    continue;
-                }
-                match (path.member, self.topology.behind(on.switch, path.port)) {
-                    (Some(member), _) => dead.push(member.spec.ip),
-                    (None, Some(neighbour)) => {
-                        let Node::Switch(next) = neighbour.peer.node else {
-                            continue;
-                        };
-                        let has_newer = newest(next).is_none_or(|newest| psn.precedes(newest));
-                        if !has_newer {
-                            links.push(neighbour.link);
-                        }
-                    }
-                    (None, None) => {}
-                }
-            }
+        if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
+            // All have what was sent, or the group goes on: nobody is suspect any more.
+            self.health.probes.remove(&mcst_id);
+            return;
         }
-        if laggards == 0 {
-            // All have what was sent: nobody is suspect any more.
-            self.health.probes.remove(&mcst_id);
-        } else if !registration.is_at_rest() {
+        probe.least.get_or_insert(least);
+        if !registration.is_at_rest() {
             // A change is under way; what it brings will be seen.
-        } else if !dead.is_empty() {
-            self.health.probes.remove(&mcst_id);
-            self.lose(now, mcst_id, dead);
-        } else if !links.is_empty() {
+            return;
+        }
+        let (dead, links) = self.culprits(now, mcst_id, least, newest);
+        if !links.is_empty() {
             self.health.probes.remove(&mcst_id);
             for link in links {
                 self.link_changed(now, link, false);
             }
+        } else if !dead.is_empty() {
+            self.health.probes.remove(&mcst_id);
+            self.lose(now, mcst_id, dead);
         }
+    }
+
+    /// Members and links that have held a group up at `least` for too long, though data has come as far as `newest`.
+    fn culprits(
+        &self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        least: Psn,
+        newest: Psn,
+    ) -> (Vec<Ipv4Addr>, Vec<LinkIndex>) {
+        let (mut dead, mut links) = (Vec::new(), Vec::new());
+        let (Some(probe), Some(registration)) =
+            (self.health.probes.get(&mcst_id), self.groups.get(&mcst_id))
+        else {
+            return (dead, links);
+        };
+        let is_old = |since: u64| now - since >= self.config.dead_member_ns;
+        for on in &registration.group().switches {
+            let has_all = probe
+                .newest_on(on.switch)
+                .is_some_and(|(psn, _)| psn == newest);
+            for (path_index, path) in (0..=u8::MAX).zip(&on.paths) {
+                let seen = probe.seen.get(&(on.switch, path_index));
+                let holds_up = |(psn, since): &&(Psn, u64)| *psn == least && is_old(*since);
+                if !has_all || seen.filter(holds_up).is_none() {
+                    continue;
+                }
+                if let Some(member) = path.member {
+                    dead.push(member.spec.ip);
+                    continue;
+                }
+                let Some(neighbour) = self.topology.behind(on.switch, path.port) else {
+                    continue;
+                };
+                let Node::Switch(next) = neighbour.peer.node else {
+                    continue;
+                };
+                let gets_nothing = probe
+                    .newest_on(next)
+                    .is_some_and(|(psn, since)| psn.precedes(newest) && is_old(since));
+                let is_not_heard = probe
+                    .oldest_on(next)
+                    .is_some_and(|(psn, since)| least.precedes(psn) && is_old(since));
+                if gets_nothing || is_not_heard {
+                    links.push(neighbour.link);
+                }
+            }
+        }
+        (dead, links)
     }
 
     /// Finds paths without what is broken, and moves routes and groups to them.

@@ -100,6 +100,10 @@ impl Controller {
             Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
             Kind::Join if is_from_host => self.mrp_join(now, &received),
             Kind::Leave if is_from_host => self.mrp_leave(now, &received),
+            Kind::Stalled if is_from_host && self.is_leader(&received) => {
+                self.mrp.stats.accepted += 1;
+                self.watch(now, received.destination);
+            }
             _ => self.mrp.stats.wrong += 1,
         }
     }
@@ -130,6 +134,10 @@ impl Controller {
             Place::Host(host) => Some(host),
             Place::Switch(_) => None,
         }
+    }
+
+    fn is_leader(&self, received: &Received) -> bool {
+        self.leader_of(received.destination) == Some(received.source)
     }
 
     fn leader_of(&self, mcst_id: Ipv4Addr) -> Option<Ipv4Addr> {

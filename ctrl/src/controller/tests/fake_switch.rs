@@ -46,6 +46,8 @@ pub(crate) struct FakeSwitch {
     pub(crate) has_primary: bool,
     /// Refuses pipelines.
     pub(crate) refuse_pipeline: bool,
+    /// Leaves out the checks whose cost grows with the number of entries.
+    pub(crate) trusting: bool,
 }
 
 impl FakeSwitch {
@@ -69,6 +71,7 @@ impl FakeSwitch {
             silent: false,
             has_primary: false,
             refuse_pipeline: false,
+            trusting: false,
         }
     }
 
@@ -292,7 +295,7 @@ impl FakeSwitch {
 
     /// A group that becomes visible is complete, and everything but that is written before.
     fn check(&self, update: &Update) {
-        if self.program.describe(update) != "table ingress.group_lookup.groups" {
+        if self.trusting || self.program.describe(update) != "table ingress.group_lookup.groups" {
             return;
         }
         let group = value(table_entry(update), 1);

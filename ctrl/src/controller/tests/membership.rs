@@ -310,6 +310,48 @@ fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
 }
 
 #[test]
+fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x600);
+    // Data up to 0x610 got through, for which nobody had asked an acknowledgement.
+    let (first, spine, last) = (
+        fabric.switch("l1"),
+        fabric.switch("s1"),
+        fabric.switch("l2"),
+    );
+    fabric.switches[first.0].acked.insert((0, 0), 0x620);
+    fabric.switches[spine.0].acked.insert((0, 0), 0x610);
+    fabric.switches[last.0].acked.insert((0, 2), 0x610);
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    fabric.pass(4_000_000_000);
+    assert!(
+        matches!(&fabric.said[..], [ApiReply::GroupRerouted { .. }]),
+        "{:?}",
+        fabric.said
+    );
+}
+
+#[test]
+fn a_link_that_carries_no_feedback_is_found_and_avoided() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x620);
+    // All members have all of it, but what the spine says does not reach the leader's leaf.
+    let first = fabric.switch("l1");
+    fabric.switches[first.0].acked.insert((0, 1), 0x600);
+    fabric.suspect(group.mcst_id);
+    fabric.said.clear();
+    fabric.pass(4_000_000_000);
+    assert!(
+        matches!(&fabric.said[..], [ApiReply::GroupRerouted { .. }]),
+        "{:?}",
+        fabric.said
+    );
+}
+
+#[test]
 fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
     let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
