@@ -13,6 +13,7 @@ use alfirk_bmv2::driver::packet_io::{
 };
 use alfirk_roce::collective::{Progress, Transfer, TransferEvent};
 use alfirk_roce::host::Host;
+use alfirk_roce::registration::{LeaderTiming, Registrar};
 use alfirk_roce::wire::udp::{PORT_MRP, PORT_ROCE};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -56,6 +57,7 @@ struct Driver {
     /// Frames that the interface has not taken yet.
     unsent: Vec<Vec<u8>>,
     transfers: BTreeMap<u32, Running>,
+    registrar: Registrar,
     next_progress: u64,
     stopping: bool,
     /// Keeps the kernel quiet about the ports.
@@ -121,6 +123,7 @@ impl Driver {
             poller,
             unsent: Vec::new(),
             transfers: BTreeMap::new(),
+            registrar: Registrar::default(),
             next_progress: 0,
             stopping: false,
             _ports: hold_ports(),
@@ -140,10 +143,8 @@ impl Driver {
             } else {
                 let stuck = (unread || !self.unsent.is_empty()).then_some(now + RETRY_INTERVAL);
                 let progress = self.wants_progress().then_some(self.next_progress);
-                [self.host.poll_timeout(), stuck, progress]
-                    .into_iter()
-                    .flatten()
-                    .min()
+                let (host, group) = (self.host.poll_timeout(), self.registrar.poll_timeout());
+                [host, group, stuck, progress].into_iter().flatten().min()
             };
             self.poller
                 .wait(deadline, &mut ready)
@@ -163,6 +164,9 @@ impl Driver {
             let now = monotonic();
             if self.host.poll_timeout().is_some_and(|at| at <= now) {
                 self.host.handle_timeout(now);
+            }
+            if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
+                self.registrar.handle_timeout(&mut self.host, now);
             }
         }
         self.control.flush();
@@ -243,11 +247,17 @@ impl Driver {
     fn events(&mut self) {
         let now = monotonic();
         while let Some(event) = self.host.poll_event() {
+            if self.registrar.handle_event(&mut self.host, now, &event) {
+                continue;
+            }
             for running in self.transfers.values_mut() {
                 if running.transfer.handle_event(&mut self.host, now, &event) {
                     break;
                 }
             }
+        }
+        while let Some(told) = self.registrar.poll() {
+            self.control.broadcast(&Line::Event(Event::Group { told }));
         }
         let report_progress = now >= self.next_progress;
         for (transfer, running) in &mut self.transfers {
@@ -390,6 +400,27 @@ impl Driver {
                 running.transfer.close(&mut self.host);
                 Ok(Reply::Accepted)
             }
+            Request::Expect { qpn } => {
+                self.registrar.expect(&mut self.host, qpn);
+                Ok(Reply::Accepted)
+            }
+            Request::Lead { group, nodes } => {
+                let timing = LeaderTiming::default();
+                self.registrar
+                    .lead(&mut self.host, monotonic(), group, timing, &nodes)
+                    .map_err(text)?;
+                Ok(Reply::Accepted)
+            }
+            Request::Dissolve => {
+                let leader = self.registrar.leader().ok_or_else(no_group)?;
+                leader.deregister(&mut self.host, monotonic());
+                Ok(Reply::Accepted)
+            }
+            Request::Stalled => {
+                let leader = self.registrar.leader().ok_or_else(no_group)?;
+                leader.stalled(&mut self.host, monotonic());
+                Ok(Reply::Accepted)
+            }
             Request::Stop => {
                 self.stopping = true;
                 Ok(Reply::Accepted)
@@ -419,6 +450,10 @@ fn find(transfers: &mut BTreeMap<u32, Running>, transfer: u32) -> Result<&mut Ru
 
 fn missing(transfer: u32) -> String {
     format!("there is no transfer {transfer}: prepare it first")
+}
+
+fn no_group() -> String {
+    "this host leads no group: ask it to `lead` one first".to_owned()
 }
 
 fn text(error: impl std::fmt::Display) -> String {

@@ -24,7 +24,9 @@ use std::path::PathBuf;
 use alfirk_roce::collective::{Digest, EdgeId, Endpoint, Progress, TransferSpec};
 use alfirk_roce::host::HostStats;
 use alfirk_roce::rc::QpStats;
-use alfirk_roce::wire::MacAddr;
+use alfirk_roce::registration::{GroupSpec, LeaderEvent};
+use alfirk_roce::wire::mrp::Node;
+use alfirk_roce::wire::{MacAddr, QpNum};
 use serde::{Deserialize, Serialize};
 
 /// A request with the number that its answer will bear.
@@ -54,6 +56,14 @@ pub enum Request {
     Save { transfer: u32, file: PathBuf },
     /// Give up queue pairs and memory. Answer: [`Reply::Accepted`].
     Close { transfer: u32 },
+    /// Let another host register this queue pair in band. Answer: [`Reply::Accepted`].
+    Expect { qpn: QpNum },
+    /// Register a group in band; `nodes` are the other members. Answer: [`Reply::Accepted`]; then [`Event::Group`].
+    Lead { group: GroupSpec, nodes: Vec<Node> },
+    /// Have the fabric forget the group that this host leads. Answer: [`Reply::Accepted`]; then [`Event::Group`].
+    Dissolve,
+    /// Tell the fabric that the group that this host leads makes no progress. Answer: [`Reply::Accepted`].
+    Stalled,
     /// End the process. Answer: [`Reply::Accepted`].
     Stop,
 }
@@ -143,6 +153,11 @@ pub enum Event {
     Finished { transfer: u32 },
     /// The transfer has ended without success.
     Failed { transfer: u32, error: String },
+    /// News of the group that this host leads.
+    Group {
+        #[serde(flatten)]
+        told: LeaderEvent,
+    },
 }
 
 #[cfg(test)]
@@ -193,6 +208,26 @@ mod tests {
                 progress,
             }),
             r#"{"event":"progress","transfer":7,"bytes":1,"total":2}"#,
+        );
+    }
+
+    #[test]
+    fn registration_is_one_line_each_way() {
+        let text = r#"{"id":4,"request":"lead","group":{"mcst_id":"10.255.0.1","initial_psn":7,
+            "leader":{"ip":"10.0.0.1","qpn":17},"members":["10.0.0.2"]},"nodes":[{"ip":"10.0.0.2","qpn":18}]}"#;
+        let request: NumberedRequest = serde_json::from_str(text).unwrap();
+        let Request::Lead { group, nodes } = request.request else {
+            panic!("{request:?}");
+        };
+        assert_eq!(group.leader.qpn.get(), 17);
+        assert_eq!(nodes[0].qpn.get(), 18);
+        round_trip(
+            &Line::Event(Event::Group {
+                told: LeaderEvent::Lost {
+                    members: vec![Ipv4Addr::new(10, 0, 0, 2)],
+                },
+            }),
+            r#"{"event":"group","news":"lost","members":["10.0.0.2"]}"#,
         );
     }
 

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use alfirk_ctrl::topology::{self, units, HostIndex, Topology};
+use alfirk_ctrl::topology::{self, units, HostIndex, LinkIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp};
 use alfirk_roce::rc::PathMtu;
+use alfirk_sim::experiment::{Kill, Registration, Victim};
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
@@ -23,6 +24,7 @@ Examples:
   alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
   alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
+  alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB")]
 pub struct Args {
     /// The network, as YAML [default: a fat-tree with k = 4: 16 hosts, 20 switches]
@@ -45,13 +47,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// What to compare, in this order: alfirk, chain, binomial, unicast
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        default_value = "alfirk,chain,binomial,unicast"
-    )]
+    /// What to compare, in this order [default: alfirk,chain,binomial,unicast; with --kill alfirk alone]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
 
     /// How the source's message travels
@@ -75,6 +72,23 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     loss: f64,
+
+    /// How the group is registered
+    #[arg(long, value_enum, default_value_t = How::Api)]
+    registration: How,
+
+    /// What runs when the fabric has no room for the group: chain, binomial, unicast, or none to fail
+    #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
+    fallback: String,
+
+    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; only alfirk heals (virtual driver)
+    #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
+    kill: Vec<String>,
+
+    /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s on
+    /// Mininet]
+    #[arg(long, value_name = "TIME")]
+    dead_after: Option<String>,
 
     /// Decides everything that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -144,6 +158,15 @@ enum Op {
     WriteImm,
 }
 
+/// How the group is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum How {
+    /// Through the controller's service
+    Api,
+    /// In band: the source sends registration packets, which the switches hand to their agents
+    Mrp,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// In this process, in virtual time
@@ -174,6 +197,11 @@ pub struct Config {
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub loss: f64,
+    pub registration: Registration,
+    pub fallback: Option<Algorithm>,
+    pub kills: Vec<Kill>,
+    /// Nanoseconds.
+    pub dead_after: u64,
     pub seed: u64,
     pub driver: Driver,
     pub json: bool,
@@ -192,8 +220,20 @@ impl Args {
             Some(file) => crate::topology::read(file)?,
             None => topology::fat_tree(4).expect("4 is a good k"),
         };
-        let algorithms = algorithms(&self.algorithms)?;
+        let algorithms = match (self.algorithms.is_empty(), self.kill.is_empty()) {
+            (true, true) => Algorithm::ALL.to_vec(),
+            (true, false) => vec![Algorithm::Alfirk],
+            (false, _) => algorithms(&self.algorithms)?,
+        };
         let members = members(&topology, self.source.as_deref(), self.group)?;
+        let kills = self.kills(&topology, &algorithms, members[0])?;
+        let registration = self.registration()?;
+        let fallback = fallback(&self.fallback)?;
+        let dead_after = match (&self.dead_after, self.driver) {
+            (Some(text), _) => quantity("--dead-after", text, &units::DELAY)?,
+            (None, Driver::Virtual) => 20_000_000,
+            (None, Driver::Mininet) => 3_000_000_000,
+        };
         let mtu = path_mtu(&topology, self.mtu)?;
         if !(0.0..1.0).contains(&self.loss) {
             return Err(Failure::bad_input(format_args!(
@@ -228,6 +268,10 @@ impl Args {
             mtu,
             slices: self.slices,
             loss: self.loss,
+            registration,
+            fallback,
+            kills,
+            dead_after,
             seed: self.seed,
             driver: self.driver,
             json: self.json,
@@ -238,6 +282,101 @@ impl Args {
             model: self.model.check()?,
             topology,
         })
+    }
+}
+
+impl Args {
+    fn registration(&self) -> Result<Registration, Failure> {
+        match self.registration {
+            How::Api => Ok(Registration::Service),
+            How::Mrp if self.op != Op::Send => Err(Failure::bad_input(
+                "--registration mrp: its packets carry no memory regions, which WRITEs need; use --op send, or \
+                 --registration api",
+            )),
+            How::Mrp => Ok(Registration::InBand),
+        }
+    }
+
+    fn kills(
+        &self,
+        topology: &Topology,
+        algorithms: &[Algorithm],
+        source: HostIndex,
+    ) -> Result<Vec<Kill>, Failure> {
+        if self.kill.is_empty() {
+            return Ok(Vec::new());
+        }
+        if self.driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--kill: only in virtual time; with --driver mininet kill the processes yourself",
+            ));
+        }
+        if let Some(algorithm) = algorithms.iter().find(|a| !a.needs_group()) {
+            return Err(Failure::bad_input(format_args!(
+                "--kill: {algorithm} does not survive a death; use --algorithms alfirk"
+            )));
+        }
+        self.kill
+            .iter()
+            .map(|text| kill(topology, source, text))
+            .collect()
+    }
+}
+
+/// `h3@20us`, `s1@1ms`, `s1-s2@50us`.
+fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Failure> {
+    let refuse = |why: String| Err(Failure::bad_input(format_args!("--kill {text}: {why}")));
+    let Some((name, time)) = text.rsplit_once('@') else {
+        return refuse(
+            "write it as NODE@TIME, as h3@20us, or NODE-NODE@TIME for a link".to_owned(),
+        );
+    };
+    let after = quantity("--kill", time, &units::DELAY)?;
+    let victim = match (topology.node_named(name), name.split_once('-')) {
+        (Some(Node::Host(host)), _) if host == source => {
+            return refuse(format!(
+                "{name} is the source, without which nothing is left to do"
+            ));
+        }
+        (Some(Node::Host(host)), _) => Victim::Host(host),
+        (Some(Node::Switch(switch)), _) => Victim::Switch(switch),
+        (None, Some((a, b))) => match link_between(topology, a, b) {
+            Some(link) => Victim::Link(link),
+            None => return refuse(format!("the topology has no link between {a} and {b}")),
+        },
+        (None, None) => return refuse(format!("the topology has no host or switch {name}")),
+    };
+    let name = name.to_owned();
+    Ok(Kill {
+        victim,
+        name,
+        after,
+    })
+}
+
+/// The first link between two nodes.
+fn link_between(topology: &Topology, a: &str, b: &str) -> Option<LinkIndex> {
+    let wanted = [topology.node_named(a)?, topology.node_named(b)?];
+    let mut links = topology.links().iter();
+    let at = links.position(|link| {
+        let ends = link.ends.map(|end| end.node);
+        ends == wanted || [ends[1], ends[0]] == wanted
+    });
+    at.map(LinkIndex)
+}
+
+fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
+    if name == "none" {
+        return Ok(None);
+    }
+    let algorithm: Algorithm = name
+        .parse()
+        .map_err(|error| Failure::bad_input(format_args!("--fallback: {error}")))?;
+    match algorithm.needs_group() {
+        true => Err(Failure::bad_input(format_args!(
+            "--fallback {algorithm}: it needs a group itself; use chain, binomial, unicast or none"
+        ))),
+        false => Ok(Some(algorithm)),
     }
 }
 

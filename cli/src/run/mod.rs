@@ -13,8 +13,8 @@ use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
 use alfirk_roce::collective::{Algorithm, TransferOp};
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{
-    run_algorithm, Fabric, GroupSummary, Input, Job, Report, Row, Settings, TopologySummary,
-    VirtualFabric,
+    run_algorithm, Fabric, GroupSummary, Input, Job, Registration, Report, Row, Settings,
+    TopologySummary, VirtualFabric,
 };
 use alfirk_sim::network::Network;
 
@@ -56,7 +56,7 @@ fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> 
     for &algorithm in &config.algorithms {
         let mut network = Network::build(
             &config.topology,
-            ControllerConfig::new(program.p4info.clone(), program.device_config.clone()),
+            controller_config(config, program),
             config.model,
             FaultProbabilities::lossy(config.loss),
             config.seed,
@@ -105,6 +105,19 @@ fn job(config: &Config) -> Job {
         time_limit: config.time_limit,
         mcst_id: GroupRange::default().first(),
         seed: config.seed,
+        registration: config.registration,
+        fallback: config.fallback,
+        kills: config.kills.clone(),
+    }
+}
+
+fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
+    ControllerConfig {
+        // Some looks in that time, so that one lost answer does not matter.
+        probe_interval_ns: config.dead_after / 8,
+        dead_member_ns: config.dead_after,
+        dead_switch_ns: config.dead_after,
+        ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
     }
 }
 
@@ -141,6 +154,11 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
             mtu: config.mtu.bytes() as u32,
             slices: config.slices,
             loss: config.loss,
+            registration: match config.registration {
+                Registration::Service => "api",
+                Registration::InBand => "mrp",
+            }
+            .to_string(),
         },
         seed: config.seed,
     }

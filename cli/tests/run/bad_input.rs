@@ -57,6 +57,33 @@ fn unknown_host() {
 }
 
 #[test]
+fn deaths_that_cannot_be() {
+    run(&["--kill", "h2"], &["h2", "NODE@TIME"]);
+    run(&["--kill", "h9@1us"], &["h9", "no host or switch"]);
+    run(&["--kill", "h1@1us"], &["h1 is the source"]);
+    run(&["--kill", "h2-h3@1us"], &["no link between h2 and h3"]);
+    run(&["--kill", "h2@soon"], &["--kill", "soon"]);
+    run(
+        &["--kill", "h2@1us", "--algorithms", "chain"],
+        &["chain does not survive"],
+    );
+    run(
+        &["--kill", "h2@1us", "--driver", "mininet"],
+        &["--kill", "virtual"],
+    );
+}
+
+#[test]
+fn groups_that_cannot_be() {
+    run(
+        &["--registration", "mrp", "--op", "write"],
+        &["--registration mrp", "--registration api"],
+    );
+    run(&["--fallback", "alfirk"], &["--fallback alfirk", "chain"]);
+    run(&["--fallback", "prayer"], &["--fallback", "prayer"]);
+}
+
+#[test]
 fn unknown_algorithm() {
     run(
         &["--algorithms", "alfirk,rings"],

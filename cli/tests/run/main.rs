@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod common;
+mod groups;
 mod job;
 mod mininet;
 mod network;

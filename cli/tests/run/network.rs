@@ -15,12 +15,12 @@ use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::{stream, FaultProbabilities, Happening, Observer};
 use alfirk_sim::experiment::{
-    run_algorithm, Fabric, FabricError, Job, JobError, Row, VirtualFabric,
+    run_algorithm, Fabric, FabricError, Job, JobError, Registration, Row, VirtualFabric,
 };
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
 
-fn pipeline() -> ControllerConfig {
+pub fn pipeline() -> ControllerConfig {
     static PIPELINE: OnceLock<ControllerConfig> = OnceLock::new();
     let compile = || {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
@@ -35,11 +35,11 @@ fn network(topology: &Topology, faults: FaultProbabilities, seed: u64) -> Networ
     Network::build(topology, pipeline(), Model::default(), faults, seed).unwrap()
 }
 
-fn fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {
+pub fn fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {
     VirtualFabric::bring_up(network(topology, faults, seed)).unwrap()
 }
 
-fn job(members: usize, size: usize, seed: u64) -> Job {
+pub fn job(members: usize, size: usize, seed: u64) -> Job {
     let data: Arc<[u8]> = stream::bytes(seed, "input", size).into();
     Job {
         members: (0..members).map(HostIndex).collect(),
@@ -51,10 +51,13 @@ fn job(members: usize, size: usize, seed: u64) -> Job {
         time_limit: 2_000_000_000,
         mcst_id: Ipv4Addr::new(10, 255, 0, 1),
         seed,
+        registration: Registration::Service,
+        fallback: None,
+        kills: Vec::new(),
     }
 }
 
-fn run(
+pub fn run(
     fabric: &mut VirtualFabric,
     topology: &Topology,
     job: &Job,

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
-use alfirk_ctrl::topology::HostIndex;
+use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
@@ -19,6 +19,25 @@ pub trait Fabric {
 
     /// Removes a group.
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError>;
+
+    /// Has `leader`, the group's first member, register it in band, and waits until it may send.
+    fn register_in_band(
+        &mut self,
+        leader: HostIndex,
+        group: RegisterGroup,
+    ) -> Result<(), FabricError>;
+
+    /// Has the leader take the group back in band.
+    fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
+
+    /// Says that a group makes no progress: in band if it has a `leader`, else through the control service.
+    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError>;
+
+    /// What the controller has done to groups in use since the last call.
+    fn news(&mut self) -> Result<Vec<News>, FabricError>;
+
+    /// Breaks something for good.
+    fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
     /// Makes the queue pairs of a transfer at one member.
     fn prepare(
@@ -45,6 +64,9 @@ pub trait Fabric {
     /// How far the transfer at a host is.
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
 
+    /// Request packets of a host that have been acknowledged, each counted once.
+    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError>;
+
     /// What has gone over links and through the members' queue pairs. The source is the first member. Only the
     /// difference between two calls within one transfer has a meaning.
     fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError>;
@@ -55,8 +77,29 @@ pub trait Fabric {
     /// How long to wait between two looks at the progress.
     fn tick(&self) -> u64;
 
+    /// How long a sender bears to get no acknowledgement before it says so.
+    fn patience(&self) -> u64;
+
     /// Settings of queue pairs that suit the fabric's speed.
     fn rc(&self, mtu: PathMtu) -> RcConfig;
+}
+
+/// What may break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Victim {
+    Host(HostIndex),
+    Switch(SwitchIndex),
+    Link(LinkIndex),
+}
+
+/// What the controller has done to a group in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct News {
+    pub mcst_id: Ipv4Addr,
+    /// On the fabric's clock.
+    pub at: u64,
+    /// Members that are out of the group, because they did not answer or nothing leads to them any more.
+    pub lost: Vec<Ipv4Addr>,
 }
 
 /// Counters of a fabric.
@@ -99,6 +142,9 @@ pub enum FabricError {
     /// The controller could not make or remove a group.
     #[error(transparent)]
     Group(Box<GroupError>),
+    /// A group could not be registered in band.
+    #[error("registration in band: {0}")]
+    Registration(String),
     /// A switch could not be set up.
     #[error(transparent)]
     Switch(Box<SwitchError>),
@@ -111,6 +157,13 @@ pub enum FabricError {
     /// A part of the fabric has ended, or the fabric cannot be reached.
     #[error("{0}")]
     Broken(String),
+}
+
+impl FabricError {
+    /// Whether it only means that there is no group, so that the members can do without one.
+    pub fn leaves_members_alone(&self) -> bool {
+        matches!(self, FabricError::Group(_) | FabricError::Registration(_))
+    }
 }
 
 impl From<GroupError> for FabricError {

@@ -11,8 +11,9 @@ use alfirk_roce::collective::{
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
 
-use super::fabric::{Fabric, FabricError, Traffic};
-use super::report::{goodput_gbps, Row};
+use super::fabric::{Fabric, FabricError, Traffic, Victim};
+use super::incidents::Incidents;
+use super::report::{goodput_gbps, Fallback, Row};
 use crate::engine::stream::seed;
 use crate::network::MemberEvent;
 
@@ -34,6 +35,31 @@ pub struct Job {
     pub mcst_id: Ipv4Addr,
     /// Decides the group's initial PSN.
     pub seed: u64,
+    /// How the group is registered.
+    pub registration: Registration,
+    /// What to do without a group if it cannot be registered; an error if `None`.
+    pub fallback: Option<Algorithm>,
+    /// What breaks while the message is under way.
+    pub kills: Vec<Kill>,
+}
+
+/// How a group is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// Through the controller's service.
+    Service,
+    /// By the source, with packets that the switches hand up.
+    InBand,
+}
+
+/// Something that breaks for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kill {
+    pub victim: Victim,
+    /// For people.
+    pub name: String,
+    /// Nanoseconds after the source has posted the message.
+    pub after: u64,
 }
 
 /// Why an algorithm gave no result.
@@ -72,6 +98,9 @@ pub fn run_algorithm(
         topology,
         job,
         algorithm,
+        grouped: false,
+        moved: (0, 0),
+        incidents: Incidents::new(&job.kills),
     }
     .run(watch)
 }
@@ -80,7 +109,13 @@ struct Run<'a> {
     fabric: &'a mut dyn Fabric,
     topology: &'a Topology,
     job: &'a Job,
+    /// What runs; another one than was asked for after a fallback.
     algorithm: Algorithm,
+    /// Whether the message goes through a registered group.
+    grouped: bool,
+    /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
+    moved: (u64, u64),
+    incidents: Incidents,
 }
 
 /// What the members have told by now, by rank.
@@ -90,14 +125,42 @@ struct Told {
     done: Vec<Option<(u64, Digest)>>,
     /// Whose relayed data is acknowledged, too.
     finished: Vec<bool>,
+    /// Who is out of the group, or dead, and need not be waited for.
+    lost: Vec<bool>,
+}
+
+impl Told {
+    fn missing<'a>(
+        &'a self,
+        has: &'a impl Fn(&Told, usize) -> bool,
+    ) -> impl Iterator<Item = usize> + 'a {
+        (0..self.lost.len()).filter(move |&rank| !self.lost[rank] && !has(self, rank))
+    }
 }
 
 impl Run<'_> {
-    fn run(&mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
-        let endpoints = self.prepare()?;
-        let group = self.algorithm.needs_group();
-        if group {
-            self.register(&endpoints)?;
+    fn run(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
+        let asked_for = self.algorithm;
+        let mut endpoints = self.prepare()?;
+        let (mut registration_ns, mut fallback) = (None, None);
+        if self.algorithm.needs_group() {
+            let asked_at = self.fabric.now();
+            match (self.register(&endpoints), self.job.fallback) {
+                (Ok(()), _) => {
+                    registration_ns = Some(self.fabric.now() - asked_at);
+                    self.grouped = true;
+                }
+                (Err(error), Some(to)) if error.leaves_members_alone() => {
+                    fallback = Some(Fallback {
+                        to: to.to_string(),
+                        why: error.to_string(),
+                    });
+                    self.close()?;
+                    self.algorithm = to;
+                    endpoints = self.prepare()?;
+                }
+                (Err(error), _) => return self.on_fabric(Err(error)),
+            }
         }
         for &host in &self.job.members {
             let connected = self.fabric.connect(host, &endpoints);
@@ -108,6 +171,7 @@ impl Run<'_> {
             ready: vec![false; members],
             done: vec![None; members],
             finished: vec![false; members],
+            lost: vec![false; members],
         };
         self.wait(
             &mut told,
@@ -120,6 +184,7 @@ impl Run<'_> {
         let source = self.job.members[0];
         let posted = self.fabric.start(source, &self.job.data);
         let posted_at = self.on_fabric(posted)?;
+        self.incidents.begin(posted_at);
         self.wait(
             &mut told,
             "is not done",
@@ -135,15 +200,29 @@ impl Run<'_> {
         )?;
         let traffic = self.traffic()?.since(&before);
 
+        self.close()?;
+        if self.grouped {
+            let removed = match self.job.registration {
+                Registration::Service => self.fabric.deregister(self.job.mcst_id),
+                Registration::InBand => self.fabric.deregister_in_band(source),
+            };
+            self.on_fabric(removed)?;
+        }
+        let row = self.row(&told, posted_at, &traffic);
+        Ok(Row {
+            algorithm: asked_for.to_string(),
+            registration_ns,
+            fallback,
+            ..row
+        })
+    }
+
+    fn close(&mut self) -> Result<(), JobError> {
         for &host in &self.job.members {
             let closed = self.fabric.close(host);
             self.on_fabric(closed)?;
         }
-        if group {
-            let removed = self.fabric.deregister(self.job.mcst_id);
-            self.on_fabric(removed)?;
-        }
-        Ok(self.row(&told, posted_at, &traffic))
+        Ok(())
     }
 
     fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
@@ -180,7 +259,7 @@ impl Run<'_> {
         Ok(endpoints)
     }
 
-    fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), JobError> {
+    fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
         let members = endpoints.iter().map(|endpoint| MemberSpec {
             ip: endpoint.ip,
             qpn: endpoint.qpn,
@@ -195,12 +274,13 @@ impl Run<'_> {
             members: members.collect(),
             initial_psn: self.initial_psn(),
         };
-        let registered = self.fabric.register(request);
-        self.on_fabric(registered)?;
-        Ok(())
+        match self.job.registration {
+            Registration::Service => self.fabric.register(request).map(|_| ()),
+            Registration::InBand => self.fabric.register_in_band(self.job.members[0], request),
+        }
     }
 
-    /// Waits until `has` holds of every rank.
+    /// Waits until `has` holds of every rank that is not lost.
     fn wait(
         &mut self,
         told: &mut Told,
@@ -208,24 +288,61 @@ impl Run<'_> {
         has: impl Fn(&Told, usize) -> bool,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let ranks = 0..self.job.members.len();
         let deadline = self.fabric.now().saturating_add(self.job.time_limit);
-        while !ranks.clone().all(|rank| has(told, rank)) {
+        while told.missing(&has).next().is_some() {
             if self.fabric.now() >= deadline {
-                let missing = ranks.filter(|&rank| !has(told, rank));
                 return Err(JobError::TimeLimit {
                     algorithm: self.algorithm,
                     what,
-                    hosts: missing.map(|rank| self.host_name(rank)).collect(),
+                    hosts: told.missing(&has).map(|r| self.host_name(r)).collect(),
                     seconds: self.job.time_limit as f64 / 1e9,
                 });
             }
             let soon = self.fabric.now().saturating_add(self.fabric.tick());
+            let soon = self.incidents.next().map_or(soon, |at| soon.min(at));
             let event = self.fabric.next_event(soon.min(deadline));
             match self.on_fabric(event)? {
                 Some((host, event)) => self.take(told, host, event)?,
                 None => watch(self.progress()?),
             }
+            if self.grouped {
+                let looked = self.look_after(told);
+                self.on_fabric(looked)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
+    fn look_after(&mut self, told: &mut Told) -> Result<(), FabricError> {
+        let now = self.fabric.now();
+        let source = self.job.members[0];
+        let acknowledged = self.fabric.acknowledged(source)?;
+        while let Some(kill) = self.incidents.take_due(now) {
+            self.fabric.kill(kill)?;
+        }
+        for news in self.fabric.news()? {
+            if news.mcst_id != self.job.mcst_id {
+                continue;
+            }
+            for (rank, &host) in self.job.members.iter().enumerate() {
+                told.lost[rank] |= news.lost.contains(&self.topology.host(host).ip);
+            }
+            self.incidents.repaired(self.topology, &news, acknowledged);
+        }
+        // A host that had acknowledged everything when it died is nobody that the group waits for.
+        for (rank, &host) in self.job.members.iter().enumerate() {
+            let is_gone = told.finished[0] && self.incidents.has_killed(host);
+            told.lost[rank] |= is_gone && told.done[rank].is_none();
+        }
+        self.incidents.moved(now, acknowledged);
+        if acknowledged != self.moved.0 || told.finished[0] {
+            self.moved = (acknowledged, now);
+        } else if now - self.moved.1 >= self.fabric.patience() {
+            self.moved.1 = now;
+            let in_band = self.job.registration == Registration::InBand;
+            self.fabric
+                .stalled(self.job.mcst_id, in_band.then_some(source))?;
         }
         Ok(())
     }
@@ -239,6 +356,8 @@ impl Run<'_> {
             MemberEvent::Ready => told.ready[rank] = true,
             MemberEvent::Done { sha256, at } => told.done[rank] = Some((at, sha256)),
             MemberEvent::Finished => told.finished[rank] = true,
+            // The controller's news tell the same.
+            MemberEvent::Group(_) => {}
             MemberEvent::Failed { why } => {
                 return Err(JobError::Member {
                     algorithm: self.algorithm,
@@ -274,11 +393,14 @@ impl Run<'_> {
         let right = receivers.filter(|(_, sha256)| *sha256 == self.job.sha256);
         let receivers_verified = right.count();
         let receivers = told.done.len() - 1;
+        let lost =
+            (1..told.done.len()).filter(|&rank| told.lost[rank] && told.done[rank].is_none());
+        let lost: Vec<String> = lost.map(|rank| self.host_name(rank)).collect();
         Row {
             algorithm: self.algorithm.to_string(),
             completion_ns,
             goodput_gbps: goodput_gbps(self.job.data.len() as u64, completion_ns),
-            verified: receivers_verified == receivers,
+            verified: receivers_verified + lost.len() == receivers,
             receivers,
             receivers_verified,
             sender_tx_bytes: traffic.source_tx_bytes,
@@ -287,6 +409,10 @@ impl Run<'_> {
             sender_acks: traffic.source_acks,
             retransmissions: traffic.retransmissions,
             dropped_packets: traffic.dropped_packets,
+            registration_ns: None,
+            fallback: None,
+            failures: self.incidents.report(),
+            lost,
         }
     }
 

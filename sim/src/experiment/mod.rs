@@ -4,13 +4,17 @@
 //! line has one on Mininet. [`run_algorithm`] is the same on both. [`Report`] holds the results.
 
 mod fabric;
+pub mod in_band;
+mod incidents;
 mod job;
 mod report;
 mod virtual_fabric;
 
-pub use fabric::{Fabric, FabricError, Traffic};
-pub use job::{run_algorithm, Job, JobError};
-pub use report::{goodput_gbps, GroupSummary, Input, Report, Row, Settings, TopologySummary};
+pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
+pub use job::{run_algorithm, Job, JobError, Kill, Registration};
+pub use report::{
+    goodput_gbps, Failure, Fallback, GroupSummary, Input, Report, Row, Settings, TopologySummary,
+};
 pub use virtual_fabric::VirtualFabric;
 
 pub use crate::network::MemberEvent;

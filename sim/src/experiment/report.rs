@@ -59,6 +59,8 @@ pub struct Settings {
     pub slices: Option<u32>,
     /// Probability of loss per frame and link direction.
     pub loss: f64,
+    /// How groups are registered: `api` or `mrp`.
+    pub registration: String,
 }
 
 /// What one algorithm did.
@@ -87,6 +89,39 @@ pub struct Row {
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
     pub dropped_packets: Option<u64>,
+    /// From the request for the group until its members may send, in ns; `None` without a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration_ns: Option<u64>,
+    /// What ran instead, because there was no group to be had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
+    /// What broke on the way, in the order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<Failure>,
+    /// Receivers that the group had to go on without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lost: Vec<String>,
+}
+
+/// Another algorithm ran than was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    pub to: String,
+    pub why: String,
+}
+
+/// Something broke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    /// A host, a switch, or a link by its ends.
+    pub what: String,
+    /// Since the post at the source, in ns.
+    pub at_ns: u64,
+    /// From then until the controller had taken the dead member out or led the tree around it; `None` if it had no
+    /// reason to.
+    pub repaired_ns: Option<u64>,
+    /// From then until the source got the next acknowledgement after that.
+    pub going_on_ns: Option<u64>,
 }
 
 /// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; 0 if no time has passed.
@@ -110,6 +145,7 @@ impl Report {
         self.write_head(&mut text)
             .and_then(|()| self.write_rows(&mut text))
             .and_then(|()| self.write_link_line(&mut text))
+            .and_then(|()| self.write_group_lines(&mut text))
             .expect("a String takes everything");
         text
     }
@@ -229,6 +265,46 @@ impl Report {
             )
         }
     }
+
+    /// How groups came about, and what became of them.
+    fn write_group_lines(&self, out: &mut String) -> fmt::Result {
+        for row in &self.results {
+            let name = &row.algorithm;
+            if let Some(ns) = row.registration_ns {
+                let how = &self.settings.registration;
+                writeln!(out, "{name}: group registered in {} ({how})", duration(ns))?;
+            }
+            if let Some(Fallback { to, why }) = &row.fallback {
+                writeln!(out, "{name}: no group, so {to} ran instead: {why}")?;
+            }
+            for failure in &row.failures {
+                writeln!(
+                    out,
+                    "{name}: {} died after {}; the controller acted {}, acknowledgements came again {}",
+                    failure.what,
+                    duration(failure.at_ns),
+                    after(failure.repaired_ns, "never"),
+                    after(failure.going_on_ns, "never"),
+                )?;
+            }
+            if !row.lost.is_empty() {
+                writeln!(
+                    out,
+                    "{name}: the group went on without {}",
+                    row.lost.join(", ")
+                )?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A time after a failure, or what it means that there is none.
+fn after(ns: Option<u64>, otherwise: &str) -> String {
+    ns.map_or_else(
+        || otherwise.to_string(),
+        |ns| format!("{} later", duration(ns)),
+    )
 }
 
 /// How alfirk compares with the algorithm of `row`.
@@ -292,6 +368,10 @@ mod tests {
             sender_acks: 1,
             retransmissions: 0,
             dropped_packets: Some(0),
+            registration_ns: None,
+            fallback: None,
+            failures: Vec::new(),
+            lost: Vec::new(),
         }
     }
 
@@ -320,6 +400,7 @@ mod tests {
                 mtu: 4096,
                 slices: None,
                 loss: 0.0,
+                registration: "api".to_string(),
             },
             seed: 1,
         }
@@ -337,6 +418,32 @@ mod tests {
         assert!(report.table().ends_with(
             "the link of h1 carried 20,480 message bytes for a message of 16,384: \
              1.2500 times, retransmissions included\n"
+        ));
+    }
+
+    #[test]
+    fn table_tells_what_broke_and_what_became_of_it() {
+        let mut report = report();
+        report.settings.registration = "mrp".to_string();
+        let row = &mut report.results[0];
+        row.registration_ns = Some(1_234_000);
+        row.lost = vec!["h3".to_string()];
+        row.failures = vec![Failure {
+            what: "h3".to_string(),
+            at_ns: 10_000,
+            repaired_ns: Some(20_000_000),
+            going_on_ns: Some(20_100_000),
+        }];
+        report.results[1].fallback = Some(Fallback {
+            to: "binomial".to_string(),
+            why: "s1 is full".to_string(),
+        });
+        assert!(report.table().ends_with(
+            "alfirk: group registered in 1.234 ms (mrp)\n\
+             alfirk: h3 died after 10.000 us; the controller acted 20.000 ms later, \
+             acknowledgements came again 20.100 ms later\n\
+             alfirk: the group went on without h3\n\
+             chain: no group, so binomial ran instead: s1 is full\n"
         ));
     }
 

@@ -9,8 +9,10 @@ use alfirk_ctrl::topology::{End, HostIndex};
 use alfirk_roce::collective::{Endpoint, Progress, TransferError, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
+use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
 
-use super::fabric::{Fabric, FabricError, Traffic};
+use super::fabric::{Fabric, FabricError, News, Traffic, Victim};
+use super::in_band;
 use crate::engine::Step;
 use crate::network::{MemberEvent, Network};
 
@@ -20,11 +22,23 @@ const CONTROL_LIMIT: u64 = 60_000_000_000;
 /// Virtual nanoseconds between two looks at the progress.
 const TICK: u64 = 20_000;
 
+/// Virtual nanoseconds without an acknowledgement after which a sender asks what is wrong: some ACK timeouts.
+const PATIENCE: u64 = 4_000_000;
+
+/// A leader's patience: packets are lost at random, and switches take a few control latencies.
+const LEADER_TIMING: LeaderTiming = LeaderTiming {
+    interval: 5_000_000,
+    attempts: 400,
+};
+
 /// A network in virtual time whose switches are ready.
 pub struct VirtualFabric {
     network: Network,
     /// Events of transfers that nobody has asked for yet.
     events: VecDeque<(HostIndex, MemberEvent)>,
+    /// Words of the controller that nobody has asked for yet.
+    replies: VecDeque<ApiReply>,
+    news: Vec<News>,
     next_tag: u64,
 }
 
@@ -34,6 +48,8 @@ impl VirtualFabric {
         let mut fabric = VirtualFabric {
             network,
             events: VecDeque::new(),
+            replies: VecDeque::new(),
+            news: Vec::new(),
             next_tag: 1,
         };
         fabric.until("the switches are not ready", |reply| match reply {
@@ -56,27 +72,55 @@ impl VirtualFabric {
         mut pick: impl FnMut(ApiReply) -> Option<Result<T, FabricError>>,
     ) -> Result<T, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
+        self.collect();
         loop {
-            while let Some(reply) = self.network.next_reply() {
+            while let Some(reply) = self.replies.pop_front() {
                 if let Some(result) = pick(reply) {
                     return result;
                 }
             }
             match self.network.step(deadline) {
-                Step::Idle => {
-                    return Err(FabricError::Timeout {
-                        what: what.to_string(),
-                        seconds: CONTROL_LIMIT as f64 / 1e9,
-                    })
-                }
+                Step::Idle => return Err(timeout(what)),
                 Step::Notified => self.collect(),
                 Step::Done => {}
             }
         }
     }
 
-    /// Takes what transfers have to tell, in the order of the hosts.
+    /// Runs until a leader tells what has become of its request.
+    fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
+        let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
+        loop {
+            let of_leader = |(host, event): &(HostIndex, MemberEvent)| {
+                *host == leader && matches!(event, MemberEvent::Group(_))
+            };
+            let told = self.events.iter().position(of_leader);
+            if let Some((_, MemberEvent::Group(event))) = told.and_then(|at| self.events.remove(at))
+            {
+                return Ok(event);
+            }
+            match self.network.step(deadline) {
+                Step::Idle => return Err(timeout(what)),
+                Step::Notified => self.collect(),
+                Step::Done => {}
+            }
+        }
+    }
+
+    /// Takes what transfers have to tell, in the order of the hosts, and what the controller has.
     fn collect(&mut self) {
+        let at = self.network.now();
+        while let Some(reply) = self.network.next_reply() {
+            let (mcst_id, lost) = match reply {
+                ApiReply::MembersLost { mcst_id, members } => (mcst_id, members),
+                ApiReply::GroupRerouted { mcst_id } => (mcst_id, Vec::new()),
+                other => {
+                    self.replies.push_back(other);
+                    continue;
+                }
+            };
+            self.news.push(News { mcst_id, at, lost });
+        }
         let hosts = self.network.topology().host_indexes();
         for host in hosts {
             while let Some(event) = self.network.next_event(host) {
@@ -103,6 +147,13 @@ impl VirtualFabric {
     }
 }
 
+fn timeout(what: &str) -> FabricError {
+    FabricError::Timeout {
+        what: what.to_string(),
+        seconds: CONTROL_LIMIT as f64 / 1e9,
+    }
+}
+
 impl Fabric for VirtualFabric {
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
         let tag = self.tag();
@@ -122,6 +173,58 @@ impl Fabric for VirtualFabric {
             ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
             _ => None,
         })
+    }
+
+    fn register_in_band(
+        &mut self,
+        leader: HostIndex,
+        group: RegisterGroup,
+    ) -> Result<(), FabricError> {
+        let (spec, nodes) = in_band::group(&group)?;
+        for node in &nodes {
+            let member = self.network.topology().host_with_ip(node.ip);
+            let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
+            self.network.expect(member, node.qpn);
+        }
+        let led = self.network.lead(leader, spec, LEADER_TIMING, &nodes);
+        led.map_err(|error| FabricError::Registration(error.to_string()))?;
+        // The leader's first words go out at once.
+        self.collect();
+        in_band::registered(self.until_led(leader, "the group is not registered")?)
+    }
+
+    fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
+        self.network.dissolve(leader);
+        loop {
+            // News of lost members may still come before.
+            if self.until_led(leader, "the group is not removed")? == LeaderEvent::Deregistered {
+                return Ok(());
+            }
+        }
+    }
+
+    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
+        match leader {
+            Some(leader) => self.network.stalled(leader),
+            None => {
+                let tag = self.tag();
+                self.network.ask(ApiRequest::Suspect { tag, mcst_id });
+            }
+        }
+        Ok(())
+    }
+
+    fn news(&mut self) -> Result<Vec<News>, FabricError> {
+        Ok(std::mem::take(&mut self.news))
+    }
+
+    fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
+        match victim {
+            Victim::Host(host) => self.network.kill_host(host),
+            Victim::Switch(switch) => self.network.kill_switch(switch),
+            Victim::Link(link) => self.network.set_link_up(link, false),
+        }
+        Ok(())
     }
 
     fn prepare(
@@ -172,6 +275,11 @@ impl Fabric for VirtualFabric {
         Ok(progress.unwrap_or(Progress { bytes: 0, total: 0 }))
     }
 
+    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
+        let qps = self.network.host(host).host().qps();
+        Ok(qps.map(|qp| qp.stats().requests_acknowledged).sum())
+    }
+
     fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
         let network = &self.network;
         let source = members[0];
@@ -203,6 +311,10 @@ impl Fabric for VirtualFabric {
 
     fn tick(&self) -> u64 {
         TICK
+    }
+
+    fn patience(&self) -> u64 {
+        PATIENCE
     }
 
     fn rc(&self, mtu: PathMtu) -> RcConfig {

@@ -9,7 +9,9 @@ use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topolo
 use alfirk_roce::collective::{Endpoint, TransferError, TransferSpec};
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::rc::BadMtu;
-use alfirk_roce::wire::MacAddr;
+use alfirk_roce::registration::{GroupSpec, LeaderTiming};
+use alfirk_roce::wire::mrp::{self, TooManyNodes};
+use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::controller::ControllerNode;
 use super::host::{HostNode, MemberEvent, PORT};
@@ -189,6 +191,37 @@ impl Network {
     /// The root's application posts the data now.
     pub fn start(&mut self, host: HostIndex, data: Arc<[u8]>) {
         self.with_host(host, |node, ctx| node.start(data, ctx));
+    }
+
+    /// Allows a queue pair of a host to be registered in band by another host.
+    pub fn expect(&mut self, host: HostIndex, qpn: QpNum) {
+        self.with_host(host, |node, _| node.expect(qpn));
+    }
+
+    /// Has a host register a group in band, with `nodes` as the other members.
+    pub fn lead(
+        &mut self,
+        host: HostIndex,
+        spec: GroupSpec,
+        timing: LeaderTiming,
+        nodes: &[mrp::Node],
+    ) -> Result<(), TooManyNodes> {
+        self.with_host(host, |node, ctx| node.lead(spec, timing, nodes, ctx))
+    }
+
+    /// Has a host take back, in band, the group that it leads.
+    pub fn dissolve(&mut self, host: HostIndex) {
+        self.with_host(host, |node, ctx| node.dissolve(ctx));
+    }
+
+    /// Has a host say, in band, that the group that it leads makes no progress.
+    pub fn stalled(&mut self, host: HostIndex) {
+        self.with_host(host, |node, ctx| node.stalled(ctx));
+    }
+
+    /// Ends a host at once.
+    pub fn kill_host(&mut self, host: HostIndex) {
+        self.with_host(host, |node, ctx| node.kill(ctx));
     }
 
     /// What the transfer at a host has to tell.

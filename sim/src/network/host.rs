@@ -7,6 +7,9 @@ use alfirk_roce::collective::{
     Digest, Endpoint, Progress, Transfer, TransferError, TransferEvent, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
+use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
+use alfirk_roce::wire::mrp::{Node, TooManyNodes};
+use alfirk_roce::wire::QpNum;
 
 use super::message::Message;
 use super::Model;
@@ -24,6 +27,8 @@ pub enum MemberEvent {
     Finished,
     /// The transfer has ended without success at this member.
     Failed { why: String },
+    /// News of the group that this host leads, if it was registered in band.
+    Group(LeaderEvent),
 }
 
 /// The one port of a host.
@@ -40,6 +45,9 @@ pub struct HostNode {
     free_at: u64,
     /// ACK and NAK frames that arrived.
     acks_received: u64,
+    registrar: Registrar,
+    /// A dead host neither sends nor takes anything.
+    alive: bool,
     events: VecDeque<MemberEvent>,
 }
 
@@ -52,6 +60,8 @@ impl HostNode {
             model,
             free_at: 0,
             acks_received: 0,
+            registrar: Registrar::default(),
+            alive: true,
             events: VecDeque::new(),
         }
     }
@@ -121,9 +131,63 @@ impl HostNode {
         self.events.clear();
     }
 
+    // ---- Registration in band ----
+
+    /// Allows one of this host's queue pairs to be registered by another host.
+    pub(super) fn expect(&mut self, qpn: QpNum) {
+        self.registrar.expect(&mut self.host, qpn);
+    }
+
+    /// Registers a group that this host leads; [`MemberEvent::Group`] tells how it goes.
+    pub(super) fn lead(
+        &mut self,
+        spec: GroupSpec,
+        timing: LeaderTiming,
+        nodes: &[Node],
+        ctx: &mut Context<'_, Message>,
+    ) -> Result<(), TooManyNodes> {
+        let now = ctx.now();
+        self.registrar
+            .lead(&mut self.host, now, spec, timing, nodes)?;
+        self.settle(ctx);
+        Ok(())
+    }
+
+    /// Has every switch forget the group that this host leads.
+    pub(super) fn dissolve(&mut self, ctx: &mut Context<'_, Message>) {
+        if let Some(leader) = self.registrar.leader() {
+            leader.deregister(&mut self.host, ctx.now());
+        }
+        self.settle(ctx);
+    }
+
+    /// Tells the fabric that the group that this host leads makes no progress.
+    pub(super) fn stalled(&mut self, ctx: &mut Context<'_, Message>) {
+        if let Some(leader) = self.registrar.leader() {
+            leader.stalled(&mut self.host, ctx.now());
+        }
+        self.settle(ctx);
+    }
+
+    // ---- Death ----
+
+    /// Ends the host at once: nothing leaves it any more, and nothing is taken in.
+    pub(super) fn kill(&mut self, ctx: &mut Context<'_, Message>) {
+        ctx.note(|| "dies".to_string());
+        self.alive = false;
+    }
+
+    /// Whether the host has not been killed.
+    pub fn is_alive(&self) -> bool {
+        self.alive
+    }
+
     // ---- The NIC, driven by the engine. ----
 
     pub(super) fn on_frame(&mut self, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+        if !self.alive {
+            return;
+        }
         if matches!(Frame::read(&frame), Frame::Roce(roce) if roce.is_acknowledgement()) {
             self.acks_received += 1;
         }
@@ -136,13 +200,27 @@ impl HostNode {
     }
 
     pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+        if !self.alive {
+            return;
+        }
         if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
             self.host.handle_timeout(ctx.now());
+        }
+        if self
+            .registrar
+            .poll_timeout()
+            .is_some_and(|at| at <= ctx.now())
+        {
+            self.registrar.handle_timeout(&mut self.host, ctx.now());
+            self.collect(ctx);
         }
         self.settle(ctx);
     }
 
     pub(super) fn on_message(&mut self, message: Message, ctx: &mut Context<'_, Message>) {
+        if !self.alive {
+            return;
+        }
         match message {
             Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
@@ -165,14 +243,20 @@ impl HostNode {
 
     /// The application saw `event` at `seen_at`; what it posted on that reaches the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Context<'_, Message>) {
-        if let Some(transfer) = &mut self.transfer {
-            transfer.handle_event(&mut self.host, seen_at, event);
+        let (host, now) = (&mut self.host, ctx.now());
+        if !self.registrar.handle_event(host, now, event) {
+            if let Some(transfer) = &mut self.transfer {
+                transfer.handle_event(host, seen_at, event);
+            }
         }
         self.collect(ctx);
     }
 
-    /// Passes on what the transfer has to tell.
+    /// Passes on what the transfer and the group have to tell.
     fn collect(&mut self, ctx: &mut Context<'_, Message>) {
+        while let Some(event) = self.registrar.poll() {
+            self.tell(MemberEvent::Group(event), ctx);
+        }
         while let Some(event) = self.transfer.as_mut().and_then(Transfer::poll) {
             let event = match event {
                 TransferEvent::Ready => MemberEvent::Ready,
@@ -195,6 +279,7 @@ impl HostNode {
             MemberEvent::Done { at, .. } => format!("done at {at}"),
             MemberEvent::Finished => "finished".to_string(),
             MemberEvent::Failed { why } => format!("failed: {why}"),
+            MemberEvent::Group(event) => format!("group: {event:?}"),
         });
         self.events.push_back(event);
         ctx.notify();
@@ -202,6 +287,9 @@ impl HostNode {
 
     /// After anything happened: hands events to the application, frames to an idle link, and sets the alarm.
     fn settle(&mut self, ctx: &mut Context<'_, Message>) {
+        if !self.alive {
+            return;
+        }
         while let Some(event) = self.host.poll_event() {
             let seen_at = ctx.now().max(self.free_at) + self.model.completion_delay;
             self.free_at = seen_at;
@@ -214,7 +302,8 @@ impl HostNode {
             };
             ctx.transmit(PORT, frame);
         }
-        if let Some(at) = self.host.poll_timeout() {
+        let alarms = [self.host.poll_timeout(), self.registrar.poll_timeout()];
+        if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);
         }
     }

@@ -1,5 +1,6 @@
 //! A [`Fabric`] on Mininet.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -9,15 +10,17 @@ use std::time::{Duration, Instant};
 use std::{fs, iter};
 
 use alfirk_bmv2::driver::packet_io::monotonic;
-use alfirk_ctrl::client::{Handle, Runner, StartError, SwitchAddress};
-use alfirk_ctrl::controller::{Controller, ControllerConfig, GroupInfo, RegisterGroup};
+use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
+use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
 use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
-use alfirk_sim::experiment::{Fabric, FabricError, MemberEvent, Traffic};
+use alfirk_roce::registration::LeaderEvent;
+use alfirk_sim::experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::network::MininetNetwork;
 use super::signals::Signals;
@@ -26,6 +29,7 @@ use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
 use crate::program::Program;
 use crate::run::args::Config;
+use crate::run::controller_config;
 
 /// How long the network may take to be built, and then the switches to get pipelines and routes.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -40,6 +44,8 @@ const GROUP_LIMIT: Duration = Duration::from_secs(60);
 pub struct MininetFabric {
     hosts: Vec<HostClient>,
     controller: Handle,
+    /// What befalls groups.
+    news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
     network: MininetNetwork,
     signals: Signals,
@@ -48,6 +54,8 @@ pub struct MininetFabric {
     transfer: u32,
     /// Whose events come next, so that no host waits for ever.
     turn: usize,
+    /// Events of transfers that came while a leader was waited for.
+    early: VecDeque<(HostIndex, MemberEvent)>,
     /// The message, once it has been written to a file for the root.
     message: Option<PathBuf>,
 }
@@ -55,11 +63,8 @@ pub struct MininetFabric {
 impl MininetFabric {
     pub fn start(config: &Config, program: &Program) -> Result<MininetFabric, Failure> {
         let topology = config.topology.clone();
-        let controller = Controller::new(
-            topology.clone(),
-            ControllerConfig::new(program.p4info.clone(), program.device_config.clone()),
-        )
-        .map_err(Failure::bad_input)?;
+        let controller = Controller::new(topology.clone(), controller_config(config, program))
+            .map_err(Failure::bad_input)?;
 
         let signals = Signals::hold()?;
         let mut network = MininetNetwork::start(config)?;
@@ -77,6 +82,8 @@ impl MininetFabric {
             runtime.spawn(runner.run());
             handle
         };
+        let news = runtime.block_on(controller.news());
+        let news = news.ok_or_else(|| Failure::failed(controller_ended()))?;
         let hosts = topology
             .hosts()
             .iter()
@@ -85,12 +92,14 @@ impl MininetFabric {
         let mut fabric = MininetFabric {
             hosts,
             controller,
+            news,
             runtime,
             network,
             signals,
             topology,
             transfer: 0,
             turn: 0,
+            early: VecDeque::new(),
             message: None,
         };
         let handle = fabric.controller.clone();
@@ -218,6 +227,29 @@ impl MininetFabric {
         packets
     }
 
+    /// Waits until a leader tells what has become of its request.
+    fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
+        let limit = GROUP_LIMIT.as_nanos() as u64;
+        let deadline = self.now() + limit;
+        // Events that were early once stay so until the leader has spoken.
+        let mut early = std::mem::take(&mut self.early);
+        let led = loop {
+            match self.next_event(deadline) {
+                Err(error) => break Err(error),
+                Ok(Some((host, MemberEvent::Group(event)))) if host == leader => break Ok(event),
+                Ok(Some(other)) => early.push_back(other),
+                Ok(None) => {
+                    break Err(FabricError::Timeout {
+                        what: what.to_string(),
+                        seconds: GROUP_LIMIT.as_secs_f64(),
+                    })
+                }
+            }
+        };
+        self.early = early;
+        led
+    }
+
     /// The next event that a host has told already.
     fn told(&mut self) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
         for _ in 0..self.hosts.len() {
@@ -251,6 +283,55 @@ impl Fabric for MininetFabric {
         let work = async move { handle.deregister(mcst_id).await };
         let removed = self.wait_for(work, "the group is not removed", GROUP_LIMIT)?;
         Ok(removed.ok_or_else(controller_ended)??)
+    }
+
+    fn register_in_band(
+        &mut self,
+        leader: HostIndex,
+        group: RegisterGroup,
+    ) -> Result<(), FabricError> {
+        let (spec, nodes) = in_band::group(&group)?;
+        for node in &nodes {
+            let member = self.topology.host_with_ip(node.ip);
+            let member = member.ok_or_else(|| in_band::stranger(node.ip))?;
+            self.accepted(member, Request::Expect { qpn: node.qpn })?;
+        }
+        self.accepted(leader, Request::Lead { group: spec, nodes })?;
+        in_band::registered(self.until_led(leader, "the group is not registered")?)
+    }
+
+    fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
+        self.accepted(leader, Request::Dissolve)?;
+        while self.until_led(leader, "the group is not removed")? != LeaderEvent::Deregistered {}
+        Ok(())
+    }
+
+    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
+        if let Some(leader) = leader {
+            return self.accepted(leader, Request::Stalled);
+        }
+        let handle = self.controller.clone();
+        let work = async move { handle.suspect(mcst_id).await };
+        let asked = self.wait_for(work, "the controller does not answer", GROUP_LIMIT)?;
+        Ok(asked.ok_or_else(controller_ended)??)
+    }
+
+    fn news(&mut self) -> Result<Vec<News>, FabricError> {
+        let at = self.now();
+        let news = std::iter::from_fn(|| self.news.try_recv().ok());
+        Ok(news
+            .map(|news| match news {
+                GroupNews::Lost { mcst_id, members } => (mcst_id, members),
+                GroupNews::Rerouted { mcst_id } => (mcst_id, Vec::new()),
+            })
+            .map(|(mcst_id, lost)| News { mcst_id, at, lost })
+            .collect())
+    }
+
+    fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
+        Err(FabricError::Broken(format!(
+            "{victim:?} cannot be killed on Mininet by this program"
+        )))
     }
 
     fn prepare(
@@ -297,6 +378,9 @@ impl Fabric for MininetFabric {
         &mut self,
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
+        if let Some(told) = self.early.pop_front() {
+            return Ok(Some(told));
+        }
         loop {
             if let Some(told) = self.told()? {
                 return Ok(Some(told));
@@ -316,6 +400,11 @@ impl Fabric for MininetFabric {
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
         Ok(self.status(host)?.progress)
+    }
+
+    fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
+        let edges = self.status(host)?.edges.into_iter();
+        Ok(edges.map(|edge| edge.stats.requests_acknowledged).sum())
     }
 
     fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
@@ -345,6 +434,10 @@ impl Fabric for MininetFabric {
 
     fn tick(&self) -> u64 {
         200_000_000
+    }
+
+    fn patience(&self) -> u64 {
+        1_000_000_000
     }
 
     fn rc(&self, mtu: PathMtu) -> RcConfig {
@@ -444,6 +537,7 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
         } => (transfer, MemberEvent::Done { sha256, at }),
         Event::Finished { transfer } => (transfer, MemberEvent::Finished),
         Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
+        Event::Group { told } => return Some(MemberEvent::Group(told)),
         Event::Progress { .. } => return None,
     };
     (of == current).then_some(event)

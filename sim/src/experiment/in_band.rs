@@ -1,0 +1,55 @@
+//! Groups as leader hosts see them.
+
+use std::net::Ipv4Addr;
+
+use alfirk_ctrl::controller::RegisterGroup;
+use alfirk_roce::registration::{GroupSpec, LeaderEvent};
+use alfirk_roce::wire::mrp::Node;
+
+use super::fabric::FabricError;
+
+/// What the leader, the first member, is to register: the group, and the other members.
+pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricError> {
+    let refuse = |why: &str| Err(FabricError::Registration(why.to_string()));
+    let Some(mcst_id) = group.mcst_id else {
+        return refuse("a leader chooses the address that stands for its group");
+    };
+    if group.members.iter().any(|member| member.region.is_some()) {
+        return refuse("its packets carry no memory regions, which WRITEs need; use SEND, or the control service");
+    }
+    let mut nodes = group.members.iter().map(|member| Node {
+        ip: member.ip,
+        qpn: member.qpn,
+        flags: 0,
+    });
+    let Some(leader) = nodes.next() else {
+        return refuse("a group has at least two members");
+    };
+    let nodes: Vec<Node> = nodes.collect();
+    let spec = GroupSpec {
+        mcst_id,
+        initial_psn: group.initial_psn,
+        leader,
+        members: nodes.iter().map(|node| node.ip).collect(),
+    };
+    Ok((spec, nodes))
+}
+
+/// What a leader's word means to whoever waits for the registration.
+pub fn registered(event: LeaderEvent) -> Result<(), FabricError> {
+    let why = match event {
+        LeaderEvent::Registered => return Ok(()),
+        LeaderEvent::Refused { reason } => reason.to_string(),
+        LeaderEvent::GaveUp { missing } => {
+            let names: Vec<String> = missing.iter().map(Ipv4Addr::to_string).collect();
+            format!("no confirmation from {}", names.join(", "))
+        }
+        other => format!("unexpected answer {other:?}"),
+    };
+    Err(FabricError::Registration(why))
+}
+
+/// A member that is no host.
+pub fn stranger(ip: Ipv4Addr) -> FabricError {
+    FabricError::Registration(format!("{ip} is no host of the topology"))
+}
