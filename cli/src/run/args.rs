@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use alfirk_ctrl::topology::{self, units, HostIndex, LinkIndex, Node, Topology};
-use alfirk_roce::collective::{Algorithm, TransferOp};
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_sim::experiment::{Kill, Registration, Victim};
 use alfirk_sim::network::Model;
@@ -55,12 +55,16 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Op::Send)]
     op: Op,
 
+    /// How one WRITE to the group fits the memory of each receiver [default: aligned]
+    #[arg(long, value_enum, value_name = "MANNER")]
+    write: Option<Write>,
+
     /// Payload bytes per packet: 256, 512, 1024, 2048 or 4096 [default: the largest that the links carry]
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u32>,
 
     /// Messages into which chain and binomial cut the data, so that a host can pass one on while the next one
-    /// comes [default: chain 64 KiB each, binomial one]
+    /// comes, and alfirk with --write per-request [default: chain 64 KiB each, the others one]
     #[arg(long, value_name = "N")]
     slices: Option<u32>,
 
@@ -167,6 +171,17 @@ enum How {
     Mrp,
 }
 
+/// How a WRITE to the group becomes one to each receiver's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Write {
+    /// Regions aligned to a power of two, registered with the group once; switches turn address and key
+    Aligned,
+    /// The same address and key at every receiver; switches turn nothing
+    Uniform,
+    /// Any region for each WRITE; the source tells the switches by one packet of 16 bytes per receiver
+    PerRequest,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// In this process, in virtual time
@@ -194,6 +209,7 @@ pub struct Config {
     pub input: Input,
     pub algorithms: Vec<Algorithm>,
     pub op: TransferOp,
+    pub write: WriteMode,
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub loss: f64,
@@ -244,6 +260,11 @@ impl Args {
         if self.slices == Some(0) {
             return Err(Failure::bad_input("--slices 0: at least 1 is needed"));
         }
+        if self.write.is_some() && self.op == Op::Send {
+            return Err(Failure::bad_input(
+                "--write: SEND needs no memory regions; add --op write or --op write-imm",
+            ));
+        }
         if self.trace.is_some() && self.driver == Driver::Mininet {
             return Err(Failure::bad_input(
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
@@ -264,6 +285,11 @@ impl Args {
                 Op::Send => TransferOp::Send,
                 Op::Write => TransferOp::Write,
                 Op::WriteImm => TransferOp::WriteImm,
+            },
+            write: match self.write {
+                None | Some(Write::Aligned) => WriteMode::Aligned,
+                Some(Write::Uniform) => WriteMode::Uniform,
+                Some(Write::PerRequest) => WriteMode::PerRequest,
             },
             mtu,
             slices: self.slices,

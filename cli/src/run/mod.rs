@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
-use alfirk_roce::collective::{Algorithm, TransferOp};
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{
     run_algorithm, Fabric, GroupSummary, Input, Job, Registration, Report, Row, Settings,
@@ -100,6 +100,7 @@ fn job(config: &Config) -> Job {
         data: Arc::clone(&config.input.bytes),
         sha256: config.input.sha256,
         op: config.op,
+        write: config.write,
         mtu: config.mtu,
         slices: config.slices,
         time_limit: config.time_limit,
@@ -151,6 +152,14 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
                 TransferOp::WriteImm => "write-imm",
             }
             .to_string(),
+            write: (config.op != TransferOp::Send).then(|| {
+                match config.write {
+                    WriteMode::Aligned => "aligned",
+                    WriteMode::Uniform => "uniform",
+                    WriteMode::PerRequest => "per-request",
+                }
+                .to_string()
+            }),
             mtu: config.mtu.bytes() as u32,
             slices: config.slices,
             loss: config.loss,

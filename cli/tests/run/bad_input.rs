@@ -251,3 +251,8 @@ control compute(inout headers_t h, inout metadata_t m) { apply {} }
 control deparse(packet_out b, in headers_t h) { apply {} }
 V1Switch(p(), check(), ingress(), egress(), compute(), deparse()) main;
 ";
+
+#[test]
+fn manner_of_writing_without_a_write() {
+    run(&["--write", "uniform"], &["--write", "--op write"]);
+}

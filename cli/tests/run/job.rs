@@ -95,6 +95,26 @@ fn every_operation_delivers() {
 }
 
 #[test]
+fn receivers_with_the_same_region_need_no_rewriting() {
+    for op in ["write", "write-imm"] {
+        let report = on_testbed(&[
+            "--size",
+            "50000B",
+            "--op",
+            op,
+            "--write",
+            "uniform",
+            "--algorithms",
+            "alfirk,binomial",
+        ]);
+        for (name, row) in results(&report) {
+            assert_eq!(row["verified"], true, "{name} {op}");
+        }
+        assert_eq!(report["settings"]["write"], "uniform");
+    }
+}
+
+#[test]
 fn losses_everywhere_stop_no_algorithm() {
     let mut resent = 0;
     for seed in 1..=20 {

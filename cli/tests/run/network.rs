@@ -46,6 +46,7 @@ pub fn job(members: usize, size: usize, seed: u64) -> Job {
         sha256: Digest::of(&data),
         data,
         op: TransferOp::Send,
+        write: Default::default(),
         mtu: PathMtu::B1024,
         slices: None,
         time_limit: 2_000_000_000,

@@ -16,14 +16,16 @@
 mod alfirk;
 mod binomial;
 mod chain;
+mod digest;
 mod plan;
 mod spec;
 mod transfer;
 mod unicast;
 
+pub use digest::{BadDigest, Digest};
 pub use plan::{Flow, Plan};
 pub use spec::{
     Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,
-    UnknownAlgorithm,
+    UnknownAlgorithm, WriteMode,
 };
-pub use transfer::{Digest, Progress, Transfer, TransferError, TransferEvent};
+pub use transfer::{Progress, Transfer, TransferError, TransferEvent};

@@ -110,6 +110,23 @@ impl TransferOp {
     }
 }
 
+/// How one WRITE to a group fits the memory of each of its receivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteMode {
+    /// The receivers' regions, aligned to a power of two that is at least their length, are registered with the group once:
+    /// switches turn address and key by XOR constants, at every offset and for every later WRITE.
+    #[default]
+    Aligned,
+    /// All members have their region at the same address, with the same key: [`GroupSpec::va`] and [`GroupSpec::rkey`].
+    /// Switches change nothing.
+    Uniform,
+    /// The root tells the switches each receiver's region before each WRITE, by messages in the stream
+    /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. The root waits for a
+    /// WRITE to be acknowledged before it tells the regions of the next: one that is sent again must find its own.
+    PerRequest,
+}
+
 /// A directed connection of a collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -123,7 +140,7 @@ pub enum EdgeId {
 /// Memory that the remote side may write to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RemoteMemory {
-    /// Virtual address of the first byte, a multiple of a power of two that is at least `len`.
+    /// Virtual address of the first byte.
     pub va: u64,
     pub rkey: u32,
     /// Length in bytes.
@@ -131,7 +148,7 @@ pub struct RemoteMemory {
 }
 
 /// One end of an edge, to be told to the other end (and for a group, to the controller).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Endpoint {
     pub edge: EdgeId,
     /// The member that this end belongs to.
@@ -140,8 +157,12 @@ pub struct Endpoint {
     pub qpn: QpNum,
     /// The first PSN that this end sends.
     pub psn: Psn,
-    /// Where WRITEs to this end go; only at receiving ends.
+    /// Where WRITEs to this end go; only at receiving ends. A group is registered with it. Its address is a multiple of a power
+    /// of two that is at least its length.
     pub memory: Option<RemoteMemory>,
+    /// Where each slice's WRITE goes, with [`WriteMode::PerRequest`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RemoteMemory>,
 }
 
 /// What the members of a group in the fabric agree on.
@@ -153,7 +174,8 @@ pub struct GroupSpec {
     pub virtual_qpn: QpNum,
     /// The first PSN of every member.
     pub initial_psn: Psn,
-    /// The virtual address that the root writes to; the fabric turns it into each receiver's.
+    /// The virtual address that the root writes to; the fabric turns it into each receiver's. With [`WriteMode::Aligned`] it is
+    /// aligned as the receivers' are.
     pub va: u64,
     /// The R_Key that the root uses; the fabric turns it into each receiver's.
     pub rkey: u32,
@@ -186,6 +208,9 @@ pub struct TransferSpec {
     pub slices: u32,
     #[serde(default)]
     pub op: TransferOp,
+    /// How WRITEs to a group fit the receivers; connections between two members need nothing of the kind.
+    #[serde(default)]
+    pub write: WriteMode,
     /// Settings of the queue pairs; the host's defaults when missing.
     #[serde(default)]
     pub rc: Option<RcConfig>,
@@ -266,6 +291,11 @@ impl TransferSpec {
         Ok(())
     }
 
+    /// How WRITEs along a group's edge fit the receivers, if there are any.
+    pub(super) fn group_write(&self) -> Option<WriteMode> {
+        (self.algorithm.needs_group() && self.op.writes()).then_some(self.write)
+    }
+
     /// Offset and length of a slice in bytes. Slices differ in length by at most one byte.
     pub fn slice(&self, index: u32) -> (u64, u64) {
         let (n, i) = (u64::from(self.slices), u64::from(index));
@@ -287,6 +317,7 @@ mod tests {
             size,
             slices,
             op: TransferOp::Send,
+            write: WriteMode::Aligned,
             rc: None,
             group: None,
             expected_sha256: None,

@@ -1,80 +1,23 @@
 //! The machine that executes a plan.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::net::Ipv4Addr;
-use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
+use super::digest::Digest;
 use super::plan::Flow;
-use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec};
-use crate::host::{Host, HostEvent};
-use crate::rc::{
-    Completion, CompletionError, MemoryKey, MemorySlice, ModifyError, Operation, Payload,
-    PostError, QpFailure, QpStats, RecvRequest, Remote, SendOperation, SendRequest,
+use super::spec::{
+    EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
 };
-use crate::wire::{Psn, QpNum};
-
-/// A SHA-256, printed and read as 64 hexadecimal digits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct Digest(pub [u8; 32]);
-
-impl Digest {
-    /// The SHA-256 of `bytes`.
-    pub fn of(bytes: &[u8]) -> Digest {
-        Digest(Sha256::digest(bytes).into())
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-/// Text that is not a SHA-256.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a SHA-256: 64 hexadecimal digits expected")]
-pub struct BadDigest(pub String);
-
-impl FromStr for Digest {
-    type Err = BadDigest;
-
-    fn from_str(text: &str) -> Result<Digest, BadDigest> {
-        let bad = || BadDigest(text.to_owned());
-        if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(bad());
-        }
-        let mut digest = [0; 32];
-        for (i, byte) in digest.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(&text[2 * i..2 * i + 2], 16).map_err(|_| bad())?;
-        }
-        Ok(Digest(digest))
-    }
-}
-
-impl TryFrom<String> for Digest {
-    type Error = BadDigest;
-    fn try_from(text: String) -> Result<Digest, BadDigest> {
-        text.parse()
-    }
-}
-
-impl From<Digest> for String {
-    fn from(digest: Digest) -> String {
-        digest.to_string()
-    }
-}
+use crate::host::{Host, HostEvent};
+use crate::icrc::neutral::Unsolvable;
+use crate::rc::{
+    Completion, CompletionError, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation,
+    Payload, PostError, QpFailure, QpStats, RecvRequest, Remote, SendOperation, SendRequest,
+};
+use crate::wire::{mr_info, Psn, QpNum};
 
 /// Why a transfer cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +28,12 @@ pub enum TransferError {
     Modify(#[from] ModifyError),
     #[error(transparent)]
     Post(#[from] PostError),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Neutral(#[from] Unsolvable),
+    #[error("rank {rank} has told regions for {got} of {slices} slices to write")]
+    MissingRegions { rank: u32, got: usize, slices: u32 },
     #[error("no endpoint was given for the other end of {0:?}")]
     MissingPeer(EdgeId),
     #[error("the endpoint of {0:?} has no memory to write to")]
@@ -142,6 +91,8 @@ struct Connection {
     qpn: QpNum,
     /// Where WRITEs go; known after `connect`.
     remote_memory: Option<RemoteMemory>,
+    /// Where each slice's WRITE goes at each receiver, with [`WriteMode::PerRequest`]; known after `connect`.
+    receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
     /// How many slices of the flow have been handed to the queue pair.
     posted: usize,
     /// How many have completed.
@@ -178,7 +129,10 @@ impl Transfer {
         let plan = spec
             .algorithm
             .plan(spec.members.len() as u32, spec.slices, spec.rank);
-        let memory = (!spec.is_root()).then(|| host.register_memory(spec.size, spec.op.writes()));
+        let memory = match spec.is_root() {
+            true => None,
+            false => Some(register(host, &spec)?),
+        };
         let mut transfer = Transfer {
             memory,
             incoming: Vec::new(),
@@ -197,12 +151,12 @@ impl Transfer {
         for flow in plan.incoming {
             let connection = transfer.open(host, flow)?;
             transfer.post_receives(host, &connection)?;
-            endpoints.push(transfer.endpoint(host, &connection, true));
+            endpoints.push(transfer.endpoint(host, &connection, true)?);
             transfer.incoming.push(connection);
         }
         for flow in plan.outgoing {
             let connection = transfer.open(host, flow)?;
-            endpoints.push(transfer.endpoint(host, &connection, false));
+            endpoints.push(transfer.endpoint(host, &connection, false)?);
             transfer.outgoing.push(connection);
         }
         Ok((transfer, endpoints))
@@ -213,7 +167,8 @@ impl Transfer {
     }
 
     /// Connects this member's queue pairs. `peers` holds at least the other ends of its edges; more does no harm, so the
-    /// orchestrator can hand the list of all endpoints to everybody. A group's members need no peers.
+    /// orchestrator can hand the list of all endpoints to everybody. A group's members need no peers, except those that send
+    /// with [`WriteMode::PerRequest`].
     pub fn connect(
         &mut self,
         host: &mut Host,
@@ -250,6 +205,11 @@ impl Transfer {
                 }
             };
             remotes.push((connection.qpn, remote, rq_psn));
+        }
+        if self.spec.group_write() == Some(WriteMode::PerRequest) {
+            for connection in &mut self.outgoing {
+                connection.receivers = receivers(&self.spec, connection.flow.edge, peers)?;
+            }
         }
         if self.spec.op.writes() {
             if let Some(blind) = self.outgoing.iter().find(|c| c.remote_memory.is_none()) {
@@ -424,6 +384,7 @@ impl Transfer {
             flow,
             qpn,
             remote_memory: None,
+            receivers: Vec::new(),
             posted: 0,
             completed: 0,
         })
@@ -444,12 +405,21 @@ impl Transfer {
         Ok(())
     }
 
-    fn endpoint(&self, host: &Host, connection: &Connection, receives: bool) -> Endpoint {
-        let region = self
-            .memory
-            .filter(|_| receives && self.spec.op.writes())
+    fn endpoint(
+        &self,
+        host: &mut Host,
+        connection: &Connection,
+        receives: bool,
+    ) -> Result<Endpoint, TransferError> {
+        let written = self.memory.filter(|_| receives && self.spec.op.writes());
+        let requests = match (self.spec.group_write(), written) {
+            (Some(WriteMode::PerRequest), Some(key)) => self.bind_windows(host, key)?,
+            _ => Vec::new(),
+        };
+        let region = written
+            .filter(|_| matches!(self.spec.group_write(), None | Some(WriteMode::Aligned)))
             .and_then(|key| host.memory().region(key).ok());
-        Endpoint {
+        Ok(Endpoint {
             edge: connection.flow.edge,
             rank: self.spec.rank,
             ip: host.ip(),
@@ -462,7 +432,23 @@ impl Transfer {
                 rkey: region.key().0,
                 len: self.spec.size,
             }),
-        }
+            requests,
+        })
+    }
+
+    /// A window for each slice, none of which is where another member has its own.
+    fn bind_windows(
+        &self,
+        host: &mut Host,
+        key: MemoryKey,
+    ) -> Result<Vec<RemoteMemory>, TransferError> {
+        let windows = (0..self.spec.slices).map(|slice| {
+            let (offset, len) = self.spec.slice(slice);
+            let (window, va) = host.bind_window(MemorySlice { key, offset, len })?;
+            let rkey = window.0;
+            Ok(RemoteMemory { va, rkey, len })
+        });
+        windows.collect()
     }
 
     fn connections(&self) -> impl Iterator<Item = &Connection> {
@@ -505,6 +491,8 @@ impl Transfer {
                     self.missing -= 1;
                 }
             }
+            // The switches have got what they need for the WRITE behind it.
+            Operation::Write if completion.wr_id & MR_INFO != 0 => return Ok(()),
             // The WRITE itself says nothing that its notice does not.
             Operation::Write if self.spec.op == TransferOp::Write => return Ok(()),
             Operation::Send | Operation::Write => {
@@ -523,7 +511,9 @@ impl Transfer {
         };
         for connection in &mut self.outgoing {
             while let Some(slice) = connection.flow.slices.get(connection.posted).copied() {
-                if !self.held[slice as usize] {
+                let fenced = self.spec.group_write() == Some(WriteMode::PerRequest)
+                    && connection.completed < connection.posted;
+                if !self.held[slice as usize] || fenced {
                     break;
                 }
                 connection.posted += 1;
@@ -564,6 +554,45 @@ impl Transfer {
     }
 }
 
+/// Marks the work requests that carry memory region information; the rest of the number is the slice's.
+const MR_INFO: u64 = 1 << 63;
+
+/// The room for the data.
+fn register(host: &mut Host, spec: &TransferSpec) -> Result<MemoryKey, TransferError> {
+    match (spec.group_write(), spec.group) {
+        (Some(WriteMode::Uniform), Some(GroupSpec { va, rkey, .. })) => {
+            let key = MemoryKey(rkey);
+            host.memory_mut().register_at(key, va, spec.size)?;
+            Ok(key)
+        }
+        // Only windows are open.
+        (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)),
+        _ => Ok(host.register_memory(spec.size, spec.op.writes())),
+    }
+}
+
+/// What the other members of a group have told of their memory.
+fn receivers(
+    spec: &TransferSpec,
+    edge: EdgeId,
+    peers: &[Endpoint],
+) -> Result<Vec<(Ipv4Addr, Vec<RemoteMemory>)>, TransferError> {
+    let ranks = (0..spec.members.len() as u32).filter(|rank| *rank != spec.rank);
+    let regions = ranks.map(|rank| {
+        let peer = peers
+            .iter()
+            .find(|p| p.edge == edge && p.rank == rank)
+            .ok_or(TransferError::MissingPeer(edge))?;
+        let got = peer.requests.len();
+        if got != spec.slices as usize {
+            let slices = spec.slices;
+            return Err(TransferError::MissingRegions { rank, got, slices });
+        }
+        Ok((peer.ip, peer.requests.clone()))
+    });
+    regions.collect()
+}
+
 fn post_slice(
     host: &mut Host,
     spec: &TransferSpec,
@@ -574,14 +603,6 @@ fn post_slice(
     let (offset, len) = spec.slice(slice);
     let data = Payload::Memory(MemorySlice { key, offset, len });
     let wr_id = u64::from(slice);
-    let mut post = |operation, payload| {
-        let request = SendRequest {
-            wr_id,
-            operation,
-            payload,
-        };
-        host.post_send(connection.qpn, request)
-    };
     let write = |immediate| {
         let memory = connection
             .remote_memory
@@ -591,6 +612,39 @@ fn post_slice(
             rkey: memory.rkey,
             immediate,
         })
+    };
+    if len > 0 {
+        // A WRITE of nothing needs no memory.
+        for (receiver, regions) in &connection.receivers {
+            let sent = connection
+                .remote_memory
+                .ok_or(TransferError::NoRemoteMemory(connection.flow.edge))?;
+            let region = regions[slice as usize];
+            let info = mr_info::Repr::between(
+                (sent.va.wrapping_add(offset), sent.rkey),
+                (region.va, region.rkey),
+            )?;
+            let mut bytes = [0; mr_info::PAYLOAD_LEN];
+            info.emit(&mut bytes);
+            let request = SendRequest {
+                wr_id: MR_INFO | wr_id,
+                operation: SendOperation::Write {
+                    remote_va: u32::from(*receiver).into(),
+                    rkey: mr_info::R_KEY,
+                    immediate: None,
+                },
+                payload: Payload::Bytes(Arc::from(bytes)),
+            };
+            host.post_send(connection.qpn, request)?;
+        }
+    }
+    let mut post = |operation, payload| {
+        let request = SendRequest {
+            wr_id,
+            operation,
+            payload,
+        };
+        host.post_send(connection.qpn, request)
     };
     let immediate = Some(slice);
     match spec.op {

@@ -34,8 +34,8 @@ pub use stats::{Drops, HostStats};
 
 use crate::icrc;
 use crate::rc::{
-    BadMtu, MemoryKey, MemoryTable, ModifyError, PostError, QpFailure, QpState, QueuePair,
-    RcConfig, RcPacket, RecvRequest, Remote, SendRequest,
+    BadMtu, MemoryError, MemoryKey, MemorySlice, MemoryTable, ModifyError, PostError, QpFailure,
+    QpState, QueuePair, RcConfig, RcPacket, RecvRequest, Remote, SendRequest,
 };
 use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
 
@@ -298,6 +298,13 @@ impl Host {
     /// Registers bytes to send from.
     pub fn register_shared(&mut self, bytes: Arc<[u8]>) -> MemoryKey {
         self.memory.register_shared(bytes)
+    }
+
+    /// Opens a part of registered memory to WRITEs at an address as it comes, aligned to nothing; gives its key and address.
+    pub fn bind_window(&mut self, part: MemorySlice) -> Result<(MemoryKey, u64), MemoryError> {
+        let va = self.rng.next_u64() >> 16;
+        let key = self.memory.bind_window(part, va)?;
+        Ok((key, va))
     }
 
     /// Registered memory.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::wire::mr_info;
+
 /// Name of a region, as L_Key and R_Key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MemoryKey(pub u32);
@@ -88,6 +90,15 @@ impl MemoryRegion {
     }
 }
 
+/// A part of a region under a name and an address of its own, open to WRITEs. (Verbs call it a memory window.)
+struct Window {
+    region: MemoryKey,
+    /// Of the window in the region, in bytes.
+    offset: u64,
+    len: u64,
+    va: u64,
+}
+
 /// All regions of a host.
 ///
 /// Virtual addresses that the table chooses are multiples of a power of two that is at least the region's length. Two
@@ -95,6 +106,8 @@ impl MemoryRegion {
 /// the one into the other.
 pub struct MemoryTable {
     regions: BTreeMap<u32, MemoryRegion>,
+    /// Regions and windows have one space of keys.
+    windows: BTreeMap<u32, Window>,
     next_key: u32,
     next_va: u64,
 }
@@ -108,6 +121,7 @@ impl MemoryTable {
     pub fn new(seed: u32) -> MemoryTable {
         MemoryTable {
             regions: BTreeMap::new(),
+            windows: BTreeMap::new(),
             next_key: (seed << 8) | 0x100 | (seed & 0xff),
             next_va: FIRST_VA,
         }
@@ -131,7 +145,7 @@ impl MemoryTable {
 
     /// A region open to WRITEs at an address and with a key of the caller's choice, for groups whose members all have the same.
     pub fn register_at(&mut self, key: MemoryKey, va: u64, len: u64) -> Result<(), MemoryError> {
-        if self.regions.contains_key(&key.0) {
+        if self.is_taken(key.0) {
             return Err(MemoryError::KeyTaken(key));
         }
         if va.checked_add(len).is_none() {
@@ -141,8 +155,26 @@ impl MemoryTable {
         Ok(())
     }
 
-    /// Forgets a region and hands out its bytes.
+    /// Opens a part of a region to WRITEs, from the address `va` on and with a key of its own. It is gone with its region.
+    pub fn bind_window(&mut self, part: MemorySlice, va: u64) -> Result<MemoryKey, MemoryError> {
+        self.region(part.key)?.range(part.offset, part.len)?;
+        if va.checked_add(part.len).is_none() {
+            return Err(MemoryError::BadAddress { va, len: part.len });
+        }
+        let key = self.free_key();
+        let window = Window {
+            region: part.key,
+            offset: part.offset,
+            len: part.len,
+            va,
+        };
+        self.windows.insert(key.0, window);
+        Ok(key)
+    }
+
+    /// Forgets a region with its windows, and hands out its bytes.
     pub fn deregister(&mut self, key: MemoryKey) -> Result<Vec<u8>, MemoryError> {
+        self.windows.retain(|_, window| window.region != key);
         match self.regions.remove(&key.0).map(|r| r.storage) {
             Some(Storage::Owned(bytes)) => Ok(bytes),
             Some(Storage::Shared(bytes)) => Ok(bytes.to_vec()),
@@ -182,6 +214,20 @@ impl MemoryTable {
         va: u64,
         len: u64,
     ) -> Result<MemorySlice, MemoryError> {
+        if let Some(window) = self.windows.get(&rkey) {
+            let offset = va.checked_sub(window.va);
+            let inside = offset.filter(|o| o.checked_add(len).is_some_and(|end| end <= window.len));
+            return Ok(MemorySlice {
+                key: window.region,
+                offset: window.offset
+                    + inside.ok_or(MemoryError::OutOfBounds {
+                        key: MemoryKey(rkey),
+                        address: va,
+                        len,
+                    })?,
+                len,
+            });
+        }
         let region = self.region(MemoryKey(rkey))?;
         if !region.remote_write {
             return Err(MemoryError::NotRemote(region.key));
@@ -210,8 +256,13 @@ impl MemoryTable {
         self.regions.insert(key.0, region);
     }
 
+    /// The key of memory region information is no region's.
+    fn is_taken(&self, key: u32) -> bool {
+        key == mr_info::R_KEY || self.regions.contains_key(&key) || self.windows.contains_key(&key)
+    }
+
     fn free_key(&mut self) -> MemoryKey {
-        while self.regions.contains_key(&self.next_key) {
+        while self.is_taken(self.next_key) {
             self.next_key = self.next_key.wrapping_add(0x100);
         }
         let key = MemoryKey(self.next_key);
@@ -269,6 +320,31 @@ mod tests {
             Err(MemoryError::NotRemote(closed))
         );
         assert!(table.remote_slice(closed.0 ^ 0xff, closed_va, 1).is_err());
+    }
+
+    #[test]
+    fn window_opens_a_part_of_a_region_at_any_address() {
+        let mut table = MemoryTable::new(0);
+        let region = table.register(100, false);
+        let part = |offset, len| MemorySlice {
+            key: region,
+            offset,
+            len,
+        };
+        let va = 0x1234_5677;
+        let window = table.bind_window(part(30, 20), va).unwrap();
+        assert_eq!(table.remote_slice(window.0, va, 20), Ok(part(30, 20)));
+        assert_eq!(table.remote_slice(window.0, va + 19, 1), Ok(part(49, 1)));
+        assert!(table.remote_slice(window.0, va - 1, 1).is_err());
+        assert!(table.remote_slice(window.0, va + 1, 20).is_err());
+        assert!(table.bind_window(part(90, 11), va).is_err());
+        assert!(table.bind_window(part(0, 10), u64::MAX).is_err());
+        table.deregister(region).unwrap();
+        assert!(table.remote_slice(window.0, va, 1).is_err());
+        assert_eq!(
+            table.register_at(MemoryKey(mr_info::R_KEY), 0, 1),
+            Err(MemoryError::KeyTaken(MemoryKey(mr_info::R_KEY)))
+        );
     }
 
     #[test]

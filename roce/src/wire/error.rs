@@ -18,6 +18,7 @@ pub enum Header {
     Cnp,
     Icrc,
     Mrp,
+    MrInfo,
 }
 
 impl fmt::Display for Header {
@@ -36,6 +37,7 @@ impl fmt::Display for Header {
             Header::Cnp => "cnp",
             Header::Icrc => "icrc",
             Header::Mrp => "mrp",
+            Header::MrInfo => "mr info",
         })
     }
 }

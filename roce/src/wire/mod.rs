@@ -14,6 +14,7 @@ mod field;
 pub mod icrc;
 pub mod immdt;
 pub mod ipv4;
+pub mod mr_info;
 pub mod mrp;
 mod psn;
 pub mod reth;

@@ -21,6 +21,7 @@ fn spec(
         size,
         slices,
         op,
+        write: Default::default(),
         rc: None,
         group: None,
         expected_sha256: None,

@@ -5,12 +5,12 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, TransferEvent, TransferOp, TransferSpec,
+    Algorithm, Digest, Endpoint, GroupSpec, TransferEvent, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::icrc::neutral::{ExitPairs, ExitRewrite, NeutralConstants, NeutralPair};
 use alfirk_roce::rc::{NakRule, PathMtu, RcConfig};
 use alfirk_roce::wire::{
-    aeth, arp, bth, ethernet, ipv4, MacAddr, NakCode, Opcode, Psn, QpNum, Syndrome,
+    aeth, arp, bth, ethernet, ipv4, mr_info, reth, MacAddr, NakCode, Opcode, Psn, QpNum, Syndrome,
 };
 use proptest::prelude::*;
 
@@ -35,6 +35,8 @@ struct Path {
     rkey_xor: u32,
     entry: NeutralPair,
     exit: ExitPairs,
+    /// The memory of the next WRITE, as the source told it.
+    request: Option<mr_info::Repr>,
 }
 
 /// The switch. Port i leads to host i, and its path is path i.
@@ -76,6 +78,7 @@ impl Fabric {
                     rkey_xor,
                     entry: NeutralConstants::entry(end.ip, group.mcst_id).unwrap(),
                     exit: NeutralConstants::exit(&rewrite).unwrap(),
+                    request: None,
                 }
             })
             .collect();
@@ -90,8 +93,12 @@ impl Fabric {
             return vec![(from, self.feedback(from, self.agg_psn, self.agg_msn, ACK))];
         }
         let mut out = Vec::new();
-        for (to, path) in self.paths.iter().enumerate() {
+        let (frame, info) = take_mr_info(frame);
+        for (to, path) in self.paths.iter_mut().enumerate() {
             if to != from && path.ack_psn.precedes(psn) {
+                if let Some((_, info)) = info.filter(|(receiver, _)| *receiver == path.ip) {
+                    path.request = Some(info);
+                }
                 out.push((to, path.exit(frame.clone())));
             }
         }
@@ -208,6 +215,35 @@ fn apply(frame: &mut [u8], pair: NeutralPair) {
     xor(frame, UDP, &pair.udp_sport_xor.to_be_bytes());
 }
 
+/// The memory region information in a frame, and to whom it belongs; the frame becomes a WRITE of nothing.
+fn take_mr_info(mut frame: Vec<u8>) -> (Vec<u8>, Option<(Ipv4Addr, mr_info::Repr)>) {
+    let bth = bth::View::new_checked(&frame[BTH..]).unwrap();
+    if bth.opcode() != Opcode::WriteOnly {
+        return (frame, None);
+    }
+    let reth = reth::Repr::parse(&reth::View::new_checked(&frame[EXTENSION..]).unwrap());
+    if reth.rkey != mr_info::R_KEY {
+        return (frame, None);
+    }
+    assert_eq!(reth.dma_length as usize, mr_info::PAYLOAD_LEN);
+    let payload = EXTENSION + reth::HEADER_LEN;
+    let info = mr_info::Repr::parse(&mr_info::View::new_checked(&frame[payload..]).unwrap());
+    frame.truncate(payload + 4);
+    reth::Repr {
+        dma_length: 0,
+        ..reth
+    }
+    .emit(&mut frame[EXTENSION..]);
+    let len = (frame.len() - IP) as u16;
+    frame[IP + 2..IP + 4].copy_from_slice(&len.to_be_bytes());
+    frame[UDP + 4..UDP + 6].copy_from_slice(&(len - 20).to_be_bytes());
+    let end = frame.len() - 4;
+    let icrc = alfirk_roce::icrc::compute(&frame[IP..end]).unwrap();
+    alfirk_roce::wire::icrc::Repr { icrc }.emit(&mut frame[end..]);
+    let receiver = Ipv4Addr::from(reth.virtual_address as u32);
+    (frame, Some((receiver, info)))
+}
+
 impl Path {
     /// Entry half: from a host into the group.
     fn enter(&self, mut frame: Vec<u8>) -> Vec<u8> {
@@ -229,6 +265,11 @@ impl Path {
         if reth {
             xor(&mut frame, EXTENSION, &self.va_xor.to_be_bytes());
             xor(&mut frame, EXTENSION + 8, &self.rkey_xor.to_be_bytes());
+            if let Some(request) = &self.request {
+                xor(&mut frame, EXTENSION, &request.va_xor.to_be_bytes());
+                xor(&mut frame, EXTENSION + 8, &request.rkey_xor.to_be_bytes());
+                apply(&mut frame, request.pair);
+            }
         }
         apply(
             &mut frame,
@@ -285,6 +326,7 @@ struct Case {
     size: usize,
     slices: u32,
     op: TransferOp,
+    write: WriteMode,
     initial_psn: Psn,
     rc: RcConfig,
     faults: Faults,
@@ -298,7 +340,14 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         .collect();
     let mut net = Net::new(hosts, Fabric::default(), case.seed);
     net.faults = case.faults;
-    let group = GroupSpec::new(MCST_ID, case.initial_psn);
+    let group = GroupSpec {
+        va: match case.write {
+            WriteMode::Aligned => 0x7600_0000_0000,
+            WriteMode::Uniform | WriteMode::PerRequest => 0x7654_3001,
+        },
+        rkey: 0xbeef,
+        ..GroupSpec::new(MCST_ID, case.initial_psn)
+    };
     let spec = |rank| TransferSpec {
         algorithm: Algorithm::Alfirk,
         rank,
@@ -306,6 +355,7 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         size: case.size as u64,
         slices: case.slices,
         op: case.op,
+        write: case.write,
         rc: Some(case.rc),
         group: Some(group),
         expected_sha256: None,
@@ -365,6 +415,7 @@ fn root_sends_each_packet_once() {
             size: 1_000_001,
             slices: 1,
             op,
+            write: WriteMode::Aligned,
             initial_psn: Psn::new(0xff_ff80),
             rc: rc(PathMtu::B1024),
             faults: Faults::default(),
@@ -382,6 +433,56 @@ fn root_sends_each_packet_once() {
     }
 }
 
+#[test]
+fn each_request_costs_one_small_packet_per_receiver() {
+    for op in [TransferOp::Write, TransferOp::WriteImm] {
+        let (net, collective) = transfer(Case {
+            members: 5,
+            size: 3_000,
+            slices: 3,
+            op,
+            write: WriteMode::PerRequest,
+            initial_psn: Psn::new(0xff_fffe),
+            rc: rc(PathMtu::B1024),
+            faults: Faults::default(),
+            seed: 5,
+        });
+        let (_, stats) = collective.transfers[0]
+            .qp_stats(&net.hosts[0])
+            .next()
+            .unwrap();
+        let notices = 3 * u64::from(op == TransferOp::Write);
+        assert_eq!(stats.requests_sent, 3 * (4 + 1) + notices, "{op:?}");
+        assert_eq!(stats.request_bytes_sent, 3_000 + 3 * 4 * 16);
+        assert_eq!((stats.retransmissions, stats.timeouts), (0, 0));
+    }
+}
+
+#[test]
+fn regions_of_each_receiver_and_request_differ() {
+    let spec = |rank| TransferSpec {
+        algorithm: Algorithm::Alfirk,
+        rank,
+        members: (0..4).map(ip).collect(),
+        size: 100_000,
+        slices: 7,
+        op: TransferOp::Write,
+        write: WriteMode::PerRequest,
+        rc: None,
+        group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
+        expected_sha256: None,
+    };
+    let mut regions = std::collections::BTreeSet::new();
+    for rank in 1..4 {
+        let mut host = host(rank as usize, 4200, 1);
+        let (_, ends) = alfirk_roce::collective::Transfer::prepare(&mut host, spec(rank)).unwrap();
+        assert_eq!(ends[0].memory, None, "the group is registered without");
+        assert!(ends[0].requests.iter().any(|r| r.va % 4096 != 0));
+        regions.extend(ends[0].requests.iter().map(|r| (r.va, r.rkey)));
+    }
+    assert_eq!(regions.len(), 3 * 7);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
@@ -392,6 +493,7 @@ proptest! {
         size in prop_oneof![0usize..2000, 0usize..60_000],
         slices in 1u32..4,
         op in prop_oneof![Just(TransferOp::Send), Just(TransferOp::Write), Just(TransferOp::WriteImm)],
+        write in prop_oneof![Just(WriteMode::Aligned), Just(WriteMode::Uniform), Just(WriteMode::PerRequest)],
         behind_wrap in 0u32..60,
         window in 1u32..80,
         ack_every in 1u32..40,
@@ -402,7 +504,7 @@ proptest! {
         seed: u64,
     ) {
         transfer(Case {
-            members, size, slices, op,
+            members, size, slices, op, write,
             initial_psn: Psn::new(0u32.wrapping_sub(behind_wrap)),
             rc: RcConfig { window, ack_every, nak_rule: nak_rule(patient), ..rc(PathMtu::B256) },
             faults: Faults { loss, duplication, reordering },

@@ -252,8 +252,10 @@ impl Collective {
         done: impl Fn(&Collective) -> bool,
     ) {
         while !done(self) {
-            let alive = net.step();
+            let mut alive = net.step();
             for (i, event) in net.take_events() {
+                // What it brings about comes with the next step.
+                alive = true;
                 self.transfers[i].handle_event(&mut net.hosts[i], net.now, &event);
             }
             for (i, transfer) in self.transfers.iter_mut().enumerate() {

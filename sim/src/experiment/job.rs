@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec,
+    Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
@@ -17,6 +17,10 @@ use super::report::{goodput_gbps, Fallback, Row};
 use crate::engine::stream::seed;
 use crate::network::MemberEvent;
 
+/// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
+const UNIFORM_VA: u64 = 0x5a00_0000_0000;
+const UNIFORM_RKEY: u32 = 0xa1f1_0001;
+
 /// What is sent to whom and how, the same for every algorithm.
 #[derive(Debug, Clone)]
 pub struct Job {
@@ -26,8 +30,11 @@ pub struct Job {
     /// Of the data.
     pub sha256: Digest,
     pub op: TransferOp,
+    /// How WRITEs to the group fit its receivers.
+    pub write: WriteMode,
     pub mtu: PathMtu,
-    /// Slices of the algorithms that relay; their own choice if `None`.
+    /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
+    /// `None`.
     pub slices: Option<u32>,
     /// The longest time that setting up, and then the transfer, may each take on the fabric's clock, in ns.
     pub time_limit: u64,
@@ -235,7 +242,11 @@ impl Run<'_> {
             .collect();
         let relays = matches!(self.algorithm, Algorithm::Chain | Algorithm::Binomial);
         let default = self.algorithm.default_slices(size);
-        let slices = job.slices.filter(|_| relays).map_or(default, |n| n.max(1));
+        let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
+        let slices = job
+            .slices
+            .filter(|_| relays || requests)
+            .map_or(default, |n| n.max(1));
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
             let spec = TransferSpec {
@@ -245,11 +256,9 @@ impl Run<'_> {
                 size,
                 slices,
                 op: job.op,
+                write: job.write,
                 rc: Some(self.fabric.rc(job.mtu)),
-                group: self
-                    .algorithm
-                    .needs_group()
-                    .then(|| GroupSpec::new(job.mcst_id, self.initial_psn())),
+                group: self.algorithm.needs_group().then(|| self.group()),
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
                 expected_sha256: None,
             };
@@ -257,6 +266,18 @@ impl Run<'_> {
             endpoints.extend(self.on_fabric(prepared)?);
         }
         Ok(endpoints)
+    }
+
+    fn group(&self) -> GroupSpec {
+        let group = GroupSpec::new(self.job.mcst_id, self.initial_psn());
+        match self.job.write {
+            WriteMode::Uniform => GroupSpec {
+                va: UNIFORM_VA,
+                rkey: UNIFORM_RKEY,
+                ..group
+            },
+            WriteMode::Aligned | WriteMode::PerRequest => group,
+        }
     }
 
     fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {

@@ -51,8 +51,10 @@ pub struct GroupSummary {
 pub struct Settings {
     /// `virtual` or `mininet`.
     pub driver: String,
-    /// `send` or `write`.
+    /// `send`, `write` or `write-imm`.
     pub op: String,
+    /// How WRITEs to the group fit its receivers: `aligned`, `uniform` or `per-request`; `None` for SEND.
+    pub write: Option<String>,
     /// Path MTU of the queue pairs in bytes.
     pub mtu: u32,
     /// Slices of the relaying algorithms; each one's own choice if `None`.
@@ -180,6 +182,9 @@ impl Report {
             settings.op.to_uppercase(),
             settings.mtu
         )?;
+        if let Some(write) = &settings.write {
+            write!(out, ", {write} regions")?;
+        }
         if settings.loss > 0.0 {
             write!(out, ", loss {} per link", settings.loss)?;
         }
@@ -397,6 +402,7 @@ mod tests {
             settings: Settings {
                 driver: "virtual".to_string(),
                 op: "send".to_string(),
+                write: None,
                 mtu: 4096,
                 slices: None,
                 loss: 0.0,

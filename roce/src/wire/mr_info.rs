@@ -1,0 +1,148 @@
+//! Memory region information: the message by which a sender tells the leaf switches, in the stream of its group, where the
+//! next WRITE goes at one receiver.
+//!
+//! It is an RC WRITE Only whose RETH holds [`R_KEY`] as R_Key, the receiver's IPv4 address in the low 32 bits of the virtual
+//! address, and the DMA length 16; its payload is this header. The leaf switch takes what it holds from the copy for that
+//! receiver, and delivers to every receiver a WRITE of no bytes in its place, which keeps the PSNs in step. (Cepheus has
+//! such a message; this layout is ours.)
+
+use super::error::{need, Header, WireError};
+use super::field::{get_u16, get_u32, get_u64, put_u16, put_u32, put_u64};
+use crate::icrc::neutral::{self, HeaderChange, NeutralPair, Unsolvable};
+
+/// Length of the payload in bytes.
+pub const PAYLOAD_LEN: usize = 16;
+/// The R_Key that no memory region has.
+pub const R_KEY: u32 = 0xa1f1_4b31;
+
+const VA_XOR: usize = 0;
+const RKEY_XOR: usize = 8;
+const ID_XOR: usize = 12;
+const SPORT_XOR: usize = 14;
+
+/// A view over a buffer that holds at least a whole payload.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a>(&'a [u8]);
+
+impl<'a> View<'a> {
+    pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
+        need(Header::MrInfo, buffer, PAYLOAD_LEN)?;
+        Ok(View(buffer))
+    }
+
+    pub fn va_xor(&self) -> u64 {
+        get_u64(self.0, VA_XOR)
+    }
+
+    pub fn rkey_xor(&self) -> u32 {
+        get_u32(self.0, RKEY_XOR)
+    }
+
+    pub fn ip_id_xor(&self) -> u16 {
+        get_u16(self.0, ID_XOR)
+    }
+
+    pub fn udp_sport_xor(&self) -> u16 {
+        get_u16(self.0, SPORT_XOR)
+    }
+}
+
+/// The payload as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Repr {
+    /// XOR of the virtual address that the sender writes into the RETH and the receiver's, beside what the group's
+    /// registration changes anyway.
+    pub va_xor: u64,
+    /// The same of the R_Key.
+    pub rkey_xor: u32,
+    /// What keeps the ICRC of a packet with a RETH under this change; it adds to the registered constants by XOR.
+    pub pair: NeutralPair,
+}
+
+impl Repr {
+    /// For a WRITE to `sent` (address and R_Key) that is to arrive as one to `received`, in a group whose registration changes
+    /// neither.
+    pub fn between(sent: (u64, u32), received: (u64, u32)) -> Result<Repr, Unsolvable> {
+        let (va_xor, rkey_xor) = (sent.0 ^ received.0, sent.1 ^ received.1);
+        let pair = neutral::solve(HeaderChange {
+            virtual_address: va_xor,
+            rkey: rkey_xor,
+            ..HeaderChange::default()
+        })?;
+        Ok(Repr {
+            va_xor,
+            rkey_xor,
+            pair,
+        })
+    }
+
+    pub fn parse(view: &View<'_>) -> Repr {
+        Repr {
+            va_xor: view.va_xor(),
+            rkey_xor: view.rkey_xor(),
+            pair: NeutralPair {
+                ip_id_xor: view.ip_id_xor(),
+                udp_sport_xor: view.udp_sport_xor(),
+            },
+        }
+    }
+
+    /// Writes the payload to the first [`PAYLOAD_LEN`] bytes of `buffer`, which must hold them.
+    pub fn emit(&self, buffer: &mut [u8]) {
+        put_u64(buffer, VA_XOR, self.va_xor);
+        put_u32(buffer, RKEY_XOR, self.rkey_xor);
+        put_u16(buffer, ID_XOR, self.pair.ip_id_xor);
+        put_u16(buffer, SPORT_XOR, self.pair.udp_sport_xor);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::{refuses_every_shorter, unhex};
+    use proptest::prelude::*;
+
+    const BYTES: &str = "00007f0000000001 0000002a beef 1234";
+
+    #[test]
+    fn region_of_one_receiver() {
+        let bytes = unhex(BYTES);
+        let repr = Repr::parse(&View::new_checked(&bytes).unwrap());
+        let expected = Repr {
+            va_xor: 0x7f00_0000_0001,
+            rkey_xor: 42,
+            pair: NeutralPair {
+                ip_id_xor: 0xbeef,
+                udp_sport_xor: 0x1234,
+            },
+        };
+        assert_eq!(repr, expected);
+        let mut out = [0; PAYLOAD_LEN];
+        repr.emit(&mut out);
+        assert_eq!(out[..], bytes[..]);
+    }
+
+    #[test]
+    fn truncated_payload_is_refused() {
+        refuses_every_shorter(&unhex(BYTES), Header::MrInfo, |b| {
+            View::new_checked(b).map(|_| ())
+        });
+    }
+
+    #[test]
+    fn same_memory_needs_no_change() {
+        let nothing = Repr::between((7, 8), (7, 8)).unwrap();
+        assert_eq!(nothing.pair, NeutralPair::default());
+        assert_eq!((nothing.va_xor, nothing.rkey_xor), (0, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_payload_parses_back(sent: (u64, u32), received: (u64, u32)) {
+            let repr = Repr::between(sent, received).unwrap();
+            let mut out = [0; PAYLOAD_LEN];
+            repr.emit(&mut out);
+            prop_assert_eq!(Repr::parse(&View::new_checked(&out).unwrap()), repr);
+        }
+    }
+}
