@@ -51,19 +51,26 @@ pub struct Queued {
     pub len: usize,
     /// Which load of a program it belongs to.
     pub(crate) generation: u64,
-    pub(crate) packet: Packet,
+    pub(crate) packet: Box<Packet>,
 }
 
 /// A packet within the switch.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Packet {
     /// See `Layout`.
     pub words: Box<[u64]>,
-    /// The bytes it came in with, shared by all of its copies.
-    pub frame: Arc<Frame>,
+    /// The bytes it came in with, shared by all of its copies. None only in spare packets.
+    pub frame: Option<Arc<Frame>>,
     /// Where in them the payload begins.
     pub payload: usize,
     pub ctx: Context,
+}
+
+impl Packet {
+    pub fn frame(&self) -> &Frame {
+        static EMPTY: Frame = Frame::EMPTY;
+        self.frame.as_deref().unwrap_or(&EMPTY)
+    }
 }
 
 /// What the queue tells about a packet when it leaves it.

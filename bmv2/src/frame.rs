@@ -13,6 +13,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
+    /// Without bytes.
+    pub const EMPTY: Frame = Frame {
+        bytes: Vec::new(),
+        len: 0,
+    };
+
     pub fn copy_of(bytes: &[u8]) -> Frame {
         let mut frame = Frame::default();
         frame.fill(bytes);
@@ -34,6 +40,12 @@ impl Frame {
 
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// The bytes from `offset` on, and eight more.
+    #[inline]
+    pub fn padded(&self, offset: usize) -> &[u8] {
+        &self.bytes[offset..]
     }
 
     /// Reads `bits` (1 to 64) bits from the bit at `offset`. They must lie within the frame.

@@ -4,6 +4,7 @@
 //! control plane change is in `state::State`.
 
 use crate::exec::expr::{BigOp, Element};
+use crate::exec::join::{Cut, Join};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::externs::hash::Calculation;
 use crate::load::{self, LoadError};
@@ -97,8 +98,10 @@ pub(crate) struct Header {
     pub varbit: Option<Varbit>,
     pub union: Option<u16>,
     pub plan: Vec<FieldPlan>,
-    /// The same for the deparser, in chunks of eight bytes. Empty with a variable-length field.
-    pub emit: Vec<EmitPart>,
+    /// The same in chunks of eight bytes, for writing and reading. None with a variable-length
+    /// field; reading may have none besides.
+    pub join: Option<Join>,
+    pub cut: Option<Cut>,
     /// Fields fill whole bytes: the header can be extracted and emitted.
     pub whole_bytes: bool,
 }
@@ -131,17 +134,6 @@ pub(crate) struct FieldPlan {
     /// The field is the varbit, or comes after it.
     pub place: Place,
     pub offset: u32,
-}
-
-/// A part of a field within a chunk of a header's bytes. The chunk's first bit is the top one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct EmitPart {
-    pub mask: u64,
-    pub slot: Slot,
-    /// To the left, or to the right when negative.
-    pub shift: i8,
-    /// Bytes of the chunk when this is its last part, else 0.
-    pub bytes: u8,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,6 +347,8 @@ pub(crate) enum CaseOn {
 #[derive(Debug, Default)]
 pub(crate) struct Deparser {
     pub order: Vec<u16>,
+    /// Bytes of all of them, at their longest.
+    pub max_bytes: usize,
     /// Primitives of the deparser.
     pub code: Option<Pc>,
 }
@@ -362,8 +356,8 @@ pub(crate) struct Deparser {
 #[derive(Debug)]
 pub(crate) struct Checksum {
     pub calculation: u16,
-    /// Code of the condition and the word of its result.
-    pub condition: Option<(Pc, Slot)>,
+    /// The word of the condition, and the code that fills it where it takes any.
+    pub condition: Option<(Option<Pc>, Slot)>,
     pub header: u16,
     pub slot: Slot,
     pub bits: u32,

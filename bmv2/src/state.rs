@@ -24,6 +24,8 @@ pub(crate) struct State {
     pub pre: Pre,
     pub random: Random,
     pub buffer: BitBuffer,
+    /// Reused memory of the headers that the deparser writes.
+    pub headers: Vec<u8>,
     /// Reused list of the copies being made.
     pub scratch: Vec<Replica>,
 }
@@ -72,6 +74,7 @@ impl State {
             pre: Pre::default(),
             random: Random::new(seed),
             buffer: BitBuffer::default(),
+            headers: vec![0; program.deparser.max_bytes + crate::exec::join::ROOM],
             scratch: Vec::new(),
         };
         for (table, state) in program.tables.iter().zip(&mut state.tables) {

@@ -4,6 +4,7 @@
 use crate::effects::{get, set, Digest, DropReason, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::deparse;
 use crate::exec::expr::eval;
+use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::{run, CloneRequest, Context};
 use crate::frame::Frame;
@@ -74,31 +75,40 @@ pub(crate) struct Loaded {
 /// Memory of packets that have left.
 #[derive(Debug, Default)]
 struct Pool {
-    words: Vec<Box<[u64]>>,
+    packets: Vec<Box<Packet>>,
     frames: Vec<Arc<Frame>>,
 }
 
 impl Pool {
-    /// Words with the program's constants, and all else zero.
-    fn words(&mut self, program: &Program) -> Box<[u64]> {
-        match self.words.pop() {
-            Some(mut words) => {
-                words[..program.layout.state_end].fill(0);
-                words
+    /// A packet whose words are the program's constants, and all else zero.
+    fn packet(&mut self, program: &Program, frame: Arc<Frame>) -> Box<Packet> {
+        match self.packets.pop() {
+            Some(mut packet) => {
+                packet.words[..program.layout.state_end].fill(0);
+                packet.frame = Some(frame);
+                packet
             }
-            None => program.layout.initial.clone().into_boxed_slice(),
+            None => Box::new(Packet {
+                words: program.layout.initial.clone().into_boxed_slice(),
+                frame: Some(frame),
+                payload: 0,
+                ctx: Context::default(),
+            }),
         }
     }
 
-    /// Words of a copy. Arguments and temporaries are not part of a packet.
-    fn copy(&mut self, words: &[u64], program: &Program) -> Box<[u64]> {
-        match self.words.pop() {
+    /// A copy of a packet. Arguments and temporaries are not part of a packet.
+    fn copy(&mut self, packet: &Packet, program: &Program) -> Box<Packet> {
+        match self.packets.pop() {
             Some(mut copy) => {
                 let state = ..program.layout.state_end;
-                copy[state].copy_from_slice(&words[state]);
+                copy.words[state].copy_from_slice(&packet.words[state]);
+                copy.frame.clone_from(&packet.frame);
+                copy.payload = packet.payload;
+                copy.ctx.clone_from(&packet.ctx);
                 copy
             }
-            None => words.into(),
+            None => Box::new(packet.clone()),
         }
     }
 
@@ -111,20 +121,14 @@ impl Pool {
         frame
     }
 
-    fn take_back(&mut self, packet: Packet) {
-        self.take_words(packet.words);
-        self.take_frame(packet.frame);
-    }
-
-    fn take_words(&mut self, words: Box<[u64]>) {
-        if self.words.len() < POOL {
-            self.words.push(words);
+    fn take_back(&mut self, mut packet: Box<Packet>) {
+        if let Some(frame) = packet.frame.take() {
+            if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
+                self.frames.push(frame);
+            }
         }
-    }
-
-    fn take_frame(&mut self, mut frame: Arc<Frame>) {
-        if self.frames.len() < POOL && Arc::get_mut(&mut frame).is_some() {
-            self.frames.push(frame);
+        if self.packets.len() < POOL {
+            self.packets.push(packet);
         }
     }
 }
@@ -194,14 +198,14 @@ impl Switch {
             return;
         };
         let program = m.program;
-        let mut words = m.pool.words(program);
-        let frame = m.pool.frame(frame);
-        let intrinsic = &program.intrinsic;
-        set(&mut words, intrinsic.ingress_port, u64::from(port));
-        set(&mut words, intrinsic.packet_length, frame.len() as u64);
-        set(&mut words, intrinsic.instance_type, instance::NORMAL);
-        set(&mut words, intrinsic.ingress_global_timestamp, now / 1000);
-        m.ingress(words, frame, now, fx);
+        let bytes = m.pool.frame(frame);
+        let mut packet = m.pool.packet(program, bytes);
+        let (words, intrinsic) = (&mut packet.words, &program.intrinsic);
+        set(words, intrinsic.ingress_port, u64::from(port));
+        set(words, intrinsic.packet_length, frame.len() as u64);
+        set(words, intrinsic.instance_type, instance::NORMAL);
+        set(words, intrinsic.ingress_global_timestamp, now / 1000);
+        m.ingress(packet, now, fx);
     }
 
     /// Takes a packet from its queue through egress and deparser. Clones and recirculated packets
@@ -248,39 +252,16 @@ impl Switch {
 
 impl Machine<'_> {
     /// Parser, ingress, and the decisions after it; again when the packet is resubmitted.
-    fn ingress(
-        &mut self,
-        mut words: Box<[u64]>,
-        mut frame: Arc<Frame>,
-        now: u64,
-        fx: &mut Effects,
-    ) {
+    fn ingress(&mut self, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
         let program = self.program;
         let intrinsic = &program.intrinsic;
         for _ in 0..MAX_RESUBMITS {
-            let mut ctx = Context::of_frame(&frame, now);
-            let port = get(&words, intrinsic.ingress_port);
-            let payload = parse(program, self.state, &mut words, &frame, &mut ctx);
-            if ctx.fault.is_none() {
-                let rest = &frame.bytes()[payload..];
-                let start = program.ingress;
-                run(
-                    program,
-                    self.state,
-                    self.drop_port,
-                    &mut words,
-                    rest,
-                    &mut ctx,
-                    start,
-                );
+            let port = get(&packet.words, intrinsic.ingress_port);
+            self.parse(&mut packet, now);
+            if packet.ctx.fault.is_none() {
+                self.run(&mut packet, program.ingress);
             }
-            fx.logs.append(&mut ctx.logs);
-            let mut packet = Packet {
-                words,
-                frame,
-                payload,
-                ctx,
-            };
+            fx.logs.append(&mut packet.ctx.logs);
             if let Some(reason) = packet.ctx.fault {
                 return self.drop(packet, reason, fx);
             }
@@ -294,16 +275,17 @@ impl Machine<'_> {
                 packet.ctx.digest = 0;
             }
             if packet.ctx.resubmit != 0 {
-                let mut fresh = self.pool.words(program);
-                self.keep(&packet.words, &mut fresh, packet.ctx.resubmit);
-                set(&mut fresh, intrinsic.instance_type, instance::RESUBMITTED);
-                set(
-                    &mut fresh,
-                    intrinsic.packet_length,
-                    packet.frame.len() as u64,
-                );
-                self.pool.take_words(packet.words);
-                (words, frame) = (fresh, packet.frame);
+                let Some(frame) = packet.frame.clone() else {
+                    return self.pool.take_back(packet);
+                };
+                let length = frame.len() as u64;
+                let mut fresh = self.pool.packet(program, frame);
+                self.keep(&packet.words, &mut fresh.words, packet.ctx.resubmit);
+                let words = &mut fresh.words;
+                set(words, intrinsic.instance_type, instance::RESUBMITTED);
+                set(words, intrinsic.packet_length, length);
+                self.pool.take_back(packet);
+                packet = fresh;
                 continue;
             }
             let group = get(&packet.words, intrinsic.mcast_grp);
@@ -322,12 +304,44 @@ impl Machine<'_> {
             set(&mut packet.words, intrinsic.instance_type, instance::NORMAL);
             return self.enqueue(egress_spec as u32, None, packet, fx);
         }
-        fx.dropped.push(DropReason::EndlessLoop);
-        self.pool.take_words(words);
-        self.pool.take_frame(frame);
+        self.drop(packet, DropReason::EndlessLoop, fx);
     }
 
-    fn drop(&mut self, packet: Packet, reason: DropReason, fx: &mut Effects) {
+    /// Fills the headers from the frame.
+    fn parse(&mut self, packet: &mut Packet, now: u64) {
+        packet.ctx.start(packet.frame().len(), now);
+        if let Packet {
+            words,
+            frame: Some(frame),
+            payload,
+            ctx,
+        } = packet
+        {
+            *payload = parse(self.program, self.state, words, frame, ctx);
+        }
+    }
+
+    /// Runs a pipeline on a packet.
+    fn run(&mut self, packet: &mut Packet, start: Pc) {
+        let Packet {
+            words,
+            frame,
+            payload,
+            ctx,
+        } = packet;
+        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        run(
+            self.program,
+            self.state,
+            self.drop_port,
+            words,
+            rest,
+            ctx,
+            start,
+        );
+    }
+
+    fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
         fx.dropped.push(reason);
         self.pool.take_back(packet);
     }
@@ -340,7 +354,7 @@ impl Machine<'_> {
         }
     }
 
-    fn enqueue(&mut self, port: u32, priority: Option<u8>, packet: Packet, fx: &mut Effects) {
+    fn enqueue(&mut self, port: u32, priority: Option<u8>, packet: Box<Packet>, fx: &mut Effects) {
         let own = get(&packet.words, self.program.intrinsic.priority);
         let priority = priority.unwrap_or(u8::try_from(own).unwrap_or(u8::MAX));
         let len = packet.ctx.length.max(0) as usize;
@@ -354,7 +368,7 @@ impl Machine<'_> {
         });
     }
 
-    fn multicast(&mut self, packet: Packet, group: u32, fx: &mut Effects) {
+    fn multicast(&mut self, packet: Box<Packet>, group: u32, fx: &mut Effects) {
         let mut replicas = std::mem::take(&mut self.state.scratch);
         replicas.clear();
         replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
@@ -370,7 +384,7 @@ impl Machine<'_> {
         &mut self,
         replicas: &[Replica],
         priority: Option<u8>,
-        mut packet: Packet,
+        mut packet: Box<Packet>,
         fx: &mut Effects,
     ) {
         let rid = self.program.intrinsic.egress_rid;
@@ -378,20 +392,9 @@ impl Machine<'_> {
             return self.pool.take_back(packet);
         };
         for replica in others {
-            let mut words = self.pool.copy(&packet.words, self.program);
-            set(&mut words, rid, u64::from(replica.rid));
-            let (frame, payload, ctx) = (packet.frame.clone(), packet.payload, packet.ctx.clone());
-            self.enqueue(
-                replica.port,
-                priority,
-                Packet {
-                    words,
-                    frame,
-                    payload,
-                    ctx,
-                },
-                fx,
-            );
+            let mut copy = self.pool.copy(&packet, self.program);
+            set(&mut copy.words, rid, u64::from(replica.rid));
+            self.enqueue(replica.port, priority, copy, fx);
         }
         set(&mut packet.words, rid, u64::from(last.rid));
         self.enqueue(last.port, priority, packet, fx);
@@ -403,30 +406,21 @@ impl Machine<'_> {
             return;
         };
         let program = self.program;
-        let frame = packet.frame.clone();
-        let mut words = self.pool.words(program);
-        set(&mut words, program.intrinsic.ingress_port, port);
-        let mut ctx = Context::of_frame(&frame, packet.ctx.now);
-        let payload = parse(program, self.state, &mut words, &frame, &mut ctx);
-        ctx.fault = None;
-        ctx.logs.clear();
-        words[..program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut words, clone.list);
+        let Some(frame) = packet.frame.clone() else {
+            return;
+        };
+        let mut copy = self.pool.packet(program, frame);
+        set(&mut copy.words, program.intrinsic.ingress_port, port);
+        self.parse(&mut copy, packet.ctx.now);
+        copy.ctx.forget();
+        copy.words[..program.layout.metadata_end].fill(0);
+        self.keep(&packet.words, &mut copy.words, clone.list);
         set(
-            &mut words,
+            &mut copy.words,
             program.intrinsic.instance_type,
             instance::INGRESS_CLONE,
         );
-        self.send_clones(
-            &session,
-            Packet {
-                words,
-                frame,
-                payload,
-                ctx,
-            },
-            fx,
-        );
+        self.send_clones(&session, copy, fx);
     }
 
     /// A clone of the packet as egress left it. It is neither deparsed nor parsed.
@@ -434,34 +428,20 @@ impl Machine<'_> {
         let Some(session) = self.state.pre.session(clone.session).cloned() else {
             return;
         };
-        let mut words = self.pool.copy(&packet.words, self.program);
-        words[..self.program.layout.metadata_end].fill(0);
-        self.keep(&packet.words, &mut words, clone.list);
+        let program = self.program;
+        let mut copy = self.pool.copy(packet, program);
+        copy.ctx.forget();
+        copy.words[..program.layout.metadata_end].fill(0);
+        self.keep(&packet.words, &mut copy.words, clone.list);
         set(
-            &mut words,
-            self.program.intrinsic.instance_type,
+            &mut copy.words,
+            program.intrinsic.instance_type,
             instance::EGRESS_CLONE,
         );
-        let ctx = Context {
-            now: packet.ctx.now,
-            ingress_length: packet.ctx.ingress_length,
-            length: packet.ctx.length,
-            ..Context::default()
-        };
-        let frame = packet.frame.clone();
-        self.send_clones(
-            &session,
-            Packet {
-                words,
-                frame,
-                payload: packet.payload,
-                ctx,
-            },
-            fx,
-        );
+        self.send_clones(&session, copy, fx);
     }
 
-    fn send_clones(&mut self, session: &CloneSession, mut packet: Packet, fx: &mut Effects) {
+    fn send_clones(&mut self, session: &CloneSession, mut packet: Box<Packet>, fx: &mut Effects) {
         if session.truncate_bytes > 0 {
             packet.ctx.truncate = Some(u64::from(session.truncate_bytes));
         }
@@ -523,16 +503,8 @@ impl Machine<'_> {
         set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
         set(words, intrinsic.packet_length, ctx.length as u64);
 
-        let rest = &packet.frame.bytes()[packet.payload..];
-        run(
-            program,
-            self.state,
-            self.drop_port,
-            words,
-            rest,
-            ctx,
-            program.egress,
-        );
+        self.run(&mut packet, program.egress);
+        let ctx = &mut packet.ctx;
         fx.logs.append(&mut ctx.logs);
         if let Some(reason) = ctx.fault {
             return self.drop(packet, reason, fx);
@@ -544,23 +516,29 @@ impl Machine<'_> {
             return self.drop(packet, DropReason::Egress, fx);
         }
         let mut out = fx.spare.pop().unwrap_or_default();
-        let rest = &packet.frame.bytes()[packet.payload..];
-        let ctx = &mut packet.ctx;
-        deparse(program, self.state, &mut packet.words, rest, ctx, &mut out);
+        let Packet {
+            words,
+            frame,
+            payload,
+            ctx,
+        } = &mut *packet;
+        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        deparse(program, self.state, words, rest, ctx, &mut out);
         fx.logs.append(&mut ctx.logs);
         if let Some(reason) = ctx.fault {
             fx.spare.push(out);
             return self.drop(packet, reason, fx);
         }
         if ctx.recirculate != 0 {
-            let mut fresh = self.pool.words(program);
-            self.keep(&packet.words, &mut fresh, ctx.recirculate);
-            set(&mut fresh, intrinsic.instance_type, instance::RECIRCULATED);
-            set(&mut fresh, intrinsic.packet_length, out.len() as u64);
             let frame = self.pool.frame(&out);
+            let mut fresh = self.pool.packet(program, frame);
+            self.keep(words, &mut fresh.words, ctx.recirculate);
+            let words = &mut fresh.words;
+            set(words, intrinsic.instance_type, instance::RECIRCULATED);
+            set(words, intrinsic.packet_length, out.len() as u64);
             fx.spare.push(out);
             self.pool.take_back(packet);
-            return self.ingress(fresh, frame, now, fx);
+            return self.ingress(fresh, now, fx);
         }
         self.pool.take_back(packet);
         fx.output.push(Output { port, frame: out });

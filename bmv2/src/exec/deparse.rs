@@ -19,13 +19,16 @@ pub(crate) fn deparse(
     if let Some(code) = program.deparser.code {
         run::run(program, state, 0, phv, payload, ctx, code);
     }
-    out.clear();
+    let mut at = 0;
     for &header in &program.deparser.order {
         let h = &program.layout.headers[usize::from(header)];
         if headers::is_valid(h, phv) {
-            emit(h, phv, out);
+            at += emit(h, phv, &mut state.headers[at..]);
         }
     }
+    out.clear();
+    out.reserve(at + payload.len());
+    out.extend_from_slice(&state.headers[..at]);
     out.extend_from_slice(payload);
     if let Some(bytes) = ctx.truncate {
         out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
@@ -59,33 +62,24 @@ fn update_checksums(
     }
 }
 
-/// Appends a header's bytes.
+/// Writes a header's bytes to the front of `out`, which has room for its longest form and for
+/// [`ROOM`](super::join::ROOM) more. Gives their number.
 #[inline]
-fn emit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
-    if h.varbit.is_some() {
-        return emit_varbit(h, phv, out);
-    }
-    let mut chunk = 0;
-    for part in &h.emit {
-        let value = phv[usize::from(part.slot)] & part.mask;
-        chunk |= if part.shift >= 0 {
-            value << part.shift
-        } else {
-            value >> -part.shift
-        };
-        if part.bytes > 0 {
-            out.extend_from_slice(&u64::to_be_bytes(chunk)[..usize::from(part.bytes)]);
-            chunk = 0;
+fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
+    match &h.join {
+        Some(join) => {
+            join.write(phv, out);
+            h.bytes
         }
+        None => emit_varbit(h, phv, out),
     }
 }
 
-/// Appends a header that has a variable-length field.
-fn emit_varbit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
+/// The same for a header that has a variable-length field.
+fn emit_varbit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     let varbit_bits = h.varbit.map_or(0, |v| phv[usize::from(v.length)] as usize);
-    let start = out.len();
-    out.resize(start + h.bytes + varbit_bits / 8, 0);
-    let bytes = &mut out[start..];
+    let bytes = &mut out[..h.bytes + varbit_bits / 8];
+    bytes.fill(0);
     for plan in &h.plan {
         let mut offset = plan.offset as usize;
         let mut bits = plan.bits;
@@ -106,6 +100,7 @@ fn emit_varbit(h: &Header, phv: &[u64], out: &mut Vec<u8>) {
             put(bytes, offset + left as usize, n, word);
         }
     }
+    bytes.len()
 }
 
 /// Writes the low `bits` bits of `value` at the bit `offset` of zeroed bytes.

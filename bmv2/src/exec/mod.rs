@@ -4,6 +4,7 @@ pub mod big;
 pub mod deparse;
 pub mod expr;
 pub mod headers;
+pub mod join;
 pub mod log;
 pub mod ops;
 pub mod parse;

@@ -367,6 +367,20 @@ impl Parser<'_> {
 
 #[inline]
 fn extract_fields(h: &Header, phv: &mut [u64], frame: &Frame, cursor: usize, varbit_bits: u32) {
+    if let Some(cut) = &h.cut {
+        cut.read(frame.padded(cursor), phv);
+        return;
+    }
+    extract_field_by_field(h, phv, frame, cursor, varbit_bits);
+}
+
+fn extract_field_by_field(
+    h: &Header,
+    phv: &mut [u64],
+    frame: &Frame,
+    cursor: usize,
+    varbit_bits: u32,
+) {
     for plan in &h.plan {
         let mut offset = cursor * 8 + plan.offset as usize;
         let mut bits = plan.bits;

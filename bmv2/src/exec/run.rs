@@ -5,7 +5,6 @@ use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
 use crate::effects::DropReason;
 use crate::externs::hash::Calculation;
-use crate::frame::Frame;
 use crate::program::Program;
 use crate::state::State;
 use crate::tables::{ActionRef, Target};
@@ -45,15 +44,24 @@ pub(crate) struct CloneRequest {
 }
 
 impl Context {
-    /// Of a packet at the start of ingress.
-    pub fn of_frame(frame: &Frame, now: u64) -> Context {
-        let length = frame.len();
-        Context {
-            now,
-            ingress_length: length,
-            length: length as i64,
-            ..Context::default()
-        }
+    /// Starts anew, for a packet of `length` bytes at the start of ingress.
+    pub fn start(&mut self, length: usize, now: u64) {
+        self.now = now;
+        self.ingress_length = length;
+        self.length = length as i64;
+        self.forget();
+    }
+
+    /// Forgets what primitives have asked for.
+    pub fn forget(&mut self) {
+        self.clone = None;
+        self.resubmit = 0;
+        self.recirculate = 0;
+        self.digest = 0;
+        self.truncate = None;
+        self.exit = false;
+        self.fault = None;
+        self.logs.clear();
     }
 }
 
@@ -379,14 +387,17 @@ fn selector_hash(
     selector.output(&program.layout, phv, payload, buffer, state, random)
 }
 
-/// Evaluates code that leaves a condition in a word.
+/// Evaluates a condition: a word, and the code that fills it where it takes any.
+#[inline]
 pub(crate) fn test(
     program: &Program,
     state: &mut State,
     phv: &mut [u64],
     ctx: &mut Context,
-    (code, slot): (Pc, Slot),
+    (code, slot): (Option<Pc>, Slot),
 ) -> bool {
-    run(program, state, 0, phv, &[], ctx, code);
+    if let Some(code) = code {
+        run(program, state, 0, phv, &[], ctx, code);
+    }
     phv[usize::from(slot)] != 0
 }

@@ -5,6 +5,7 @@
 
 use crate::exec::expr::words_of;
 use crate::exec::headers;
+use crate::exec::join::{Join, ROOM};
 use crate::exec::ops::Slot;
 use crate::externs::random::Random;
 use crate::program::Layout;
@@ -79,6 +80,23 @@ pub struct Calculation {
     pub(crate) algorithm: Algorithm,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
+    /// The usual case that all headers are valid; none with parts of variable length.
+    pub(crate) joined: Option<Joined>,
+}
+
+/// The inputs put together at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Joined {
+    /// Words that are not zero when all inputs count.
+    pub valid: Vec<Slot>,
+    pub join: Join,
+}
+
+impl Joined {
+    #[inline]
+    fn applies(&self, phv: &[u64]) -> bool {
+        self.valid.iter().all(|&valid| phv[usize::from(valid)] != 0)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -188,16 +206,24 @@ impl Calculation {
                 state.next = state.next.wrapping_add(1);
                 return state.next.wrapping_sub(1);
             }
-            Algorithm::Csum16 => {
-                if let Some(sum) = self.csum_of_fields(phv, payload) {
-                    return sum;
-                }
-            }
             _ => {}
         }
+        let joined = self.joined.as_ref().filter(|joined| joined.applies(phv));
         buffer.clear();
-        self.join(layout, phv, buffer);
-        buffer.finish();
+        match joined {
+            Some(joined) if self.algorithm == Algorithm::Csum16 => {
+                return self.csum_of_joined(&joined.join, phv, payload);
+            }
+            Some(Joined { join, .. }) => {
+                buffer.bytes.resize(join.bytes() + ROOM, 0);
+                join.write(phv, &mut buffer.bytes);
+                buffer.bytes.truncate(join.bytes());
+            }
+            None => {
+                self.join(layout, phv, buffer);
+                buffer.finish();
+            }
+        }
         if self.payload {
             buffer.bytes.extend_from_slice(payload);
         }
@@ -262,39 +288,18 @@ impl Calculation {
         }
     }
 
-    /// The Internet checksum without joining bits: 2^16 is 1 modulo 65535, so every field adds its
-    /// value, shifted to its place within a 16-bit word. Only for fields of up to 64 bits.
-    fn csum_of_fields(&self, phv: &[u64], payload: &[u8]) -> Option<u64> {
-        let (mut sum, mut offset) = (0u64, 0u32);
-        let mut add = |value: u64, bits: u32| {
-            offset += bits;
-            let folded = (value & 0xffff_ffff) + (value >> 32);
-            let placed = folded << ((16 - offset % 16) % 16);
-            sum += (placed & 0xffff_ffff) + (placed >> 32);
-        };
-        for input in &self.inputs {
-            match input {
-                Input::Field { slot, bits, valid } if *bits <= 64 => {
-                    if valid.is_none_or(|v| phv[usize::from(v)] != 0) {
-                        add(low(phv[usize::from(*slot)], *bits), *bits);
-                    }
-                }
-                Input::Const {
-                    words,
-                    bits: bits @ 1..=64,
-                } => add(words[0], *bits),
-                _ => return None,
-            }
-        }
+    /// The Internet checksum without joining bytes.
+    #[inline]
+    fn csum_of_joined(&self, join: &Join, phv: &[u64], payload: &[u8]) -> u64 {
+        let mut sum = join.sum(phv);
         if self.payload {
             let part = sum_bytes(payload);
-            sum += if offset.div_ceil(8) % 2 == 1 {
-                part.swap_bytes() >> 48
-            } else {
-                part
+            sum += match join.bytes() % 2 {
+                0 => part,
+                _ => u64::from((part as u16).swap_bytes()),
             };
         }
-        Some(u64::from(!fold(sum)))
+        u64::from(!fold(sum))
     }
 }
 

@@ -2,10 +2,9 @@
 
 use super::{number, LoadError, Loader};
 use crate::exec::expr::words_of;
-use crate::exec::ops::Slot;
+use crate::exec::join::{Cut, Join};
 use crate::program::{
-    EmitPart, Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack,
-    Varbit,
+    Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack, Varbit,
 };
 use alfirk_bmv2_json::{FieldRef, FieldWidth, HeaderType};
 use rustc_hash::FxHashMap;
@@ -259,11 +258,10 @@ impl Loader<'_> {
         let name = header.name.clone();
         let metadata = header.metadata;
         let union = None;
-        let emit = if varbit.is_none() {
-            emit_parts(&plan)
-        } else {
-            Vec::new()
-        };
+        let fixed = || varbit.is_none().then_some(&plan);
+        let join = fixed().map(|plan| Join::new(plan.iter().map(|f| (f.slot, f.bits))));
+        let cut = fixed()
+            .and_then(|plan| Cut::new(plan.iter().map(|f| (f.offset, f.slot, f.bits, f.signed))));
         Ok(Header {
             name,
             type_id,
@@ -276,7 +274,8 @@ impl Loader<'_> {
             varbit,
             union,
             plan,
-            emit,
+            join,
+            cut,
             whole_bytes,
         })
     }
@@ -352,60 +351,6 @@ impl Loader<'_> {
             mask: u64::MAX >> (64 - field.bits),
         }))
     }
-}
-
-/// Cuts a header's fields into chunks of eight bytes.
-fn emit_parts(plan: &[FieldPlan]) -> Vec<EmitPart> {
-    let mut parts: Vec<EmitPart> = Vec::new();
-    let mut at = 0u32;
-    for field in plan {
-        // Words from the left: the first may be incomplete.
-        let words = words_of(field.bits) as u32;
-        for i in (0..words).rev() {
-            let bits = if i + 1 == words {
-                field.bits - 64 * i
-            } else {
-                64
-            };
-            let slot = field.slot + i as Slot;
-            let mask = u64::MAX >> (64 - bits);
-            let free = 64 - at % 64;
-            if at % 64 == 0 {
-                if let Some(last) = parts.last_mut() {
-                    last.bytes = 8;
-                }
-            }
-            if bits <= free {
-                let shift = (free - bits) as i8;
-                parts.push(EmitPart {
-                    mask,
-                    slot,
-                    shift,
-                    bytes: 0,
-                });
-            } else {
-                let over = bits - free;
-                parts.push(EmitPart {
-                    mask,
-                    slot,
-                    shift: -(over as i8),
-                    bytes: 8,
-                });
-                let shift = (64 - over) as i8;
-                parts.push(EmitPart {
-                    mask,
-                    slot,
-                    shift,
-                    bytes: 0,
-                });
-            }
-            at += bits;
-        }
-    }
-    if let Some(last) = parts.last_mut() {
-        last.bytes = ((at + 63) % 64 / 8 + 1) as u8;
-    }
-    parts
 }
 
 fn varbit_bits(kind: &HeaderType, fixed: u64) -> Result<u32, LoadError> {

@@ -3,8 +3,9 @@
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::big::Big;
 use crate::exec::expr::{words_of, Kind, Node};
+use crate::exec::join::Join;
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::externs::hash::{Algorithm, Calculation, Input};
+use crate::externs::hash::{Algorithm, Calculation, Input, Joined};
 use crate::program::{
     Checksum, CounterArray, LearnList, ListItem, MeterArray, RegisterArray, ValueSet,
 };
@@ -178,11 +179,51 @@ impl Loader<'_> {
                 other => return Err(scope.invalid(format!("{other:?} cannot be hashed"))),
             }
         }
+        let joined = self.joined(&inputs)?;
         Ok(Calculation {
             algorithm,
             inputs,
             payload,
+            joined,
         })
+    }
+
+    /// The inputs side by side, where all have a fixed length.
+    fn joined(&mut self, inputs: &[Input]) -> Result<Option<Joined>, LoadError> {
+        let mut fields = Vec::new();
+        let mut all_valid = Vec::new();
+        for input in inputs {
+            let valid = match input {
+                Input::Varbit { .. } => return Ok(None),
+                Input::Field { slot, bits, valid } => {
+                    fields.push((*slot, *bits));
+                    *valid
+                }
+                Input::Const { words, bits } => {
+                    // Bits from the left: the first word may be incomplete.
+                    for i in (0..words_of(*bits)).rev() {
+                        let slot = self.constant(words[i])?;
+                        fields.push((slot, (bits - 64 * i as u32).min(64)));
+                    }
+                    None
+                }
+                Input::Header(h) => {
+                    let h = &self.layout.headers[usize::from(*h)];
+                    if h.varbit.is_some() {
+                        return Ok(None);
+                    }
+                    fields.extend(h.fields.iter().map(|f| (f.slot, f.bits)));
+                    (!h.metadata).then_some(h.valid)
+                }
+            };
+            if let Some(valid) = valid.filter(|v| !all_valid.contains(v)) {
+                all_valid.push(valid);
+            }
+        }
+        Ok(Some(Joined {
+            valid: all_valid,
+            join: Join::new(fields),
+        }))
     }
 
     /// Fields that clones, resubmitted and recirculated packets keep.
@@ -283,7 +324,11 @@ impl Loader<'_> {
                     let node = self.node(condition, Scope::plain(&at))?;
                     match &node.kind {
                         Kind::Const(value) if !value.is_zero() => None,
-                        _ => Some(self.compile_value(&node)?),
+                        _ => {
+                            let (code, slot) = self.compile_value(&node)?;
+                            let is_plain = self.code[code as usize] == Op::Return;
+                            Some(((!is_plain).then_some(code), slot))
+                        }
                     }
                 }
             };

@@ -9,6 +9,9 @@ use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};
 /// What BMv2 uses for core errors that the program does not number.
 const UNKNOWN_ERROR: u64 = 0x7fff_ffff;
 
+/// More than fits into any frame.
+const MAX_HEADER_BYTES: usize = 1 << 24;
+
 impl Loader<'_> {
     pub(super) fn compile_parser(&mut self) -> Result<Parser, LoadError> {
         let json = self.json;
@@ -385,7 +388,23 @@ impl Loader<'_> {
                 Some(code)
             }
         };
-        Ok(Deparser { order, code })
+        let longest = |&h: &u16| {
+            let h = &self.layout.headers[usize::from(h)];
+            h.bytes + h.varbit.map_or(0, |v| v.max_bits as usize / 8)
+        };
+        let max_bytes: usize = order.iter().map(longest).sum();
+        if max_bytes > MAX_HEADER_BYTES {
+            return Err(LoadError::TooLarge {
+                what: "bytes of headers to emit",
+                need: max_bytes as u64,
+                limit: MAX_HEADER_BYTES as u64,
+            });
+        }
+        Ok(Deparser {
+            order,
+            max_bytes,
+            code,
+        })
     }
 }
 

@@ -213,6 +213,8 @@ pub(crate) struct Part {
     pub words: usize,
     /// Applied to the field on lookup: its width, and the program's mask.
     pub mask: Words,
+    /// The mask's first word.
+    pub low_mask: u64,
     /// Bits from the right in a one-word key; words from the left in a wide one.
     pub offset: u32,
 }
@@ -245,6 +247,7 @@ impl Packing {
                 slot: usize::from(key.slot),
                 bits: key.bits,
                 words,
+                low_mask: mask[0],
                 mask,
                 offset,
             });
@@ -257,7 +260,7 @@ impl Packing {
     pub(crate) fn word(&self, phv: &[u64]) -> u64 {
         let mut packed = 0;
         for part in &self.parts {
-            packed |= (phv[part.slot] & part.mask[0]) << (part.offset & 63);
+            packed |= (phv[part.slot] & part.low_mask) << (part.offset & 63);
         }
         packed
     }

@@ -1,0 +1,249 @@
+//! Fields that lie bit by bit side by side, moved in chunks of eight bytes.
+//!
+//! The loader works out once which part of which word goes where. Headers are cut out of a frame
+//! and written to one in this way, and the input of hashes and checksums is put together in it.
+
+use super::expr::words_of;
+use super::ops::Slot;
+
+/// Room that [`Join::write`] needs behind the last byte, as it writes whole chunks.
+pub const ROOM: usize = 8;
+
+/// Fields side by side, first field first, most significant bit first.
+#[derive(Clone, Debug, Default)]
+pub struct Join {
+    parts: Vec<Part>,
+    bytes: usize,
+}
+
+/// A part of a field within a chunk. The chunk's first bit is the top one.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    mask: u64,
+    slot: Slot,
+    /// One of the two shifts is zero.
+    left: u8,
+    right: u8,
+    /// Bytes of the chunk when this is its last part, else 0.
+    bytes: u8,
+}
+
+impl Join {
+    /// Of fields by their first words and widths (at least one bit).
+    pub fn new(fields: impl IntoIterator<Item = (Slot, u32)>) -> Join {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut at = 0usize;
+        for (slot, bits) in fields {
+            // Words from the left: the first may be incomplete.
+            for i in (0..words_of(bits)).rev() {
+                let n = (bits - 64 * i as u32).min(64);
+                let slot = slot + i as Slot;
+                let mask = u64::MAX >> (64 - n);
+                let free = 64 - (at % 64) as u32;
+                if at % 64 == 0 {
+                    if let Some(last) = parts.last_mut() {
+                        last.bytes = 8;
+                    }
+                }
+                let part = |left: u32, right: u32, bytes: u8| Part {
+                    mask,
+                    slot,
+                    left: left as u8,
+                    right: right as u8,
+                    bytes,
+                };
+                if n <= free {
+                    parts.push(part(free - n, 0, 0));
+                } else {
+                    let over = n - free;
+                    parts.push(part(0, over, 8));
+                    parts.push(part(64 - over, 0, 0));
+                }
+                at += n as usize;
+            }
+        }
+        if let Some(last) = parts.last_mut() {
+            last.bytes = ((at + 63) % 64 / 8 + 1) as u8;
+        }
+        Join {
+            parts,
+            bytes: at.div_ceil(8),
+        }
+    }
+
+    /// Whole and begun bytes; the last one is filled up with zeros.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Calls back with every chunk and its number of bytes.
+    #[inline]
+    fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
+        let mut chunk = 0;
+        for part in &self.parts {
+            chunk |= (phv[usize::from(part.slot)] & part.mask) << part.left >> part.right;
+            if part.bytes > 0 {
+                each(chunk, usize::from(part.bytes));
+                chunk = 0;
+            }
+        }
+    }
+
+    /// Writes the bytes to the front of `out`, which has [`ROOM`] behind them for what is written
+    /// and does not count.
+    #[inline]
+    pub fn write(&self, phv: &[u64], out: &mut [u8]) {
+        let mut at = 0;
+        self.chunks(phv, |chunk, bytes| {
+            out[at..at + 8].copy_from_slice(&chunk.to_be_bytes());
+            at += bytes;
+        });
+    }
+
+    /// The sum of the bytes as big-endian 16-bit words in one's complement, not folded.
+    #[inline]
+    pub fn sum(&self, phv: &[u64]) -> u64 {
+        let mut sum = 0;
+        // The words of a chunk are summed as two numbers of 32 bits, as 2^16 is 1 modulo 65535.
+        self.chunks(phv, |chunk, _| sum += (chunk >> 32) + (chunk & 0xffff_ffff));
+        sum
+    }
+}
+
+/// How the fields of a header are read from its bytes.
+#[derive(Clone, Debug, Default)]
+pub struct Cut {
+    fields: Vec<CutField>,
+}
+
+/// Where a word of a field lies: within eight bytes from `byte` on.
+#[derive(Clone, Copy, Debug)]
+struct CutField {
+    byte: u32,
+    slot: Slot,
+    left: u8,
+    right: u8,
+    signed: bool,
+}
+
+impl Cut {
+    /// Of fields by offset in bits, first word, width and sign. None when a word spreads over nine
+    /// bytes.
+    pub fn new(fields: impl IntoIterator<Item = (u32, Slot, u32, bool)>) -> Option<Cut> {
+        let mut cut = Cut::default();
+        for (offset, slot, bits, signed) in fields {
+            let mut left = bits;
+            for i in 0..words_of(bits) {
+                let n = left.min(64);
+                left -= n;
+                let (byte, skip) = ((offset + left) / 8, (offset + left) % 8);
+                if skip + n > 64 {
+                    return None;
+                }
+                cut.fields.push(CutField {
+                    byte,
+                    slot: slot + i as Slot,
+                    left: skip as u8,
+                    right: (64 - n) as u8,
+                    signed: signed && bits <= 64,
+                });
+            }
+        }
+        Some(cut)
+    }
+
+    /// Reads the fields. `bytes` has eight bytes more than the header.
+    #[inline]
+    pub fn read(&self, bytes: &[u8], phv: &mut [u64]) {
+        for field in &self.fields {
+            let at = field.byte as usize;
+            let word: [u8; 8] = bytes[at..at + 8].try_into().expect("eight bytes");
+            let word = u64::from_be_bytes(word) << field.left;
+            phv[usize::from(field.slot)] = if field.signed {
+                (word as i64 >> field.right) as u64
+            } else {
+                word >> field.right
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTHS: [u32; 12] = [3, 13, 48, 1, 64, 7, 128, 9, 100, 33, 60, 6];
+
+    /// Words with a pattern, and their bits side by side.
+    fn words() -> (Vec<u64>, Vec<(Slot, u32)>, String) {
+        let (mut phv, mut fields, mut text) = (Vec::new(), Vec::new(), String::new());
+        for (i, bits) in WIDTHS.into_iter().enumerate() {
+            fields.push((phv.len() as Slot, bits));
+            let mut field = String::new();
+            for w in 0..words_of(bits) {
+                let n = (bits - 64 * w as u32).min(64);
+                let word = 0x9e37_79b9_7f4a_7c15u64.rotate_left((7 * i + w) as u32);
+                phv.push(word);
+                let digits = format!("{word:064b}");
+                field = digits[64 - n as usize..].to_owned() + &field;
+            }
+            text += &field;
+        }
+        (phv, fields, text)
+    }
+
+    #[test]
+    fn bits_are_joined_in_order_and_cut_again() {
+        let (phv, fields, text) = words();
+        let join = Join::new(fields.iter().copied());
+        assert_eq!(join.bytes(), text.len() / 8);
+        let mut out = vec![0xee; join.bytes() + ROOM];
+        join.write(&phv, &mut out);
+        let written: String = out[..join.bytes()]
+            .iter()
+            .map(|b| format!("{b:08b}"))
+            .collect();
+        assert_eq!(written, text);
+
+        let mut offset = 0;
+        let mut places = Vec::new();
+        for &(slot, bits) in &fields {
+            places.push((offset, slot, bits, false));
+            offset += bits;
+        }
+        // The field of 64 bits begins within a byte, so it spreads over nine.
+        assert!(Cut::new(places.clone()).is_none());
+        places.retain(|&(_, _, bits, _)| bits < 57);
+        let mut read = vec![0; phv.len()];
+        Cut::new(places.clone()).unwrap().read(&out, &mut read);
+        for (_, slot, bits, _) in places {
+            let at = usize::from(slot);
+            assert_eq!(read[at], phv[at] & (u64::MAX >> (64 - bits)), "{bits}");
+        }
+    }
+
+    #[test]
+    fn cut_fields_keep_their_sign() {
+        let cut = Cut::new([(4, 0, 4, true), (0, 1, 4, true)]).unwrap();
+        let (mut phv, mut bytes) = ([0; 2], [0u8; 9]);
+        bytes[0] = 0x7f;
+        cut.read(&bytes, &mut phv);
+        assert_eq!(phv.map(|w| w as i64), [-1, 7]);
+    }
+
+    #[test]
+    fn the_sum_is_that_of_16_bit_words() {
+        let (phv, fields, _) = words();
+        for n in 1..=fields.len() {
+            let join = Join::new(fields[..n].iter().copied());
+            let mut out = vec![0; join.bytes() + ROOM];
+            join.write(&phv, &mut out);
+            out.truncate(join.bytes());
+            out.resize(join.bytes().next_multiple_of(2), 0);
+            let words = out
+                .chunks(2)
+                .map(|w| u64::from(w[0]) << 8 | u64::from(w[1]));
+            assert_eq!(join.sum(&phv) % 0xffff, words.sum::<u64>() % 0xffff);
+        }
+    }
+}
