@@ -160,6 +160,116 @@ pub enum Op {
         test: Test,
     },
 
+    // Pairs and triples of instructions in one, made by `fuse`: the first one's operands, then
+    // those of the next that are not the result before.
+    Mov2 {
+        d: Slot,
+        a: Slot,
+        e: Slot,
+        b: Slot,
+    },
+    Mov3 {
+        d: Slot,
+        a: Slot,
+        e: Slot,
+        b: Slot,
+        f: Slot,
+        c: Slot,
+    },
+    MovJump {
+        d: Slot,
+        a: Slot,
+        to: Pc,
+    },
+    ShlAnd {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    ShlOr {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    ShrAnd {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    ShrOr {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    ShrShl {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        c: Slot,
+    },
+    AndOr {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    SubAnd {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+    },
+    SubAndShr {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        e: Slot,
+        m: Slot,
+        f: Slot,
+        s: Slot,
+    },
+    /// Jumps when `x == y` is not as `equal` says.
+    AndJump {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        x: Slot,
+        y: Slot,
+        equal: bool,
+        to: Pc,
+    },
+    ShrJump {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        x: Slot,
+        y: Slot,
+        equal: bool,
+        to: Pc,
+    },
+    /// `JumpIfNot` with the test known.
+    JumpUnlessEq {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+    JumpUnlessNe {
+        a: Slot,
+        b: Slot,
+        to: Pc,
+    },
+
     /// Copy `n` words.
     Copy {
         d: Slot,

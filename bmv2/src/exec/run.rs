@@ -73,61 +73,47 @@ pub(crate) fn run(
     phv: &mut [u64],
     payload: &[u8],
     ctx: &mut Context,
-    mut pc: Pc,
+    pc: Pc,
 ) {
-    let layout = &program.layout;
-    let mut back: Option<Pc> = None;
-    let mut steps = 0;
+    let mut vm = Machine {
+        program,
+        state,
+        drop_port,
+        payload,
+        ctx,
+        back: None,
+        steps: 0,
+    };
+    let code = &program.code[..];
+    let mut pc = pc as usize;
     macro_rules! w {
         ($slot:expr) => {
             phv[$slot as usize]
         };
     }
-    macro_rules! count_step {
-        () => {
-            steps += 1;
-            if steps > MAX_STEPS {
-                ctx.fault = Some(DropReason::EndlessLoop);
-                return;
-            }
-        };
-    }
     macro_rules! jump {
         ($to:expr) => {{
-            if $to <= pc {
-                count_step!();
+            let to = $to as usize;
+            if to <= pc && vm.is_endless() {
+                return;
             }
-            pc = $to;
+            pc = to;
             continue;
         }};
     }
+    // Only what programs do all the time is here, so that the loop keeps its few variables in
+    // registers; see `Machine::step` for the rest.
     loop {
-        match program.code[pc as usize] {
+        match code[pc] {
             Op::Mov { d, a } => w!(d) = w!(a),
             Op::Mask { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), false),
-            Op::Sext { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), true),
             Op::Add { d, a, b } => w!(d) = w!(a).wrapping_add(w!(b)),
             Op::Sub { d, a, b } => w!(d) = w!(a).wrapping_sub(w!(b)),
-            Op::Mul { d, a, b } => w!(d) = w!(a).wrapping_mul(w!(b)),
             Op::And { d, a, b } => w!(d) = w!(a) & w!(b),
             Op::Or { d, a, b } => w!(d) = w!(a) | w!(b),
             Op::Xor { d, a, b } => w!(d) = w!(a) ^ w!(b),
-            Op::Not { d, a } => w!(d) = !w!(a),
-            Op::Shl { d, a, b } => w!(d) = if w!(b) < 64 { w!(a) << w!(b) } else { 0 },
-            Op::ShrU { d, a, b } => w!(d) = if w!(b) < 64 { w!(a) >> w!(b) } else { 0 },
-            Op::ShrS { d, a, b } => w!(d) = (w!(a) as i64 >> w!(b).min(63)) as u64,
-            Op::DivU { d, a, b } => w!(d) = w!(a).checked_div(w!(b)).unwrap_or(0),
-            Op::ModU { d, a, b } => w!(d) = w!(a).checked_rem(w!(b)).unwrap_or(0),
-            Op::UsatS { d, a, bits } => {
-                let max = u64::MAX >> (64 - bits);
-                w!(d) = (w!(a) as i64).max(0).unsigned_abs().min(max);
-            }
-            Op::UsatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (64 - bits)),
-            Op::SatS { d, a, bits } => {
-                let max = ((1u64 << (bits - 1)) - 1) as i64;
-                w!(d) = (w!(a) as i64).clamp(-max - 1, max) as u64;
-            }
-            Op::SatU { d, a, bits } => w!(d) = w!(a).min((1 << (bits - 1)) - 1),
+            Op::Shl { d, a, b } => w!(d) = shl(w!(a), w!(b)),
+            Op::ShrU { d, a, b } => w!(d) = shr(w!(a), w!(b)),
             Op::Eq { d, a, b } => w!(d) = u64::from(w!(a) == w!(b)),
             Op::Ne { d, a, b } => w!(d) = u64::from(w!(a) != w!(b)),
             Op::LtU { d, a, b } => w!(d) = u64::from(w!(a) < w!(b)),
@@ -137,6 +123,16 @@ pub(crate) fn run(
             Op::Jump { to } => jump!(to),
             Op::JumpIfZero { a, to } => {
                 if w!(a) == 0 {
+                    jump!(to);
+                }
+            }
+            Op::JumpUnlessEq { a, b, to } => {
+                if w!(a) != w!(b) {
+                    jump!(to);
+                }
+            }
+            Op::JumpUnlessNe { a, b, to } => {
+                if w!(a) == w!(b) {
                     jump!(to);
                 }
             }
@@ -154,6 +150,231 @@ pub(crate) fn run(
                     jump!(to);
                 }
             }
+            Op::Mov2 { d, a, e, b } => {
+                w!(d) = w!(a);
+                w!(e) = w!(b);
+                pc += 1;
+            }
+            Op::Mov3 { d, a, e, b, f, c } => {
+                w!(d) = w!(a);
+                w!(e) = w!(b);
+                w!(f) = w!(c);
+                pc += 2;
+            }
+            Op::MovJump { d, a, to } => {
+                w!(d) = w!(a);
+                pc += 1;
+                jump!(to);
+            }
+            Op::ShlAnd { d, a, b, e, m } => {
+                w!(d) = shl(w!(a), w!(b));
+                w!(e) = w!(d) & w!(m);
+                pc += 1;
+            }
+            Op::ShlOr { d, a, b, e, m } => {
+                w!(d) = shl(w!(a), w!(b));
+                w!(e) = w!(d) | w!(m);
+                pc += 1;
+            }
+            Op::ShrAnd { d, a, b, e, m } => {
+                w!(d) = shr(w!(a), w!(b));
+                w!(e) = w!(d) & w!(m);
+                pc += 1;
+            }
+            Op::ShrOr { d, a, b, e, m } => {
+                w!(d) = shr(w!(a), w!(b));
+                w!(e) = w!(d) | w!(m);
+                pc += 1;
+            }
+            Op::ShrShl { d, a, b, e, c } => {
+                w!(d) = shr(w!(a), w!(b));
+                w!(e) = shl(w!(d), w!(c));
+                pc += 1;
+            }
+            Op::AndOr { d, a, b, e, m } => {
+                w!(d) = w!(a) & w!(b);
+                w!(e) = w!(d) | w!(m);
+                pc += 1;
+            }
+            Op::SubAnd { d, a, b, e, m } => {
+                w!(d) = w!(a).wrapping_sub(w!(b));
+                w!(e) = w!(d) & w!(m);
+                pc += 1;
+            }
+            Op::SubAndShr {
+                d,
+                a,
+                b,
+                e,
+                m,
+                f,
+                s,
+            } => {
+                w!(d) = w!(a).wrapping_sub(w!(b));
+                w!(e) = w!(d) & w!(m);
+                w!(f) = shr(w!(e), w!(s));
+                pc += 2;
+            }
+            Op::AndJump {
+                d,
+                a,
+                b,
+                x,
+                y,
+                equal,
+                to,
+            } => {
+                w!(d) = w!(a) & w!(b);
+                pc += 1;
+                if (w!(x) == w!(y)) != equal {
+                    jump!(to);
+                }
+            }
+            Op::ShrJump {
+                d,
+                a,
+                b,
+                x,
+                y,
+                equal,
+                to,
+            } => {
+                w!(d) = shr(w!(a), w!(b));
+                pc += 1;
+                if (w!(x) == w!(y)) != equal {
+                    jump!(to);
+                }
+            }
+            Op::RegisterRead { d, array, i } => {
+                if let Some(value) = vm.state.registers[usize::from(array)].get(w!(i)) {
+                    w!(d) = value;
+                }
+            }
+            Op::RegisterWrite { array, i, a } => {
+                vm.state.registers[usize::from(array)].set(w!(i), w!(a));
+            }
+            Op::Apply { table } => {
+                if vm.is_endless() {
+                    return;
+                }
+                let (code, next) = apply(&mut vm, phv, usize::from(table));
+                match code {
+                    Some(code) => {
+                        vm.back = Some(next);
+                        pc = code as usize;
+                        continue;
+                    }
+                    None => jump!(next),
+                }
+            }
+            Op::Call { action } => {
+                if vm.is_endless() {
+                    return;
+                }
+                vm.back = Some(pc as Pc + 1);
+                pc = program.actions[usize::from(action)].code as usize;
+                continue;
+            }
+            Op::EndIfExit => {
+                if vm.ctx.exit {
+                    return;
+                }
+            }
+            Op::Return => match vm.back.take() {
+                Some(_) if vm.ctx.exit => return,
+                Some(next) => jump!(next),
+                None => return,
+            },
+            Op::End => return,
+            rare => {
+                if vm.step(phv, rare).is_err() {
+                    return;
+                }
+            }
+        }
+        pc += 1;
+    }
+}
+
+#[inline(always)]
+fn shl(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a << b
+    } else {
+        0
+    }
+}
+
+#[inline(always)]
+fn shr(a: u64, b: u64) -> u64 {
+    if b < 64 {
+        a >> b
+    } else {
+        0
+    }
+}
+
+/// What instructions need besides the packet's words.
+struct Machine<'a> {
+    program: &'a Program,
+    state: &'a mut State,
+    drop_port: u32,
+    payload: &'a [u8],
+    ctx: &'a mut Context,
+    /// Where the running action returns to.
+    back: Option<Pc>,
+    steps: u32,
+}
+
+/// The packet goes no further.
+struct Stopped;
+
+impl Machine<'_> {
+    /// Counts a step that could be part of a loop. True when there were too many.
+    #[inline(always)]
+    fn is_endless(&mut self) -> bool {
+        self.steps += 1;
+        let endless = self.steps > MAX_STEPS;
+        if endless {
+            self.ctx.fault = Some(DropReason::EndlessLoop);
+        }
+        endless
+    }
+
+    /// Runs an instruction that is not so common.
+    #[inline(never)]
+    fn step(&mut self, phv: &mut [u64], op: Op) -> Result<(), Stopped> {
+        let Machine {
+            program,
+            state,
+            drop_port,
+            payload,
+            ctx,
+            ..
+        } = self;
+        let layout = &program.layout;
+        macro_rules! w {
+            ($slot:expr) => {
+                phv[$slot as usize]
+            };
+        }
+        match op {
+            Op::Sext { d, a, bits } => w!(d) = wrap(w!(a), u32::from(bits), true),
+            Op::Mul { d, a, b } => w!(d) = w!(a).wrapping_mul(w!(b)),
+            Op::Not { d, a } => w!(d) = !w!(a),
+            Op::ShrS { d, a, b } => w!(d) = (w!(a) as i64 >> w!(b).min(63)) as u64,
+            Op::DivU { d, a, b } => w!(d) = w!(a).checked_div(w!(b)).unwrap_or(0),
+            Op::ModU { d, a, b } => w!(d) = w!(a).checked_rem(w!(b)).unwrap_or(0),
+            Op::UsatS { d, a, bits } => {
+                let max = u64::MAX >> (64 - bits);
+                w!(d) = (w!(a) as i64).max(0).unsigned_abs().min(max);
+            }
+            Op::UsatU { d, a, bits } => w!(d) = w!(a).min(u64::MAX >> (64 - bits)),
+            Op::SatS { d, a, bits } => {
+                let max = ((1u64 << (bits - 1)) - 1) as i64;
+                w!(d) = (w!(a) as i64).clamp(-max - 1, max) as u64;
+            }
+            Op::SatU { d, a, bits } => w!(d) = w!(a).min((1 << (bits - 1)) - 1),
             Op::Copy { d, a, n } => {
                 phv.copy_within(
                     usize::from(a)..usize::from(a) + usize::from(n),
@@ -186,14 +407,6 @@ pub(crate) fn run(
             Op::Push { stack, n } => StackWords::of(layout, stack).push(phv, w!(n)),
             Op::Pop { stack, n } => StackWords::of(layout, stack).pop(phv, w!(n)),
             Op::AssignVl { d, s } => headers::assign_varbit(layout, phv, d, s),
-            Op::RegisterRead { d, array, i } => {
-                if let Some(value) = state.registers[usize::from(array)].get(w!(i)) {
-                    w!(d) = value;
-                }
-            }
-            Op::RegisterWrite { array, i, a } => {
-                state.registers[usize::from(array)].set(w!(i), w!(a));
-            }
             Op::Count { array, i } => {
                 let cells = &mut state.counters[usize::from(array)];
                 if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
@@ -227,7 +440,7 @@ pub(crate) fn run(
             Op::Random { d, low, high } => w!(d) = state.random.between(w!(low), w!(high)),
             Op::MarkToDrop => {
                 if let Some(spec) = program.intrinsic.egress_spec {
-                    w!(spec.slot) = u64::from(drop_port) & spec.mask;
+                    w!(spec.slot) = u64::from(*drop_port) & spec.mask;
                 }
                 if let Some(group) = program.intrinsic.mcast_grp {
                     w!(group.slot) = 0;
@@ -252,55 +465,27 @@ pub(crate) fn run(
                 if w!(a) == 0 {
                     ctx.logs.push(program.asserts[usize::from(index)].clone());
                     ctx.fault = Some(DropReason::Assertion);
-                    return;
+                    return Err(Stopped);
                 }
             }
             Op::Exit => ctx.exit = true,
-            Op::Apply { table } => {
-                count_step!();
-                let (code, next) = apply(program, state, phv, payload, ctx, usize::from(table));
-                match code {
-                    Some(code) => {
-                        back = Some(next);
-                        pc = code;
-                        continue;
-                    }
-                    None => jump!(next),
-                }
-            }
-            Op::Call { action } => {
-                count_step!();
-                back = Some(pc + 1);
-                pc = program.actions[usize::from(action)].code;
-                continue;
-            }
-            Op::EndIfExit => {
-                if ctx.exit {
-                    return;
-                }
-            }
-            Op::Return => match back.take() {
-                Some(_) if ctx.exit => return,
-                Some(next) => jump!(next),
-                None => return,
-            },
-            Op::End => return,
+            common => unreachable!("{common:?} is run by the loop"),
         }
-        pc += 1;
+        Ok(())
     }
 }
 
 /// Looks up, and puts the arguments of the action found into place. Gives the action's code, if
 /// one is to run, and the node after the table.
-#[inline]
-fn apply(
-    program: &Program,
-    state: &mut State,
-    phv: &mut [u64],
-    payload: &[u8],
-    ctx: &mut Context,
-    at: usize,
-) -> (Option<Pc>, Pc) {
+#[inline(never)]
+fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    let Machine {
+        program,
+        state,
+        payload,
+        ctx,
+        ..
+    } = vm;
     let table = &program.tables[at];
     let tables = &mut state.tables[at];
     let (hit, target) = match tables.hit(phv, ctx.ingress_length, ctx.now) {

@@ -7,6 +7,7 @@
 mod action;
 mod error;
 mod expr;
+mod fuse;
 mod layout;
 mod lower;
 mod objects;
@@ -116,7 +117,7 @@ pub(crate) fn load(json: &BmV2Json) -> Result<Program, LoadError> {
         tables: pipelines.tables,
         profiles: pipelines.profiles,
         errors: json.errors.clone(),
-        code: loader.code,
+        code: fuse::fuse(&loader.code),
         layout: loader.layout,
         bigs: loader.bigs,
         elements: loader.elements,
