@@ -34,6 +34,13 @@ impl Frame {
         self.len = bytes.len();
     }
 
+    /// Replaces the bytes by the memory they are in. Gives the old memory.
+    pub fn adopt(&mut self, mut bytes: Vec<u8>) -> Vec<u8> {
+        self.len = bytes.len();
+        bytes.extend_from_slice(&[0; PAD]);
+        std::mem::replace(&mut self.bytes, bytes)
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

@@ -56,6 +56,9 @@ const MAX_PASSES: u32 = 10_000;
 /// Packets whose memory is kept for the next ones.
 const POOL: usize = 4096;
 
+/// Output frames whose memory is kept by [`Switch::ingress_owned`].
+const SPARE: usize = 256;
+
 /// A program with all of its state.
 #[derive(Debug)]
 pub struct Switch {
@@ -75,6 +78,8 @@ pub(crate) struct Loaded {
 /// Memory of packets that have left.
 #[derive(Debug, Default)]
 struct Pool {
+    // Boxes, because that is how packets travel: moving one is cheap.
+    #[allow(clippy::vec_box)]
     packets: Vec<Box<Packet>>,
     frames: Vec<Arc<Frame>>,
 }
@@ -117,6 +122,26 @@ impl Pool {
         match Arc::get_mut(&mut frame) {
             Some(frame) => frame.fill(bytes),
             None => frame = Arc::new(Frame::copy_of(bytes)),
+        }
+        frame
+    }
+
+    /// The same, keeping the bytes in the memory they are in. What memory that frees goes to
+    /// `spare`.
+    fn adopt(&mut self, bytes: Vec<u8>, spare: &mut Vec<Vec<u8>>) -> Arc<Frame> {
+        let mut frame = self.frames.pop().unwrap_or_default();
+        match Arc::get_mut(&mut frame) {
+            Some(frame) => {
+                let old = frame.adopt(bytes);
+                if old.capacity() > 0 && spare.len() < SPARE {
+                    spare.push(old);
+                }
+            }
+            None => {
+                let mut fresh = Frame::EMPTY;
+                fresh.adopt(bytes);
+                frame = Arc::new(fresh);
+            }
         }
         frame
     }
@@ -197,15 +222,19 @@ impl Switch {
             fx.dropped.push(DropReason::NoProgram);
             return;
         };
-        let program = m.program;
-        let bytes = m.pool.frame(frame);
-        let mut packet = m.pool.packet(program, bytes);
-        let (words, intrinsic) = (&mut packet.words, &program.intrinsic);
-        set(words, intrinsic.ingress_port, u64::from(port));
-        set(words, intrinsic.packet_length, frame.len() as u64);
-        set(words, intrinsic.instance_type, instance::NORMAL);
-        set(words, intrinsic.ingress_global_timestamp, now / 1000);
-        m.ingress(packet, now, fx);
+        let frame = m.pool.frame(frame);
+        m.frame_in(port, frame, now, fx);
+    }
+
+    /// Like [`Switch::ingress`], without copying the frame. Its memory is used again for a frame
+    /// that leaves, if that fits into `fx.spare`.
+    pub fn ingress_owned(&mut self, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
+        let Some(mut m) = self.machine() else {
+            fx.dropped.push(DropReason::NoProgram);
+            return;
+        };
+        let frame = m.pool.adopt(frame, &mut fx.spare);
+        m.frame_in(port, frame, now, fx);
     }
 
     /// Takes a packet from its queue through egress and deparser. Clones and recirculated packets
@@ -251,6 +280,17 @@ impl Switch {
 }
 
 impl Machine<'_> {
+    fn frame_in(&mut self, port: u32, frame: Arc<Frame>, now: u64, fx: &mut Effects) {
+        let length = frame.len() as u64;
+        let mut packet = self.pool.packet(self.program, frame);
+        let (words, intrinsic) = (&mut packet.words, &self.program.intrinsic);
+        set(words, intrinsic.ingress_port, u64::from(port));
+        set(words, intrinsic.packet_length, length);
+        set(words, intrinsic.instance_type, instance::NORMAL);
+        set(words, intrinsic.ingress_global_timestamp, now / 1000);
+        self.ingress(packet, now, fx);
+    }
+
     /// Parser, ingress, and the decisions after it; again when the packet is resubmitted.
     fn ingress(&mut self, mut packet: Box<Packet>, now: u64, fx: &mut Effects) {
         let program = self.program;

@@ -2,6 +2,7 @@
 
 use super::expr::{words_of, wrap};
 use super::headers;
+use super::join::ROOM;
 use super::run::{self, Context};
 use crate::program::{Header, Place, Program};
 use crate::state::State;
@@ -27,7 +28,8 @@ pub(crate) fn deparse(
         }
     }
     out.clear();
-    out.reserve(at + payload.len());
+    // Room for the padding that the next switch on the way may add in place.
+    out.reserve(at + payload.len() + ROOM);
     out.extend_from_slice(&state.headers[..at]);
     out.extend_from_slice(payload);
     if let Some(bytes) = ctx.truncate {
@@ -63,7 +65,7 @@ fn update_checksums(
 }
 
 /// Writes a header's bytes to the front of `out`, which has room for its longest form and for
-/// [`ROOM`](super::join::ROOM) more. Gives their number.
+/// [`ROOM`] more. Gives their number.
 #[inline]
 fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     match &h.join {

@@ -257,6 +257,14 @@ impl Server {
         self.take_effects(now);
     }
 
+    /// The same, without copying the frame; its memory becomes that of a frame that leaves.
+    pub fn take_frame_in(&mut self, port: u32, frame: Vec<u8>, now: u64) {
+        self.active
+            .switch
+            .ingress_owned(port, frame, now, &mut self.effects);
+        self.take_effects(now);
+    }
+
     /// A packet of [`Event::Enqueue`] has come to the head of its queue.
     pub fn dequeue(&mut self, packet: Queued, now: u64, queue: QueueState) {
         self.active

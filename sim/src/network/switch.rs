@@ -93,7 +93,7 @@ impl SwitchNode {
             return;
         }
         if self.pipeline_latency == 0 {
-            self.ingress(port, &frame, ctx);
+            self.ingress(port, frame, ctx);
         } else {
             let message = Message::Ingress { port, frame };
             ctx.send(ctx.node(), message, self.pipeline_latency);
@@ -115,7 +115,7 @@ impl SwitchNode {
             return;
         }
         match message {
-            Message::Ingress { port, frame } => self.ingress(port, &frame, ctx),
+            Message::Ingress { port, frame } => self.ingress(port, frame, ctx),
             Message::Connect => {
                 let client = self.server.stream_open();
                 self.controller = Some(Connection {
@@ -140,8 +140,8 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(&mut self, port: u32, frame: &[u8], ctx: &mut Context<'_, Message>) {
-        self.server.frame_in(port, frame, ctx.now());
+    fn ingress(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+        self.server.take_frame_in(port, frame, ctx.now());
         self.pump(ctx);
     }
 
