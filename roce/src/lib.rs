@@ -5,6 +5,7 @@
 //! time, and `alfirk host` on a packet socket.
 
 pub mod collective;
+pub mod dcqcn;
 pub mod host;
 pub mod icrc;
 pub mod rc;

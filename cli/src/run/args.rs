@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use alfirk_ctrl::topology::{self, units, HostIndex, LinkIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
-use alfirk_sim::experiment::{Kill, Registration, Victim};
+use alfirk_sim::experiment::{Congestion, Kill, Registration, Victim};
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
@@ -58,6 +58,10 @@ pub struct Args {
     /// How one WRITE to the group fits the memory of each receiver [default: aligned]
     #[arg(long, value_enum, value_name = "MANNER")]
     write: Option<Write>,
+
+    /// What slows queue pairs down when switches mark packets
+    #[arg(long, value_enum, default_value_t = Control::None)]
+    congestion: Control,
 
     /// Payload bytes per packet: 256, 512, 1024, 2048 or 4096 [default: the largest that the links carry]
     #[arg(long, value_name = "BYTES")]
@@ -182,6 +186,15 @@ enum Write {
     PerRequest,
 }
 
+/// Congestion control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Control {
+    /// Nothing: as fast as ports and windows let them
+    None,
+    /// DCQCN: at most one CNP per 50 us and queue pair; rates from 10 Mbit/s to that of the host's link
+    Dcqcn,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// In this process, in virtual time
@@ -210,6 +223,7 @@ pub struct Config {
     pub algorithms: Vec<Algorithm>,
     pub op: TransferOp,
     pub write: WriteMode,
+    pub congestion: Congestion,
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub loss: f64,
@@ -291,6 +305,10 @@ impl Args {
                 Some(Write::Uniform) => WriteMode::Uniform,
                 Some(Write::PerRequest) => WriteMode::PerRequest,
             },
+            congestion: match self.congestion {
+                Control::None => Congestion::None,
+                Control::Dcqcn => Congestion::Dcqcn,
+            },
             mtu,
             slices: self.slices,
             loss: self.loss,
@@ -315,10 +333,14 @@ impl Args {
     fn registration(&self) -> Result<Registration, Failure> {
         match self.registration {
             How::Api => Ok(Registration::Service),
-            How::Mrp if self.op != Op::Send => Err(Failure::bad_input(
-                "--registration mrp: its packets carry no memory regions, which WRITEs need; use --op send, or \
-                 --registration api",
-            )),
+            How::Mrp
+                if self.op != Op::Send && matches!(self.write, None | Some(Write::Aligned)) =>
+            {
+                Err(Failure::bad_input(
+                    "--registration mrp: its packets carry no memory regions, which WRITEs need; use --op send, \
+                     --write uniform, --write per-request, or --registration api",
+                ))
+            }
             How::Mrp => Ok(Registration::InBand),
         }
     }

@@ -13,8 +13,8 @@ use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{
-    run_algorithm, Fabric, GroupSummary, Input, Job, Registration, Report, Row, Settings,
-    TopologySummary, VirtualFabric,
+    run_algorithm, Congestion, Fabric, GroupSummary, Input, Job, Registration, Report, Row,
+    Settings, TopologySummary, VirtualFabric,
 };
 use alfirk_sim::network::Network;
 
@@ -101,6 +101,7 @@ fn job(config: &Config) -> Job {
         sha256: config.input.sha256,
         op: config.op,
         write: config.write,
+        congestion: config.congestion,
         mtu: config.mtu,
         slices: config.slices,
         time_limit: config.time_limit,
@@ -160,6 +161,11 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
                 }
                 .to_string()
             }),
+            congestion: match config.congestion {
+                Congestion::None => "none",
+                Congestion::Dcqcn => "dcqcn",
+            }
+            .to_string(),
             mtu: config.mtu.bytes() as u32,
             slices: config.slices,
             loss: config.loss,

@@ -115,6 +115,26 @@ fn receivers_with_the_same_region_need_no_rewriting() {
 }
 
 #[test]
+fn congestion_control_costs_an_uncongested_network_nothing() {
+    let run = |congestion| {
+        let report = on_testbed(&["--size", "1MiB", "--congestion", congestion]);
+        let times = results(&report)
+            .into_iter()
+            .map(|(_, row)| row["completion_ns"].as_u64().unwrap());
+        (
+            times.collect::<Vec<_>>(),
+            report["results"][0]["sender_cnps"].clone(),
+        )
+    };
+    let (without, no_cnps) = run("none");
+    let (with, cnps) = run("dcqcn");
+    assert!(no_cnps.is_null());
+    assert!(cnps.is_u64());
+    // A chain of equal links and one sender into each: no queue grows.
+    assert_eq!(without[1], with[1]);
+}
+
+#[test]
 fn losses_everywhere_stop_no_algorithm() {
     let mut resent = 0;
     for seed in 1..=20 {

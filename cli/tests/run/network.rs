@@ -47,6 +47,7 @@ pub fn job(members: usize, size: usize, seed: u64) -> Job {
         data,
         op: TransferOp::Send,
         write: Default::default(),
+        congestion: Default::default(),
         mtu: PathMtu::B1024,
         slices: None,
         time_limit: 2_000_000_000,

@@ -15,6 +15,8 @@ pub(super) struct Envelope {
     pub(super) identification: u16,
     pub(super) source_port: u16,
     pub(super) destination_port: u16,
+    /// Type of service; ECN in its low two bits.
+    pub(super) tos: u8,
 }
 
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
@@ -30,7 +32,7 @@ impl Envelope {
         }
         .emit(&mut frame);
         ipv4::Repr {
-            tos: 0,
+            tos: self.tos,
             payload_len: (udp::HEADER_LEN + len) as u16,
             identification: self.identification,
             dont_fragment: true,

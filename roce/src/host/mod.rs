@@ -469,6 +469,9 @@ impl Host {
         }
         let qpn = bth.dest_qp;
         qp.handle_packet(now, &packet, &mut self.memory);
+        if ip.tos() & ipv4::ECN_MASK == ipv4::ECN_CE {
+            qp.handle_mark(now, &packet);
+        }
         self.after(qpn);
         Ok(())
     }
@@ -507,6 +510,10 @@ impl Host {
                 identification: next_identification(&mut self.next_identification),
                 source_port: FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff),
                 destination_port: udp::PORT_ROCE,
+                tos: match outgoing.ecn_capable {
+                    true => ipv4::ECN_ECT0,
+                    false => 0,
+                },
             };
             let frame = envelope.roce(&outgoing.headers, payload);
             self.after(qpn);
@@ -530,6 +537,7 @@ impl Host {
             identification: next_identification(&mut self.next_identification),
             source_port,
             destination_port,
+            tos: 0,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::dcqcn::DcqcnConfig;
 use crate::wire::RnrTimer;
 
 /// Bytes of headers and trailer around the payload of the largest RC packet, from the IPv4 header on: IPv4 20,
@@ -145,10 +146,15 @@ pub struct RcConfig {
     /// What to do about one NAK after the other.
     #[serde(default)]
     pub nak_rule: NakRule,
+    /// Congestion control: request packets go out as ECN-capable, marks are answered with CNPs, and CNPs slow the requester
+    /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
+    #[serde(default)]
+    pub congestion: Option<DcqcnConfig>,
 }
 
 impl RcConfig {
-    /// Window 128, ACK every 32 packets, 4.2 ms until a timeout, endless retries, no coalescing.
+    /// Window 128, ACK every 32 packets, 4.2 ms until a timeout, endless retries, no coalescing, no congestion
+    /// control.
     pub const fn new(mtu: PathMtu) -> RcConfig {
         RcConfig {
             mtu,
@@ -161,6 +167,7 @@ impl RcConfig {
             ack_coalescing: false,
             priority: 0,
             nak_rule: NakRule::EachGap,
+            congestion: None,
         }
     }
 }

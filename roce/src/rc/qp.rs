@@ -14,7 +14,8 @@ use super::requester::Requester;
 use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
-use crate::wire::{cnp, Opcode, Psn, QpNum};
+use crate::dcqcn::{NotificationPoint, ReactionPoint};
+use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum};
 
 /// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
 pub const MAX_MESSAGE: u64 = 1 << 31;
@@ -181,6 +182,11 @@ pub struct QpStats {
     pub naks_sent: u64,
     pub rnr_naks_sent: u64,
     pub cnps_received: u64,
+    #[serde(default)]
+    pub cnps_sent: u64,
+    /// Request packets that came with the congestion mark.
+    #[serde(default)]
+    pub marked_received: u64,
     /// ACKs whose message count is not that of the packets they acknowledge. A responder's own ACKs are exact; a switch that
     /// merges them may say less, which no requester minds.
     #[serde(default)]
@@ -197,7 +203,31 @@ pub struct Outgoing {
     pub headers: RcHeaders,
     /// Payload, offset in it, and length in bytes.
     pub payload: Option<(Payload, u64, usize)>,
+    /// Whether switches may mark the packet: ECT(0) in the IPv4 header.
+    pub ecn_capable: bool,
 }
+
+impl Outgoing {
+    /// A packet of headers alone.
+    fn bare(headers: RcHeaders) -> Outgoing {
+        Outgoing {
+            headers,
+            payload: None,
+            ecn_capable: false,
+        }
+    }
+
+    /// Bytes whose time the packet takes on the wire, from preamble to inter-frame gap.
+    fn wire_len(&self) -> u64 {
+        let payload = self.payload.as_ref().map_or(0, |(_, _, len)| *len);
+        let roce = self.headers.len() + payload + usize::from(self.headers.bth.pad_count);
+        let headers = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
+        (headers + roce + icrc::TRAILER_LEN + ETHERNET_OVERHEAD) as u64
+    }
+}
+
+/// Preamble 8, frame check sequence 4, inter-frame gap 12 bytes.
+const ETHERNET_OVERHEAD: usize = 24;
 
 /// One end of a reliable connection.
 pub struct QueuePair {
@@ -207,6 +237,11 @@ pub struct QueuePair {
     remote: Option<Remote>,
     requester: Requester,
     responder: Responder,
+    /// The rate of the requester, with congestion control.
+    reaction: Option<ReactionPoint>,
+    notification: NotificationPoint,
+    /// Whether a CNP waits for the wire.
+    cnp_due: bool,
     shared: Shared,
     /// Whether the user has heard of the failure.
     failure_told: bool,
@@ -246,6 +281,9 @@ impl QueuePair {
             remote: None,
             requester: Requester::new(psn),
             responder: Responder::new(),
+            reaction: config.congestion.map(ReactionPoint::new),
+            notification: NotificationPoint::default(),
+            cnp_due: false,
             shared: Shared {
                 qpn,
                 timers: TimerTable::default(),
@@ -274,6 +312,11 @@ impl QueuePair {
 
     pub fn stats(&self) -> QpStats {
         self.shared.stats
+    }
+
+    /// The rate machine, with congestion control.
+    pub fn reaction(&self) -> Option<&ReactionPoint> {
+        self.reaction.as_ref()
     }
 
     /// The PSN of the next new request packet.
@@ -416,6 +459,9 @@ impl QueuePair {
             && packet.payload.len() == cnp::RESERVED_LEN
         {
             self.shared.stats.cnps_received += 1;
+            if let Some(reaction) = &mut self.reaction {
+                reaction.congested(now);
+            }
             Ok(())
         } else {
             self.shared.stats.violations.bad_opcode += 1;
@@ -426,31 +472,70 @@ impl QueuePair {
         }
     }
 
+    /// The packet that [`QueuePair::handle_packet`] took just now came with the congestion mark (CE in the IPv4 header).
+    pub fn handle_mark(&mut self, now: u64, packet: &RcPacket<'_>) {
+        if self.state != QpState::Ready {
+            return;
+        }
+        let congestion = self
+            .config
+            .congestion
+            .filter(|_| packet.headers.bth.opcode.is_request());
+        let Some(congestion) = congestion else {
+            self.shared.stats.violations.marked_unasked += 1;
+            return;
+        };
+        self.shared.stats.marked_received += 1;
+        if self.notification.marked(now, congestion.cnp_interval) {
+            self.cnp_due = true;
+        }
+    }
+
     /// Whether [`QueuePair::poll_transmit`] would give a packet now.
     pub fn wants_transmit(&self) -> bool {
         match self.state {
             QpState::Init => false,
             QpState::Ready => {
-                self.responder.has_response() || self.requester.can_send(&self.config, &self.shared)
+                self.cnp_due
+                    || self.responder.has_response()
+                    || self.requester.can_send(&self.config, &self.shared)
             }
             QpState::Error(_) => self.responder.has_response(),
         }
     }
 
-    /// The next packet to send. Responses go before requests.
+    /// The next packet to send. Notifications go before responses, and these before requests.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Outgoing> {
         let remote = self.remote?;
+        if self.state == QpState::Ready && std::mem::take(&mut self.cnp_due) {
+            return Some(self.notify(remote.qpn));
+        }
         if let Some(headers) = self.responder.poll_response(remote.qpn, &mut self.shared) {
-            return Some(Outgoing {
-                headers,
-                payload: None,
-            });
+            return Some(Outgoing::bare(headers));
         }
         if self.state != QpState::Ready {
             return None;
         }
-        self.requester
-            .poll_request(now, remote.qpn, &self.config, &mut self.shared)
+        let mut outgoing =
+            self.requester
+                .poll_request(now, remote.qpn, &self.config, &mut self.shared)?;
+        if let Some(reaction) = &mut self.reaction {
+            outgoing.ecn_capable = true;
+            if let Some(at) = reaction.sent(now, outgoing.wire_len()) {
+                self.shared.timers.set(Timer::Pacing, at);
+            }
+        }
+        Some(outgoing)
+    }
+
+    /// A congestion notification: BTH and reserved bytes (IBTA vol. 1, annex A17.9.3).
+    fn notify(&mut self, dest_qp: QpNum) -> Outgoing {
+        self.shared.stats.cnps_sent += 1;
+        let reserved = Payload::Bytes(Arc::from([0; cnp::RESERVED_LEN]));
+        Outgoing {
+            payload: Some((reserved, 0, cnp::RESERVED_LEN)),
+            ..Outgoing::bare(RcHeaders::plain(cnp::Repr { dest_qp }.bth()))
+        }
     }
 
     /// When [`QueuePair::handle_timeout`] wants to be called.
@@ -466,10 +551,12 @@ impl QueuePair {
             }
             match timer {
                 Timer::RnrBackoff => self.requester.handle_rnr_timeout(),
+                // That it has stopped lets the next packet go.
+                Timer::Pacing => {}
                 Timer::AckTimeout => {
-                    let result =
-                        self.requester
-                            .handle_ack_timeout(now, &self.config, &mut self.shared);
+                    let result = self
+                        .requester
+                        .handle_ack_timeout(&self.config, &mut self.shared);
                     if let Err(error) = result {
                         self.fail(QpFailure::Requester(error));
                     }

@@ -151,6 +151,7 @@ impl Requester {
         self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
             && !shared.timers.is_set(Timer::RnrBackoff)
+            && !shared.timers.is_set(Timer::Pacing)
             && (self.next == self.unacked || !self.lacks_credit())
     }
 
@@ -233,10 +234,14 @@ impl Requester {
         if is_last {
             self.cursor += 1;
         }
-        if !shared.timers.is_set(Timer::AckTimeout) {
+        if ask && !shared.timers.is_set(Timer::AckTimeout) {
             start_ack_timer(now, config, shared);
         }
-        Some(Outgoing { headers, payload })
+        Some(Outgoing {
+            headers,
+            payload,
+            ecn_capable: false,
+        })
     }
 
     /// An ACK is asked for at the end of a message, after enough packets without asking, and when the window is full and
@@ -314,7 +319,7 @@ impl Requester {
                     self.nak_handled = Some(seq);
                     self.sends_again = true;
                     self.go_back();
-                    start_ack_timer(now, config, shared);
+                    shared.timers.stop(Timer::AckTimeout);
                 }
             }
             Syndrome::RnrNak(timer) => {
@@ -349,7 +354,6 @@ impl Requester {
     /// No answer came in time: send again from the oldest unacknowledged packet.
     pub(super) fn handle_ack_timeout(
         &mut self,
-        now: u64,
         config: &RcConfig,
         shared: &mut Shared,
     ) -> Result<(), CompletionError> {
@@ -366,7 +370,6 @@ impl Requester {
         self.nak_handled = None;
         self.sends_again = false;
         self.go_back();
-        start_ack_timer(now, config, shared);
         Ok(())
     }
 
@@ -459,10 +462,12 @@ impl Requester {
             }
             shared.timers.stop(Timer::RnrBackoff);
         }
-        if self.unacked == self.sent {
-            shared.timers.stop(Timer::AckTimeout);
-        } else if !shared.timers.is_set(Timer::RnrBackoff) {
+        // A packet that asks for an ACK starts the timer. Without one outstanding there is nothing to wait for: one will be sent.
+        let waits = self.asked.is_some_and(|asked| asked >= self.unacked);
+        if waits && !shared.timers.is_set(Timer::RnrBackoff) {
             start_ack_timer(now, config, shared);
+        } else {
+            shared.timers.stop(Timer::AckTimeout);
         }
     }
 

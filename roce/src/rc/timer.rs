@@ -7,10 +7,12 @@ pub enum Timer {
     AckTimeout,
     /// When to send again after the responder said it had no buffer.
     RnrBackoff,
+    /// When the next request packet may be sent at the rate that congestion control allows.
+    Pacing,
 }
 
 impl Timer {
-    pub(super) const ALL: [Timer; 2] = [Timer::AckTimeout, Timer::RnrBackoff];
+    pub(super) const ALL: [Timer; 3] = [Timer::AckTimeout, Timer::RnrBackoff, Timer::Pacing];
 }
 
 /// When each timer falls due, in nanoseconds.

@@ -26,6 +26,13 @@ const DONT_FRAGMENT: u16 = 0x4000;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const OFFSET_MASK: u16 = 0x1fff;
 
+/// The low two bits of the type of service (RFC 3168, 5): marks and capability of explicit congestion notification.
+pub const ECN_MASK: u8 = 0b11;
+/// ECT(0): switches may mark this packet instead of dropping it.
+pub const ECN_ECT0: u8 = 0b10;
+/// CE: a switch has marked it.
+pub const ECN_CE: u8 = 0b11;
+
 /// Ones-complement sum of 16-bit words (RFC 1071); 0 over a header whose checksum is right.
 pub fn checksum(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;

@@ -1,6 +1,7 @@
 //! Hosts against each other in virtual time: over a faulty segment, and behind a model of the replicating fabric.
 
 mod collectives;
+mod congestion;
 mod conversation;
 mod fabric;
 mod hosts;

@@ -111,6 +111,8 @@ pub struct Traffic {
     pub source_payload_bytes: u64,
     /// ACK and NAK frames that reached the source.
     pub source_acks: u64,
+    /// CNPs that reached the source.
+    pub source_cnps: u64,
     /// Frames on all links, each counted once per link.
     pub wire_packets: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
@@ -126,6 +128,7 @@ impl Traffic {
             source_tx_bytes: self.source_tx_bytes - earlier.source_tx_bytes,
             source_payload_bytes: self.source_payload_bytes - earlier.source_payload_bytes,
             source_acks: self.source_acks - earlier.source_acks,
+            source_cnps: self.source_cnps - earlier.source_cnps,
             wire_packets: self.wire_packets - earlier.wire_packets,
             dropped_packets: self
                 .dropped_packets

@@ -8,7 +8,8 @@ use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
 };
-use alfirk_roce::rc::PathMtu;
+use alfirk_roce::dcqcn::DcqcnConfig;
+use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
@@ -32,6 +33,8 @@ pub struct Job {
     pub op: TransferOp,
     /// How WRITEs to the group fit its receivers.
     pub write: WriteMode,
+    /// What slows the members' queue pairs down.
+    pub congestion: Congestion,
     pub mtu: PathMtu,
     /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
     /// `None`.
@@ -57,6 +60,16 @@ pub enum Registration {
     Service,
     /// By the source, with packets that the switches hand up.
     InBand,
+}
+
+/// Congestion control of the members' queue pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// They send as fast as their ports and windows let them.
+    #[default]
+    None,
+    /// DCQCN with the parameters of its paper, each at the rate of its host's link.
+    Dcqcn,
 }
 
 /// Something that breaks for good.
@@ -257,7 +270,7 @@ impl Run<'_> {
                 slices,
                 op: job.op,
                 write: job.write,
-                rc: Some(self.fabric.rc(job.mtu)),
+                rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
                 expected_sha256: None,
@@ -266,6 +279,17 @@ impl Run<'_> {
             endpoints.extend(self.on_fabric(prepared)?);
         }
         Ok(endpoints)
+    }
+
+    fn rc(&self, host: HostIndex) -> RcConfig {
+        let link = self.topology.link(self.topology.uplink(host).link);
+        RcConfig {
+            congestion: match self.job.congestion {
+                Congestion::None => None,
+                Congestion::Dcqcn => Some(DcqcnConfig::new(link.attributes.rate_bps)),
+            },
+            ..self.fabric.rc(self.job.mtu)
+        }
     }
 
     fn group(&self) -> GroupSpec {
@@ -428,6 +452,7 @@ impl Run<'_> {
             sender_payload_bytes: traffic.source_payload_bytes,
             wire_packets: traffic.wire_packets,
             sender_acks: traffic.source_acks,
+            sender_cnps: (self.job.congestion != Congestion::None).then_some(traffic.source_cnps),
             retransmissions: traffic.retransmissions,
             dropped_packets: traffic.dropped_packets,
             registration_ns: None,

@@ -11,7 +11,7 @@ mod report;
 mod virtual_fabric;
 
 pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
-pub use job::{run_algorithm, Job, JobError, Kill, Registration};
+pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use report::{
     goodput_gbps, Failure, Fallback, GroupSummary, Input, Report, Row, Settings, TopologySummary,
 };

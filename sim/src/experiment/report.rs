@@ -55,6 +55,8 @@ pub struct Settings {
     pub op: String,
     /// How WRITEs to the group fit its receivers: `aligned`, `uniform` or `per-request`; `None` for SEND.
     pub write: Option<String>,
+    /// Congestion control of the queue pairs: `none` or `dcqcn`.
+    pub congestion: String,
     /// Path MTU of the queue pairs in bytes.
     pub mtu: u32,
     /// Slices of the relaying algorithms; each one's own choice if `None`.
@@ -87,6 +89,9 @@ pub struct Row {
     pub wire_packets: u64,
     /// ACK and NAK packets that reached the source.
     pub sender_acks: u64,
+    /// Congestion notifications that reached the source; `None` without congestion control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender_cnps: Option<u64>,
     /// Request packets that any host sent more than once.
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
@@ -184,6 +189,9 @@ impl Report {
         )?;
         if let Some(write) = &settings.write {
             write!(out, ", {write} regions")?;
+        }
+        if settings.congestion != "none" {
+            write!(out, ", {}", settings.congestion.to_uppercase())?;
         }
         if settings.loss > 0.0 {
             write!(out, ", loss {} per link", settings.loss)?;
@@ -371,6 +379,7 @@ mod tests {
             sender_payload_bytes: 16_384,
             wire_packets: 40,
             sender_acks: 1,
+            sender_cnps: None,
             retransmissions: 0,
             dropped_packets: Some(0),
             registration_ns: None,
@@ -403,6 +412,7 @@ mod tests {
                 driver: "virtual".to_string(),
                 op: "send".to_string(),
                 write: None,
+                congestion: "none".to_string(),
                 mtu: 4096,
                 slices: None,
                 loss: 0.0,

@@ -289,6 +289,7 @@ impl Fabric for VirtualFabric {
         }
         for qp in network.host(source).host().qps() {
             traffic.source_payload_bytes += qp.stats().request_bytes_sent;
+            traffic.source_cnps += qp.stats().cnps_received;
         }
         traffic.source_acks = network.host(source).acks_received();
         let mut dropped = 0;

@@ -415,6 +415,7 @@ impl Fabric for MininetFabric {
                 traffic.retransmissions += stats.retransmissions;
                 if rank == 0 {
                     traffic.source_payload_bytes += stats.request_bytes_sent;
+                    traffic.source_cnps += stats.cnps_received;
                     traffic.source_acks += stats.acks_received
                         + stats.naks_received
                         + stats.rnr_naks_received

@@ -1,0 +1,359 @@
+//! The reaction point: how fast a sender may send.
+//!
+//! A CNP cuts the rate by the share alpha/2 and remembers the rate before as the target. Then timer and byte counter bring
+//! increases: the first ones halve the distance to the target (fast recovery), later ones also raise the target by a step, and
+//! when both timer and byte counter are past fast recovery, by a larger one (hyper increase). Alpha rises with each CNP and
+//! falls with each period without one.
+//!
+//! There is no timer to be called: what the timers would have done by `now` is made up for whenever a packet is sent or a CNP
+//! comes. Between those nobody asks for the rate.
+
+use super::config::DcqcnConfig;
+
+/// What an increase does to the target rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// No CNP has come, or the rate is back at that of the line: nothing is paced.
+    FullRate,
+    /// The target stays.
+    FastRecovery,
+    /// The target rises by a small step.
+    AdditiveIncrease,
+    /// The target rises by a large step.
+    HyperIncrease,
+}
+
+/// The share of the line's rate from which on a rate counts as the full one.
+const NEARLY_FULL: f64 = 0.9999;
+/// Alpha below this is zero.
+const NO_ALPHA: f64 = 1e-9;
+
+/// The rate machine and the pacing of one queue pair.
+#[derive(Debug, Clone)]
+pub struct ReactionPoint {
+    config: DcqcnConfig,
+    /// R_C and R_T in bit/s.
+    current: f64,
+    target: f64,
+    /// The estimate of how congested the path is, 0 to 1.
+    alpha: f64,
+    /// When the period began after which alpha falls; meaningless before the first CNP.
+    alpha_since: u64,
+    /// When the period began after which the timer brings an increase.
+    timer_since: u64,
+    /// Bytes sent since the byte counter brought an increase.
+    bytes: u64,
+    /// Increases by timer and by bytes since the last CNP.
+    timer_count: u32,
+    byte_count: u32,
+    limited: bool,
+    /// When the next packet may go.
+    next_send: u64,
+}
+
+impl ReactionPoint {
+    /// Begins at line rate, with alpha 1.
+    pub fn new(config: DcqcnConfig) -> ReactionPoint {
+        let line = line_rate(&config);
+        ReactionPoint {
+            config,
+            current: line,
+            target: line,
+            alpha: 1.0,
+            alpha_since: 0,
+            timer_since: 0,
+            bytes: 0,
+            timer_count: 0,
+            byte_count: 0,
+            limited: false,
+            next_send: 0,
+        }
+    }
+
+    /// The rate in bit/s, as of the last packet or CNP.
+    pub fn rate(&self) -> f64 {
+        self.current
+    }
+
+    /// The rate that increases lead towards, in bit/s.
+    pub fn target(&self) -> f64 {
+        self.target
+    }
+
+    /// How congested the path seems, 0 to 1.
+    pub fn alpha(&self) -> f64 {
+        self.alpha
+    }
+
+    /// What the last increase did, or the next one does when there was none.
+    pub fn phase(&self) -> Phase {
+        let bound = self.config.fast_recovery;
+        if !self.limited {
+            Phase::FullRate
+        } else if self.timer_count.max(self.byte_count) <= bound {
+            Phase::FastRecovery
+        } else if self.timer_count.min(self.byte_count) > bound {
+            Phase::HyperIncrease
+        } else {
+            Phase::AdditiveIncrease
+        }
+    }
+
+    /// A CNP came.
+    pub fn congested(&mut self, now: u64) {
+        self.advance(now);
+        self.target = self.current;
+        self.current *= 1.0 - self.alpha / 2.0;
+        let floor = (self.config.min_rate as f64).min(line_rate(&self.config));
+        self.current = self.current.max(floor);
+        let gain = self.gain();
+        self.alpha = (1.0 - gain) * self.alpha + gain;
+        self.alpha_since = now;
+        self.timer_since = now;
+        self.bytes = 0;
+        self.timer_count = 0;
+        self.byte_count = 0;
+        self.limited = true;
+    }
+
+    /// A packet of `bytes` (everything that takes time on the wire) was sent. Gives the time before which the next one must
+    /// not be, if that is later than `now`.
+    pub fn sent(&mut self, now: u64, bytes: u64) -> Option<u64> {
+        self.advance(now);
+        if !self.limited {
+            self.next_send = now;
+            return None;
+        }
+        self.bytes += bytes;
+        let per_increase = self.config.byte_counter.max(1);
+        while self.limited && self.bytes >= per_increase {
+            self.bytes -= per_increase;
+            self.byte_count = self.byte_count.saturating_add(1);
+            self.increase();
+        }
+        let since = now.saturating_sub(self.time_of(self.config.burst));
+        self.next_send = self.next_send.max(since) + self.time_of(bytes);
+        (self.next_send > now).then_some(self.next_send)
+    }
+
+    /// Makes up for what the timers would have done by `now`.
+    fn advance(&mut self, now: u64) {
+        let period = self.config.alpha_timer.max(1);
+        let mut periods = now.saturating_sub(self.alpha_since) / period;
+        self.alpha_since += periods * period;
+        while periods > 0 && self.alpha > 0.0 {
+            periods -= 1;
+            self.alpha *= 1.0 - self.gain();
+            if self.alpha < NO_ALPHA {
+                self.alpha = 0.0;
+            }
+        }
+        let period = self.config.increase_timer.max(1);
+        let mut increases = now.saturating_sub(self.timer_since) / period;
+        self.timer_since += increases * period;
+        while increases > 0 && self.limited {
+            increases -= 1;
+            self.timer_count = self.timer_count.saturating_add(1);
+            let before = (self.current, self.target);
+            self.increase();
+            if (self.current, self.target) == before {
+                // So it will stay.
+                break;
+            }
+        }
+    }
+
+    fn increase(&mut self) {
+        let line = line_rate(&self.config);
+        let step = match self.phase() {
+            Phase::FullRate => return,
+            Phase::FastRecovery => 0,
+            Phase::AdditiveIncrease => self.config.additive_step,
+            Phase::HyperIncrease => self.config.hyper_step,
+        };
+        self.target = (self.target + step as f64).min(line);
+        self.current = (self.target + self.current) / 2.0;
+        if self.current >= line * NEARLY_FULL {
+            self.current = line;
+            self.target = line;
+            self.limited = false;
+        }
+    }
+
+    fn gain(&self) -> f64 {
+        1.0 / f64::from(self.config.inverse_gain.max(1))
+    }
+
+    /// Nanoseconds that `bytes` take at the current rate.
+    fn time_of(&self, bytes: u64) -> u64 {
+        (bytes as f64 * 8e9 / self.current).ceil() as u64
+    }
+}
+
+fn line_rate(config: &DcqcnConfig) -> f64 {
+    config.line_rate.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: u64 = 40_000_000_000;
+    const T: u64 = 55_000;
+
+    fn config() -> DcqcnConfig {
+        DcqcnConfig {
+            burst: 0,
+            ..DcqcnConfig::new(LINE)
+        }
+    }
+
+    /// Rate and target in Mbit/s, rounded, and the phase.
+    fn state(point: &ReactionPoint) -> (u64, u64, Phase) {
+        let mbit = |rate: f64| (rate / 1e6).round() as u64;
+        (mbit(point.rate()), mbit(point.target()), point.phase())
+    }
+
+    #[test]
+    fn trace_of_one_cut_and_the_way_back_by_timer() {
+        let mut point = ReactionPoint::new(config());
+        assert_eq!(state(&point), (40_000, 40_000, Phase::FullRate));
+        point.congested(0);
+        assert_eq!(state(&point), (20_000, 40_000, Phase::FastRecovery));
+        let mut trace = Vec::new();
+        for period in 1..=7 {
+            point.advance(period * T);
+            trace.push(state(&point));
+        }
+        let expected = [
+            (30_000, 40_000, Phase::FastRecovery),
+            (35_000, 40_000, Phase::FastRecovery),
+            (37_500, 40_000, Phase::FastRecovery),
+            (38_750, 40_000, Phase::FastRecovery),
+            (39_375, 40_000, Phase::FastRecovery),
+            (39_688, 40_000, Phase::AdditiveIncrease),
+            (39_844, 40_000, Phase::AdditiveIncrease),
+        ];
+        assert_eq!(trace, expected);
+        point.advance(100 * T);
+        assert_eq!(state(&point), (40_000, 40_000, Phase::FullRate));
+    }
+
+    #[test]
+    fn trace_of_additive_and_hyper_increase() {
+        let mut point = ReactionPoint::new(config());
+        // Two cuts in a row: the target is far below the line.
+        point.congested(0);
+        point.congested(0);
+        assert_eq!(state(&point), (10_000, 20_000, Phase::FastRecovery));
+        point.advance(5 * T);
+        assert_eq!(state(&point), (19_688, 20_000, Phase::FastRecovery));
+        point.advance(6 * T);
+        assert_eq!(state(&point), (19_864, 20_040, Phase::AdditiveIncrease));
+        point.advance(7 * T);
+        assert_eq!(state(&point), (19_972, 20_080, Phase::AdditiveIncrease));
+        // Bytes alone go through their own fast recovery, while the timer is past it.
+        for count in 1..=5 {
+            point.sent(7 * T, 10_000_000);
+            let target = 20_080 + 40 * count;
+            assert_eq!(
+                (point.target() / 1e6).round() as u64,
+                target,
+                "{count} times 10 MB"
+            );
+            assert_eq!(point.phase(), Phase::AdditiveIncrease);
+        }
+        point.sent(7 * T, 10_000_000);
+        assert_eq!(point.phase(), Phase::HyperIncrease);
+        assert_eq!((point.target() / 1e6).round() as u64, 20_280 + 400);
+        point.advance(8 * T);
+        assert_eq!((point.target() / 1e6).round() as u64, 20_680 + 400);
+    }
+
+    #[test]
+    fn alpha_rises_with_cnps_and_falls_in_silence() {
+        let mut point = ReactionPoint::new(config());
+        point.congested(0);
+        assert_eq!(point.alpha(), 1.0, "it begins at the most there is");
+        point.advance(55_000 - 1);
+        assert_eq!(point.alpha(), 1.0);
+        point.advance(2 * 55_000);
+        let g = 1.0 / 256.0;
+        assert!((point.alpha() - (1.0 - g) * (1.0 - g)).abs() < 1e-12);
+        let low = point.alpha();
+        let rate = point.rate();
+        point.congested(3 * 55_000 - 1);
+        assert!((point.alpha() - ((1.0 - g) * low + g)).abs() < 1e-12);
+        assert!((point.rate() - rate * (1.0 - low / 2.0)).abs() < 1.0);
+        point.advance(u64::MAX / 2);
+        assert_eq!(point.alpha(), 0.0);
+        assert_eq!(point.phase(), Phase::FullRate);
+    }
+
+    #[test]
+    fn second_cut_in_mild_congestion_is_small() {
+        let mut point = ReactionPoint::new(config());
+        point.congested(0);
+        // Half a second of silence: alpha is down to 0.0000..., the rate at the line.
+        point.advance(500_000_000);
+        point.congested(500_000_000);
+        assert!(point.rate() > 0.99 * LINE as f64);
+    }
+
+    #[test]
+    fn packets_are_paced_at_the_rate() {
+        let mut point = ReactionPoint::new(config());
+        assert_eq!(point.sent(0, 5_000), None, "the line itself paces");
+        point.congested(0);
+        // 5,000 bytes at 20 Gbit/s.
+        assert_eq!(point.sent(0, 5_000), Some(2_000));
+        assert_eq!(point.sent(2_000, 5_000), Some(4_000));
+        assert_eq!(
+            point.sent(9_000, 5_000),
+            Some(11_000),
+            "no credit for silence"
+        );
+    }
+
+    #[test]
+    fn late_driver_catches_up_within_the_burst() {
+        let mut point = ReactionPoint::new(DcqcnConfig {
+            burst: 10_000,
+            ..DcqcnConfig::new(LINE)
+        });
+        point.congested(0);
+        assert_eq!(point.sent(50_000, 5_000), None);
+        assert_eq!(point.sent(50_000, 5_000), None);
+        assert_eq!(point.sent(50_000, 5_000), Some(52_000));
+    }
+
+    #[test]
+    fn rate_has_a_floor() {
+        let mut point = ReactionPoint::new(config());
+        for i in 0..100 {
+            point.congested(i);
+        }
+        assert_eq!(point.rate(), 10e6);
+    }
+
+    #[test]
+    fn senseless_parameters_neither_hang_nor_panic() {
+        let mut point = ReactionPoint::new(DcqcnConfig {
+            line_rate: 0,
+            min_rate: u64::MAX,
+            cnp_interval: 0,
+            inverse_gain: 0,
+            alpha_timer: 0,
+            increase_timer: 0,
+            byte_counter: 0,
+            fast_recovery: 0,
+            additive_step: 0,
+            hyper_step: 0,
+            burst: u64::MAX,
+        });
+        for now in [0, 1, u64::MAX / 4] {
+            point.congested(now);
+            point.sent(now, 100);
+        }
+    }
+}
