@@ -423,6 +423,10 @@ impl Checker<'_> {
                 self.check_args_alone(&call.args);
                 return Type::Invalid;
             }
+            ty if is_size(&method.name) => {
+                self.info_mut(base).ty = ty.clone();
+                return self.builtin_method(expr, call, base, ty, method);
+            }
             ty => {
                 self.check_args_alone(&call.args);
                 let message = format!("type `{ty}` has no method `{method}`");
@@ -465,4 +469,12 @@ impl Checker<'_> {
         }
         self.block_apply(expr, call, &n, method, Callee::DirectApply(n.id))
     }
+}
+
+/// Whether a method tells a size, which types have too.
+fn is_size(method: &str) -> bool {
+    matches!(
+        method,
+        "minSizeInBits" | "minSizeInBytes" | "maxSizeInBits" | "maxSizeInBytes"
+    )
 }

@@ -48,6 +48,13 @@ impl Checker<'_> {
     /// Checks the expressions in annotations, names left alone: annotations may contain any names.
     pub fn structured_annotations(&mut self, annotations: &[Annotation]) {
         for annotation in annotations {
+            if &*annotation.name.name == "name" && annotation.string().is_none() {
+                self.error(
+                    Code::ANNOTATION_RULE,
+                    annotation.span,
+                    "`@name` takes one string",
+                );
+            }
             let exprs: Vec<&Expr> = match &annotation.body {
                 AnnotationBody::List(list) => list.iter().collect(),
                 AnnotationBody::KeyValues(list) => {
@@ -147,6 +154,16 @@ impl Checker<'_> {
         self.abstract_methods(d, &ty);
         self.declare(d.id, &d.name);
         let top = self.parent.is_none();
+        let around = self.parent.and_then(|id| self.out.opt_def(id));
+        if matches!(ty, Type::Parser(_))
+            && around.is_some_and(|def| matches!(def.kind, DefKind::Control(_)))
+        {
+            self.error(
+                Code::DECLARATION_RULE,
+                d.span,
+                "a control has no instances of parsers",
+            );
+        }
         if top && matches!(ty, Type::Parser(_) | Type::Control(_)) {
             self.report(
                 Diagnostic::error(

@@ -675,9 +675,14 @@ impl Elaborator<'_> {
             }
             (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
             | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
-            (Data::Varbit(_), Data::Varbit(_)) => {
-                self.target(span, "varbit fields cannot be compared on this target");
-                ir::Expr::Bool(false)
+            (Data::Varbit(a), Data::Varbit(b)) => {
+                // BMv2 compares what is in the fields as numbers, whatever their lengths.
+                let ty = match ty {
+                    Type::Varbit(width) => Scalar::Bit(*width),
+                    _ => Scalar::Bit(0),
+                };
+                let field = |place| ir::Expr::Field { place, ty };
+                ir::Expr::binary(ir::BinaryOp::Eq, field(a), field(b))
             }
             (a, b) => match self.binary(BinaryOp::Eq, a, b, span) {
                 Data::Scalar(expr) => expr,

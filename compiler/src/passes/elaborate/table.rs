@@ -11,12 +11,12 @@ use super::externs::fixed;
 use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
 use super::instance::InstanceName;
 use super::{join, Elaborator};
-use crate::diag::{Code, Diagnostic, Warning};
+use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
     self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Entry, EntryKey, Key, KeyTarget,
     MatchKind, Scalar, StmtKind, Table, TableId,
 };
-use crate::sema::{Callee, DefKind, Resolution, Type};
+use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
     ActionRef as AstActionRef, Annotated, BinaryOp, Decl, DeclId, Direction, Entry as AstEntry,
     Expr, ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
@@ -275,6 +275,12 @@ impl Elaborator<'_> {
             }
             keys.push(self.key(element, decl, target, key_mask, (&ty, scalar)));
         }
+        let prefixes = keys.iter().filter(|key| key.kind == MatchKind::Lpm).count();
+        let others = |key: &Key| !matches!(key.kind, MatchKind::Exact | MatchKind::Lpm);
+        if prefixes > 1 && !keys.iter().any(others) {
+            let what = "a table has one key at most that is matched by its longest prefix";
+            self.target(decl.name.span, what);
+        }
         (keys, computed, selectors)
     }
 
@@ -396,7 +402,20 @@ impl Elaborator<'_> {
     /// The name of a key without `@name`: the expression as written; none when it is too complex.
     fn key_name(&self, expr: &Expr) -> Option<String> {
         Some(match &expr.kind {
-            ExprKind::Name(path) => path.name.name.to_string(),
+            ExprKind::Name(path) => match self.checked.resolution(expr) {
+                // Constants stand there with their values.
+                Resolution::Decl(id) => match &self.checked.def(id).kind {
+                    DefKind::Const(constant) => {
+                        match (&constant.value.kind, &self.checked.info(expr.id).value) {
+                            (ExprKind::Int(_), _) => self.key_name(&constant.value)?,
+                            (_, Some(Value::Int(value))) => value.to_string(),
+                            _ => return None,
+                        }
+                    }
+                    _ => path.name.name.to_string(),
+                },
+                _ => path.name.name.to_string(),
+            },
             ExprKind::Member(base, member) => {
                 let field = match self.checked.resolution(expr) {
                     Resolution::Decl(id) => match &self.checked.def(id).kind {
@@ -443,6 +462,15 @@ impl Elaborator<'_> {
         })
     }
 
+    /// Refuses a direct counter or meter of two tables.
+    fn attached_twice(&mut self, first: Option<TableId>, second: TableId, span: Span) {
+        if let Some(first) = first.filter(|first| *first != second) {
+            let name = &self.program.tables[first.index()].meta.name;
+            let what = format!("this is attached to table {name} already, and can be to one only");
+            self.target(span, what);
+        }
+    }
+
     fn properties(&mut self, table: TableId, decl: &TableDecl, frame: &Rc<Frame>) {
         for property in &decl.properties {
             let TablePropertyValue::Expr(value) = &property.value else {
@@ -476,7 +504,8 @@ impl Elaborator<'_> {
                 "counters" => match self.property_object(property, value, decl, frame) {
                     Some(ExternObject::DirectCounter(id)) => {
                         self.program.tables[table.index()].counter = Some(id);
-                        self.program.counters[id.index()].table = Some(table);
+                        let first = self.program.counters[id.index()].table.replace(table);
+                        self.attached_twice(first, table, value.span);
                     }
                     Some(ExternObject::Invalid) => {}
                     _ => self.target(value.span, "counters must be a direct_counter"),
@@ -484,7 +513,8 @@ impl Elaborator<'_> {
                 "meters" => match self.property_object(property, value, decl, frame) {
                     Some(ExternObject::DirectMeter(id)) => {
                         self.program.tables[table.index()].meter = Some(id);
-                        self.program.meters[id.index()].table = Some(table);
+                        let first = self.program.meters[id.index()].table.replace(table);
+                        self.attached_twice(first, table, value.span);
                     }
                     Some(ExternObject::Invalid) => {}
                     _ => self.target(value.span, "meters must be a direct_meter"),

@@ -1,0 +1,147 @@
+//! The language, item by item: for each one a program that is right and programs that are not.
+//!
+//! What right programs do with packets is tested beside `tests/programs`; here it is that they compile, that wrong ones do not,
+//! and what is said about those, as one snapshot per chapter.
+
+mod cases;
+
+use std::path::Path;
+
+use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
+use alfirk_compiler::preproc::MemoryLoader;
+
+/// An item of the language.
+struct Item {
+    /// What it is.
+    name: &'static str,
+    /// Programs that are right.
+    accepted: &'static [Part],
+    /// Programs that are wrong in one way each.
+    refused: &'static [Part],
+}
+
+/// The part of a program that matters.
+enum Part {
+    /// Declarations at the top, and nothing else.
+    Top(&'static str),
+    /// Statements in ingress.
+    Apply(&'static str),
+    /// Declarations in ingress, and statements.
+    Control(&'static str, &'static str),
+    /// Declarations at the top, and statements in ingress.
+    With(&'static str, &'static str),
+    /// Declarations at the top, in ingress, and statements.
+    All(&'static str, &'static str, &'static str),
+    /// What follows the first extraction in the parser: statements, a transition, and more states.
+    Parser(&'static str),
+    /// Declarations at the top and in the parser, and what follows the first extraction.
+    ParserWith(&'static str, &'static str, &'static str),
+    /// A whole program.
+    Whole(&'static str),
+}
+
+impl Part {
+    /// The whole program, with the part on lines of its own.
+    fn program(&self) -> String {
+        let (top, control, apply, locals, states) = match self {
+            Part::Whole(text) => return (*text).to_owned(),
+            Part::Top(top) => (*top, "", "", "", ""),
+            Part::Apply(apply) => ("", "", *apply, "", ""),
+            Part::Control(control, apply) => ("", *control, *apply, "", ""),
+            Part::With(top, apply) => (*top, "", *apply, "", ""),
+            Part::All(top, control, apply) => (*top, *control, *apply, "", ""),
+            Part::Parser(states) => ("", "", "", "", *states),
+            Part::ParserWith(top, locals, states) => (*top, "", "", *locals, *states),
+        };
+        let states = match states {
+            "" => "transition accept;",
+            states => states,
+        };
+        format!(
+            "#include <core.p4>
+#include <v1model.p4>
+header h_t {{ bit<8> a; bit<8> b; bit<16> c; int<8> i; }}
+header v_t {{ varbit<64> v; }}
+header_union u_t {{ h_t h; v_t v; }}
+struct headers_t {{ h_t h; h_t g; h_t[2] s; v_t v; u_t u; }}
+struct metadata_t {{ bit<8> x; bool y; error e; tuple<bit<8>, bool> t; }}
+{top}
+parser P(packet_in p, out headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+{locals}
+state start {{ p.extract(hdr.h);
+{states}
+}} }}
+control V(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{
+{control}
+apply {{
+{apply}
+}} }}
+control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
+control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
+control D(packet_out p, in headers_t hdr) {{ apply {{ p.emit(hdr); }} }}
+V1Switch(P(), V(), I(), E(), C(), D()) main;
+"
+        )
+    }
+}
+
+/// The report on a program, if it is refused.
+fn refused(program: &str) -> Option<String> {
+    let mut loader = MemoryLoader::default();
+    loader.add("test.p4", program);
+    match compile_with(&CompileOptions::new(Path::new("test.p4")), &loader) {
+        Ok(_) => None,
+        Err(CompileError::Program { report, .. }) => Some(report),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What is wrong with the answers to a chapter, and the reports on its wrong programs.
+fn check(items: &[Item]) -> (String, String) {
+    let (mut wrong, mut reports) = (String::new(), String::new());
+    for item in items {
+        assert!(
+            !item.accepted.is_empty() && !item.refused.is_empty(),
+            "{} has no program of one kind",
+            item.name
+        );
+        for part in item.accepted {
+            let program = part.program();
+            if let Some(report) = refused(&program) {
+                wrong += &format!("{}: refused\n{program}\n{report}\n", item.name);
+            }
+        }
+        for part in item.refused {
+            let program = part.program();
+            match refused(&program) {
+                Some(report) => reports += &format!("== {}\n{report}\n", item.name),
+                None => wrong += &format!("{}: accepted\n{program}\n", item.name),
+            }
+        }
+    }
+    (wrong, reports)
+}
+
+macro_rules! chapters {
+    ($($test:ident: $items:ident;)*) => {
+        $(#[test]
+        fn $test() {
+            let (wrong, reports) = check(cases::$items);
+            assert!(wrong.is_empty(), "{wrong}");
+            insta::assert_snapshot!(reports);
+        })*
+    };
+}
+
+chapters! {
+    preprocessor: PREPROCESSOR;
+    types: TYPES;
+    expressions: EXPRESSIONS;
+    statements: STATEMENTS;
+    calls_and_declarations: CALLS;
+    parsers: PARSERS;
+    tables: TABLES;
+    externs_of_v1model: EXTERNS;
+    packages: PACKAGES;
+}
