@@ -49,7 +49,7 @@ pub fn run(switch: &mut Switch, lines: &[Line]) -> Vec<Failure> {
 struct Runner<'a> {
     switch: &'a mut Switch,
     now: u64,
-    /// By port: line and pattern of each expected packet.
+    /// By port of the test: line and pattern of each expected packet.
     expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
     received: BTreeMap<u32, Vec<Vec<u8>>>,
     handles: BTreeMap<String, (TableId, EntryHandle)>,
@@ -67,6 +67,7 @@ impl Runner<'_> {
     fn command(&mut self, line: &Line) -> Result<(), String> {
         match &line.command {
             Command::Packet { port, data } => {
+                self.expected.entry(*port).or_default();
                 for (port, frame) in self.switch.process(*port, data, self.now) {
                     self.received.entry(port).or_default().push(frame);
                 }
@@ -89,7 +90,7 @@ impl Runner<'_> {
                 let target = self.target(table, action)?;
                 let entry = self
                     .switch
-                    .insert_entry(table, &keys, priority.unwrap_or(0), &target, 0, self.now)
+                    .insert_entry(table, &keys, rank(*priority), &target, 0, self.now)
                     .map_err(text)?;
                 if let Some(handle) = handle {
                     self.handles.insert(handle.clone(), (table, entry));
@@ -218,17 +219,30 @@ impl Runner<'_> {
         pre.set_session(session, clone).map_err(text)
     }
 
-    /// Compares what came with what was expected, port by port and in order.
+    /// Compares what came with what was expected, port by port and in order. Ports that the test does not name have no interface in
+    /// p4c's tester, so that what goes there is lost.
     fn finish(&mut self) {
         let mut failures = Vec::new();
         for (port, expected) in &self.expected {
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
-            for (position, (line, pattern)) in expected.iter().enumerate() {
-                let what = match (received.get(position), pattern) {
-                    (None, _) => format!("no packet came out of port {port}"),
-                    (Some(_), None) => continue,
-                    (Some(packet), Some(pattern)) if pattern.matches(packet) => continue,
-                    (Some(packet), Some(pattern)) => format!(
+            let patterns: Vec<_> = expected
+                .iter()
+                .filter_map(|(line, pattern)| Some((*line, pattern.as_ref()?)))
+                .collect();
+            match expected.iter().find(|(_, pattern)| pattern.is_none()) {
+                // Whatever comes out of this port is right.
+                Some(_) if patterns.is_empty() => continue,
+                Some((line, _)) => failures.push(Failure {
+                    line: Some(*line),
+                    what: format!("port {port} is expected to send any packets, and certain ones"),
+                }),
+                None => {}
+            }
+            for (position, (line, pattern)) in patterns.iter().enumerate() {
+                let what = match received.get(position) {
+                    None => format!("no packet came out of port {port}"),
+                    Some(packet) if pattern.matches(packet) => continue,
+                    Some(packet) => format!(
                         "another packet came out of port {port}\n  expected {pattern}\n  received {}",
                         hex(packet)
                     ),
@@ -238,7 +252,7 @@ impl Runner<'_> {
                     what,
                 });
             }
-            for packet in received.iter().skip(expected.len()) {
+            for packet in received.iter().skip(patterns.len()) {
                 let what = format!(
                     "one packet too many came out of port {port}: {}",
                     hex(packet)
@@ -392,9 +406,34 @@ impl Runner<'_> {
     }
 }
 
+/// The rank of an entry in the switch, where the smallest wins; in tests the largest does.
+fn rank(priority: Option<i32>) -> i32 {
+    10_000 - priority.unwrap_or(0)
+}
+
 /// A key's name without the marks that different tools put in.
 fn plain(name: &str) -> String {
-    name.replace("isValid()", "$valid$").replace(['"', ' '], "")
+    let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
+    let header = [".valid", ".$valid"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    let name = match header {
+        Some(header) => format!("{header}.$valid$"),
+        None => name,
+    };
+    // `stack$1` is the element that programs call `stack[1]`.
+    let mut plain = String::new();
+    let mut rest = name.as_str();
+    while let Some((before, after)) = rest.split_once('$') {
+        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        plain += before;
+        match digits {
+            0 => plain.push('$'),
+            digits => plain += &format!("[{}]", &after[..digits]),
+        }
+        rest = &after[digits..];
+    }
+    plain + rest
 }
 
 fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<KeyMatch, String> {
