@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Name of the folder under which the shipped files appear in messages.
 pub(super) const SHIPPED: &str = "<p4include>";
@@ -34,17 +34,32 @@ pub struct MemoryLoader {
 impl MemoryLoader {
     /// Adds a file.
     pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        self.files.insert(path.into(), text.into());
+        self.files.insert(direct(&path.into()), text.into());
     }
 }
 
 impl SourceLoader for MemoryLoader {
     fn load(&self, path: &Path) -> io::Result<String> {
         self.files
-            .get(path)
+            .get(&direct(path))
             .cloned()
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// The same path without detours: `a/../b` as `b`.
+fn direct(path: &Path) -> PathBuf {
+    let mut direct = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir if direct.file_name().is_some() => {
+                direct.pop();
+            }
+            other => direct.push(other),
+        }
+    }
+    direct
 }
 
 /// The architecture files inside the compiler: name and text.

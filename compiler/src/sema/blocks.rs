@@ -115,7 +115,10 @@ impl Checker<'_> {
     }
 
     fn target(&mut self, target: &Ident) {
-        if matches!(&*target.name, "accept" | "reject") || self.states.contains_key(&target.name) {
+        if matches!(&*target.name, "accept" | "reject")
+            || self.states.contains_key(&target.name)
+            || self.lost.contains(&target.name)
+        {
             return;
         }
         let mut d = Diagnostic::error(

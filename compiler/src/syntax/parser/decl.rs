@@ -26,6 +26,11 @@ impl Parser<'_> {
         if self.pos == before {
             self.bump();
         }
+        self.skip_to_declaration();
+        self.lose(before);
+    }
+
+    fn skip_to_declaration(&mut self) {
         while !self.at(TokenKind::End) {
             if self.token().first_on_line && self.begins_declaration() {
                 return;
@@ -496,6 +501,7 @@ impl Parser<'_> {
     fn control_body(&mut self, control: &Ident) -> Parse<ControlBody> {
         let ctor_params = self.opt_constructor_parameters()?;
         let mut apply: Option<Block> = None;
+        let errors = self.diagnostics.error_count();
         let (locals, span) = self.braced(|p| {
             let annotations = p.opt_annotations()?;
             match p.kind() {
@@ -545,14 +551,17 @@ impl Parser<'_> {
             }
         })?;
         let apply = apply.unwrap_or_else(|| {
-            self.report(
-                Diagnostic::error(
-                    Code::SYNTAX,
-                    control.span,
-                    format!("control `{control}` has no `apply` block"),
-                )
-                .help("add `apply { }` as its last part"),
-            );
+            // What could not be parsed may be the block.
+            if self.diagnostics.error_count() == errors {
+                self.report(
+                    Diagnostic::error(
+                        Code::SYNTAX,
+                        control.span,
+                        format!("control `{control}` has no `apply` block"),
+                    )
+                    .help("add `apply { }` as its last part"),
+                );
+            }
             Block {
                 annotations: Vec::new(),
                 stmts: Vec::new(),

@@ -263,6 +263,15 @@ impl Parser<'_> {
         }
     }
 
+    /// Takes note of the names in what was skipped since `from`: they may be declared there.
+    fn lose(&mut self, from: usize) {
+        let names = self.tokens[from..self.pos]
+            .iter()
+            .filter(|token| token.kind.is_name())
+            .map(|token| token.text.clone());
+        self.declared.extend(names);
+    }
+
     /// Keywords that begin a declaration with a body and nothing else.
     fn begins_block_declaration(&self) -> bool {
         use TokenKind::*;
@@ -322,6 +331,7 @@ impl Parser<'_> {
                     if self.pos == before {
                         self.bump();
                     }
+                    self.lose(before);
                 }
             }
         }

@@ -1,0 +1,300 @@
+//! Chance at work on the text of programs.
+//!
+//! The tests run for a moment. `ALFIRK_FUZZ_SECONDS=600 cargo test -p alfirk-compiler --test damage -- --nocapture` runs each target for
+//! that long and tells how many programs it tried; `ALFIRK_FUZZ_SEED` starts elsewhere.
+
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use alfirk_compiler::driver::{compile_with, CompileOptions, Session};
+use alfirk_compiler::preproc::MemoryLoader;
+
+use super::corpus;
+use super::rng::Rng;
+
+/// Programs that each target tries when no time is given.
+const TRIES: u64 = 150;
+/// A program that takes longer hangs the compiler. It is generous, since tests run unoptimised and beside others.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Text beyond this is cut off, so that a try takes a moment.
+const MAX_TEXT: usize = 12_000;
+
+/// What chance writes into programs.
+const DICTIONARY: &[&str] = &[
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "<",
+    ">",
+    ";",
+    ":",
+    ",",
+    ".",
+    "=",
+    "==",
+    "&&&",
+    "..",
+    "...",
+    "++",
+    "|+|",
+    "|-|",
+    "<<",
+    ">>",
+    "<<=",
+    "&&",
+    "||",
+    "!",
+    "~",
+    "-",
+    "+",
+    "*",
+    "/",
+    "%",
+    "?",
+    "@",
+    "#",
+    "_",
+    "{#}",
+    "0",
+    "1",
+    "8w255",
+    "-8s128",
+    "0x",
+    "1w2",
+    "999999999999",
+    "4294967296w1",
+    "\"text\"",
+    "\"",
+    "bit<8>",
+    "bit<0>",
+    "bit<(1<<40)>",
+    "int<1>",
+    "int",
+    "varbit<16>",
+    "bool",
+    "true",
+    "tuple<bit<8>>",
+    "header",
+    "header_union",
+    "struct",
+    "enum",
+    "enum bit<8>",
+    "control",
+    "parser",
+    "state start",
+    "transition",
+    "select",
+    "accept",
+    "table",
+    "key",
+    "actions",
+    "entries",
+    "const",
+    "default_action",
+    "action",
+    "apply",
+    "switch",
+    "if",
+    "else",
+    "for",
+    "in",
+    "out",
+    "inout",
+    "return",
+    "exit",
+    "break",
+    "continue",
+    "extern",
+    "package",
+    "typedef",
+    "type",
+    "value_set<bit<8>>(4)",
+    "error",
+    "match_kind",
+    "this",
+    "abstract",
+    "void",
+    "string",
+    "list<bit<8>>",
+    "hdr",
+    "hdr.h",
+    ".next",
+    ".last",
+    ".lastIndex",
+    ".size",
+    ".push_front(1)",
+    ".isValid()",
+    ".setValid()",
+    ".apply()",
+    ".hit",
+    ".action_run",
+    ".extract(",
+    ".lookahead<bit<8>>()",
+    ".advance(8)",
+    ".emit(",
+    "[7:0]",
+    "[1000000]",
+    "[hdr.h.a]",
+    "#define X X X",
+    "#define F(x) F(x) x",
+    "#if 1",
+    "#if (1 << 99) / 0",
+    "#endif",
+    "#else",
+    "#include \"test.p4\"",
+    "#include <core.p4>",
+    "#line 1",
+    "##",
+    "__LINE__",
+    "/*",
+    "*/",
+    "//",
+    "\\\n",
+    "\n",
+    "\u{e9}",
+    "\u{0}",
+    "@name(\"x\")",
+    "@id(1)",
+    "@field_list(1)",
+    "main",
+    "V1Switch",
+];
+
+/// One part of the compiler, given the name of a file and what it is loaded with.
+type Target = fn(&CompileOptions, &MemoryLoader);
+
+#[test]
+fn preprocessor_takes_any_text() {
+    run(2, |options, loader| {
+        let mut session = Session::new(options.clone());
+        let tokens = session.tokens(loader).expect("the text is in memory");
+        assert!(tokens.len() < 20_000_000);
+        session.rendered();
+    });
+}
+
+#[test]
+fn parser_takes_any_text() {
+    run(3, |options, loader| {
+        let mut session = Session::new(options.clone());
+        session.tree(loader).expect("the text is in memory");
+        session.rendered();
+    });
+}
+
+#[test]
+fn compiler_takes_any_text() {
+    run(5, |options, loader| {
+        // Refused or not, it returns.
+        let _ = compile_with(options, loader);
+    });
+}
+
+fn run(seed: u64, target: Target) {
+    let number = |name: &str| {
+        std::env::var(name)
+            .ok()
+            .and_then(|text| text.parse::<u64>().ok())
+    };
+    let limit = number("ALFIRK_FUZZ_SECONDS").map(Duration::from_secs);
+    let start = Instant::now();
+    let mut rng = Rng::new(seed + number("ALFIRK_FUZZ_SEED").unwrap_or(0).wrapping_mul(1_000));
+    let corpus = programs();
+    let mut tries = 0;
+    while limit.map_or(tries < TRIES, |limit| start.elapsed() < limit) {
+        attempt(target, damaged(&corpus, &mut rng));
+        tries += 1;
+    }
+    println!(
+        "{tries} programs in {:.0?}, at most {} MiB",
+        start.elapsed(),
+        peak_mib()
+    );
+    assert!(peak_mib() < 2_000, "the compiler takes too much memory");
+}
+
+/// Compiles on a thread of its own, so that a hang is seen.
+fn attempt(target: Target, text: String) {
+    let (done, result) = mpsc::channel();
+    let mut loader = MemoryLoader::default();
+    loader.add("test.p4", text.clone());
+    let work = thread::Builder::new()
+        .stack_size(256 << 20)
+        .spawn(move || {
+            target(&CompileOptions::new(Path::new("test.p4")), &loader);
+            // The other side waits for it, or has failed the test.
+            let _ = done.send(());
+        })
+        .expect("a thread can be started");
+    let answer = result.recv_timeout(PATIENCE);
+    if answer == Err(RecvTimeoutError::Timeout) {
+        panic!("no answer in {PATIENCE:?} on\n{text}");
+    }
+    assert!(work.join().is_ok(), "a panic on\n{text}");
+}
+
+/// The largest amount of memory that this process has had so far; 0 where the system does not tell.
+fn peak_mib() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) >> 10
+}
+
+fn programs() -> Vec<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let files = corpus::p4_files(&root.join("tests/programs"));
+    files.iter().map(|file| corpus::text(file)).collect()
+}
+
+/// A program with a few damages.
+fn damaged(corpus: &[String], rng: &mut Rng) -> String {
+    let mut text: Vec<char> = rng.pick(corpus).chars().collect();
+    for _ in 0..=rng.below(6) {
+        damage(&mut text, corpus, rng);
+        text.truncate(MAX_TEXT);
+    }
+    text.into_iter().collect()
+}
+
+fn damage(text: &mut Vec<char>, corpus: &[String], rng: &mut Rng) {
+    let at = rng.below(text.len() + 1);
+    let end = (at + rng.below(40)).min(text.len());
+    match rng.below(8) {
+        0 => {
+            text.drain(at..end);
+        }
+        1 => {
+            let piece: Vec<char> = text[at..end].to_vec();
+            let to = rng.below(text.len() + 1);
+            text.splice(to..to, piece);
+        }
+        2 | 3 => {
+            text.splice(at..at, format!(" {} ", rng.pick(DICTIONARY)).chars());
+        }
+        4 => {
+            text.splice(at..end, rng.pick(DICTIONARY).chars());
+        }
+        5 => {
+            let other: Vec<char> = rng.pick(corpus).chars().collect();
+            let from = rng.below(other.len());
+            let to = (from + rng.below(400)).min(other.len());
+            text.splice(at..end, other[from..to].iter().copied());
+        }
+        6 => {
+            // The same again and again, to nest deep and to repeat a lot.
+            let word = rng.pick(DICTIONARY);
+            text.splice(at..at, word.repeat(1 << rng.below(11)).chars());
+        }
+        _ => {
+            if let Some(c) = text.get_mut(at) {
+                *c = char::from(u8::try_from(rng.below(128)).expect("it is below 128"));
+            }
+        }
+    }
+}

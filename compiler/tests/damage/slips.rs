@@ -1,0 +1,360 @@
+//! One hundred slips of the fingers in the data plane's sources.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
+
+use super::corpus;
+use super::rng::Rng;
+
+/// How many programs are broken.
+const VARIANTS: usize = 100;
+/// How many of them must be reported at the right line.
+const WANTED: usize = 95;
+
+/// Words with a meaning of their own; a misspelt one is no name.
+const KEYWORDS: &[&str] = &[
+    "action",
+    "apply",
+    "actions",
+    "bit",
+    "const",
+    "control",
+    "default",
+    "default_action",
+    "else",
+    "header",
+    "if",
+    "in",
+    "inout",
+    "key",
+    "out",
+    "parser",
+    "select",
+    "state",
+    "struct",
+    "switch",
+    "table",
+    "transition",
+    "typedef",
+    "bool",
+    "true",
+    "false",
+    "return",
+    "exit",
+    "accept",
+    "reject",
+    "void",
+    "exact",
+    "lpm",
+    "ternary",
+    "range",
+    "size",
+    "name",
+    "type",
+    "int",
+    "enum",
+    "entries",
+    "error",
+    "varbit",
+    "package",
+    "extern",
+    "tuple",
+    "string",
+    "match_kind",
+    "abstract",
+];
+
+/// A slip in one line: the new line, or none where the line has nothing of the kind.
+type Slip = fn(&str, &mut Rng) -> Option<String>;
+
+const SLIPS: &[(&str, Slip)] = &[
+    ("a name misspelt", misspell),
+    ("a semicolon forgotten", forget_semicolon),
+    ("a parenthesis too many", surplus_parenthesis),
+    ("a parenthesis forgotten", forget_parenthesis),
+    ("a keyword misspelt", misspell_keyword),
+    ("a number of no base", spoil_number),
+    ("an operator twice", double_operator),
+    ("a truth value for a number", assign_truth),
+    ("a comparison for an assignment", compare),
+    ("a member that is none", unknown_member),
+];
+
+struct Variant {
+    file: PathBuf,
+    line: usize,
+    slip: &'static str,
+    before: String,
+    after: String,
+}
+
+#[test]
+fn slips_are_reported_where_they_are() {
+    let folder = corpus::p4src();
+    let seed = std::env::var("ALFIRK_FUZZ_SEED").ok();
+    let seed = seed.and_then(|text| text.parse().ok()).unwrap_or(1);
+    let mut rng = Rng::new(seed);
+    let variants: Vec<Variant> = (0..VARIANTS)
+        .map(|index| variant(&folder, SLIPS[index % SLIPS.len()], &mut rng))
+        .collect();
+    let mut missed = String::new();
+    let mut right = 0;
+    for variant in &variants {
+        match first_error(&folder, variant) {
+            Some((file, line, _)) if (file.as_path(), line) == (&variant.file, variant.line) => {
+                right += 1;
+            }
+            Some((.., report)) => missed += &told(variant, &report),
+            None => missed += &told(variant, "it was accepted\n"),
+        }
+    }
+    assert!(
+        right >= WANTED,
+        "{right} of {VARIANTS} at the right line\n{missed}"
+    );
+}
+
+fn told(variant: &Variant, report: &str) -> String {
+    format!(
+        "{}:{}: {}\n  - {}\n  + {}\n{report}\n",
+        variant.file.display(),
+        variant.line,
+        variant.slip,
+        variant.before,
+        variant.after,
+    )
+}
+
+/// A file and line of it where the slip is possible.
+fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -> Variant {
+    let files = corpus::p4_files(folder);
+    loop {
+        let file = rng.pick(&files);
+        let text = corpus::text(file);
+        let code = code_lines(&text);
+        if code.is_empty() {
+            continue;
+        }
+        let &(number, line) = rng.pick(&code);
+        if let Some(after) = change(line, rng) {
+            return Variant {
+                file: file.strip_prefix(folder).expect("it lies there").to_owned(),
+                line: number,
+                slip,
+                before: line.trim().to_owned(),
+                after,
+            };
+        }
+    }
+}
+
+/// Lines with their numbers that are neither comments, directives nor annotations.
+fn code_lines(text: &str) -> Vec<(usize, &str)> {
+    let mut lines = Vec::new();
+    let mut in_comment = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let trimmed = line.trim_start();
+        let comment = in_comment || trimmed.starts_with("/*");
+        in_comment = comment && !line.contains("*/");
+        let other = ["//", "#", "@"]
+            .iter()
+            .any(|start| trimmed.starts_with(start));
+        if !comment && !other && !line.contains("/*") && !line.contains('@') && !line.contains('"')
+        {
+            lines.push((number, line));
+        }
+    }
+    lines
+}
+
+/// File and line of the first error, and the whole report.
+fn first_error(folder: &Path, variant: &Variant) -> Option<(PathBuf, usize, String)> {
+    let mut loader = corpus::loader(folder);
+    let text = corpus::text(&folder.join(&variant.file));
+    let broken: Vec<&str> = (1..)
+        .zip(text.lines())
+        .map(|(number, line)| {
+            if number == variant.line {
+                &variant.after
+            } else {
+                line
+            }
+        })
+        .collect();
+    loader.add(&variant.file, broken.join("\n") + "\n");
+    let report = match compile_with(&CompileOptions::new("v1model/main.p4"), &loader) {
+        Err(CompileError::Program { report, .. }) => report,
+        Err(error) => panic!("{error}"),
+        Ok(_) => return None,
+    };
+    let mut lines = report.lines();
+    lines.find(|line| line.starts_with("error"))?;
+    let place = lines.find_map(|line| line.trim_start().strip_prefix("--> "));
+    let mut place = place.unwrap_or_default().split(':');
+    let file = place.next().unwrap_or_default();
+    let line = place.next().and_then(|line| line.parse().ok()).unwrap_or(0);
+    Some((normal(Path::new(file)), line, report))
+}
+
+/// `a/../b` as `b`.
+fn normal(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => {
+                clean.pop();
+            }
+            part => clean.push(part),
+        }
+    }
+    clean
+}
+
+/// Ranges of words, before any comment at the end of the line.
+fn words(line: &str) -> Vec<Range<usize>> {
+    let code = line.split("//").next().unwrap_or_default();
+    let mut words: Vec<Range<usize>> = Vec::new();
+    for (position, c) in code.char_indices() {
+        if c.is_ascii_alphanumeric() || c == '_' {
+            match words.last_mut() {
+                Some(word) if word.end == position => word.end += 1,
+                _ => words.push(position..position + 1),
+            }
+        }
+    }
+    words
+}
+
+fn replaced(line: &str, at: Range<usize>, with: &str) -> String {
+    let mut line = line.to_owned();
+    line.replace_range(at, with);
+    line
+}
+
+/// Changes a name that is used, not declared: what stands before it says which it is.
+fn misspell(line: &str, rng: &mut Rng) -> Option<String> {
+    let uses: Vec<Range<usize>> = words(line)
+        .into_iter()
+        .filter(|word| {
+            let before = line[..word.start].trim_end();
+            let name = &line[word.clone()];
+            before.ends_with(['=', '(', '+', '-', '&', '|', '!', '^', '?'])
+                && name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && !KEYWORDS.contains(&name)
+        })
+        .collect();
+    if uses.is_empty() || declares(line) {
+        return None;
+    }
+    let word = rng.pick(&uses).clone();
+    Some(replaced(line, word.end..word.end, "q"))
+}
+
+/// Whether a line declares something with parameters or fields, in which names stand after parentheses too.
+fn declares(line: &str) -> bool {
+    [
+        "action", "control", "parser", "in ", "out ", "inout ", "state", "typedef", "extern",
+    ]
+    .iter()
+    .any(|word| line.contains(word))
+}
+
+fn forget_semicolon(line: &str, _: &mut Rng) -> Option<String> {
+    let end = line.rfind(';')?;
+    // An empty statement is as good as none.
+    let more = line[..end]
+        .trim_end()
+        .ends_with(|c: char| c.is_alphanumeric() || c == ')' || c == ']');
+    more.then(|| replaced(line, end..end + 1, ""))
+}
+
+fn surplus_parenthesis(line: &str, _: &mut Rng) -> Option<String> {
+    let end = line.rfind(';')?;
+    Some(replaced(line, end..end, ")"))
+}
+
+fn forget_parenthesis(line: &str, rng: &mut Rng) -> Option<String> {
+    let closing: Vec<usize> = line
+        .match_indices(')')
+        .map(|(position, _)| position)
+        .collect();
+    if closing.is_empty() || !line.contains('(') || !line.contains([';', '{']) {
+        return None;
+    }
+    let position = *rng.pick(&closing);
+    Some(replaced(line, position..position + 1, ""))
+}
+
+fn misspell_keyword(line: &str, rng: &mut Rng) -> Option<String> {
+    let long: Vec<Range<usize>> = words(line)
+        .into_iter()
+        .filter(|word| word.len() > 3 && KEYWORDS.contains(&&line[word.clone()]))
+        .collect();
+    let word = if long.is_empty() {
+        return None;
+    } else {
+        rng.pick(&long).clone()
+    };
+    Some(replaced(line, word.start + 1..word.start + 2, ""))
+}
+
+fn spoil_number(line: &str, rng: &mut Rng) -> Option<String> {
+    let numbers: Vec<Range<usize>> = words(line)
+        .into_iter()
+        .filter(|word| line[word.clone()].starts_with(|c: char| c.is_ascii_digit()))
+        .collect();
+    let word = if numbers.is_empty() {
+        return None;
+    } else {
+        rng.pick(&numbers).clone()
+    };
+    Some(replaced(line, word.end..word.end, "z"))
+}
+
+fn double_operator(line: &str, rng: &mut Rng) -> Option<String> {
+    let operators: Vec<usize> = [
+        " * ", " & ", " | ", " ^ ", " == ", " != ", " && ", " || ", " = ",
+    ]
+    .iter()
+    .flat_map(|operator| {
+        line.match_indices(operator)
+            .map(|(at, text)| at + text.len())
+    })
+    .collect();
+    let at = if operators.is_empty() {
+        return None;
+    } else {
+        *rng.pick(&operators)
+    };
+    Some(replaced(line, at..at, "* "))
+}
+
+fn assign_truth(line: &str, _: &mut Rng) -> Option<String> {
+    let (left, right) = line.split_once(" = ")?;
+    let end = right.find(';')?;
+    let plain = !left.contains("bool") && !right[..end].contains(['{', '?', '<', '>', '!', '&']);
+    // A truth value is right where one is assigned.
+    let number =
+        right[..end].contains(['+', '-', '[']) || right.starts_with(|c: char| c.is_ascii_digit());
+    (plain && number).then(|| format!("{left} = true{}", &right[end..]))
+}
+
+fn compare(line: &str, _: &mut Rng) -> Option<String> {
+    let (left, right) = line.split_once(" = ")?;
+    (!left.trim().contains(' ')).then(|| format!("{left} == {right}"))
+}
+
+fn unknown_member(line: &str, rng: &mut Rng) -> Option<String> {
+    let members: Vec<Range<usize>> = words(line)
+        .into_iter()
+        .filter(|word| line[..word.start].ends_with('.'))
+        .collect();
+    let word = if members.is_empty() {
+        return None;
+    } else {
+        rng.pick(&members).clone()
+    };
+    Some(replaced(line, word.start..word.start, "no_"))
+}
