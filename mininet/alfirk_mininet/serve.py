@@ -3,6 +3,8 @@
 ``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..},
 "interfaces":{"s1":{"1":"s1-eth1",..},..}}`` comes once everything answers.  The network stands until stdin
 closes or SIGTERM comes; then it is taken down and the exit code is 0.
+A line ``{"kill":"h3"}`` on stdin ends a node's process at once, and ``{"cut":"s1-eth1"}`` takes a switch's
+interface down, so that a program can see what its network does without them.
 ``{"event":"failed","what":"..","hint":".."}`` and exit code 1 come when something cannot start or a process
 dies.
 """
@@ -10,9 +12,11 @@ dies.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import selectors
 import signal
+import subprocess
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +29,9 @@ from alfirk_mininet.topology import Topology, TopologyError
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from alfirk_mininet.nodes import AlfirkHost, AlfirkSwitch
+    from alfirk_mininet.process import Child
 
 
 class _Stopped(BaseException):
@@ -78,16 +85,49 @@ def _uninterrupted_end(network: Network) -> Iterator[Network]:
 
 
 def _watch(network: Network) -> None:
-    """Return when stdin closes; fail when a process ends."""
+    """Return when stdin closes; fail when a process ends that nobody has asked to be killed."""
     with contextlib.ExitStack() as stack, selectors.DefaultSelector() as selector:
         selector.register(sys.stdin.fileno(), selectors.EVENT_READ)
+        watched: dict[str, int] = {}
         for child in network.children:
             descriptor = os.pidfd_open(child.pid)
             stack.callback(os.close, descriptor)
             selector.register(descriptor, selectors.EVENT_READ, child)
+            watched[child.what] = descriptor
+        unread = b""
         while True:
             for key, _ in selector.select():
                 if key.data is not None:
                     check_alive(key.data)
-                elif not os.read(sys.stdin.fileno(), 4096):
+                    continue
+                chunk = os.read(sys.stdin.fileno(), 4096)
+                if not chunk:
                     return
+                *lines, unread = (unread + chunk).split(b"\n")
+                for line in lines:
+                    doomed = _obey(network, line)
+                    if doomed is not None:
+                        selector.unregister(watched[doomed.what])
+                        doomed.process.kill()
+
+
+def _obey(network: Network, line: bytes) -> Child | None:
+    """Carry out a request; return the process that is to be killed, if it is about one."""
+    hint = 'write {"kill":"h3"} or {"cut":"s1-eth1"}'
+    try:
+        request = json.loads(line)
+    except ValueError as error:
+        raise NetworkError(f"a line on stdin is no JSON: {error}", hint) from error
+    match request:
+        case {"kill": str(name)}:
+            nodes: list[AlfirkSwitch | AlfirkHost] = [*network.switches, *network.hosts]
+            for child in (node.child for node in nodes if node.name == name):
+                if child is not None and child.ended() is None:
+                    return child
+            raise NetworkError(f"{name} has no process to kill", "name a host or switch that still runs")
+        case {"cut": str(interface)}:
+            if interface not in {intf.name for switch in network.switches for intf in switch.intfList()}:
+                raise NetworkError(f"no switch has an interface {interface}", hint)
+            subprocess.run(["ip", "link", "set", "dev", interface, "down"], check=True)
+            return None
+    raise NetworkError(f"{line.decode(errors='replace')} is no request", hint)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use alfirk_ctrl::topology::{self, units, HostIndex, LinkIndex, Node, Topology};
+use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_sim::experiment::{Congestion, Kill, Registration, Victim};
@@ -89,7 +89,7 @@ pub struct Args {
     #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
     fallback: String,
 
-    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; only alfirk heals (virtual driver)
+    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; only alfirk heals
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     kill: Vec<String>,
 
@@ -354,11 +354,6 @@ impl Args {
         if self.kill.is_empty() {
             return Ok(Vec::new());
         }
-        if self.driver == Driver::Mininet {
-            return Err(Failure::bad_input(
-                "--kill: only in virtual time; with --driver mininet kill the processes yourself",
-            ));
-        }
         if let Some(algorithm) = algorithms.iter().find(|a| !a.needs_group()) {
             return Err(Failure::bad_input(format_args!(
                 "--kill: {algorithm} does not survive a death; use --algorithms alfirk"
@@ -380,6 +375,10 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         );
     };
     let after = quantity("--kill", time, &units::DELAY)?;
+    let link = |a, b| {
+        let ends = topology.node_named(a).zip(topology.node_named(b));
+        ends.and_then(|(a, b)| topology.links_between(a, b).next())
+    };
     let victim = match (topology.node_named(name), name.split_once('-')) {
         (Some(Node::Host(host)), _) if host == source => {
             return refuse(format!(
@@ -388,7 +387,7 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         }
         (Some(Node::Host(host)), _) => Victim::Host(host),
         (Some(Node::Switch(switch)), _) => Victim::Switch(switch),
-        (None, Some((a, b))) => match link_between(topology, a, b) {
+        (None, Some((a, b))) => match link(a, b) {
             Some(link) => Victim::Link(link),
             None => return refuse(format!("the topology has no link between {a} and {b}")),
         },
@@ -400,17 +399,6 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         name,
         after,
     })
-}
-
-/// The first link between two nodes.
-fn link_between(topology: &Topology, a: &str, b: &str) -> Option<LinkIndex> {
-    let wanted = [topology.node_named(a)?, topology.node_named(b)?];
-    let mut links = topology.links().iter();
-    let at = links.position(|link| {
-        let ends = link.ends.map(|end| end.node);
-        ends == wanted || [ends[1], ends[0]] == wanted
-    });
-    at.map(LinkIndex)
 }
 
 fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {

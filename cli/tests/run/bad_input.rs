@@ -67,17 +67,17 @@ fn deaths_that_cannot_be() {
         &["--kill", "h2@1us", "--algorithms", "chain"],
         &["chain does not survive"],
     );
-    run(
-        &["--kill", "h2@1us", "--driver", "mininet"],
-        &["--kill", "virtual"],
-    );
 }
 
 #[test]
 fn groups_that_cannot_be() {
     run(
         &["--registration", "mrp", "--op", "write"],
-        &["--registration mrp", "--registration api"],
+        &[
+            "--registration mrp",
+            "--write uniform",
+            "--registration api",
+        ],
     );
     run(&["--fallback", "alfirk"], &["--fallback alfirk", "chain"]);
     run(&["--fallback", "prayer"], &["--fallback", "prayer"]);

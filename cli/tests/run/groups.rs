@@ -2,7 +2,7 @@
 
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
-use alfirk_roce::collective::Algorithm;
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{
@@ -58,6 +58,18 @@ fn a_group_is_registered_in_band_used_and_removed() {
         let drops = fabric.network().host(host).host().stats().drops;
         assert_eq!(drops.total(), 0, "{drops:?}");
     }
+}
+
+#[test]
+fn writes_to_a_group_registered_in_band_find_their_regions() {
+    let topology = leaf_spine(2, 2, 2).unwrap();
+    let job = Job {
+        op: TransferOp::Write,
+        write: WriteMode::Uniform,
+        ..in_band(4, 50_000, 1)
+    };
+    let row = alfirk(&topology, &job, FaultProbabilities::lossy(0.002)).unwrap();
+    assert!(row.verified);
 }
 
 #[test]
@@ -148,13 +160,8 @@ fn a_group_is_led_around_a_dead_switch_and_a_dead_link() {
 }
 
 fn link_between(topology: &Topology, a: &str, b: &str) -> LinkIndex {
-    let nodes = [a, b].map(|name| topology.node_named(name).unwrap());
-    let mut links = topology.links().iter();
-    let at = links.position(|link| {
-        let ends = link.ends.map(|end| end.node);
-        ends == nodes || [ends[1], ends[0]] == nodes
-    });
-    LinkIndex(at.unwrap())
+    let [a, b] = [a, b].map(|name| topology.node_named(name).unwrap());
+    topology.links_between(a, b).next().unwrap()
 }
 
 #[test]

@@ -51,6 +51,7 @@ fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
     }
     let network = Testbed::new();
     network.every_algorithm_delivers();
+    network.group_is_registered_in_band_and_outlives_a_host();
     network.killed_switch_ends_the_run();
 }
 
@@ -99,6 +100,32 @@ impl Testbed {
             assert_eq!(row["verified"], true, "{row}");
         }
         assert_eq!(rows[0]["sender_payload_bytes"], 100_000);
+    }
+
+    fn group_is_registered_in_band_and_outlives_a_host(&self) {
+        let dead = format!("{}h3", self.switch.trim_end_matches('s'));
+        let kill = format!("{dead}@100ms");
+        let flags = [
+            "--registration",
+            "mrp",
+            "--dead-after",
+            "500ms",
+            "--kill",
+            &kill,
+        ];
+        let size = ["--size", "64MiB", "--json"];
+        let output = self.run(&[&flags[..], &size].concat()).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = &report["results"][0];
+        assert_eq!(row["verified"], true, "{row}");
+        assert_eq!(row["lost"][0], dead.as_str(), "{row}");
+        assert!(
+            row["failures"][0]["going_on_ns"].as_u64().is_some(),
+            "{row}"
+        );
+        assert_eq!(report["settings"]["registration"], "mrp");
     }
 
     fn killed_switch_ends_the_run(&self) {

@@ -56,6 +56,10 @@ pub struct CtrlArgs {
     /// Seconds to wait for all switches at the start.
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub wait: u64,
+    /// Seconds after which a member, link or switch that does not answer counts as dead, so that groups go on without
+    /// it; members and links only when a sender says that its group makes no progress.
+    #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
+    pub dead_after: f64,
     /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
     /// takes over what it finds in the switches.
     #[arg(long, value_name = "FILE")]
@@ -74,6 +78,9 @@ pub enum CtrlError {
     /// Arguments that do not fit together.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A time that makes no sense.
+    #[error("--dead-after {0}: give seconds, from 0.01 to 86400")]
+    DeadAfter(f64),
     /// The service's address cannot be used.
     #[error("cannot listen on {address}: {error}")]
     Listen {
@@ -96,7 +103,10 @@ pub enum CtrlError {
 impl CtrlError {
     /// Whether nothing was tried, because the input was bad (exit code 2 rather than 1).
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, CtrlError::File(_) | CtrlError::Config(_))
+        matches!(
+            self,
+            CtrlError::File(_) | CtrlError::Config(_) | CtrlError::DeadAfter(_)
+        )
     }
 }
 
@@ -117,10 +127,17 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
     let topology = files::read_topology(&args.topology)?;
     let switches =
         files::switch_addresses(&topology, &args.switches, args.switches_file.as_deref())?;
+    if !(0.01..=86_400.0).contains(&args.dead_after) {
+        return Err(CtrlError::DeadAfter(args.dead_after));
+    }
+    let dead_after = (args.dead_after * 1e9) as u64;
     let config = ControllerConfig {
         policy: args.policy,
         election_id: args.election_id,
         group_range: args.group_range,
+        probe_interval_ns: dead_after / 8,
+        dead_member_ns: dead_after,
+        dead_switch_ns: dead_after,
         ..ControllerConfig::new(
             files::read_p4info(&args.p4info)?,
             files::read_device_config(&args.device_config)?,

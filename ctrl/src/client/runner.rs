@@ -14,7 +14,7 @@ use crate::controller::{
     ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, MemberSpec,
     RegisterGroup, StatusReport, SwitchError, Tag,
 };
-use crate::topology::SwitchIndex;
+use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Why a fabric did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +94,8 @@ enum Call {
         oneshot::Sender<Result<(), GroupError>>,
     ),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
+    Link(String, String, bool, oneshot::Sender<usize>),
     News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
     Status(oneshot::Sender<StatusReport>),
     Ready(oneshot::Sender<Result<(), SwitchError>>),
@@ -141,6 +143,13 @@ impl Handle {
     /// ended.
     pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Suspect(mcst_id, reply)).await
+    }
+
+    /// Says that the links between two nodes are down, or up again; answers how many these are, and `None` when the
+    /// runner has ended.
+    pub async fn set_link(&self, a: &str, b: &str, is_up: bool) -> Option<usize> {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        self.call(|reply| Call::Link(a, b, is_up, reply)).await
     }
 
     /// All that befalls groups from now on; `None` when the runner has ended.
@@ -324,6 +333,16 @@ impl Runner {
             Call::Suspect(mcst_id, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
+            }
+            Call::Link(a, b, is_up, reply) => {
+                let topology = self.controller.topology();
+                let ends = topology.node_named(&a).zip(topology.node_named(&b));
+                let links: Vec<LinkIndex> =
+                    ends.map_or_else(Vec::new, |(a, b)| topology.links_between(a, b).collect());
+                for link in &links {
+                    self.handle(Event::Link { link: *link, is_up });
+                }
+                let _ = reply.send(links.len());
             }
             Call::News(to, reply) => {
                 self.news.push(to);

@@ -1,17 +1,21 @@
 //! The control service: groups for other programs.
 
 use std::net::Ipv4Addr;
+use std::pin::Pin;
 
 use alfirk_roce::wire::{Psn, QpNum};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Code, Request, Response, Status};
 
 use super::control::control_server::Control;
 use super::control::{
     self, group_status, switch_status, DeregisterRequest, DeregisterResponse, JoinRequest,
     JoinResponse, LeaveRequest, LeaveResponse, Member, RegisterRequest, RegisterResponse,
-    StatusRequest, StatusResponse, SuspectRequest, SuspectResponse,
+    SetLinkRequest, SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest,
+    SuspectResponse, WatchRequest,
 };
-use super::runner::Handle;
+use super::runner::{GroupNews, Handle};
 use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, RegisterGroup, SwitchError, SwitchState,
 };
@@ -109,6 +113,30 @@ impl Control for ControlService {
         Ok(Response::new(SuspectResponse {}))
     }
 
+    async fn set_link(
+        &self,
+        request: Request<SetLinkRequest>,
+    ) -> Result<Response<SetLinkResponse>, Status> {
+        let SetLinkRequest { a, b, up } = request.into_inner();
+        match self.handle.set_link(&a, &b, up).await.ok_or_else(ended)? {
+            0 => Err(Status::not_found(format!(
+                "the topology has no link between {a} and {b}"
+            ))),
+            _ => Ok(Response::new(SetLinkResponse {})),
+        }
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<control::GroupNews, Status>> + Send>>;
+
+    async fn watch(
+        &self,
+        _request: Request<WatchRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        let news = self.handle.news().await.ok_or_else(ended)?;
+        let news = UnboundedReceiverStream::new(news).map(|news| Ok(group_news(news)));
+        Ok(Response::new(Box::pin(news)))
+    }
+
     async fn status(
         &self,
         _request: Request<StatusRequest>,
@@ -121,6 +149,21 @@ impl Control for ControlService {
             switches: report.switches.into_iter().map(switch_status).collect(),
             groups: report.groups.into_iter().map(group_status).collect(),
         }))
+    }
+}
+
+fn group_news(news: GroupNews) -> control::GroupNews {
+    match news {
+        GroupNews::Lost { mcst_id, members } => control::GroupNews {
+            mcst_id: mcst_id.to_string(),
+            lost: members.iter().map(Ipv4Addr::to_string).collect(),
+            rerouted: false,
+        },
+        GroupNews::Rerouted { mcst_id } => control::GroupNews {
+            mcst_id: mcst_id.to_string(),
+            lost: Vec::new(),
+            rerouted: true,
+        },
     }
 }
 

@@ -237,6 +237,39 @@ async fn a_group_is_registered_and_removed_over_grpc() {
     );
 }
 
+#[tokio::test]
+async fn a_link_that_is_told_to_be_down_is_avoided_and_that_is_told_to_watchers() {
+    let mut addresses = Vec::new();
+    for _ in 0..4 {
+        addresses.push(FakeServer::new().listen(loopback()).await.0);
+    }
+    let handle = control(leaf_spine(2, 2, 1).unwrap(), &addresses);
+    handle.ready(LIMIT).await.unwrap();
+    let service = ControlService::new(handle);
+    let group = service.register(Request::new(members(&["10.0.0.1", "10.0.1.1"])));
+    let mcst_id = group.await.unwrap().into_inner().mcst_id;
+    let watch = service.watch(Request::new(control::WatchRequest {}));
+    let mut news = watch.await.unwrap().into_inner();
+    let link = |a: &str, b: &str, up| {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        Request::new(control::SetLinkRequest { a, b, up })
+    };
+    service.set_link(link("s1", "l1", false)).await.unwrap();
+    let told = tokio::time::timeout(LIMIT, news.next()).await.unwrap();
+    let expected = control::GroupNews {
+        mcst_id,
+        lost: Vec::new(),
+        rerouted: true,
+    };
+    assert_eq!(told.unwrap().unwrap(), expected);
+    service.set_link(link("l1", "s1", true)).await.unwrap();
+    let error = service.set_link(link("l1", "l2", false)).await.unwrap_err();
+    assert_eq!(
+        (error.code(), error.message()),
+        (Code::NotFound, "the topology has no link between l1 and l2")
+    );
+}
+
 /// Run it alone: `cargo test -p alfirk-ctrl --release -- --ignored --nocapture thousand`.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a measurement"]

@@ -228,6 +228,18 @@ impl Topology {
         self.by_ip.get(&ip).copied()
     }
 
+    /// The links that join two nodes directly, in the order of the file.
+    pub fn links_between(&self, a: Node, b: Node) -> impl Iterator<Item = LinkIndex> + '_ {
+        let joins = move |link: &Link| {
+            let [one, other] = link.ends.map(|end| end.node);
+            (one, other) == (a, b) || (one, other) == (b, a)
+        };
+        let links = self.links.iter().enumerate();
+        links
+            .filter(move |(_, link)| joins(link))
+            .map(|(index, _)| LinkIndex(index))
+    }
+
     /// The name of a node.
     pub fn name_of(&self, node: Node) -> &str {
         match node {

@@ -15,7 +15,9 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
         return refuse("a leader chooses the address that stands for its group");
     };
     if group.members.iter().any(|member| member.region.is_some()) {
-        return refuse("its packets carry no memory regions, which WRITEs need; use SEND, or the control service");
+        return refuse(
+            "its packets carry no memory regions; register those through the control service",
+        );
     }
     let mut nodes = group.members.iter().map(|member| Node {
         ip: member.ip,

@@ -1,6 +1,6 @@
 //! A [`Fabric`] on Mininet.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -12,7 +12,7 @@ use std::{fs, iter};
 use alfirk_bmv2::driver::packet_io::monotonic;
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
-use alfirk_ctrl::topology::{HostIndex, Node, Topology};
+use alfirk_ctrl::topology::{HostIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -43,6 +43,8 @@ const GROUP_LIMIT: Duration = Duration::from_secs(60);
 /// Fields are dropped in this order: whoever talks to the network ends before it.
 pub struct MininetFabric {
     hosts: Vec<HostClient>,
+    /// Hosts that have been killed, and are not spoken to any more.
+    dead: BTreeSet<HostIndex>,
     controller: Handle,
     /// What befalls groups.
     news: UnboundedReceiver<GroupNews>,
@@ -91,6 +93,7 @@ impl MininetFabric {
             .collect::<Result<Vec<_>, Failure>>()?;
         let mut fabric = MininetFabric {
             hosts,
+            dead: BTreeSet::new(),
             controller,
             news,
             runtime,
@@ -143,7 +146,7 @@ impl MininetFabric {
         let (network, signal) = {
             let sources = iter::once(self.network.as_fd())
                 .chain(iter::once(self.signals.as_fd()))
-                .chain(self.hosts.iter().filter(|_| hosts).map(|host| host.as_fd()));
+                .chain(self.alive().filter(|_| hosts).map(|host| host.as_fd()));
             let mut fds: Vec<PollFd<'_>> = sources
                 .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
                 .collect();
@@ -157,6 +160,19 @@ impl MininetFabric {
             interrupted(&self.signals)?;
         }
         Ok(())
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &HostClient> {
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .filter(|(index, _)| !self.dead.contains(&HostIndex(*index)))
+            .map(|(_, host)| host)
+    }
+
+    fn interface(&self, switch: SwitchIndex, port: u32) -> Option<&String> {
+        let name = &self.topology.switch(switch).name;
+        let ports = self.network.addresses.interfaces.get(name)?;
+        ports.get(&port.to_string())
     }
 
     fn ask(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
@@ -255,7 +271,7 @@ impl MininetFabric {
         for _ in 0..self.hosts.len() {
             let host = HostIndex(self.turn);
             self.turn = (self.turn + 1) % self.hosts.len();
-            loop {
+            while !self.dead.contains(&host) {
                 let event = match self.hosts[host.0].next_event(Instant::now()) {
                     Ok(event) => event,
                     Err(error) => return Err(self.explain(error)),
@@ -329,9 +345,29 @@ impl Fabric for MininetFabric {
     }
 
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
-        Err(FabricError::Broken(format!(
-            "{victim:?} cannot be killed on Mininet by this program"
-        )))
+        match victim {
+            Victim::Host(host) => {
+                self.dead.insert(host);
+                let name = self.topology.host(host).name.clone();
+                self.network.kill(&name)
+            }
+            Victim::Switch(switch) => {
+                let name = self.topology.switch(switch).name.clone();
+                self.network.kill(&name)
+            }
+            Victim::Link(link) => {
+                // Without its end at a switch a link carries nothing either way.
+                let mut ends = self.topology.link(link).ends.into_iter();
+                let interface = ends.find_map(|end| match end.node {
+                    Node::Switch(switch) => self.interface(switch, end.port).cloned(),
+                    Node::Host(_) => None,
+                });
+                let interface = interface.ok_or_else(|| {
+                    FabricError::Broken("the link has no interface at a switch".to_string())
+                })?;
+                self.network.cut(&interface)
+            }
+        }
     }
 
     fn prepare(
@@ -394,11 +430,17 @@ impl Fabric for MininetFabric {
     }
 
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        if self.dead.contains(&host) {
+            return Ok(());
+        }
         let transfer = self.transfer;
         self.accepted(host, Request::Close { transfer })
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
+        if self.dead.contains(&host) {
+            return Ok(Progress { bytes: 0, total: 0 });
+        }
         Ok(self.status(host)?.progress)
     }
 
@@ -409,7 +451,11 @@ impl Fabric for MininetFabric {
 
     fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
         let mut traffic = Traffic::default();
-        for (rank, &host) in members.iter().enumerate() {
+        let alive = members.iter().enumerate();
+        for (rank, &host) in alive
+            .filter(|(_, host)| !self.dead.contains(host))
+            .collect::<Vec<_>>()
+        {
             for edge in self.status(host)?.edges {
                 let stats = edge.stats;
                 traffic.retransmissions += stats.retransmissions;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -126,6 +126,26 @@ impl MininetNetwork {
                 "the Mininet process said twice that it is ready".to_string(),
             )),
         }
+    }
+
+    /// Ends the process of a host or switch at once.
+    pub fn kill(&mut self, node: &str) -> Result<(), FabricError> {
+        self.ask(&serde_json::json!({ "kill": node }))
+    }
+
+    /// Takes an interface of a switch down.
+    pub fn cut(&mut self, interface: &str) -> Result<(), FabricError> {
+        self.ask(&serde_json::json!({ "cut": interface }))
+    }
+
+    fn ask(&mut self, request: &serde_json::Value) -> Result<(), FabricError> {
+        let told = match &mut self.stdin {
+            Some(stdin) => writeln!(stdin, "{request}").and_then(|()| stdin.flush()),
+            None => Ok(()),
+        };
+        told.map_err(|error| {
+            FabricError::Broken(format!("the Mininet process does not listen: {error}"))
+        })
     }
 
     /// A file in the folder of the run, which is gone when the network is.
