@@ -19,6 +19,8 @@ pub struct Effects {
     pub dropped: Vec<DropReason>,
     /// Lines of `log_msg`, and failed assertions.
     pub logs: Vec<String>,
+    /// What happened to packets, when the switch traces.
+    pub trace: Vec<crate::trace::TraceLine>,
     /// Used frames given back, so that the next ones need no memory. Optional.
     pub spare: Vec<Vec<u8>>,
 }
@@ -31,6 +33,7 @@ impl Effects {
         self.digests.clear();
         self.dropped.clear();
         self.logs.clear();
+        self.trace.clear();
     }
 
     /// Takes all output frames and gives their memory back.

@@ -22,6 +22,7 @@ mod program;
 mod state;
 mod switch;
 mod tables;
+pub mod trace;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;

@@ -216,6 +216,7 @@ pub(crate) struct ParserErrors {
 
 #[derive(Debug, Default)]
 pub(crate) struct ParseState {
+    pub name: String,
     pub steps: Vec<Step>,
     pub key: Vec<KeyPart>,
     /// Bytes of the key; each part is padded to whole bytes.

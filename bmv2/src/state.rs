@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub buffer: BitBuffer,
     /// Reused memory of the headers that the deparser writes.
     pub headers: Vec<u8>,
+    /// Writes down the way of packets when that is asked for.
+    pub recorder: Option<Box<crate::trace::Recorder>>,
     /// Reused list of the copies being made.
     pub scratch: Vec<Replica>,
 }
@@ -75,6 +77,7 @@ impl State {
             random: Random::new(seed),
             buffer: BitBuffer::default(),
             headers: vec![0; program.deparser.max_bytes + crate::exec::join::ROOM],
+            recorder: None,
             scratch: Vec::new(),
         };
         for (table, state) in program.tables.iter().zip(&mut state.tables) {

@@ -11,6 +11,7 @@ use crate::frame::Frame;
 use crate::pre::{CloneSession, Replica};
 use crate::program::Program;
 use crate::state::State;
+use crate::trace::TraceEvent;
 use std::sync::Arc;
 
 /// Settings for the whole life of a switch.
@@ -66,6 +67,7 @@ pub struct Switch {
     pub(crate) loaded: Option<Loaded>,
     /// Counts loads, so that packets of an older program are known.
     generation: u64,
+    traces: bool,
     pool: Pool,
 }
 
@@ -174,6 +176,7 @@ impl Switch {
             options,
             loaded: None,
             generation: 0,
+            traces: false,
             pool: Pool::default(),
         }
     }
@@ -189,6 +192,7 @@ impl Switch {
         self.generation += 1;
         let state = State::new(&program, self.options.seed);
         self.loaded = Some(Loaded { program, state });
+        self.set_trace(self.traces);
     }
 
     /// Goes on with the program and state of another switch, as if it had been loaded and written
@@ -197,6 +201,15 @@ impl Switch {
         self.pool = Pool::default();
         self.generation += 1;
         self.loaded = other.loaded;
+        self.set_trace(self.traces);
+    }
+
+    /// Starts or ends tracing; see [`Effects::trace`].
+    pub fn set_trace(&mut self, on: bool) {
+        self.traces = on;
+        if let Some(loaded) = &mut self.loaded {
+            loaded.state.recorder = on.then(Default::default);
+        }
     }
 
     /// The program, if one is loaded.
@@ -242,7 +255,10 @@ impl Switch {
     pub fn egress(&mut self, packet: Queued, now: u64, queue: QueueState, fx: &mut Effects) {
         let generation = self.generation;
         match self.machine() {
-            Some(mut m) if packet.generation == generation => m.egress(packet, now, queue, fx),
+            Some(mut m) if packet.generation == generation => {
+                m.egress(packet, now, queue, fx);
+                m.give_trace(fx);
+            }
             _ => fx.dropped.push(DropReason::NoProgram),
         }
     }
@@ -288,7 +304,40 @@ impl Machine<'_> {
         set(words, intrinsic.packet_length, length);
         set(words, intrinsic.instance_type, instance::NORMAL);
         set(words, intrinsic.ingress_global_timestamp, now / 1000);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.packets += 1;
+            packet.ctx.number = recorder.packets;
+            recorder.follow(recorder.packets, &packet.words);
+            recorder.tell(TraceEvent::In {
+                port,
+                bytes: length as usize,
+            });
+        }
         self.ingress(packet, now, fx);
+        self.give_trace(fx);
+    }
+
+    /// Tells a step of the packet at work, when the switch traces.
+    #[inline]
+    fn tell(&mut self, event: impl FnOnce() -> TraceEvent) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.tell(event());
+        }
+    }
+
+    /// Tells what has changed in the packet, when the switch traces.
+    #[inline]
+    fn tell_changes(&mut self, packet: &Packet) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.changes(self.program, &packet.words);
+        }
+    }
+
+    #[inline]
+    fn give_trace(&mut self, fx: &mut Effects) {
+        if let Some(recorder) = &mut self.state.recorder {
+            fx.trace.append(&mut recorder.lines);
+        }
     }
 
     /// Parser, ingress, and the decisions after it; again when the packet is resubmitted.
@@ -300,6 +349,7 @@ impl Machine<'_> {
             self.parse(&mut packet, now);
             if packet.ctx.fault.is_none() {
                 self.run(&mut packet, program.ingress);
+                self.tell_changes(&packet);
             }
             fx.logs.append(&mut packet.ctx.logs);
             if let Some(reason) = packet.ctx.fault {
@@ -324,6 +374,8 @@ impl Machine<'_> {
                 let words = &mut fresh.words;
                 set(words, intrinsic.instance_type, instance::RESUBMITTED);
                 set(words, intrinsic.packet_length, length);
+                fresh.ctx.number = packet.ctx.number;
+                self.tell(|| TraceEvent::Resubmitted);
                 self.pool.take_back(packet);
                 packet = fresh;
                 continue;
@@ -357,7 +409,13 @@ impl Machine<'_> {
             ctx,
         } = packet
         {
+            if let Some(recorder) = &mut self.state.recorder {
+                recorder.follow(ctx.number, words);
+            }
             *payload = parse(self.program, self.state, words, frame, ctx);
+            if let Some(recorder) = &mut self.state.recorder {
+                recorder.parsed(self.program, words, frame.len() - *payload);
+            }
         }
     }
 
@@ -382,6 +440,9 @@ impl Machine<'_> {
     }
 
     fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
+        self.tell(|| TraceEvent::Dropped {
+            reason: reason.name(),
+        });
         fx.dropped.push(reason);
         self.pool.take_back(packet);
     }
@@ -399,6 +460,12 @@ impl Machine<'_> {
         let priority = priority.unwrap_or(u8::try_from(own).unwrap_or(u8::MAX));
         let len = packet.ctx.length.max(0) as usize;
         let generation = self.generation;
+        let rid = get(&packet.words, self.program.intrinsic.egress_rid);
+        self.tell(|| TraceEvent::Queued {
+            port,
+            priority,
+            rid,
+        });
         fx.enqueued.push(Queued {
             port,
             priority,
@@ -414,6 +481,9 @@ impl Machine<'_> {
         replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
         if replicas.is_empty() {
             fx.dropped.push(DropReason::NoGroup);
+            self.tell(|| TraceEvent::Dropped {
+                reason: DropReason::NoGroup.name(),
+            });
         }
         self.replicate(&replicas, None, packet, fx);
         self.state.scratch = replicas;
@@ -449,7 +519,11 @@ impl Machine<'_> {
         let Some(frame) = packet.frame.clone() else {
             return;
         };
+        self.tell(|| TraceEvent::Cloned {
+            session: clone.session,
+        });
         let mut copy = self.pool.packet(program, frame);
+        copy.ctx.number = packet.ctx.number;
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
         copy.ctx.forget();
@@ -468,6 +542,9 @@ impl Machine<'_> {
         let Some(session) = self.state.pre.session(clone.session).cloned() else {
             return;
         };
+        self.tell(|| TraceEvent::Cloned {
+            session: clone.session,
+        });
         let program = self.program;
         let mut copy = self.pool.copy(packet, program);
         copy.ctx.forget();
@@ -543,7 +620,12 @@ impl Machine<'_> {
         set(words, intrinsic.egress_spec, u64::from(self.drop_port) + 1);
         set(words, intrinsic.packet_length, ctx.length as u64);
 
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.follow(packet.ctx.number, &packet.words);
+            recorder.tell(TraceEvent::Egress { port });
+        }
         self.run(&mut packet, program.egress);
+        self.tell_changes(&packet);
         let ctx = &mut packet.ctx;
         fx.logs.append(&mut ctx.logs);
         if let Some(reason) = ctx.fault {
@@ -565,6 +647,9 @@ impl Machine<'_> {
         let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
         deparse(program, self.state, words, rest, ctx, &mut out);
         fx.logs.append(&mut ctx.logs);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.changes(program, words);
+        }
         if let Some(reason) = ctx.fault {
             fx.spare.push(out);
             return self.drop(packet, reason, fx);
@@ -572,14 +657,18 @@ impl Machine<'_> {
         if ctx.recirculate != 0 {
             let frame = self.pool.frame(&out);
             let mut fresh = self.pool.packet(program, frame);
+            fresh.ctx.number = ctx.number;
             self.keep(words, &mut fresh.words, ctx.recirculate);
             let words = &mut fresh.words;
             set(words, intrinsic.instance_type, instance::RECIRCULATED);
             set(words, intrinsic.packet_length, out.len() as u64);
             fx.spare.push(out);
+            self.tell(|| TraceEvent::Recirculated);
             self.pool.take_back(packet);
             return self.ingress(fresh, now, fx);
         }
+        let bytes = out.len();
+        self.tell(|| TraceEvent::Out { port, bytes });
         self.pool.take_back(packet);
         fx.output.push(Output { port, frame: out });
     }

@@ -94,6 +94,9 @@ impl Parser<'_> {
             }
             budget -= 1;
             let parse_state = &parser.states[usize::from(index)];
+            if let Some(recorder) = &mut state.recorder {
+                recorder.parser_state(&parse_state.name);
+            }
             for step in &parse_state.steps {
                 if let Err(error) = self.step(step, state, ctx) {
                     return error;

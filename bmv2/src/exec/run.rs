@@ -1,6 +1,6 @@
 //! The interpreter of compiled code.
 
-use super::expr::{run_big, wrap};
+use super::expr::{run_big, words_of, wrap};
 use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
 use crate::effects::DropReason;
@@ -8,6 +8,7 @@ use crate::externs::hash::Calculation;
 use crate::program::Program;
 use crate::state::State;
 use crate::tables::{ActionRef, Target};
+use crate::trace::{number, Named, TraceEvent};
 
 /// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
 /// that long; a malformed one must not hang the switch.
@@ -18,6 +19,8 @@ const MAX_STEPS: u32 = 100_000;
 pub(crate) struct Context {
     /// Time in nanoseconds.
     pub now: u64,
+    /// In traces.
+    pub number: u64,
     /// Length when the packet came in; what counters and byte meters count.
     pub ingress_length: usize,
     /// Length with the headers added and removed since.
@@ -479,6 +482,50 @@ impl Machine<'_> {
 /// one is to run, and the node after the table.
 #[inline(never)]
 fn apply(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    if vm.state.recorder.is_some() {
+        return apply_recorded(vm, phv, at);
+    }
+    look_up(vm, phv, at)
+}
+
+#[cold]
+fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
+    let program = vm.program;
+    let table = &program.tables[at];
+    let number = |slot: usize, bits| number(&phv[slot..slot + words_of(bits)]);
+    let key = table.keys.iter().map(|key| Named {
+        name: key.name.clone(),
+        value: number(usize::from(key.slot), key.bits),
+    });
+    let key = key.collect();
+    let entry = vm.state.tables[at].peek(phv);
+    let found = look_up(vm, phv, at);
+    let action = found
+        .0
+        .and_then(|code| program.actions.iter().find(|action| action.code == code));
+    let arguments = usize::from(program.layout.params);
+    let data = action.iter().flat_map(|action| &action.params);
+    let data = data.map(|param| Named {
+        name: param.name.clone(),
+        value: self::number(&phv[arguments + param.offset..][..words_of(param.bits)]),
+    });
+    let event = TraceEvent::Table {
+        table: table.name.clone(),
+        key,
+        hit: entry.is_some(),
+        entry,
+        action: action.map(|action| action.name.clone()),
+        data: data.collect(),
+    };
+    if let Some(recorder) = &mut vm.state.recorder {
+        recorder.changes(program, phv);
+        recorder.tell(event);
+    }
+    found
+}
+
+#[inline(always)]
+fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
     let Machine {
         program,
         state,

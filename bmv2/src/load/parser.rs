@@ -75,6 +75,7 @@ impl Loader<'_> {
                 }
             }
             states.push(ParseState {
+                name: state.name.clone(),
                 steps,
                 key,
                 key_bytes,

@@ -40,7 +40,7 @@ use self::{
     arbitration::{Arbitration, RoleKey},
     pipeline::Pipeline,
 };
-use crate::{Effects, QueueState, Queued, Switch};
+use crate::{trace::TraceLine, Effects, QueueState, Queued, Switch};
 
 /// Used frames kept for the next ones.
 const MAX_SPARE: usize = 256;
@@ -284,6 +284,12 @@ impl Server {
     /// The next thing to do, until there is none.
     pub fn poll(&mut self) -> Option<Event> {
         self.events.pop_front()
+    }
+
+    /// What happened to packets since the last call, when the switch traces; see
+    /// [`Switch::set_trace`].
+    pub fn take_trace(&mut self) -> Vec<TraceLine> {
+        std::mem::take(&mut self.effects.trace)
     }
 
     fn check_device(&self, device_id: u64) -> Result<(), Status> {

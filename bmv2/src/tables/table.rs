@@ -146,10 +146,7 @@ impl TableState {
     /// Finds the packet's entry and counts the hit.
     #[inline]
     pub(crate) fn hit(&mut self, phv: &[u64], bytes: usize, now: u64) -> Option<Found<'_>> {
-        let handle = match &self.index {
-            AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
-            AnyIndex::Wide(index) => index.find(&self.packing.wide(phv), &self.packing),
-        }?;
+        let handle = self.peek(phv)?;
         let hot = &mut self.hot[handle as usize];
         hot.counter.count(bytes);
         hot.last_hit = now;
@@ -157,6 +154,15 @@ impl TableState {
             target: &hot.target,
             meter: self.meters.get_mut(handle as usize),
         })
+    }
+
+    /// The packet's entry, without counting it.
+    #[inline]
+    pub(crate) fn peek(&self, phv: &[u64]) -> Option<u32> {
+        match &self.index {
+            AnyIndex::Word(index) => index.find(&self.packing.word(phv), &self.packing),
+            AnyIndex::Wide(index) => index.find(&self.packing.wide(phv), &self.packing),
+        }
     }
 
     pub(crate) fn find_same(

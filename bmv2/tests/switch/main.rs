@@ -11,4 +11,5 @@ mod management;
 mod parser;
 mod stacks;
 mod tables;
+mod traces;
 mod traffic;

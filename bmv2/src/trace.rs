@@ -1,0 +1,341 @@
+//! The way of packets through a program, told step by step.
+//!
+//! Off unless asked for ([`Switch::set_trace`](crate::Switch::set_trace)); a switch that does not
+//! trace only tests one flag per packet, parser state and table.
+
+use crate::exec::expr::words_of;
+use crate::exec::headers::is_valid;
+use crate::program::{Field, Header, Program};
+use serde::Serialize;
+use std::fmt::{self, Write};
+
+/// One step of one packet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TraceLine {
+    /// Counts the frames that came in since tracing began; copies have their original's number.
+    pub packet: u64,
+    #[serde(flatten)]
+    pub event: TraceEvent,
+}
+
+/// What happened. Numbers of any width are hexadecimal text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum TraceEvent {
+    /// A frame came in.
+    In {
+        port: u32,
+        bytes: usize,
+    },
+    /// The parser went through these states.
+    Parsed {
+        states: Vec<String>,
+        headers: Vec<String>,
+        /// Bytes that no header took.
+        payload: usize,
+        /// The parser's error, if it ended with one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// A table was applied.
+    Table {
+        table: String,
+        key: Vec<Named>,
+        hit: bool,
+        /// The entry's handle, on a hit.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        entry: Option<u32>,
+        /// The action that ran, if any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        action: Option<String>,
+        data: Vec<Named>,
+    },
+    /// A field changed, or a header became valid or invalid (`$valid$`).
+    Changed {
+        field: String,
+        before: String,
+        after: String,
+    },
+    /// Ingress sent the packet, or a copy of it, to a port's queue.
+    Queued {
+        port: u32,
+        priority: u8,
+        rid: u64,
+    },
+    /// Egress begins.
+    Egress {
+        port: u32,
+    },
+    /// A copy goes to a clone session.
+    Cloned {
+        session: u32,
+    },
+    /// The packet begins ingress again.
+    Resubmitted,
+    Recirculated,
+    /// The packet left.
+    Out {
+        port: u32,
+        bytes: usize,
+    },
+    /// The packet went no further; see [`DropReason::name`](crate::DropReason::name).
+    Dropped {
+        reason: &'static str,
+    },
+}
+
+/// A named number.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Named {
+    pub name: String,
+    pub value: String,
+}
+
+/// Colours of a terminal; all empty for plain text.
+struct Colors {
+    strong: &'static str,
+    name: &'static str,
+    good: &'static str,
+    bad: &'static str,
+    end: &'static str,
+}
+
+const PLAIN: Colors = Colors {
+    strong: "",
+    name: "",
+    good: "",
+    bad: "",
+    end: "",
+};
+
+const ANSI: Colors = Colors {
+    strong: "\x1b[1m",
+    name: "\x1b[36m",
+    good: "\x1b[32m",
+    bad: "\x1b[31m",
+    end: "\x1b[0m",
+};
+
+impl TraceLine {
+    /// For people: one line without its end, indented under the packet it belongs to.
+    pub fn text(&self, color: bool) -> String {
+        let mut line = String::new();
+        // Writing to a string never fails.
+        let _ = self.write(&mut line, if color { &ANSI } else { &PLAIN });
+        line
+    }
+
+    /// For tools: one JSON object.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("plain data becomes JSON")
+    }
+
+    fn write(&self, out: &mut String, c: &Colors) -> fmt::Result {
+        let n = self.packet;
+        match &self.event {
+            TraceEvent::In { port, bytes } => {
+                write!(
+                    out,
+                    "{}#{n} in{} port {port}, {bytes} bytes",
+                    c.strong, c.end
+                )
+            }
+            TraceEvent::Parsed {
+                states,
+                headers,
+                payload,
+                error,
+            } => {
+                let (path, headers) = (states.join(" > "), headers.join(", "));
+                write!(out, "#{n}   parser {path}: {}{headers}{}", c.name, c.end)?;
+                write!(out, "; {payload} bytes of payload")?;
+                match error {
+                    Some(error) => write!(out, "; {}{error}{}", c.bad, c.end),
+                    None => Ok(()),
+                }
+            }
+            TraceEvent::Table {
+                table,
+                key,
+                hit,
+                entry,
+                action,
+                data,
+            } => {
+                write!(out, "#{n}   table {}{table}{}", c.name, c.end)?;
+                list(out, " [", key, "]")?;
+                match (hit, entry) {
+                    (true, Some(entry)) => write!(out, " {}hit{} entry {entry}", c.good, c.end)?,
+                    (true, None) => write!(out, " {}hit{}", c.good, c.end)?,
+                    (false, _) => write!(out, " {}miss{}", c.bad, c.end)?,
+                }
+                match action {
+                    Some(action) => {
+                        write!(out, ": {action}")?;
+                        list(out, "(", data, ")")
+                    }
+                    None => Ok(()),
+                }
+            }
+            TraceEvent::Changed {
+                field,
+                before,
+                after,
+            } => write!(
+                out,
+                "#{n}     {field}: {before} > {}{after}{}",
+                c.good, c.end
+            ),
+            TraceEvent::Queued {
+                port,
+                priority,
+                rid,
+            } => {
+                write!(out, "#{n}   to port {port}, priority {priority}")?;
+                match rid {
+                    0 => Ok(()),
+                    rid => write!(out, ", rid {rid}"),
+                }
+            }
+            TraceEvent::Egress { port } => write!(out, "#{n}   egress for port {port}"),
+            TraceEvent::Cloned { session } => write!(out, "#{n}   clone to session {session}"),
+            TraceEvent::Resubmitted => write!(out, "#{n}   resubmitted"),
+            TraceEvent::Recirculated => write!(out, "#{n}   recirculated"),
+            TraceEvent::Out { port, bytes } => {
+                write!(
+                    out,
+                    "{}#{n} out{} port {port}, {bytes} bytes",
+                    c.strong, c.end
+                )
+            }
+            TraceEvent::Dropped { reason } => {
+                write!(out, "{}#{n} dropped{}: {reason}", c.bad, c.end)
+            }
+        }
+    }
+}
+
+fn list(out: &mut String, open: &str, items: &[Named], close: &str) -> fmt::Result {
+    out.write_str(open)?;
+    for (i, item) in items.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        write!(out, "{comma}{} = {}", item.name, item.value)?;
+    }
+    out.write_str(close)
+}
+
+/// A number of several words as text.
+pub(crate) fn number(words: &[u64]) -> String {
+    let bytes = crate::tables::shortest(words);
+    let mut text = String::from("0x");
+    for (i, byte) in bytes.iter().enumerate() {
+        let _ = match i {
+            0 => write!(text, "{byte:x}"),
+            _ => write!(text, "{byte:02x}"),
+        };
+    }
+    text
+}
+
+/// Writes down what happens to packets.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recorder {
+    /// Frames so far.
+    pub packets: u64,
+    /// The packet at work.
+    packet: u64,
+    /// Its words when changes were last told.
+    seen: Vec<u64>,
+    states: Vec<String>,
+    pub lines: Vec<TraceLine>,
+}
+
+impl Recorder {
+    pub fn tell(&mut self, event: TraceEvent) {
+        let packet = self.packet;
+        self.lines.push(TraceLine { packet, event });
+    }
+
+    /// The packet whose steps follow.
+    pub fn follow(&mut self, packet: u64, phv: &[u64]) {
+        self.packet = packet;
+        self.see(phv);
+    }
+
+    fn see(&mut self, phv: &[u64]) {
+        self.seen.clear();
+        self.seen.extend_from_slice(phv);
+    }
+
+    pub fn parser_state(&mut self, name: &str) {
+        self.states.push(name.to_owned());
+    }
+
+    /// The parser has ended.
+    pub fn parsed(&mut self, program: &Program, phv: &[u64], payload: usize) {
+        let headers = program.layout.headers.iter();
+        let valid = headers.filter(|h| !h.metadata && is_valid(h, phv));
+        let error = program.intrinsic.parser_error.and_then(|field| {
+            let code = phv[usize::from(field.slot)];
+            let no_error = program.parser.errors.no_error & field.mask;
+            let name = program.errors.iter().find(|(_, number)| *number == code);
+            (code != no_error).then(|| name.map_or_else(|| number(&[code]), |(n, _)| n.clone()))
+        });
+        let event = TraceEvent::Parsed {
+            states: std::mem::take(&mut self.states),
+            headers: valid.map(|h| h.name.clone()).collect(),
+            payload,
+            error,
+        };
+        self.tell(event);
+        self.see(phv);
+    }
+
+    /// Tells what has changed since it last did.
+    pub fn changes(&mut self, program: &Program, phv: &[u64]) {
+        let end = program.layout.state_end;
+        if self.seen.get(..end) == phv.get(..end) {
+            return;
+        }
+        let seen = std::mem::take(&mut self.seen);
+        for h in &program.layout.headers {
+            self.header_changes(h, &seen, phv);
+        }
+        self.seen = seen;
+        self.see(phv);
+    }
+
+    fn header_changes(&mut self, h: &Header, seen: &[u64], phv: &[u64]) {
+        if !h.metadata {
+            let at = usize::from(h.valid);
+            if seen[at] != phv[at] {
+                let field = format!("{}.{}", h.name, alfirk_bmv2_json::FieldRef::VALID);
+                self.changed(field, &seen[at..=at], &phv[at..=at]);
+            }
+            if phv[at] == 0 {
+                return;
+            }
+        }
+        for f in &h.fields {
+            let words = words_at(f);
+            if seen[words.clone()] != phv[words.clone()] {
+                let field = format!("{}.{}", h.name, f.name);
+                self.changed(field, &seen[words.clone()], &phv[words]);
+            }
+        }
+    }
+
+    fn changed(&mut self, field: String, before: &[u64], after: &[u64]) {
+        let (before, after) = (number(before), number(after));
+        self.tell(TraceEvent::Changed {
+            field,
+            before,
+            after,
+        });
+    }
+}
+
+fn words_at(f: &Field) -> std::ops::Range<usize> {
+    let start = usize::from(f.slot);
+    start..start + words_of(f.bits)
+}
