@@ -5,12 +5,11 @@ use std::{
     ffi::OsString,
     net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
-    time::Duration,
 };
 
 use clap::{Args, Parser, ValueEnum};
 
-use super::{link::LinkOptions, SwitchError};
+use super::{link::LinkOptions, link_args::LinkArgs, SwitchError};
 use crate::SwitchOptions;
 
 /// Run a BMv2 program on network interfaces, controlled by P4Runtime.
@@ -63,21 +62,12 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
     pub pcap: Option<PathBuf>,
 
-    /// Lose frames on every port with this probability, in each direction.
-    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
-    pub loss: f64,
+    #[command(flatten)]
+    pub links: LinkArgs,
 
-    /// Delay frames that leave any port, such as 500us.
-    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
-    pub delay: Duration,
-
-    /// Lose frames on one port. Repeatable.
-    #[arg(long, value_name = "PORT=P", value_parser = parse_port_loss)]
-    pub port_loss: Vec<(u32, f64)>,
-
-    /// Delay frames that leave one port, such as 2=1ms. Repeatable.
-    #[arg(long, value_name = "PORT=TIME", value_parser = parse_port_delay)]
-    pub port_delay: Vec<(u32, Duration)>,
+    /// Print the way of every packet through the program; --trace=json for tools.
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    pub trace: Option<TraceFormat>,
 
     /// Seed of losses and of the program's random numbers.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -122,6 +112,15 @@ pub struct SwitchArgs {
     /// Target options; see below.
     #[arg(last = true, value_name = "TARGET OPTIONS")]
     pub target: Vec<OsString>,
+}
+
+/// How traces are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// For people, in colour on a terminal.
+    Text,
+    /// One JSON object per line.
+    Json,
 }
 
 /// Levels by BMv2's names.
@@ -205,8 +204,12 @@ pub struct Config {
     /// Links of ports with options of their own, and of all others.
     pub links: BTreeMap<u32, LinkOptions>,
     pub default_link: LinkOptions,
+    /// Queues of each port, and packets that each holds, where a link has a rate.
+    pub priority_queues: usize,
+    pub queue_depth: usize,
     /// Directory of captures.
     pub pcap: Option<PathBuf>,
+    pub trace: Option<TraceFormat>,
     /// Things worth telling that are no errors.
     pub warnings: Vec<String>,
 }
@@ -253,21 +256,9 @@ impl SwitchArgs {
             ));
         }
 
-        let default_link = LinkOptions {
-            loss: self.loss,
-            delay: self.delay,
-        };
-        let mut links = BTreeMap::new();
-        for (port, loss) in &self.port_loss {
-            links.entry(*port).or_insert(default_link).loss = *loss;
-        }
-        for (port, delay) in &self.port_delay {
-            links.entry(*port).or_insert(default_link).delay = *delay;
-        }
+        let (default_link, links) = self.links.links().map_err(SwitchError::BadInput)?;
         if let Some(port) = links.keys().find(|port| !interfaces.contains_key(port)) {
-            return bad(format!(
-                "--port-loss or --port-delay: no interface is on port {port}"
-            ));
+            return bad(format!("--port-...: no interface is on port {port}"));
         }
 
         let mut warnings = Vec::new();
@@ -296,7 +287,10 @@ impl SwitchArgs {
             address: parse_address(&target.grpc_server_addr)?,
             links,
             default_link,
+            priority_queues: target.priority_queues as usize,
+            queue_depth: self.links.queue_depth,
             pcap: self.pcap.clone(),
+            trace: self.trace,
             warnings,
         })
     }
@@ -367,52 +361,11 @@ fn parse_interface(text: &str) -> Result<(u32, String), String> {
     parsed.ok_or_else(|| "expected PORT@IFACE, such as 1@veth0".to_owned())
 }
 
-fn parse_probability(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
-        _ => Err("expected a probability from 0 to 1".into()),
-    }
-}
-
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-    let unit = match unit {
-        "ns" => 1e-9,
-        "us" => 1e-6,
-        "ms" => 1e-3,
-        "s" => 1.0,
-        _ => return Err("expected a time with unit ns, us, ms or s, such as 500us".into()),
-    };
-    let seconds = number
-        .parse::<f64>()
-        .map_err(|_| format!("{number:?} is no number"))?;
-    Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
-}
-
-fn split_port(text: &str) -> Result<(u32, &str), String> {
-    let (port, value) = text
-        .split_once('=')
-        .ok_or("expected PORT=VALUE, such as 1=0.001")?;
-    let port = port
-        .parse()
-        .map_err(|_| format!("{port:?} is no port number"))?;
-    Ok((port, value))
-}
-
-fn parse_port_loss(text: &str) -> Result<(u32, f64), String> {
-    let (port, value) = split_port(text)?;
-    Ok((port, parse_probability(value)?))
-}
-
-fn parse_port_delay(text: &str) -> Result<(u32, Duration), String> {
-    let (port, value) = split_port(text)?;
-    Ok((port, parse_duration(value)?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::link::Rate;
+    use std::time::Duration;
 
     #[derive(Debug, Parser)]
     struct Cli {
@@ -470,6 +423,30 @@ mod tests {
         assert_eq!(config.link(2).loss, 0.5);
         assert_eq!(config.link(2).delay, Duration::from_micros(1500));
         assert_eq!(config.switch.seed, 9);
+
+        let config = parse(
+            "--no-p4 -i 1@a -i 2@b --rate 1.5Gbps --port-rate 2=2kpps --port-duplicate 2=0.1 \
+             --delay 1ms --reorder 0.2 --port-jitter 1=2ms --queue-depth 5 -- --priority-queues 4",
+        )
+        .unwrap();
+        assert_eq!(config.link(1).rate, Some(Rate::Bits(1_500_000_000)));
+        assert_eq!(config.link(1).jitter, Duration::from_millis(2));
+        assert_eq!(config.link(2).rate, Some(Rate::Packets(2000)));
+        assert_eq!(
+            (config.link(2).duplicate, config.link(2).reorder),
+            (0.1, 0.2)
+        );
+        assert_eq!((config.queue_depth, config.priority_queues), (5, 4));
+    }
+
+    #[test]
+    fn traces_are_text_unless_asked_otherwise() {
+        assert_eq!(parse("--no-p4").unwrap().trace, None);
+        let config = parse("--trace main.json").unwrap();
+        assert_eq!(config.trace, Some(TraceFormat::Text));
+        assert_eq!(config.json, Some("main.json".into()));
+        let config = parse("--trace=json main.json").unwrap();
+        assert_eq!(config.trace, Some(TraceFormat::Json));
     }
 
     #[test]
@@ -484,6 +461,9 @@ mod tests {
         assert!(why("--no-p4 --nanolog").contains("--log-console"));
         assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
         assert!(why("--no-p4 --delay 5").contains("unit"));
+        assert!(why("--no-p4 --rate 5").contains("unit"));
+        assert!(why("--no-p4 --rate 0.1bps").contains("at least 1"));
+        assert!(why("--no-p4 --reorder 0.1").contains("--delay"));
         assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
         assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
         assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));

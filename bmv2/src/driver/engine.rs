@@ -1,6 +1,11 @@
 //! The thread that owns the switch: takes frames and commands, runs each to its end.
 
-use std::{collections::BTreeMap, io, os::fd::AsRawFd, path::Path};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io, mem,
+    os::fd::AsRawFd,
+    path::Path,
+};
 
 use alfirk_p4runtime::{Code, Status};
 use rustc_hash::FxHashMap;
@@ -8,16 +13,19 @@ use tokio::sync::mpsc::error::TrySendError;
 use tracing::{debug, error, info, trace, warn};
 
 use super::{
+    args::TraceFormat,
     command::{Command, CommandReceiver, StreamSender},
     link::{Link, LinkOptions},
     pcap::PcapFile,
     poller::{monotonic, wall_clock, Poller},
+    queue::PortQueues,
     socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH},
+    trace::TracePrinter,
     watch::{LinkNews, LinkWatch},
 };
 use crate::{
     p4rt::{ClientId, Event, Server},
-    QueueState,
+    QueueState, Queued,
 };
 
 /// Token of the command queue; ports have their numbers.
@@ -26,6 +34,8 @@ const COMMANDS: u64 = 1 << 32;
 const WATCH: u64 = 1 << 33;
 /// Commands handled between two looks at the ports.
 const COMMANDS_PER_TURN: usize = 64;
+/// Events carried out between two looks at the ports.
+const EVENTS_PER_TURN: usize = 100_000;
 /// Clients at a time.
 const MAX_STREAMS: usize = 1024;
 
@@ -47,6 +57,8 @@ struct Port {
     index: u32,
     running: bool,
     link: Link,
+    /// Packets that wait for a link with a rate.
+    queues: PortQueues<Queued>,
     /// To be sent at the end of the turn.
     sending: Vec<Vec<u8>>,
     capture: Option<(PcapFile, PcapFile)>,
@@ -58,6 +70,9 @@ pub struct PortSetup<'a> {
     pub number: u32,
     pub interface: &'a str,
     pub link: LinkOptions,
+    /// Used when the link has a rate.
+    pub priority_queues: usize,
+    pub queue_depth: usize,
     pub seed: u64,
     /// Directory of captures.
     pub pcap: Option<&'a Path>,
@@ -74,6 +89,11 @@ pub struct Engine {
     /// The monotonic clock at the start; the switch counts from there, as BMv2 does.
     start: u64,
     batch: ReceiveBatch,
+    trace: Option<TracePrinter>,
+    /// Ports whose link may take a packet from their queues.
+    runnable: VecDeque<u32>,
+    /// There is more to do than one turn may take.
+    unfinished: bool,
     running: bool,
 }
 
@@ -96,8 +116,17 @@ impl Engine {
             clients: FxHashMap::default(),
             start,
             batch: ReceiveBatch::default(),
+            trace: None,
+            runnable: VecDeque::new(),
+            unfinished: false,
             running: true,
         })
+    }
+
+    /// Prints the way of every packet from now on.
+    pub fn trace(&mut self, format: TraceFormat) {
+        self.server.switch_mut().set_trace(true);
+        self.trace = Some(TracePrinter::new(format));
     }
 
     /// Attaches an interface.
@@ -124,6 +153,7 @@ impl Engine {
             index,
             running: true,
             link: Link::new(setup.link, setup.seed, setup.number),
+            queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             capture,
             counters: PortCounters::default(),
@@ -158,7 +188,10 @@ impl Engine {
                 self.server.handle_timeout(now);
                 self.drain(now);
             }
-            self.release_delayed(now);
+            if mem::take(&mut self.unfinished) {
+                self.drain(now);
+            }
+            self.serve_links(now);
             self.send_all();
             self.flush_captures();
         }
@@ -170,10 +203,10 @@ impl Engine {
     }
 
     fn deadline(&self) -> Option<u64> {
-        let links = self
-            .ports
-            .values()
-            .filter_map(|port| port.link.poll_timeout());
+        if self.unfinished {
+            return Some(0);
+        }
+        let links = self.ports.values().filter_map(Port::poll_timeout);
         links.chain(self.server.poll_timeout()).min()
     }
 
@@ -225,18 +258,19 @@ impl Engine {
         }
     }
 
-    /// Carries out what the server wants, until it wants nothing.
+    /// Carries out what the server wants, until it wants nothing, or so much that other things
+    /// must have a turn (a program may recirculate for ever).
     fn drain(&mut self, now: u64) {
-        while let Some(event) = self.server.poll() {
-            match event {
-                Event::Enqueue(packet) => {
-                    // Queues are never longer than one packet: each is sent before the next comes.
-                    let state = QueueState {
-                        enq_timestamp: now,
-                        ..QueueState::default()
-                    };
-                    self.server.dequeue(packet, now, state);
+        for _ in 0..EVENTS_PER_TURN {
+            let Some(event) = self.server.poll() else {
+                match self.runnable.pop_front() {
+                    Some(number) => self.serve(number, now),
+                    None => return self.print_trace(),
                 }
+                continue;
+            };
+            match event {
+                Event::Enqueue(packet) => self.enqueue(packet, now),
                 Event::Output { port, frame } => self.output(port, frame, now),
                 Event::Stream { client, message } => self.tell(client, Ok(message)),
                 Event::Close { client, status } => {
@@ -244,6 +278,45 @@ impl Engine {
                     self.clients.remove(&client);
                 }
             }
+        }
+        self.unfinished = true;
+        self.print_trace();
+    }
+
+    fn print_trace(&mut self) {
+        if let Some(printer) = &mut self.trace {
+            printer.print(&self.server.take_trace());
+        }
+    }
+
+    fn enqueue(&mut self, packet: Queued, now: u64) {
+        match self.ports.get_mut(&packet.port) {
+            Some(port) if port.link.has_rate() => {
+                port.queues.push(packet.priority, packet, now);
+                self.runnable.push_back(port.number);
+            }
+            // The packet leaves before the next one comes.
+            _ => {
+                let state = QueueState {
+                    enq_timestamp: now,
+                    ..QueueState::default()
+                };
+                self.server.dequeue(packet, now, state);
+            }
+        }
+    }
+
+    /// Lets an idle link take the next packet. One that egress drops takes no time on it.
+    fn serve(&mut self, number: u32, now: u64) {
+        let Some(port) = self.ports.get_mut(&number) else {
+            return;
+        };
+        if !port.link.is_idle(now) {
+            return;
+        }
+        if let Some((packet, state)) = port.queues.pop() {
+            self.server.dequeue(packet, now, state);
+            self.runnable.push_back(number);
         }
     }
 
@@ -255,12 +328,9 @@ impl Engine {
             );
             return;
         };
-        if port.link.loses() {
-            return;
-        }
-        if port.link.delays() {
+        if !port.link.is_plain() {
             port.link.push(now, frame);
-        } else {
+        } else if !port.link.loses() {
             port.sending.push(frame);
             if port.sending.len() >= BATCH {
                 port.send();
@@ -269,8 +339,14 @@ impl Engine {
         }
     }
 
-    fn release_delayed(&mut self, now: u64) {
-        for port in self.ports.values_mut().filter(|port| port.link.delays()) {
+    /// Moves what waits on links and before them.
+    fn serve_links(&mut self, now: u64) {
+        let waiting = self.ports.values().filter(|port| !port.queues.is_empty());
+        self.runnable.extend(waiting.map(|port| port.number));
+        if !self.runnable.is_empty() {
+            self.drain(now);
+        }
+        for port in self.ports.values_mut().filter(|port| !port.link.is_plain()) {
             while let Some(frame) = port.link.pop(now) {
                 port.sending.push(frame);
             }
@@ -464,6 +540,7 @@ impl Engine {
                 unsent,
                 malformed,
                 lost = port.link.lost,
+                queue_full = port.queues.dropped,
                 "port closed"
             );
         }
@@ -471,6 +548,12 @@ impl Engine {
 }
 
 impl Port {
+    /// When the link has something to do.
+    fn poll_timeout(&self) -> Option<u64> {
+        let next = (!self.queues.is_empty()).then(|| self.link.idle_at());
+        next.into_iter().chain(self.link.poll_timeout()).min()
+    }
+
     fn send(&mut self) {
         if let Some((_, capture)) = &mut self.capture {
             let now = wall_clock();

@@ -1,9 +1,10 @@
-//! Emulation of a port's link: loss and delay, where the kernel has no netem.
+//! Emulation of a port's link, where the kernel has no netem: rate, delay, jitter, loss,
+//! duplication and reordering.
 //!
 //! Every port draws from a stream of its own, so what one port loses does not depend on the
 //! traffic of another, and a run with the same seed and the same frames loses the same ones.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -15,19 +16,71 @@ pub struct LinkOptions {
     pub loss: f64,
     /// Added to every frame that leaves.
     pub delay: Duration,
+    /// A random part up to this is added to the delay. Frames keep their order.
+    pub jitter: Duration,
+    /// Probability with which a frame that leaves arrives twice.
+    pub duplicate: f64,
+    /// Probability with which a frame overtakes: it leaves without the delay.
+    pub reorder: f64,
+    /// How fast frames leave; as fast as they can without.
+    pub rate: Option<Rate>,
+}
+
+/// How fast a link takes frames; at least one bit or packet per second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rate {
+    Bits(u64),
+    Packets(u64),
+}
+
+impl Rate {
+    /// Nanoseconds that a frame takes.
+    fn time_of(self, bytes: usize) -> u64 {
+        let (units, per_second) = match self {
+            Rate::Bits(rate) => (bytes as u128 * 8, rate),
+            Rate::Packets(rate) => (1, rate),
+        };
+        let time = units * 1_000_000_000 / u128::from(per_second.max(1));
+        u64::try_from(time).unwrap_or(u64::MAX)
+    }
 }
 
 /// The link of one port.
 #[derive(Debug)]
 pub struct Link {
     delay: u64,
-    /// A frame is lost when the next draw is below this; `None` when none ever is.
-    threshold: Option<u64>,
+    jitter: u64,
+    rate: Option<Rate>,
+    loss: Chance,
+    duplicate: Chance,
+    reorder: Chance,
     random: ChaCha8Rng,
-    /// Frames on their way out, with the time at which they arrive, in nanoseconds.
-    waiting: VecDeque<(u64, Vec<u8>)>,
+    /// When the link has taken all of the last frame.
+    busy_until: u64,
+    /// When the last frame that kept its place arrives.
+    last_arrival: u64,
+    /// Frames on their way out, by time of arrival, in nanoseconds, and order.
+    waiting: BTreeMap<(u64, u64), Vec<u8>>,
+    sequence: u64,
     /// Frames lost on purpose.
     pub lost: u64,
+}
+
+/// A probability. Nothing is drawn for one of zero.
+#[derive(Clone, Copy, Debug)]
+struct Chance(Option<u64>);
+
+impl Chance {
+    fn new(probability: f64) -> Chance {
+        // 2^64 as a float; the cast saturates, so certainty is u64::MAX.
+        let threshold = (probability * 18_446_744_073_709_551_616.0) as u64;
+        Chance((threshold > 0).then_some(threshold))
+    }
+
+    fn strikes(self, random: &mut ChaCha8Rng) -> bool {
+        self.0
+            .is_some_and(|threshold| random.next_u64() < threshold || threshold == u64::MAX)
+    }
 }
 
 impl Link {
@@ -35,49 +88,91 @@ impl Link {
     pub fn new(options: LinkOptions, seed: u64, port: u32) -> Link {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(port.into());
-        // 2^64 as a float; the cast saturates, so certain loss is u64::MAX.
-        let threshold = (options.loss * 18_446_744_073_709_551_616.0) as u64;
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Link {
-            delay: u64::try_from(options.delay.as_nanos()).unwrap_or(u64::MAX),
-            threshold: (threshold > 0).then_some(threshold),
+            delay: nanos(options.delay),
+            jitter: nanos(options.jitter),
+            rate: options.rate,
+            loss: Chance::new(options.loss),
+            duplicate: Chance::new(options.duplicate),
+            reorder: Chance::new(options.reorder),
             random,
-            waiting: VecDeque::new(),
+            busy_until: 0,
+            last_arrival: 0,
+            waiting: BTreeMap::new(),
+            sequence: 0,
             lost: 0,
         }
     }
 
     /// Whether the next frame, in or out, is lost.
     pub fn loses(&mut self) -> bool {
-        let Some(threshold) = self.threshold else {
-            return false;
-        };
-        let lost = self.random.next_u64() < threshold || threshold == u64::MAX;
+        let lost = self.loss.strikes(&mut self.random);
         self.lost += u64::from(lost);
         lost
     }
 
-    /// Whether frames are held back at all.
-    pub fn delays(&self) -> bool {
-        self.delay > 0
+    /// Whether frames can be sent at once, as nothing but loss happens to them.
+    pub fn is_plain(&self) -> bool {
+        self.delay == 0 && self.jitter == 0 && self.rate.is_none() && self.duplicate.0.is_none()
     }
 
-    /// Puts a frame on the link.
+    /// Whether packets wait in queues until the link takes them.
+    pub fn has_rate(&self) -> bool {
+        self.rate.is_some()
+    }
+
+    /// Whether the link can take a frame now.
+    pub fn is_idle(&self, now: u64) -> bool {
+        self.busy_until <= now
+    }
+
+    /// When the link can take the next frame.
+    pub fn idle_at(&self) -> u64 {
+        self.busy_until
+    }
+
+    /// Puts a frame on the link. Lost ones take their time on it, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
-        self.waiting
-            .push_back((now.saturating_add(self.delay), frame));
+        if let Some(rate) = self.rate {
+            let start = self.busy_until.max(now);
+            self.busy_until = start.saturating_add(rate.time_of(frame.len()));
+        }
+        if self.loses() {
+            return;
+        }
+        let sent = self.busy_until.max(now);
+        if self.duplicate.strikes(&mut self.random) {
+            self.place(sent, frame.clone());
+        }
+        self.place(sent, frame);
+    }
+
+    fn place(&mut self, sent: u64, frame: Vec<u8>) {
+        let arrival = if self.reorder.strikes(&mut self.random) {
+            sent
+        } else {
+            let jitter = match self.jitter {
+                0 => 0,
+                most => self.random.next_u64() % most.saturating_add(1),
+            };
+            let arrival = sent.saturating_add(self.delay).saturating_add(jitter);
+            self.last_arrival = self.last_arrival.max(arrival);
+            self.last_arrival
+        };
+        self.sequence += 1;
+        self.waiting.insert((arrival, self.sequence), frame);
     }
 
     /// A frame that has arrived, if there is one.
     pub fn pop(&mut self, now: u64) -> Option<Vec<u8>> {
-        if self.waiting.front()?.0 > now {
-            return None;
-        }
-        self.waiting.pop_front().map(|(_, frame)| frame)
+        let first = self.waiting.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
     }
 
     /// When the next frame arrives.
     pub fn poll_timeout(&self) -> Option<u64> {
-        self.waiting.front().map(|(at, _)| *at)
+        self.waiting.keys().next().map(|(at, _)| *at)
     }
 }
 
@@ -93,6 +188,22 @@ mod tests {
         let mut link = Link::new(options, seed, port);
         (0..10_000).map(|_| link.loses()).collect()
     }
+
+    /// Arrivals of `count` frames that are all put on the link at time 0.
+    fn arrivals(options: LinkOptions, seed: u64, count: u8) -> Vec<(u64, u8)> {
+        let mut link = Link::new(options, seed, 1);
+        for i in 0..count {
+            link.push(0, vec![i; 100]);
+        }
+        let mut arrivals = Vec::new();
+        while let Some(at) = link.poll_timeout() {
+            assert_eq!(link.pop(at - 1), None);
+            arrivals.push((at, link.pop(at).unwrap()[0]));
+        }
+        arrivals
+    }
+
+    const MS: u64 = 1_000_000;
 
     #[test]
     fn loss_follows_seed_and_port() {
@@ -112,7 +223,7 @@ mod tests {
             ..Default::default()
         };
         let mut link = Link::new(options, 0, 1);
-        assert!(link.delays());
+        assert!(!link.is_plain());
         link.push(0, vec![1]);
         link.push(10, vec![2]);
         assert_eq!(link.poll_timeout(), Some(1_000_000));
@@ -121,5 +232,67 @@ mod tests {
         assert_eq!(link.pop(1_000_000), None);
         assert_eq!(link.pop(1_000_010), Some(vec![2]));
         assert_eq!(link.poll_timeout(), None);
+    }
+
+    #[test]
+    fn jitter_spreads_frames_and_keeps_their_order() {
+        let options = LinkOptions {
+            delay: Duration::from_millis(1),
+            jitter: Duration::from_millis(2),
+            ..Default::default()
+        };
+        let spread = arrivals(options, 3, 100);
+        assert!(spread.iter().all(|(at, _)| (MS..=3 * MS).contains(at)));
+        assert!(spread.last().unwrap().0 - spread[0].0 > MS);
+        assert!(spread.iter().map(|(_, i)| *i).eq(0..100));
+        assert_eq!(spread, arrivals(options, 3, 100));
+        assert_ne!(spread, arrivals(options, 4, 100));
+    }
+
+    #[test]
+    fn some_frames_arrive_twice() {
+        let options = LinkOptions {
+            delay: Duration::from_millis(1),
+            duplicate: 0.25,
+            ..Default::default()
+        };
+        let twice = arrivals(options, 1, 200);
+        assert!((220..280).contains(&twice.len()), "{}", twice.len());
+        let mut numbers: Vec<u8> = twice.iter().map(|(_, i)| *i).collect();
+        assert!(numbers.is_sorted());
+        numbers.dedup();
+        assert_eq!(numbers.len(), 200);
+    }
+
+    #[test]
+    fn some_frames_overtake() {
+        let options = LinkOptions {
+            delay: Duration::from_millis(1),
+            reorder: 0.25,
+            rate: Some(Rate::Packets(100_000)),
+            ..Default::default()
+        };
+        let frames = arrivals(options, 1, 200);
+        let early = frames
+            .iter()
+            .filter(|(at, i)| *at < (u64::from(*i) + 1) * 10_000 + MS);
+        let early = early.count();
+        assert!((25..75).contains(&early), "{early}");
+        assert!(!frames.iter().map(|(_, i)| *i).is_sorted());
+    }
+
+    #[test]
+    fn frames_take_their_time_on_the_link() {
+        let options = LinkOptions {
+            rate: Some(Rate::Bits(8_000_000)),
+            ..Default::default()
+        };
+        let frames = arrivals(options, 0, 3);
+        assert_eq!(frames, [(100_000, 0), (200_000, 1), (300_000, 2)]);
+        let mut link = Link::new(options, 0, 1);
+        assert!(link.is_idle(0));
+        link.push(5, vec![0; 10]);
+        assert!(!link.is_idle(10_004));
+        assert_eq!(link.idle_at(), 10_005);
     }
 }

@@ -9,11 +9,14 @@ mod command;
 mod engine;
 mod grpc;
 mod link;
+mod link_args;
 mod logging;
 mod offload;
 mod pcap;
 mod poller;
+mod queue;
 mod socket;
+mod trace;
 mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.
@@ -44,8 +47,8 @@ use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
 use tonic::transport::server::{Router, Server as GrpcServer};
 use tracing::{info, warn};
 
-pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
-pub use link::LinkOptions;
+pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
+pub use link::{LinkOptions, Rate};
 
 use self::{
     command::{Command, CommandSender},
@@ -94,11 +97,16 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     let server = Server::new(load(&config)?);
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
     let mut engine = Engine::new(server, queue).map_err(|e| failed("epoll and netlink", &e))?;
+    if let Some(format) = config.trace {
+        engine.trace(format);
+    }
     for (&number, interface) in &config.interfaces {
         let setup = PortSetup {
             number,
             interface,
             link: config.link(number),
+            priority_queues: config.priority_queues,
+            queue_depth: config.queue_depth,
             seed: config.switch.seed,
             pcap: config.pcap.as_deref(),
         };

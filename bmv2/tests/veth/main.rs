@@ -45,6 +45,11 @@ const CASES: &[Case] = &[
     ("links_lose_frames_by_seed", links_lose_frames_by_seed),
     ("delayed_frames_arrive_late", delayed_frames_arrive_late),
     (
+        "links_of_a_rate_queue_what_comes_faster",
+        links_of_a_rate_queue_what_comes_faster,
+    ),
+    ("traces_are_printed", traces_are_printed),
+    (
         "an_idle_switch_takes_no_processor_time",
         an_idle_switch_takes_no_processor_time,
     ),
@@ -281,6 +286,38 @@ fn delayed_frames_arrive_late() {
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     assert!(sent.elapsed() >= Duration::from_millis(50));
+    process.stop();
+}
+
+fn links_of_a_rate_queue_what_comes_faster() {
+    let (runtime, process, mut controller) =
+        start(&["--port-rate", "2=100pps", "--queue-depth", "5"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let numbered = |n: u8| [&fixture::frame(5)[..], &[n]].concat();
+    let sent = std::time::Instant::now();
+    for n in 0..30 {
+        one.send(&numbered(n));
+    }
+    // The link takes one, five wait, and the rest is dropped; a slow start may let a few more in.
+    let arrived: Vec<u8> = std::iter::from_fn(|| two.receive(Duration::from_millis(500)))
+        .inspect(|_| assert!(sent.elapsed() >= Duration::from_millis(10)))
+        .map(|frame| *frame.last().unwrap())
+        .collect();
+    assert!((6..15).contains(&arrived.len()), "{arrived:?}");
+    assert_eq!(arrived[..6], [0, 1, 2, 3, 4, 5]);
+    process.stop();
+}
+
+fn traces_are_printed() {
+    let (runtime, mut process, mut controller) = start(&["--trace=json"]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    process.wait_for_line(r#"{"packet":1,"event":"in","port":1,"#);
+    process.wait_for_line(r#""event":"table""#);
+    process.wait_for_line(r#"{"packet":1,"event":"out","port":2,"#);
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
     process.stop();
 }
 

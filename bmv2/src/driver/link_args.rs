@@ -1,0 +1,168 @@
+//! The options of emulated links: each for all ports, or as `--port-...` for one.
+
+use std::{collections::BTreeMap, str::FromStr, time::Duration};
+
+use clap::Args;
+
+use super::link::{LinkOptions, Rate};
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Links")]
+pub struct LinkArgs {
+    /// Lose frames on every port with this probability, in each direction.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
+    loss: f64,
+
+    /// Delay frames that leave any port, such as 500us.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
+    delay: Duration,
+
+    /// Add up to this to the delay, at random; frames keep their order.
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = parse_duration)]
+    jitter: Duration,
+
+    /// Send frames twice with this probability.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
+    duplicate: f64,
+
+    /// Let frames overtake with this probability: they leave without the delay.
+    #[arg(long, value_name = "P", default_value_t = 0.0, value_parser = parse_probability)]
+    reorder: f64,
+
+    /// Let frames leave no faster, such as 100Mbps or 2kpps; what comes faster is queued.
+    #[arg(long, value_name = "RATE", value_parser = Rate::from_str)]
+    rate: Option<Rate>,
+
+    /// Packets that wait in each queue of a port with a rate.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub queue_depth: usize,
+
+    /// Lose frames on one port. Repeatable, as are all of these.
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    port_loss: Vec<(u32, f64)>,
+
+    /// Delay frames that leave one port, such as 2=1ms.
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, parse_duration))]
+    port_delay: Vec<(u32, Duration)>,
+
+    /// --jitter for one port.
+    #[arg(long, value_name = "PORT=TIME", value_parser = |s: &str| of_port(s, parse_duration))]
+    port_jitter: Vec<(u32, Duration)>,
+
+    /// --duplicate for one port.
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    port_duplicate: Vec<(u32, f64)>,
+
+    /// --reorder for one port.
+    #[arg(long, value_name = "PORT=P", value_parser = |s: &str| of_port(s, parse_probability))]
+    port_reorder: Vec<(u32, f64)>,
+
+    /// --rate for one port, such as 2=100Mbps.
+    #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str))]
+    port_rate: Vec<(u32, Rate)>,
+}
+
+impl LinkArgs {
+    /// The link of ports without options of their own, and those of all others.
+    ///
+    /// # Errors
+    /// Options that make no sense together.
+    pub fn links(&self) -> Result<(LinkOptions, BTreeMap<u32, LinkOptions>), String> {
+        let default = LinkOptions {
+            loss: self.loss,
+            delay: self.delay,
+            jitter: self.jitter,
+            duplicate: self.duplicate,
+            reorder: self.reorder,
+            rate: self.rate,
+        };
+        let mut links = BTreeMap::new();
+        fn set<T: Copy>(
+            links: &mut BTreeMap<u32, LinkOptions>,
+            default: LinkOptions,
+            given: &[(u32, T)],
+            set: impl Fn(&mut LinkOptions, T),
+        ) {
+            for (port, value) in given {
+                set(links.entry(*port).or_insert(default), *value);
+            }
+        }
+        set(&mut links, default, &self.port_loss, |l, v| l.loss = v);
+        set(&mut links, default, &self.port_delay, |l, v| l.delay = v);
+        set(&mut links, default, &self.port_jitter, |l, v| l.jitter = v);
+        set(&mut links, default, &self.port_duplicate, |l, v| {
+            l.duplicate = v;
+        });
+        set(&mut links, default, &self.port_reorder, |l, v| {
+            l.reorder = v;
+        });
+        set(&mut links, default, &self.port_rate, |l, v| {
+            l.rate = Some(v);
+        });
+        let pointless = |l: &LinkOptions| l.reorder > 0.0 && l.delay.is_zero();
+        if pointless(&default) || links.values().any(pointless) {
+            return Err("--reorder: without a --delay there is nothing to overtake".into());
+        }
+        Ok((default, links))
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+        let (of, scale): (fn(u64) -> Rate, f64) = match unit {
+            "bps" => (Rate::Bits, 1.0),
+            "kbps" => (Rate::Bits, 1e3),
+            "Mbps" => (Rate::Bits, 1e6),
+            "Gbps" => (Rate::Bits, 1e9),
+            "pps" => (Rate::Packets, 1.0),
+            "kpps" => (Rate::Packets, 1e3),
+            "Mpps" => (Rate::Packets, 1e6),
+            _ => return Err("expected a rate with unit bps or pps, such as 100Mbps".into()),
+        };
+        let number: f64 = number
+            .parse()
+            .map_err(|_| format!("{number:?} is no number"))?;
+        // The cast saturates.
+        match (number * scale) as u64 {
+            0 => Err("a rate must be at least 1".into()),
+            rate => Ok(of(rate)),
+        }
+    }
+}
+
+fn parse_probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
+        _ => Err("expected a probability from 0 to 1".into()),
+    }
+}
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit = match unit {
+        "ns" => 1e-9,
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        _ => return Err("expected a time with unit ns, us, ms or s, such as 500us".into()),
+    };
+    let seconds = number
+        .parse::<f64>()
+        .map_err(|_| format!("{number:?} is no number"))?;
+    Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
+}
+
+fn of_port<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<(u32, T), String> {
+    let (port, value) = text
+        .split_once('=')
+        .ok_or("expected PORT=VALUE, such as 1=0.001")?;
+    let port = port
+        .parse()
+        .map_err(|_| format!("{port:?} is no port number"))?;
+    Ok((port, parse(value)?))
+}
