@@ -69,6 +69,10 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     pub trace: Option<TraceFormat>,
 
+    /// Answer Prometheus at http://ADDR/metrics, such as 127.0.0.1:9100.
+    #[arg(long, value_name = "ADDR")]
+    pub metrics: Option<SocketAddr>,
+
     /// Seed of losses and of the program's random numbers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -210,6 +214,8 @@ pub struct Config {
     /// Directory of captures.
     pub pcap: Option<PathBuf>,
     pub trace: Option<TraceFormat>,
+    /// Where Prometheus is answered.
+    pub metrics: Option<SocketAddr>,
     /// Things worth telling that are no errors.
     pub warnings: Vec<String>,
 }
@@ -291,6 +297,7 @@ impl SwitchArgs {
             queue_depth: self.links.queue_depth,
             pcap: self.pcap.clone(),
             trace: self.trace,
+            metrics: self.metrics,
             warnings,
         })
     }

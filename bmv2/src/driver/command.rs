@@ -43,6 +43,8 @@ pub enum Command {
     StreamOpen(StreamSender, oneshot::Sender<Result<ClientId, Status>>),
     StreamMessage(ClientId, StreamMessageRequest),
     StreamClose(ClientId),
+    /// For the text that Prometheus reads.
+    Metrics(oneshot::Sender<String>),
     Shutdown,
 }
 

@@ -11,6 +11,7 @@ mod grpc;
 mod link;
 mod link_args;
 mod logging;
+mod metrics;
 mod offload;
 mod pcap;
 mod poller;
@@ -119,7 +120,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         .enable_all()
         .build()
         .map_err(|e| failed("async runtime", &e))?;
-    runtime.block_on(serve(&config.address, commands, engine))
+    runtime.block_on(serve(&config, commands, engine))
 }
 
 fn load(config: &Config) -> Result<Switch, SwitchError> {
@@ -136,10 +137,20 @@ fn load(config: &Config) -> Result<Switch, SwitchError> {
 }
 
 async fn serve(
-    address: &ServerAddress,
+    config: &Config,
     commands: CommandSender,
     engine: Engine,
 ) -> Result<(), SwitchError> {
+    let address = &config.address;
+    // Before the P4Runtime server says that the switch is ready.
+    let metrics = match config.metrics {
+        Some(at) => Some(
+            metrics::listen(at)
+                .await
+                .map_err(|e| SwitchError::Failed(format!("--metrics {at}: {e}")))?,
+        ),
+        None => None,
+    };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| failed("signals", &e))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed("signals", &e))?;
     let service = P4RuntimeServer::new(grpc::Service::new(commands.clone()))
@@ -153,6 +164,12 @@ async fn serve(
 
     let (stopped, has_stopped) = oneshot::channel();
     let listening = listen(address, router).await?;
+    if let Some(listener) = metrics {
+        if let Ok(at) = listener.local_addr() {
+            info!("metrics at http://{at}/metrics");
+        }
+        tokio::spawn(metrics::serve(listener, commands.clone()));
+    }
     let thread = thread::Builder::new()
         .name("switch".into())
         .spawn(move || {

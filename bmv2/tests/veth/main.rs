@@ -49,6 +49,7 @@ const CASES: &[Case] = &[
         links_of_a_rate_queue_what_comes_faster,
     ),
     ("traces_are_printed", traces_are_printed),
+    ("metrics_count_what_happened", metrics_count_what_happened),
     (
         "an_idle_switch_takes_no_processor_time",
         an_idle_switch_takes_no_processor_time,
@@ -318,6 +319,38 @@ fn traces_are_printed() {
     process.wait_for_line(r#""event":"table""#);
     process.wait_for_line(r#"{"packet":1,"event":"out","port":2,"#);
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    process.stop();
+}
+
+fn metrics_count_what_happened() {
+    use std::io::{Read, Write};
+    let (runtime, mut process, mut controller) =
+        start(&["--metrics", "127.0.0.1:0", "--log-console"]);
+    let line = process.wait_for_line("metrics at http://");
+    let address = line.split("http://").nth(1).unwrap().trim();
+    let address = address.trim_end_matches("/metrics");
+    let get = |path: &str| {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+    let answer = get("/metrics");
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for sample in [
+        "alfirk_port_up{port=\"1\",interface=\"near1\"} 1\n",
+        "alfirk_port_frames_total{port=\"1\",way=\"in\"} 1\n",
+        "alfirk_port_frames_total{port=\"2\",way=\"out\"} 1\n",
+        "alfirk_switch_streams 1\n",
+    ] {
+        assert!(answer.contains(sample), "{sample}{answer}");
+    }
+    assert!(get("/").starts_with("HTTP/1.1 404 "));
     process.stop();
 }
 
