@@ -279,6 +279,7 @@ impl Driver {
                         bytes,
                         at,
                     },
+                    TransferEvent::PartDone { part, at } => Event::PartDone { transfer, part, at },
                     TransferEvent::Failed(error) => Event::Failed {
                         transfer,
                         error: error.to_string(),

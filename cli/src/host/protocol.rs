@@ -48,7 +48,7 @@ pub enum Request {
     Prepare { transfer: u32, spec: TransferSpec },
     /// Connect them. Answer: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
     Connect { transfer: u32, peers: Vec<Endpoint> },
-    /// Send the content of a file; at the root only. Answer: [`Reply::Started`].
+    /// Send the content of a file; at the root only, or at the source of the next part. Answer: [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
     /// How far is it? Answer: [`Reply::Status`].
     Status { transfer: u32 },
@@ -149,6 +149,8 @@ pub enum Event {
         bytes: u64,
         at: u64,
     },
+    /// Where members take turns in sending: this member holds a part, and if it is its source, everybody does.
+    PartDone { transfer: u32, part: u32, at: u64 },
     /// Everything that this member passes on is acknowledged, too.
     Finished { transfer: u32 },
     /// The transfer has ended without success.

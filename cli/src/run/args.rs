@@ -24,6 +24,7 @@ Examples:
   alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
   alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
+  alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB")]
 pub struct Args {
@@ -47,7 +48,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// What to compare, in this order [default: alfirk,chain,binomial,unicast; with --kill alfirk alone]
+    /// What to compare, in this order [default: alfirk,chain,binomial,unicast; with --kill or --switch-source
+    /// alfirk alone]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
 
@@ -62,6 +64,15 @@ pub struct Args {
     /// What slows queue pairs down when switches mark packets
     #[arg(long, value_enum, default_value_t = Control::None)]
     congestion: Control,
+
+    /// Change the source N times: alfirk sends the message in N + 1 parts, each from the next member, on the same
+    /// queue pairs and group; other algorithms send it whole from the first [default: 0]
+    #[arg(long, value_name = "N")]
+    switch_source: Option<u32>,
+
+    /// Start the next source when all others hold a part, though the last one may still wait for its ACKs
+    #[arg(long, requires = "switch_source")]
+    switch_early: bool,
 
     /// Payload bytes per packet: 256, 512, 1024, 2048 or 4096 [default: the largest that the links carry]
     #[arg(long, value_name = "BYTES")]
@@ -224,6 +235,8 @@ pub struct Config {
     pub op: TransferOp,
     pub write: WriteMode,
     pub congestion: Congestion,
+    pub switch_source: u32,
+    pub switch_early: bool,
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub loss: f64,
@@ -250,7 +263,8 @@ impl Args {
             Some(file) => crate::topology::read(file)?,
             None => topology::fat_tree(4).expect("4 is a good k"),
         };
-        let algorithms = match (self.algorithms.is_empty(), self.kill.is_empty()) {
+        let alone = !self.kill.is_empty() || self.switch_source.is_some_and(|n| n > 0);
+        let algorithms = match (self.algorithms.is_empty(), !alone) {
             (true, true) => Algorithm::ALL.to_vec(),
             (true, false) => vec![Algorithm::Alfirk],
             (false, _) => algorithms(&self.algorithms)?,
@@ -279,6 +293,7 @@ impl Args {
                 "--write: SEND needs no memory regions; add --op write or --op write-imm",
             ));
         }
+        self.check_switches(&algorithms)?;
         if self.trace.is_some() && self.driver == Driver::Mininet {
             return Err(Failure::bad_input(
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
@@ -309,6 +324,8 @@ impl Args {
                 Control::None => Congestion::None,
                 Control::Dcqcn => Congestion::Dcqcn,
             },
+            switch_source: self.switch_source.unwrap_or(0),
+            switch_early: self.switch_early,
             mtu,
             slices: self.slices,
             loss: self.loss,
@@ -330,6 +347,27 @@ impl Args {
 }
 
 impl Args {
+    fn check_switches(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
+        const MOST: u32 = 10_000;
+        let switches = self.switch_source.unwrap_or(0);
+        let refused = if switches == 0 {
+            return Ok(());
+        } else if switches > MOST {
+            format!("--switch-source {switches}: at most {MOST} changes")
+        } else if !algorithms.contains(&Algorithm::Alfirk) {
+            "--switch-source: only a group of the fabric changes its source; add alfirk to --algorithms".to_string()
+        } else if !self.kill.is_empty() {
+            "--switch-source: what --kill does to a source's turn is not defined; give one of the two".to_string()
+        } else if self.switch_early && self.write == Some(Write::PerRequest) {
+            "--switch-early: a leaf switch knows one region per receiver, so with --write per-request a source \
+             must wait for the acknowledgements of the one before"
+                .to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Failure::bad_input(refused))
+    }
+
     fn registration(&self) -> Result<Registration, Failure> {
         match self.registration {
             How::Api => Ok(Registration::Service),

@@ -102,6 +102,8 @@ fn job(config: &Config) -> Job {
         op: config.op,
         write: config.write,
         congestion: config.congestion,
+        switch_source: config.switch_source,
+        switch_early: config.switch_early,
         mtu: config.mtu,
         slices: config.slices,
         time_limit: config.time_limit,
@@ -161,6 +163,8 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
                 }
                 .to_string()
             }),
+            switch_source: config.switch_source,
+            switch_early: config.switch_early,
             congestion: match config.congestion {
                 Congestion::None => "none",
                 Congestion::Dcqcn => "dcqcn",

@@ -256,3 +256,25 @@ V1Switch(p(), check(), ingress(), egress(), compute(), deparse()) main;
 fn manner_of_writing_without_a_write() {
     run(&["--write", "uniform"], &["--write", "--op write"]);
 }
+
+#[test]
+fn source_changes_that_cannot_be() {
+    run(
+        &["--switch-source", "2", "--algorithms", "chain"],
+        &["--switch-source", "alfirk"],
+    );
+    run(
+        &["--switch-source", "2", "--kill", "h3@1us"],
+        &["--switch-source", "--kill"],
+    );
+    let per_request = ["--op", "write", "--write", "per-request"];
+    run(
+        &[
+            &["--switch-source", "2", "--switch-early"],
+            &per_request[..],
+        ]
+        .concat(),
+        &["--switch-early", "per-request"],
+    );
+    run(&["--switch-source", "4000000000"], &["at most"]);
+}

@@ -134,6 +134,50 @@ fn congestion_control_costs_an_uncongested_network_nothing() {
     assert_eq!(without[1], with[1]);
 }
 
+/// Runs alfirk on the testbed with four changes of the source, and checks the parts.
+fn switched(arguments: &[&str]) -> serde_json::Value {
+    let switched = ["--size", "300001B", "--switch-source", "4"];
+    let report = on_testbed(&[&switched[..], arguments].concat());
+    let row = &report["results"][0];
+    assert_eq!(row["algorithm"], "alfirk", "{arguments:?}");
+    assert_eq!(row["verified"], true, "{arguments:?}");
+    assert_eq!(row["receivers"], 4, "each member gets what others send");
+    let parts = row["parts"].as_array().unwrap();
+    let sources: Vec<_> = parts.iter().map(|part| &part["source"]).collect();
+    assert_eq!(sources, ["h1", "h2", "h3", "h4", "h1"], "{arguments:?}");
+    let bytes: u64 = parts.iter().map(|p| p["bytes"].as_u64().unwrap()).sum();
+    assert_eq!(bytes, 300_001);
+    for part in parts {
+        assert!(part["completion_ns"].as_u64() > Some(0));
+        assert!(part["goodput_gbps"].as_f64() > Some(0.0));
+    }
+    report
+}
+
+#[test]
+fn members_take_turns_as_the_source_of_one_group() {
+    for op in ["send", "write", "write-imm"] {
+        let report = switched(&["--op", op]);
+        let row = &report["results"][0];
+        assert_eq!(row["retransmissions"], 0, "{op}");
+        assert_eq!(row["sender_payload_bytes"], 300_001, "{op}");
+    }
+    assert_eq!(
+        switched(&["--algorithms", "alfirk,unicast"])["results"][1]["verified"],
+        true
+    );
+}
+
+#[test]
+fn source_changes_work_with_loss_and_with_feedback_in_flight() {
+    for seed in 1..=20 {
+        let seed = seed.to_string();
+        let lossy = ["--loss", "0.005", "--seed", &seed];
+        switched(&lossy);
+        switched(&[&lossy[..], &["--switch-early"]].concat());
+    }
+}
+
 #[test]
 fn losses_everywhere_stop_no_algorithm() {
     let mut resent = 0;

@@ -48,6 +48,8 @@ pub fn job(members: usize, size: usize, seed: u64) -> Job {
         op: TransferOp::Send,
         write: Default::default(),
         congestion: Default::default(),
+        switch_source: 0,
+        switch_early: false,
         mtu: PathMtu::B1024,
         slices: None,
         time_limit: 2_000_000_000,

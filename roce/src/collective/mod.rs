@@ -11,13 +11,17 @@
 //! 2. The orchestrator gathers them, registers the group with the controller where the algorithm wants one, and hands the
 //!    whole list to every member: [`Transfer::connect`].
 //! 3. When every member has said [`TransferEvent::Ready`], the root gets the data: [`Transfer::start`].
+//!    With several sources ([`TransferSpec::sources`]) the first one gets its part, and each of the others its own when every
+//!    member has said [`TransferEvent::PartDone`] of the part before.
 //! 4. Every member says [`TransferEvent::Done`] with the SHA-256 of what it holds, or [`TransferEvent::Failed`].
 
 mod alfirk;
 mod binomial;
 mod chain;
 mod digest;
+mod parts;
 mod plan;
+mod post;
 mod spec;
 mod transfer;
 mod unicast;

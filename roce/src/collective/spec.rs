@@ -122,8 +122,11 @@ pub enum WriteMode {
     /// Switches change nothing.
     Uniform,
     /// The root tells the switches each receiver's region before each WRITE, by messages in the stream
-    /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. The root waits for a
-    /// WRITE to be acknowledged before it tells the regions of the next: one that is sent again must find its own.
+    /// ([`crate::wire::mr_info`]): regions may be anywhere, of any size, and others for every WRITE. That costs two round
+    /// trips per WRITE: the root waits until a WRITE is acknowledged before it tells the regions of the next, and until these
+    /// are before it sends it, so that none finds another's however packets are lost and overtaken.
+    ///
+    /// Where members take turns, a source must begin only when the one before has all its acknowledgements.
     PerRequest,
 }
 
@@ -211,6 +214,10 @@ pub struct TransferSpec {
     /// How WRITEs to a group fit the receivers; connections between two members need nothing of the kind.
     #[serde(default)]
     pub write: WriteMode,
+    /// The ranks that send, each a part of the data, one after the other on the same queue pairs; the root sends everything when
+    /// there are none. No rank comes twice in a row, and the slices are dealt out evenly. Only for algorithms that need a group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<u32>,
     /// Settings of the queue pairs; the host's defaults when missing.
     #[serde(default)]
     pub rc: Option<RcConfig>,
@@ -241,6 +248,12 @@ pub enum SpecError {
         "{slices} slices of {size} bytes are too few: a message holds at most 2147483648 bytes"
     )]
     SlicesTooLarge { slices: u32, size: u64 },
+    #[error("{0} has one source: members can take turns only in a group of the fabric")]
+    NoTurns(Algorithm),
+    #[error("rank {0} comes twice in a row among the sources")]
+    SameSourceTwice(u32),
+    #[error("{slices} slices cannot be dealt out evenly to {parts} sources")]
+    UnevenParts { slices: u32, parts: u32 },
     #[error("the data cannot be cut into 0 slices")]
     NoSlices,
     #[error("algorithm {0} needs a group in the fabric, and none is given")]
@@ -288,6 +301,7 @@ impl TransferSpec {
         if self.algorithm.needs_group() && self.group.is_none() {
             return Err(SpecError::NoGroup(self.algorithm));
         }
+        self.check_sources()?;
         Ok(())
     }
 
@@ -318,6 +332,7 @@ mod tests {
             slices,
             op: TransferOp::Send,
             write: WriteMode::Aligned,
+            sources: Vec::new(),
             rc: None,
             group: None,
             expected_sha256: None,
@@ -382,6 +397,62 @@ mod tests {
             group.check(host),
             Err(SpecError::NoGroup(Algorithm::Alfirk))
         );
+        let turns = |sources: &[u32], slices| TransferSpec {
+            sources: sources.to_vec(),
+            slices,
+            group: Some(GroupSpec::new(Ipv4Addr::new(10, 255, 0, 1), Psn::new(0))),
+            ..group.clone()
+        };
+        assert_eq!(turns(&[1, 0, 1], 6).check(host), Ok(()));
+        let refused = [
+            (turns(&[0, 0], 2), SpecError::SameSourceTwice(0)),
+            (
+                turns(&[0, 1], 3),
+                SpecError::UnevenParts {
+                    slices: 3,
+                    parts: 2,
+                },
+            ),
+            (
+                turns(&[0, 2], 2),
+                SpecError::NoSuchRank {
+                    rank: 2,
+                    members: 2,
+                },
+            ),
+        ];
+        for (spec, error) in refused {
+            assert_eq!(spec.check(host), Err(error));
+        }
+        let overlay = TransferSpec {
+            algorithm: Algorithm::Chain,
+            ..turns(&[0, 1], 2)
+        };
+        assert_eq!(
+            overlay.check(host),
+            Err(SpecError::NoTurns(Algorithm::Chain))
+        );
+    }
+
+    #[test]
+    fn parts_cover_the_data_without_gap() {
+        for (size, slices, sources) in [(10, 6, vec![0, 1, 0]), (1, 4, vec![1, 0]), (7, 1, vec![])]
+        {
+            let spec = TransferSpec {
+                sources,
+                ..spec(size, slices)
+            };
+            let mut end = 0;
+            for part in 0..spec.parts() {
+                let (offset, len) = spec.part(part);
+                assert_eq!(offset, end);
+                end += len;
+                assert!(spec
+                    .slices_of(part)
+                    .all(|slice| spec.part_of(slice) == part));
+            }
+            assert_eq!(end, size);
+        }
     }
 
     #[test]

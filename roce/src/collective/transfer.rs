@@ -8,16 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
 use super::plan::Flow;
-use super::spec::{
-    EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
-};
+use super::post::{receivers, register, MR_INFO};
+use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
 use crate::host::{Host, HostEvent};
 use crate::icrc::neutral::Unsolvable;
 use crate::rc::{
     Completion, CompletionError, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation,
-    Payload, PostError, QpFailure, QpStats, RecvRequest, Remote, SendOperation, SendRequest,
+    PostError, QpFailure, QpStats, RecvRequest, Remote,
 };
-use crate::wire::{mr_info, Psn, QpNum};
+use crate::wire::{Psn, QpNum};
 
 /// Why a transfer cannot go on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,6 +41,8 @@ pub enum TransferError {
     WrongSize { got: u64, size: u64 },
     #[error("only the root (rank 0) has data to start with, and this is rank {0}")]
     NotRoot(u32),
+    #[error("part {part} cannot begin: this member does not hold everything before it")]
+    TooEarly { part: u32 },
     #[error("the transfer is not ready: {0} connections are missing")]
     NotReady(usize),
     #[error("the transfer has been started already")]
@@ -65,10 +66,16 @@ pub enum TransferError {
 pub enum TransferEvent {
     /// Every connection of this member is up.
     Ready,
-    /// At a receiver: all data is there. At the root: everything it sent is acknowledged.
+    /// At a receiver: all data is there. At a source: everything it sent is acknowledged, too.
     Done {
         sha256: Digest,
         bytes: u64,
+        /// Nanoseconds on the driver's clock.
+        at: u64,
+    },
+    /// Where members take turns: this member holds a part, and if it is its source, everybody does.
+    PartDone {
+        part: u32,
         /// Nanoseconds on the driver's clock.
         at: u64,
     },
@@ -86,17 +93,21 @@ pub struct Progress {
 }
 
 /// One end of an edge at this member.
-struct Connection {
-    flow: Flow,
-    qpn: QpNum,
+pub(super) struct Connection {
+    pub(super) flow: Flow,
+    pub(super) qpn: QpNum,
     /// Where WRITEs go; known after `connect`.
-    remote_memory: Option<RemoteMemory>,
+    pub(super) remote_memory: Option<RemoteMemory>,
     /// Where each slice's WRITE goes at each receiver, with [`WriteMode::PerRequest`]; known after `connect`.
-    receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
+    pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
+    /// The slice whose regions have been told last.
+    pub(super) told: Option<u32>,
+    /// To how many receivers' switches that is not acknowledged yet.
+    pub(super) untold: usize,
     /// How many slices of the flow have been handed to the queue pair.
-    posted: usize,
+    pub(super) posted: usize,
     /// How many have completed.
-    completed: usize,
+    pub(super) completed: usize,
 }
 
 /// The application of one host in one collective.
@@ -112,7 +123,10 @@ pub struct Transfer {
     /// Queue pairs whose address is not resolved yet, and what they are to reach.
     connecting: BTreeMap<QpNum, Ipv4Addr>,
     connected: bool,
-    started: bool,
+    /// The parts before this one have had their turn, as far as this member is their source.
+    next_part: u32,
+    /// Which parts have been told as done, where members take turns.
+    parts_told: Vec<bool>,
     done: bool,
     failed: bool,
     events: VecDeque<TransferEvent>,
@@ -126,10 +140,9 @@ impl Transfer {
         spec: TransferSpec,
     ) -> Result<(Transfer, Vec<Endpoint>), TransferError> {
         spec.check(host.ip())?;
-        let plan = spec
-            .algorithm
-            .plan(spec.members.len() as u32, spec.slices, spec.rank);
-        let memory = match spec.is_root() {
+        let plan = spec.plan();
+        // A root that sends everything sends it from where it is given.
+        let memory = match spec.is_root() && !spec.takes_turns() {
             true => None,
             false => Some(register(host, &spec)?),
         };
@@ -141,7 +154,8 @@ impl Transfer {
             missing: spec.slices,
             connecting: BTreeMap::new(),
             connected: false,
-            started: false,
+            next_part: 0,
+            parts_told: vec![false; spec.parts() as usize],
             done: false,
             failed: false,
             events: VecDeque::new(),
@@ -156,7 +170,11 @@ impl Transfer {
         }
         for flow in plan.outgoing {
             let connection = transfer.open(host, flow)?;
-            endpoints.push(transfer.endpoint(host, &connection, false)?);
+            if !transfer.incoming.iter().any(|c| c.qpn == connection.qpn) {
+                // Where members take turns, every one of them receives.
+                let receives = transfer.spec.takes_turns();
+                endpoints.push(transfer.endpoint(host, &connection, receives)?);
+            }
             transfer.outgoing.push(connection);
         }
         Ok((transfer, endpoints))
@@ -204,7 +222,9 @@ impl Transfer {
                     (remote, peer.psn)
                 }
             };
-            remotes.push((connection.qpn, remote, rq_psn));
+            if remotes.iter().all(|(qpn, _, _)| *qpn != connection.qpn) {
+                remotes.push((connection.qpn, remote, rq_psn));
+            }
         }
         if self.spec.group_write() == Some(WriteMode::PerRequest) {
             for connection in &mut self.outgoing {
@@ -225,18 +245,21 @@ impl Transfer {
     }
 
     /// Hands the data to the root, which begins to send. Other members begin by themselves as data arrives.
+    ///
+    /// Where members take turns, this hands a source the data of its next part; every member must hold the parts before it.
     pub fn start(
         &mut self,
         host: &mut Host,
         now: u64,
         data: Arc<[u8]>,
     ) -> Result<(), TransferError> {
-        if !self.spec.is_root() {
+        if !self.spec.is_source() {
             return Err(TransferError::NotRoot(self.spec.rank));
         }
-        if self.started {
-            return Err(TransferError::Started);
-        }
+        let mut parts = self.next_part..self.spec.parts();
+        let part = parts
+            .find(|part| self.spec.source_of(*part) == self.spec.rank)
+            .ok_or(TransferError::Started)?;
         if !self.is_ready() {
             let open = self.incoming.len() + self.outgoing.len();
             let missing = if self.connected {
@@ -247,17 +270,37 @@ impl Transfer {
             return Err(TransferError::NotReady(missing));
         }
         let got = data.len() as u64;
-        if got != self.spec.size {
-            return Err(TransferError::WrongSize {
-                got,
-                size: self.spec.size,
-            });
+        let (offset, size) = self.spec.part(part);
+        if got != size {
+            return Err(TransferError::WrongSize { got, size });
         }
-        self.started = true;
-        self.memory = Some(host.register_shared(data));
-        self.held.fill(true);
-        self.missing = 0;
+        let slices = self.spec.slices_of(part);
+        if self.held[..slices.start as usize].contains(&false) {
+            return Err(TransferError::TooEarly { part });
+        }
+        match self.memory {
+            Some(key) => {
+                host.memory_mut().write(key, offset, &data)?;
+                if part > 0 {
+                    self.take_over(host, now)?;
+                }
+            }
+            None => self.memory = Some(host.register_shared(data)),
+        }
+        self.next_part = part + 1;
+        self.missing -= slices.len() as u32;
+        self.held[slices.start as usize..slices.end as usize].fill(true);
         self.advance(host, now)
+    }
+
+    /// Goes on where the last source has ended.
+    fn take_over(&mut self, host: &mut Host, now: u64) -> Result<(), TransferError> {
+        for connection in &self.outgoing {
+            // Everybody holds what this member sent in an earlier turn.
+            host.conclude_sends(now, connection.qpn);
+            host.take_over_sending(connection.qpn)?;
+        }
+        Ok(())
     }
 
     /// Takes an event of the host, and says whether it belonged to this transfer.
@@ -324,6 +367,16 @@ impl Transfer {
 
     /// How far this member is.
     pub fn progress(&self, host: &Host) -> Progress {
+        if self.spec.takes_turns() {
+            let received = self.incoming.iter().filter_map(|c| host.qp(c.qpn));
+            let received: u64 = received.map(|qp| qp.stats().request_bytes_received).sum();
+            let own = (0..self.next_part).filter(|p| self.spec.source_of(*p) == self.spec.rank);
+            let own: u64 = own.map(|part| self.spec.part(part).1).sum();
+            return Progress {
+                bytes: received + own,
+                total: self.spec.size,
+            };
+        }
         if self.spec.is_root() {
             let bytes = self
                 .outgoing
@@ -376,7 +429,11 @@ impl Transfer {
     fn open(&self, host: &mut Host, flow: Flow) -> Result<Connection, TransferError> {
         let mut config = self.spec.rc.unwrap_or(host.default_rc());
         config.priority = flow.priority;
-        let qpn = host.create_qp(config);
+        let shared = self.incoming.iter().find(|c| c.flow.edge == flow.edge);
+        let qpn = match shared {
+            Some(connection) => connection.qpn,
+            None => host.create_qp(config),
+        };
         if let (EdgeId::Group { .. }, Some(group)) = (flow.edge, self.spec.group) {
             host.set_sq_psn(qpn, group.initial_psn)?;
         }
@@ -385,6 +442,8 @@ impl Transfer {
             qpn,
             remote_memory: None,
             receivers: Vec::new(),
+            told: None,
+            untold: 0,
             posted: 0,
             completed: 0,
         })
@@ -451,8 +510,12 @@ impl Transfer {
         windows.collect()
     }
 
+    /// One for each queue pair.
     fn connections(&self) -> impl Iterator<Item = &Connection> {
-        self.incoming.iter().chain(&self.outgoing)
+        let is_new = |c: &&Connection| self.incoming.iter().all(|other| other.qpn != c.qpn);
+        self.incoming
+            .iter()
+            .chain(self.outgoing.iter().filter(is_new))
     }
 
     // ---- Running ----
@@ -491,8 +554,12 @@ impl Transfer {
                     self.missing -= 1;
                 }
             }
-            // The switches have got what they need for the WRITE behind it.
-            Operation::Write if completion.wr_id & MR_INFO != 0 => return Ok(()),
+            // The leaf switch of one receiver has what it needs for the WRITE to come.
+            Operation::Write if completion.wr_id & MR_INFO != 0 => {
+                if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
+                    connection.untold -= 1;
+                }
+            }
             // The WRITE itself says nothing that its notice does not.
             Operation::Write if self.spec.op == TransferOp::Write => return Ok(()),
             Operation::Send | Operation::Write => {
@@ -510,26 +577,50 @@ impl Transfer {
             return Ok(());
         };
         for connection in &mut self.outgoing {
+            let posted = (connection.posted, connection.untold);
             while let Some(slice) = connection.flow.slices.get(connection.posted).copied() {
-                let fenced = self.spec.group_write() == Some(WriteMode::PerRequest)
-                    && connection.completed < connection.posted;
-                if !self.held[slice as usize] || fenced {
+                if !self.held[slice as usize] || !connection.is_told(host, &self.spec, slice)? {
                     break;
                 }
                 connection.posted += 1;
-                post_slice(host, &self.spec, connection, key, slice)?;
+                connection.post_slice(host, &self.spec, key, slice)?;
+            }
+            if self.spec.takes_turns() && (connection.posted, connection.untold) != posted {
+                host.expect_next_source(connection.qpn)?;
             }
         }
+        self.tell_parts(now);
         let all_here = self.missing == 0;
         let all_sent = self
             .outgoing
             .iter()
             .all(|c| c.completed == c.flow.slices.len());
-        if !self.done && all_here && (all_sent || !self.spec.is_root()) {
+        if !self.done && all_here && (all_sent || !self.spec.is_source()) {
             self.done = true;
             self.finish(host, now)?;
         }
         Ok(())
+    }
+
+    /// Reports the parts that are done by now.
+    fn tell_parts(&mut self, at: u64) {
+        if !self.spec.takes_turns() {
+            return;
+        }
+        let acknowledged: usize = self.outgoing.iter().map(|c| c.completed).sum();
+        let mut sent = 0;
+        for part in 0..self.spec.parts() {
+            let slices = self.spec.slices_of(part);
+            let is_own = self.spec.source_of(part) == self.spec.rank;
+            if is_own {
+                sent += slices.len();
+            }
+            let here = !self.held[slices.start as usize..slices.end as usize].contains(&false);
+            let done = here && (!is_own || acknowledged >= sent);
+            if done && !std::mem::replace(&mut self.parts_told[part as usize], true) {
+                self.events.push_back(TransferEvent::PartDone { part, at });
+            }
+        }
     }
 
     /// Verifies the data and reports it.
@@ -552,109 +643,4 @@ impl Transfer {
         self.failed = true;
         self.events.push_back(TransferEvent::Failed(error));
     }
-}
-
-/// Marks the work requests that carry memory region information; the rest of the number is the slice's.
-const MR_INFO: u64 = 1 << 63;
-
-/// The room for the data.
-fn register(host: &mut Host, spec: &TransferSpec) -> Result<MemoryKey, TransferError> {
-    match (spec.group_write(), spec.group) {
-        (Some(WriteMode::Uniform), Some(GroupSpec { va, rkey, .. })) => {
-            let key = MemoryKey(rkey);
-            host.memory_mut().register_at(key, va, spec.size)?;
-            Ok(key)
-        }
-        // Only windows are open.
-        (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)),
-        _ => Ok(host.register_memory(spec.size, spec.op.writes())),
-    }
-}
-
-/// What the other members of a group have told of their memory.
-fn receivers(
-    spec: &TransferSpec,
-    edge: EdgeId,
-    peers: &[Endpoint],
-) -> Result<Vec<(Ipv4Addr, Vec<RemoteMemory>)>, TransferError> {
-    let ranks = (0..spec.members.len() as u32).filter(|rank| *rank != spec.rank);
-    let regions = ranks.map(|rank| {
-        let peer = peers
-            .iter()
-            .find(|p| p.edge == edge && p.rank == rank)
-            .ok_or(TransferError::MissingPeer(edge))?;
-        let got = peer.requests.len();
-        if got != spec.slices as usize {
-            let slices = spec.slices;
-            return Err(TransferError::MissingRegions { rank, got, slices });
-        }
-        Ok((peer.ip, peer.requests.clone()))
-    });
-    regions.collect()
-}
-
-fn post_slice(
-    host: &mut Host,
-    spec: &TransferSpec,
-    connection: &Connection,
-    key: MemoryKey,
-    slice: u32,
-) -> Result<(), TransferError> {
-    let (offset, len) = spec.slice(slice);
-    let data = Payload::Memory(MemorySlice { key, offset, len });
-    let wr_id = u64::from(slice);
-    let write = |immediate| {
-        let memory = connection
-            .remote_memory
-            .ok_or(TransferError::NoRemoteMemory(connection.flow.edge))?;
-        Ok::<_, TransferError>(SendOperation::Write {
-            remote_va: memory.va.wrapping_add(offset),
-            rkey: memory.rkey,
-            immediate,
-        })
-    };
-    if len > 0 {
-        // A WRITE of nothing needs no memory.
-        for (receiver, regions) in &connection.receivers {
-            let sent = connection
-                .remote_memory
-                .ok_or(TransferError::NoRemoteMemory(connection.flow.edge))?;
-            let region = regions[slice as usize];
-            let info = mr_info::Repr::between(
-                (sent.va.wrapping_add(offset), sent.rkey),
-                (region.va, region.rkey),
-            )?;
-            let mut bytes = [0; mr_info::PAYLOAD_LEN];
-            info.emit(&mut bytes);
-            let request = SendRequest {
-                wr_id: MR_INFO | wr_id,
-                operation: SendOperation::Write {
-                    remote_va: u32::from(*receiver).into(),
-                    rkey: mr_info::R_KEY,
-                    immediate: None,
-                },
-                payload: Payload::Bytes(Arc::from(bytes)),
-            };
-            host.post_send(connection.qpn, request)?;
-        }
-    }
-    let mut post = |operation, payload| {
-        let request = SendRequest {
-            wr_id,
-            operation,
-            payload,
-        };
-        host.post_send(connection.qpn, request)
-    };
-    let immediate = Some(slice);
-    match spec.op {
-        TransferOp::Send => post(SendOperation::Send { immediate: None }, data)?,
-        TransferOp::WriteImm => post(write(immediate)?, data)?,
-        TransferOp::Write => {
-            post(write(None)?, data)?;
-            let nothing = Payload::Bytes(Arc::from(&[][..]));
-            post(SendOperation::Send { immediate }, nothing)?;
-        }
-    }
-    Ok(())
 }

@@ -15,7 +15,7 @@ use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
 use crate::dcqcn::{NotificationPoint, ReactionPoint};
-use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum};
+use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 
 /// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
 pub const MAX_MESSAGE: u64 = 1 << 31;
@@ -242,6 +242,8 @@ pub struct QueuePair {
     notification: NotificationPoint,
     /// Whether a CNP waits for the wire.
     cnp_due: bool,
+    /// Whether other ends of a group send after what this one has sent: [`QueuePair::expect_next_source`].
+    handed_over: bool,
     shared: Shared,
     /// Whether the user has heard of the failure.
     failure_told: bool,
@@ -284,6 +286,7 @@ impl QueuePair {
             reaction: config.congestion.map(ReactionPoint::new),
             notification: NotificationPoint::default(),
             cnp_due: false,
+            handed_over: false,
             shared: Shared {
                 qpn,
                 timers: TimerTable::default(),
@@ -377,11 +380,13 @@ impl QueuePair {
         }
         let (psn, msn) = (self.responder.expected(), self.responder.msn());
         self.requester.restart(psn, msn);
+        self.handed_over = false;
         Ok(())
     }
 
     /// Has the responder of the end that sends in a group expect what comes after everything posted so far, be it
-    /// acknowledged or not: the next request that arrives is the next source's first.
+    /// acknowledged or not: the next request that arrives is the next source's first. Since a source begins only when all ends
+    /// have everything before, that request also acknowledges everything posted here.
     pub fn expect_next_source(&mut self) -> Result<(), ModifyError> {
         self.check_modifiable()?;
         if !self.responder.is_between_messages() {
@@ -389,6 +394,7 @@ impl QueuePair {
         }
         let (psn, ssn) = (self.requester.end_psn(), self.requester.ssn());
         self.responder.follow(psn, ssn);
+        self.handed_over = true;
         Ok(())
     }
 
@@ -447,10 +453,15 @@ impl QueuePair {
         }
         let opcode = packet.headers.bth.opcode;
         let result = if opcode == Opcode::Acknowledge {
+            let is_others = self.is_for_others(packet);
             self.requester
-                .handle_ack(now, packet, &self.config, &mut self.shared)
+                .handle_ack(now, packet, is_others, &self.config, &mut self.shared)
                 .map_err(QpFailure::Requester)
         } else if opcode.is_request() {
+            let psn = packet.headers.bth.psn;
+            if self.handed_over && psn.distance_from(self.responder.expected()) >= 0 {
+                self.conclude_sends(now);
+            }
             self.responder
                 .handle_request(packet, &self.config, memory, &mut self.shared)
                 .map_err(QpFailure::Responder)
@@ -470,6 +481,20 @@ impl QueuePair {
         if let Err(failure) = result {
             self.fail(failure);
         }
+    }
+
+    /// Whether an answer can be for another end of the group that sends after this one: an ACK of what has come from there,
+    /// or a NAK of the next packet, which is lost here, too, or has not come yet.
+    fn is_for_others(&self, packet: &RcPacket<'_>) -> bool {
+        let psn = packet.headers.bth.psn;
+        let expected = self.responder.expected();
+        let is_ack = packet
+            .headers
+            .aeth
+            .is_some_and(|aeth| matches!(aeth.syndrome, Syndrome::Ack { .. }));
+        let others_sent = expected != self.requester.end_psn();
+        self.handed_over
+            && ((others_sent && psn.precedes(expected)) || (psn == expected && !is_ack))
     }
 
     /// The packet that [`QueuePair::handle_packet`] took just now came with the congestion mark (CE in the IPv4 header).

@@ -256,10 +256,12 @@ impl Requester {
             || (fills_window && outstanding_ask.is_none())
     }
 
+    /// `is_others` says of a packet that was never sent here that another end of the group has sent it.
     pub(super) fn handle_ack(
         &mut self,
         now: u64,
         packet: &RcPacket<'_>,
+        is_others: bool,
         config: &RcConfig,
         shared: &mut Shared,
     ) -> Result<(), CompletionError> {
@@ -287,6 +289,10 @@ impl Requester {
         let seq = match self.place(packet.headers.bth.psn) {
             Place::Outstanding(seq) => seq,
             Place::Done => {
+                stats.stale_acks += 1;
+                return Ok(());
+            }
+            Place::NeverSent if is_others => {
                 stats.stale_acks += 1;
                 return Ok(());
             }

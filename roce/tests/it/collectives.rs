@@ -22,6 +22,7 @@ fn spec(
         slices,
         op,
         write: Default::default(),
+        sources: Vec::new(),
         rc: None,
         group: None,
         expected_sha256: None,

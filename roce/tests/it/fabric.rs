@@ -5,8 +5,10 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, TransferEvent, TransferOp, TransferSpec, WriteMode,
+    Algorithm, Digest, Endpoint, GroupSpec, Transfer, TransferError, TransferEvent, TransferOp,
+    TransferSpec, WriteMode,
 };
+use alfirk_roce::host::HostEvent;
 use alfirk_roce::icrc::neutral::{ExitPairs, ExitRewrite, NeutralConstants, NeutralPair};
 use alfirk_roce::rc::{NakRule, PathMtu, RcConfig};
 use alfirk_roce::wire::{
@@ -327,6 +329,10 @@ struct Case {
     slices: u32,
     op: TransferOp,
     write: WriteMode,
+    /// Who sends each part, if members take turns.
+    sources: Vec<u32>,
+    /// Whether a source begins though the one before still waits for acknowledgements.
+    early: bool,
     initial_psn: Psn,
     rc: RcConfig,
     faults: Faults,
@@ -356,6 +362,7 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         slices: case.slices,
         op: case.op,
         write: case.write,
+        sources: case.sources.clone(),
         rc: Some(case.rc),
         group: Some(group),
         expected_sha256: None,
@@ -365,10 +372,20 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
     let mut collective = Collective::prepare(&mut net, spec, register);
     let deadline = 600_000_000_000;
     collective.run_until(&mut net, deadline, Collective::ready);
-    let now = net.now;
-    collective.transfers[0]
-        .start(&mut net.hosts[0], now, data.clone())
-        .unwrap();
+    for part in 0..spec(0).parts() {
+        let source = spec(0).source_of(part);
+        let (offset, len) = spec(0).part(part);
+        let bytes = data[offset as usize..][..len as usize].into();
+        let (transfer, host) = (
+            &mut collective.transfers[source as usize],
+            &mut net.hosts[source as usize],
+        );
+        transfer.start(host, net.now, bytes).unwrap();
+        if spec(0).takes_turns() {
+            let spared = case.early.then_some(source);
+            collective.run_until(&mut net, deadline, |c| c.part_done(part, spared));
+        }
+    }
     collective.run_until(&mut net, deadline, Collective::finished);
     let digest = Digest::of(&data);
     for (i, (transfer, host)) in collective.transfers.iter().zip(&net.hosts).enumerate() {
@@ -416,6 +433,8 @@ fn root_sends_each_packet_once() {
             slices: 1,
             op,
             write: WriteMode::Aligned,
+            sources: Vec::new(),
+            early: false,
             initial_psn: Psn::new(0xff_ff80),
             rc: rc(PathMtu::B1024),
             faults: Faults::default(),
@@ -442,6 +461,8 @@ fn each_request_costs_one_small_packet_per_receiver() {
             slices: 3,
             op,
             write: WriteMode::PerRequest,
+            sources: Vec::new(),
+            early: false,
             initial_psn: Psn::new(0xff_fffe),
             rc: rc(PathMtu::B1024),
             faults: Faults::default(),
@@ -468,6 +489,7 @@ fn regions_of_each_receiver_and_request_differ() {
         slices: 7,
         op: TransferOp::Write,
         write: WriteMode::PerRequest,
+        sources: Vec::new(),
         rc: None,
         group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
         expected_sha256: None,
@@ -475,12 +497,90 @@ fn regions_of_each_receiver_and_request_differ() {
     let mut regions = std::collections::BTreeSet::new();
     for rank in 1..4 {
         let mut host = host(rank as usize, 4200, 1);
-        let (_, ends) = alfirk_roce::collective::Transfer::prepare(&mut host, spec(rank)).unwrap();
+        let (_, ends) = Transfer::prepare(&mut host, spec(rank)).unwrap();
         assert_eq!(ends[0].memory, None, "the group is registered without");
         assert!(ends[0].requests.iter().any(|r| r.va % 4096 != 0));
         regions.extend(ends[0].requests.iter().map(|r| (r.va, r.rkey)));
     }
     assert_eq!(regions.len(), 3 * 7);
+}
+
+#[test]
+fn members_take_turns_on_the_same_queue_pairs() {
+    for (op, write) in [
+        (TransferOp::Send, WriteMode::Aligned),
+        (TransferOp::WriteImm, WriteMode::Aligned),
+        (TransferOp::Write, WriteMode::PerRequest),
+    ] {
+        let (net, collective) = transfer(Case {
+            members: 4,
+            size: 1_000_000,
+            slices: 10,
+            op,
+            write,
+            sources: vec![2, 0, 1, 3, 2],
+            early: false,
+            initial_psn: Psn::new(0xff_ff80),
+            rc: rc(PathMtu::B1024),
+            faults: Faults::default(),
+            seed: 5,
+        });
+        let mut sent = 0;
+        for (transfer, host) in collective.transfers.iter().zip(&net.hosts) {
+            assert_eq!(host.qps().count(), 1);
+            let (_, stats) = transfer.qp_stats(host).next().unwrap();
+            assert_eq!(stats.retransmissions, 0, "{op:?}");
+            assert_eq!(stats.inexact_msns, 0, "{op:?}");
+            sent += stats.request_bytes_sent;
+        }
+        let told = 10 * 3 * 16 * u64::from(write == WriteMode::PerRequest);
+        assert_eq!(sent, 1_000_000 + told, "{op:?}");
+    }
+}
+
+#[test]
+fn source_must_hold_what_was_sent_before_its_turn() {
+    let mut host = host(1, 4200, 1);
+    let spec = TransferSpec {
+        algorithm: Algorithm::Alfirk,
+        rank: 1,
+        members: (0..3).map(ip).collect(),
+        size: 100,
+        slices: 2,
+        op: TransferOp::Send,
+        write: WriteMode::Aligned,
+        sources: vec![0, 1],
+        rc: None,
+        group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
+        expected_sha256: None,
+    };
+    let (mut transfer, _) = Transfer::prepare(&mut host, spec).unwrap();
+    transfer.connect(&mut host, 0, &[]).unwrap();
+    let data: Arc<[u8]> = vec![0; 50].into();
+    let error = transfer.start(&mut host, 0, data.clone()).unwrap_err();
+    assert!(matches!(error, TransferError::NotReady(1)), "{error}");
+    let qpn = host.qps().next().unwrap().qpn();
+    transfer.handle_event(&mut host, 0, &HostEvent::Connected { qpn });
+    let error = transfer.start(&mut host, 0, data).unwrap_err();
+    assert_eq!(error, TransferError::TooEarly { part: 1 });
+}
+
+/// Members, and mostly also who of them sends one part after the other.
+fn members_and_sources() -> impl Strategy<Value = (usize, Vec<u32>)> {
+    (2usize..8).prop_flat_map(|members| {
+        let steps = proptest::collection::vec(1..members as u32, 0..5);
+        (Just(members), 0..members as u32, steps).prop_map(|(members, first, steps)| {
+            let mut sources = vec![first];
+            for step in steps {
+                let last = sources[sources.len() - 1];
+                sources.push((last + step) % members as u32);
+            }
+            if sources == [0] {
+                sources.clear();
+            }
+            (members, sources)
+        })
+    })
 }
 
 proptest! {
@@ -489,7 +589,8 @@ proptest! {
     /// Whatever the fabric loses, doubles or holds back: each message arrives once, in order, byte for byte, everywhere.
     #[test]
     fn everybody_gets_everything_through_a_faulty_fabric(
-        members in 2usize..8,
+        (members, sources) in members_and_sources(),
+        early: bool,
         size in prop_oneof![0usize..2000, 0usize..60_000],
         slices in 1u32..4,
         op in prop_oneof![Just(TransferOp::Send), Just(TransferOp::Write), Just(TransferOp::WriteImm)],
@@ -504,7 +605,10 @@ proptest! {
         seed: u64,
     ) {
         transfer(Case {
-            members, size, slices, op, write,
+            members, size, op, write,
+            early: early && write != WriteMode::PerRequest,
+            slices: slices * sources.len().max(1) as u32,
+            sources,
             initial_psn: Psn::new(0u32.wrapping_sub(behind_wrap)),
             rc: RcConfig { window, ack_every, nak_rule: nak_rule(patient), ..rc(PathMtu::B256) },
             faults: Faults { loss, duplication, reordering },

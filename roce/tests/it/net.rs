@@ -272,6 +272,17 @@ impl Collective {
         }
     }
 
+    /// Whether every member has told that a part is done; its `source` need not, if there is one given.
+    pub fn part_done(&self, part: u32, source: Option<u32>) -> bool {
+        let told = |rank| {
+            self.events.iter().any(|(i, event)| {
+                *i == rank
+                    && matches!(event, TransferEvent::PartDone { part: of, .. } if *of == part)
+            })
+        };
+        (0..self.transfers.len()).all(|rank| source == Some(rank as u32) || told(rank))
+    }
+
     pub fn ready(&self) -> bool {
         self.transfers.iter().all(Transfer::is_ready)
     }

@@ -49,7 +49,7 @@ pub trait Fabric {
     /// Connects them. [`MemberEvent::Ready`] follows.
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
-    /// Has the root post the data; returns when it did.
+    /// Has the root, or the source of the next part, post the data; returns when it did.
     fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError>;
 
     /// Waits for the next event of any member's transfer; `None` when `deadline` passes without one.
@@ -67,9 +67,9 @@ pub trait Fabric {
     /// Request packets of a host that have been acknowledged, each counted once.
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError>;
 
-    /// What has gone over links and through the members' queue pairs. The source is the first member. Only the
-    /// difference between two calls within one transfer has a meaning.
-    fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError>;
+    /// What has gone over links and through the members' queue pairs. The first `sources` members are those that send. Only
+    /// the difference between two calls within one transfer has a meaning.
+    fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
     /// The fabric's clock.
     fn now(&self) -> u64;
@@ -105,7 +105,7 @@ pub struct News {
 /// Counters of a fabric.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Bytes of the frames that the source put on its link.
+    /// Bytes of the frames that the source put on its link; here and below all sources together, if there are several.
     pub source_tx_bytes: u64,
     /// Message bytes in them.
     pub source_payload_bytes: u64,

@@ -14,7 +14,7 @@ use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
 use super::incidents::Incidents;
-use super::report::{goodput_gbps, Fallback, Row};
+use super::report::{goodput_gbps, Fallback, PartRow, Row};
 use crate::engine::stream::seed;
 use crate::network::MemberEvent;
 
@@ -39,6 +39,12 @@ pub struct Job {
     /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
     /// `None`.
     pub slices: Option<u32>,
+    /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
+    /// through all members. Algorithms without a group send everything from the first member.
+    pub switch_source: u32,
+    /// Whether a source begins as soon as all others hold what was sent before, though the one before may still wait for its
+    /// acknowledgements.
+    pub switch_early: bool,
     /// The longest time that setting up, and then the transfer, may each take on the fabric's clock, in ns.
     pub time_limit: u64,
     /// The address that stands for the group.
@@ -119,6 +125,8 @@ pub fn run_algorithm(
         job,
         algorithm,
         grouped: false,
+        spec: None,
+        sending: 0,
         moved: (0, 0),
         incidents: Incidents::new(&job.kills),
     }
@@ -133,6 +141,10 @@ struct Run<'a> {
     algorithm: Algorithm,
     /// Whether the message goes through a registered group.
     grouped: bool,
+    /// What the first member is to do.
+    spec: Option<TransferSpec>,
+    /// The rank of the source at present.
+    sending: usize,
     /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
     moved: (u64, u64),
     incidents: Incidents,
@@ -143,6 +155,8 @@ struct Told {
     ready: Vec<bool>,
     /// When each was done, and what it holds.
     done: Vec<Option<(u64, Digest)>>,
+    /// When each had each part, by part; nothing unless members take turns.
+    parts: Vec<Vec<Option<u64>>>,
     /// Whose relayed data is acknowledged, too.
     finished: Vec<bool>,
     /// Who is out of the group, or dead, and need not be waited for.
@@ -190,6 +204,7 @@ impl Run<'_> {
         let mut told = Told {
             ready: vec![false; members],
             done: vec![None; members],
+            parts: vec![vec![None; members]; self.parts() as usize],
             finished: vec![false; members],
             lost: vec![false; members],
         };
@@ -201,10 +216,7 @@ impl Run<'_> {
         )?;
 
         let before = self.traffic()?;
-        let source = self.job.members[0];
-        let posted = self.fabric.start(source, &self.job.data);
-        let posted_at = self.on_fabric(posted)?;
-        self.incidents.begin(posted_at);
+        let posted_at = self.send(&mut told, watch)?;
         self.wait(
             &mut told,
             "is not done",
@@ -224,17 +236,70 @@ impl Run<'_> {
         if self.grouped {
             let removed = match self.job.registration {
                 Registration::Service => self.fabric.deregister(self.job.mcst_id),
-                Registration::InBand => self.fabric.deregister_in_band(source),
+                Registration::InBand => self.fabric.deregister_in_band(self.job.members[0]),
             };
             self.on_fabric(removed)?;
         }
-        let row = self.row(&told, posted_at, &traffic);
+        let row = self.row(&told, &posted_at, &traffic);
         Ok(Row {
             algorithm: asked_for.to_string(),
             registration_ns,
             fallback,
             ..row
         })
+    }
+
+    /// Has one source after the other post its part; gives the times.
+    fn send(
+        &mut self,
+        told: &mut Told,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<u64>, JobError> {
+        let mut posted_at = Vec::new();
+        for part in 0..self.parts() {
+            let (source, data) = match &self.spec {
+                Some(spec) if spec.takes_turns() => {
+                    let (offset, len) = spec.part(part);
+                    let data = &self.job.data[offset as usize..][..len as usize];
+                    (spec.source_of(part) as usize, Arc::from(data))
+                }
+                _ => (0, Arc::clone(&self.job.data)),
+            };
+            self.sending = source;
+            let posted = self.fabric.start(self.job.members[source], &data);
+            posted_at.push(self.on_fabric(posted)?);
+            if part == 0 {
+                self.incidents.begin(posted_at[0]);
+            }
+            if part + 1 < self.parts() {
+                let early = self.job.switch_early;
+                self.wait(
+                    told,
+                    "does not have its part",
+                    |t, rank| t.parts[part as usize][rank].is_some() || (early && rank == source),
+                    watch,
+                )?;
+            }
+        }
+        Ok(posted_at)
+    }
+
+    /// Into how many parts the data is cut, each from another source.
+    fn parts(&self) -> u32 {
+        match self.algorithm.needs_group() {
+            true => self.job.switch_source + 1,
+            false => 1,
+        }
+    }
+
+    /// The ranks that send, by part; none if the first member sends everything.
+    fn sources(&self) -> Vec<u32> {
+        match self.parts() {
+            1 => Vec::new(),
+            parts => (0..parts)
+                .map(|part| part % self.job.members.len() as u32)
+                .collect(),
+        }
     }
 
     fn close(&mut self) -> Result<(), JobError> {
@@ -254,7 +319,9 @@ impl Run<'_> {
             .map(|&host| self.topology.host(host).ip)
             .collect();
         let relays = matches!(self.algorithm, Algorithm::Chain | Algorithm::Binomial);
-        let default = self.algorithm.default_slices(size);
+        let default = self
+            .algorithm
+            .default_slices(size.div_ceil(self.parts().into()));
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
         let slices = job
             .slices
@@ -267,14 +334,18 @@ impl Run<'_> {
                 rank: rank as u32,
                 members: addresses.clone(),
                 size,
-                slices,
+                slices: slices * self.parts(),
                 op: job.op,
                 write: job.write,
+                sources: self.sources(),
                 rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
                 expected_sha256: None,
             };
+            if rank == 0 {
+                self.spec = Some(spec.clone());
+            }
             let prepared = self.fabric.prepare(host, spec);
             endpoints.extend(self.on_fabric(prepared)?);
         }
@@ -361,7 +432,8 @@ impl Run<'_> {
     /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
     fn look_after(&mut self, told: &mut Told) -> Result<(), FabricError> {
         let now = self.fabric.now();
-        let source = self.job.members[0];
+        let leader = self.job.members[0];
+        let source = self.job.members[self.sending];
         let acknowledged = self.fabric.acknowledged(source)?;
         while let Some(kill) = self.incidents.take_due(now) {
             self.fabric.kill(kill)?;
@@ -377,17 +449,17 @@ impl Run<'_> {
         }
         // A host that had acknowledged everything when it died is nobody that the group waits for.
         for (rank, &host) in self.job.members.iter().enumerate() {
-            let is_gone = told.finished[0] && self.incidents.has_killed(host);
+            let is_gone = told.finished[self.sending] && self.incidents.has_killed(host);
             told.lost[rank] |= is_gone && told.done[rank].is_none();
         }
         self.incidents.moved(now, acknowledged);
-        if acknowledged != self.moved.0 || told.finished[0] {
+        if acknowledged != self.moved.0 || told.finished[self.sending] {
             self.moved = (acknowledged, now);
         } else if now - self.moved.1 >= self.fabric.patience() {
             self.moved.1 = now;
             let in_band = self.job.registration == Registration::InBand;
             self.fabric
-                .stalled(self.job.mcst_id, in_band.then_some(source))?;
+                .stalled(self.job.mcst_id, in_band.then_some(leader))?;
         }
         Ok(())
     }
@@ -400,6 +472,11 @@ impl Run<'_> {
         match event {
             MemberEvent::Ready => told.ready[rank] = true,
             MemberEvent::Done { sha256, at } => told.done[rank] = Some((at, sha256)),
+            MemberEvent::PartDone { part, at } => {
+                if let Some(told) = told.parts.get_mut(part as usize) {
+                    told[rank] = Some(at);
+                }
+            }
             MemberEvent::Finished => told.finished[rank] = true,
             // The controller's news tell the same.
             MemberEvent::Group(_) => {}
@@ -427,19 +504,22 @@ impl Run<'_> {
     }
 
     fn traffic(&mut self) -> Result<Traffic, JobError> {
-        let traffic = self.fabric.traffic(&self.job.members);
+        let sources = self.job.members.len().min(self.parts() as usize);
+        let traffic = self.fabric.traffic(&self.job.members, sources);
         self.on_fabric(traffic)
     }
 
-    fn row(&self, told: &Told, posted_at: u64, traffic: &Traffic) -> Row {
-        let receivers = told.done[1..].iter().flatten();
+    fn row(&self, told: &Told, posted_at: &[u64], traffic: &Traffic) -> Row {
+        // Where members take turns, the first one receives, too.
+        let first = usize::from(posted_at.len() == 1);
+        let receivers = told.done[first..].iter().flatten();
         let last = receivers.clone().map(|&(at, _)| at).max();
-        let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at));
+        let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
         let right = receivers.filter(|(_, sha256)| *sha256 == self.job.sha256);
         let receivers_verified = right.count();
-        let receivers = told.done.len() - 1;
+        let receivers = told.done.len() - first;
         let lost =
-            (1..told.done.len()).filter(|&rank| told.lost[rank] && told.done[rank].is_none());
+            (first..told.done.len()).filter(|&rank| told.lost[rank] && told.done[rank].is_none());
         let lost: Vec<String> = lost.map(|rank| self.host_name(rank)).collect();
         Row {
             algorithm: self.algorithm.to_string(),
@@ -459,7 +539,30 @@ impl Run<'_> {
             fallback: None,
             failures: self.incidents.report(),
             lost,
+            parts: self.part_rows(told, posted_at),
         }
+    }
+
+    /// What each source did; nothing unless members take turns.
+    fn part_rows(&self, told: &Told, posted_at: &[u64]) -> Vec<PartRow> {
+        let Some(spec) = self.spec.as_ref().filter(|spec| spec.takes_turns()) else {
+            return Vec::new();
+        };
+        let rows = posted_at.iter().zip(&told.parts).enumerate();
+        rows.map(|(part, (&posted_at, told))| {
+            let source = spec.source_of(part as u32) as usize;
+            let (_, bytes) = spec.part(part as u32);
+            let others = told.iter().enumerate().filter(|(rank, _)| *rank != source);
+            let last = others.filter_map(|(_, at)| *at).max();
+            let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at));
+            PartRow {
+                source: self.host_name(source),
+                bytes,
+                completion_ns,
+                goodput_gbps: goodput_gbps(bytes, completion_ns),
+            }
+        })
+        .collect()
     }
 
     /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.

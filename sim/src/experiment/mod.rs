@@ -13,7 +13,8 @@ mod virtual_fabric;
 pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use report::{
-    goodput_gbps, Failure, Fallback, GroupSummary, Input, Report, Row, Settings, TopologySummary,
+    goodput_gbps, Failure, Fallback, GroupSummary, Input, PartRow, Report, Row, Settings,
+    TopologySummary,
 };
 pub use virtual_fabric::VirtualFabric;
 

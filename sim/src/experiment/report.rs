@@ -55,6 +55,10 @@ pub struct Settings {
     pub op: String,
     /// How WRITEs to the group fit its receivers: `aligned`, `uniform` or `per-request`; `None` for SEND.
     pub write: Option<String>,
+    /// How often the source of the group changed.
+    pub switch_source: u32,
+    /// Whether a source began while the one before might still wait for acknowledgements.
+    pub switch_early: bool,
     /// Congestion control of the queue pairs: `none` or `dcqcn`.
     pub congestion: String,
     /// Path MTU of the queue pairs in bytes.
@@ -77,11 +81,11 @@ pub struct Row {
     pub goodput_gbps: f64,
     /// Whether every receiver holds the bytes that were sent.
     pub verified: bool,
-    /// Receivers in the group, the source not counted.
+    /// Receivers in the group: without the source, unless that changed.
     pub receivers: usize,
     /// Receivers whose SHA-256 is the input's.
     pub receivers_verified: usize,
-    /// Bytes of all frames that the source put on its link, from the Ethernet header to the ICRC.
+    /// Bytes of all frames that the source (all sources, where it changed) put on its link, from the Ethernet header to the ICRC.
     pub sender_tx_bytes: u64,
     /// Of these the bytes of the message, each as often as it was sent.
     pub sender_payload_bytes: u64,
@@ -108,6 +112,20 @@ pub struct Row {
     /// Receivers that the group had to go on without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
+    /// What each source did, in the order of their turns; nothing unless the source changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartRow>,
+}
+
+/// One part of the message, from one of several sources.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PartRow {
+    pub source: String,
+    pub bytes: u64,
+    /// From the post at the source until the last other member's application holds the part, in ns.
+    pub completion_ns: u64,
+    /// 8 × bytes of the part ÷ completion, in Gbit/s.
+    pub goodput_gbps: f64,
 }
 
 /// Another algorithm ran than was asked for.
@@ -257,10 +275,27 @@ impl Report {
             return Ok(());
         };
         let payload = row.sender_payload_bytes;
-        let (source, size) = (&self.group.source, self.input.size);
+        let size = self.input.size;
+        let source = match row.parts.is_empty() {
+            true => format!("link of {}", self.group.source),
+            false => "links of all sources".to_string(),
+        };
+        for (index, part) in row.parts.iter().enumerate() {
+            let start = if index == 0 { "\n" } else { "" };
+            writeln!(
+                out,
+                "{start}alfirk: part {} of {} from {}: {} bytes in {}, {:.3} Gbit/s",
+                index + 1,
+                row.parts.len(),
+                part.source,
+                grouped(part.bytes),
+                duration(part.completion_ns),
+                part.goodput_gbps
+            )?;
+        }
         write!(
             out,
-            "\nalfirk: the link of {source} carried {} message bytes for a message of {}: ",
+            "\nalfirk: the {source} carried {} message bytes for a message of {}: ",
             grouped(payload),
             grouped(size)
         )?;
@@ -386,6 +421,7 @@ mod tests {
             fallback: None,
             failures: Vec::new(),
             lost: Vec::new(),
+            parts: Vec::new(),
         }
     }
 
@@ -412,6 +448,8 @@ mod tests {
                 driver: "virtual".to_string(),
                 op: "send".to_string(),
                 write: None,
+                switch_source: 0,
+                switch_early: false,
                 congestion: "none".to_string(),
                 mtu: 4096,
                 slices: None,

@@ -280,18 +280,19 @@ impl Fabric for VirtualFabric {
         Ok(qps.map(|qp| qp.stats().requests_acknowledged).sum())
     }
 
-    fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
+    fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let network = &self.network;
-        let source = members[0];
         let mut traffic = Traffic::default();
-        if let Some(link) = network.counters(End::host(source)) {
-            traffic.source_tx_bytes = link.bytes;
+        for &source in &members[..sources] {
+            if let Some(link) = network.counters(End::host(source)) {
+                traffic.source_tx_bytes += link.bytes;
+            }
+            for qp in network.host(source).host().qps() {
+                traffic.source_payload_bytes += qp.stats().request_bytes_sent;
+                traffic.source_cnps += qp.stats().cnps_received;
+            }
+            traffic.source_acks += network.host(source).acks_received();
         }
-        for qp in network.host(source).host().qps() {
-            traffic.source_payload_bytes += qp.stats().request_bytes_sent;
-            traffic.source_cnps += qp.stats().cnps_received;
-        }
-        traffic.source_acks = network.host(source).acks_received();
         let mut dropped = 0;
         for (_, link) in network.directions() {
             traffic.wire_packets += link.frames;

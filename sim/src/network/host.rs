@@ -23,6 +23,8 @@ pub enum MemberEvent {
     Ready,
     /// At a receiver: all data is there. At the root: everything it sent is acknowledged.
     Done { sha256: Digest, at: u64 },
+    /// Where members take turns: this member holds a part, and if it is its source, everybody does.
+    PartDone { part: u32, at: u64 },
     /// This member is done, and everything that it passed on is acknowledged, too.
     Finished,
     /// The transfer has ended without success at this member.
@@ -261,6 +263,7 @@ impl HostNode {
             let event = match event {
                 TransferEvent::Ready => MemberEvent::Ready,
                 TransferEvent::Done { sha256, at, .. } => MemberEvent::Done { sha256, at },
+                TransferEvent::PartDone { part, at } => MemberEvent::PartDone { part, at },
                 TransferEvent::Failed(error) => MemberEvent::Failed {
                     why: error.to_string(),
                 },
@@ -277,6 +280,7 @@ impl HostNode {
         ctx.note(|| match &event {
             MemberEvent::Ready => "ready".to_string(),
             MemberEvent::Done { at, .. } => format!("done at {at}"),
+            MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
             MemberEvent::Finished => "finished".to_string(),
             MemberEvent::Failed { why } => format!("failed: {why}"),
             MemberEvent::Group(event) => format!("group: {event:?}"),

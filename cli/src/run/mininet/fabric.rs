@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, iter};
@@ -58,8 +58,8 @@ pub struct MininetFabric {
     turn: usize,
     /// Events of transfers that came while a leader was waited for.
     early: VecDeque<(HostIndex, MemberEvent)>,
-    /// The message, once it has been written to a file for the root.
-    message: Option<PathBuf>,
+    /// What the file for sources holds, once it has been written.
+    message: Option<Arc<[u8]>>,
 }
 
 impl MininetFabric {
@@ -392,17 +392,13 @@ impl Fabric for MininetFabric {
     }
 
     fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError> {
-        let file = match &self.message {
-            Some(file) => file.clone(),
-            None => {
-                let file = self.network.file("message");
-                fs::write(&file, data).map_err(|error| {
-                    FabricError::Broken(format!("cannot write {}: {error}", file.display()))
-                })?;
-                self.message = Some(file.clone());
-                file
-            }
-        };
+        let file = self.network.file("message");
+        if self.message.as_ref().is_none_or(|m| !Arc::ptr_eq(m, data)) {
+            fs::write(&file, data).map_err(|error| {
+                FabricError::Broken(format!("cannot write {}: {error}", file.display()))
+            })?;
+            self.message = Some(Arc::clone(data));
+        }
         let transfer = self.transfer;
         match self.ask(host, Request::Start { transfer, file })? {
             Reply::Started { at } => Ok(at),
@@ -449,7 +445,7 @@ impl Fabric for MininetFabric {
         Ok(edges.map(|edge| edge.stats.requests_acknowledged).sum())
     }
 
-    fn traffic(&mut self, members: &[HostIndex]) -> Result<Traffic, FabricError> {
+    fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let mut traffic = Traffic::default();
         let alive = members.iter().enumerate();
         for (rank, &host) in alive
@@ -459,7 +455,7 @@ impl Fabric for MininetFabric {
             for edge in self.status(host)?.edges {
                 let stats = edge.stats;
                 traffic.retransmissions += stats.retransmissions;
-                if rank == 0 {
+                if rank < sources {
                     traffic.source_payload_bytes += stats.request_bytes_sent;
                     traffic.source_cnps += stats.cnps_received;
                     traffic.source_acks += stats.acks_received
@@ -469,7 +465,11 @@ impl Fabric for MininetFabric {
                 }
             }
         }
-        traffic.source_tx_bytes = self.info(members[0])?.stats.tx_bytes;
+        for &source in &members[..sources] {
+            if !self.dead.contains(&source) {
+                traffic.source_tx_bytes += self.info(source)?.stats.tx_bytes;
+            }
+        }
         traffic.wire_packets = self.wire_packets();
         Ok(traffic)
     }
@@ -582,6 +582,7 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
             at,
             ..
         } => (transfer, MemberEvent::Done { sha256, at }),
+        Event::PartDone { transfer, part, at } => (transfer, MemberEvent::PartDone { part, at }),
         Event::Finished { transfer } => (transfer, MemberEvent::Finished),
         Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
         Event::Group { told } => return Some(MemberEvent::Group(told)),

@@ -1,0 +1,95 @@
+//! Taking turns: the parts of the data that different members of a group send, one after the other, on the same queue pairs.
+//!
+//! A part is a run of slices. Its source begins when every member holds the parts before it; it may be that the source before
+//! has not heard of that yet.
+
+use std::ops::Range;
+
+use super::plan::{Flow, Plan};
+use super::spec::{EdgeId, SpecError, TransferSpec};
+
+impl TransferSpec {
+    /// Whether members take turns in sending.
+    pub fn takes_turns(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    /// How many parts the data has; 1 unless members take turns.
+    pub fn parts(&self) -> u32 {
+        self.sources.len().max(1) as u32
+    }
+
+    /// Who sends a part.
+    pub fn source_of(&self, part: u32) -> u32 {
+        self.sources.get(part as usize).copied().unwrap_or(0)
+    }
+
+    /// The slices of a part.
+    pub fn slices_of(&self, part: u32) -> Range<u32> {
+        let each = self.slices / self.parts();
+        part * each..(part + 1) * each
+    }
+
+    /// The part that a slice belongs to.
+    pub fn part_of(&self, slice: u32) -> u32 {
+        slice / (self.slices / self.parts()).max(1)
+    }
+
+    /// Offset and length of a part in bytes.
+    pub fn part(&self, part: u32) -> (u64, u64) {
+        let slices = self.slices_of(part);
+        let (offset, _) = self.slice(slices.start);
+        let len = slices.map(|slice| self.slice(slice).1).sum();
+        (offset, len)
+    }
+
+    /// Whether this member is the source of a part.
+    pub(super) fn is_source(&self) -> bool {
+        (0..self.parts()).any(|part| self.source_of(part) == self.rank)
+    }
+
+    /// What this member does.
+    pub(super) fn plan(&self) -> Plan {
+        if !self.takes_turns() {
+            let members = self.members.len() as u32;
+            return self.algorithm.plan(members, self.slices, self.rank);
+        }
+        let own = |slice: &u32| self.source_of(self.part_of(*slice)) == self.rank;
+        let (sent, received): (Vec<u32>, Vec<u32>) = (0..self.slices).partition(own);
+        let flow = |slices: Vec<u32>| {
+            let edge = EdgeId::Group { root: 0 };
+            (!slices.is_empty()).then_some(Flow {
+                edge,
+                slices,
+                priority: 0,
+            })
+        };
+        Plan {
+            incoming: flow(received).into_iter().collect(),
+            outgoing: flow(sent).into_iter().collect(),
+        }
+    }
+
+    pub(super) fn check_sources(&self) -> Result<(), SpecError> {
+        if self.sources.is_empty() {
+            return Ok(());
+        }
+        if !self.algorithm.needs_group() {
+            return Err(SpecError::NoTurns(self.algorithm));
+        }
+        let members = self.members.len();
+        if let Some(&rank) = self.sources.iter().find(|r| **r as usize >= members) {
+            return Err(SpecError::NoSuchRank { rank, members });
+        }
+        if let Some(pair) = self.sources.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(SpecError::SameSourceTwice(pair[0]));
+        }
+        if self.slices % self.parts() != 0 {
+            return Err(SpecError::UnevenParts {
+                slices: self.slices,
+                parts: self.parts(),
+            });
+        }
+        Ok(())
+    }
+}

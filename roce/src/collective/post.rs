@@ -1,0 +1,151 @@
+//! Work requests: how a slice goes out along an edge, and where it goes in the memory of those at the other end.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, TransferOp, TransferSpec, WriteMode};
+use super::transfer::{Connection, TransferError};
+use crate::host::Host;
+use crate::rc::{MemoryKey, MemorySlice, Payload, SendOperation, SendRequest};
+use crate::wire::mr_info;
+
+/// Marks the work requests that carry memory region information; the rest of the number is the slice's.
+pub(super) const MR_INFO: u64 = 1 << 63;
+
+/// The room for the data.
+pub(super) fn register(host: &mut Host, spec: &TransferSpec) -> Result<MemoryKey, TransferError> {
+    match (spec.group_write(), spec.group) {
+        (Some(WriteMode::Uniform), Some(GroupSpec { va, rkey, .. })) => {
+            let key = MemoryKey(rkey);
+            host.memory_mut().register_at(key, va, spec.size)?;
+            Ok(key)
+        }
+        // Only windows are open.
+        (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)),
+        _ => Ok(host.register_memory(spec.size, spec.op.writes())),
+    }
+}
+
+/// What the other members of a group have told of their memory.
+pub(super) fn receivers(
+    spec: &TransferSpec,
+    edge: EdgeId,
+    peers: &[Endpoint],
+) -> Result<Vec<(Ipv4Addr, Vec<RemoteMemory>)>, TransferError> {
+    let ranks = (0..spec.members.len() as u32).filter(|rank| *rank != spec.rank);
+    let regions = ranks.map(|rank| {
+        let peer = peers
+            .iter()
+            .find(|p| p.edge == edge && p.rank == rank)
+            .ok_or(TransferError::MissingPeer(edge))?;
+        let got = peer.requests.len();
+        if got != spec.slices as usize {
+            let slices = spec.slices;
+            return Err(TransferError::MissingRegions { rank, got, slices });
+        }
+        Ok((peer.ip, peer.requests.clone()))
+    });
+    regions.collect()
+}
+
+impl Connection {
+    /// Whether the WRITE of a slice may be posted; always, except with [`WriteMode::PerRequest`].
+    ///
+    /// A leaf switch knows one region per receiver. So the regions of a slice are told when the WRITE before is acknowledged
+    /// by everybody: go-back-N could else send that again to the regions of this one. And the WRITE follows when the regions are
+    /// acknowledged: it could else overtake them, and wait behind the switch, turned to the wrong region, until it is in order.
+    pub(super) fn is_told(
+        &mut self,
+        host: &mut Host,
+        spec: &TransferSpec,
+        slice: u32,
+    ) -> Result<bool, TransferError> {
+        if spec.group_write() != Some(WriteMode::PerRequest) {
+            return Ok(true);
+        }
+        if self.completed < self.posted {
+            return Ok(false);
+        }
+        // A WRITE of nothing needs no memory.
+        if self.told != Some(slice) && spec.slice(slice).1 > 0 {
+            self.told = Some(slice);
+            self.tell_regions(host, spec, slice)?;
+        }
+        Ok(self.untold == 0)
+    }
+
+    fn tell_regions(
+        &mut self,
+        host: &mut Host,
+        spec: &TransferSpec,
+        slice: u32,
+    ) -> Result<(), TransferError> {
+        let sent = self.write_target(spec, slice)?;
+        for (receiver, regions) in &self.receivers {
+            let region = regions[slice as usize];
+            let info = mr_info::Repr::between(sent, (region.va, region.rkey))?;
+            let mut bytes = [0; mr_info::PAYLOAD_LEN];
+            info.emit(&mut bytes);
+            let request = SendRequest {
+                wr_id: MR_INFO | u64::from(slice),
+                operation: SendOperation::Write {
+                    remote_va: u32::from(*receiver).into(),
+                    rkey: mr_info::R_KEY,
+                    immediate: None,
+                },
+                payload: Payload::Bytes(Arc::from(bytes)),
+            };
+            host.post_send(self.qpn, request)?;
+            self.untold += 1;
+        }
+        Ok(())
+    }
+
+    /// Address and key that the WRITE of a slice bears.
+    fn write_target(&self, spec: &TransferSpec, slice: u32) -> Result<(u64, u32), TransferError> {
+        let memory = self
+            .remote_memory
+            .ok_or(TransferError::NoRemoteMemory(self.flow.edge))?;
+        let (offset, _) = spec.slice(slice);
+        Ok((memory.va.wrapping_add(offset), memory.rkey))
+    }
+
+    /// Posts what carries a slice, which is all here.
+    pub(super) fn post_slice(
+        &self,
+        host: &mut Host,
+        spec: &TransferSpec,
+        key: MemoryKey,
+        slice: u32,
+    ) -> Result<(), TransferError> {
+        let (offset, len) = spec.slice(slice);
+        let data = Payload::Memory(MemorySlice { key, offset, len });
+        let mut post = |operation, payload| {
+            let request = SendRequest {
+                wr_id: slice.into(),
+                operation,
+                payload,
+            };
+            host.post_send(self.qpn, request)
+        };
+        let write = |immediate| {
+            let (remote_va, rkey) = self.write_target(spec, slice)?;
+            Ok::<_, TransferError>(SendOperation::Write {
+                remote_va,
+                rkey,
+                immediate,
+            })
+        };
+        let immediate = Some(slice);
+        match spec.op {
+            TransferOp::Send => post(SendOperation::Send { immediate: None }, data)?,
+            TransferOp::WriteImm => post(write(immediate)?, data)?,
+            TransferOp::Write => {
+                post(write(None)?, data)?;
+                let nothing = Payload::Bytes(Arc::from(&[][..]));
+                post(SendOperation::Send { immediate }, nothing)?;
+            }
+        }
+        Ok(())
+    }
+}
