@@ -221,6 +221,12 @@ impl Session {
     }
 }
 
+/// What a P4Info in protobuf text begins with, so that tools know its type.
+const TEXT_HEADER: &str = "\
+# proto-file: p4/config/v1/p4info.proto
+# proto-message: p4.config.v1.P4Info
+";
+
 /// How a P4Info is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
@@ -247,7 +253,10 @@ impl P4InfoFormat {
     /// The content of the file.
     pub fn encode(self, info: &P4Info) -> Vec<u8> {
         match self {
-            P4InfoFormat::Text => alfirk_p4runtime::text::to_string(info).into_bytes(),
+            P4InfoFormat::Text => {
+                let text = alfirk_p4runtime::text::to_string(info);
+                format!("{TEXT_HEADER}\n{text}").into_bytes()
+            }
             P4InfoFormat::Json => alfirk_p4runtime::json::to_string(info).into_bytes(),
             P4InfoFormat::Binary => info.encode_to_vec(),
         }

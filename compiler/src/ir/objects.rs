@@ -190,8 +190,6 @@ pub struct Table {
     pub actions: Vec<ActionRef>,
     /// The default action.
     pub default: DefaultAction,
-    /// Whether the source has a `default_action`.
-    pub explicit_default: bool,
     /// Most entries.
     pub size: u64,
     /// Entries given by the program.

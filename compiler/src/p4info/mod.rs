@@ -332,10 +332,10 @@ impl Writer<'_> {
             .collect();
         let default = &table.default;
         let default_id = self.action_id(default.action);
-        let initial = table.explicit_default.then(|| p4::TableActionCall {
+        let initial = p4::TableActionCall {
             action_id: default_id,
             arguments: self.default_arguments(default),
-        });
+        };
         let direct = table.counter.map(|id| {
             self.symbols.id(
                 Prefix::DirectCounter,
@@ -362,7 +362,7 @@ impl Writer<'_> {
             match_fields,
             action_refs,
             const_default_action_id: if default.constant { default_id } else { 0 },
-            initial_default_action: initial,
+            initial_default_action: Some(initial),
             implementation_id: implementation.unwrap_or(0),
             direct_resource_ids: direct.into_iter().chain(meter).collect(),
             size: i64::try_from(table.size).unwrap_or(i64::MAX),
@@ -448,8 +448,12 @@ impl Writer<'_> {
                 .collect(),
             with_selector: selector,
             size: profile.size as i64,
-            max_group_size: profile.max_group_size as i32,
-            selector_size_semantics: semantics.filter(|_| of_members),
+            max_group_size: if selector {
+                profile.max_group_size as i32
+            } else {
+                0
+            },
+            selector_size_semantics: semantics,
             ..Default::default()
         }
     }

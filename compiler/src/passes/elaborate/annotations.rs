@@ -9,16 +9,18 @@ use crate::sema::Value;
 use crate::syntax::ast::{Annotated, Annotation, AnnotationBody, Expr, ExprKind, UnaryOp};
 
 /// Annotations that have fields of their own in P4Info, or that only the compiler reads.
-const NOT_LISTED: [&str; 9] = [
+const NOT_LISTED: [&str; 11] = [
     "name",
     "id",
     "hidden",
     "brief",
     "description",
-    "noWarn",
     "pkginfo",
     "p4runtime_translation",
     "field_list",
+    "max_group_size",
+    "max_member_weight",
+    "selector_size_semantics",
 ];
 
 /// The control-plane name of something declared inside of `prefix`.

@@ -52,7 +52,6 @@ impl Elaborator<'_> {
                 args: Vec::new(),
                 constant: false,
             },
-            explicit_default: false,
             size: DEFAULT_SIZE,
             entries: Vec::new(),
             const_entries: false,
@@ -155,7 +154,6 @@ impl Elaborator<'_> {
                 args,
                 constant: property.is_const,
             };
-            entry.explicit_default = true;
             if entry.implementation.is_some() && self.no_action() != Some(action) {
                 let what = Diagnostic::warning(
                     Warning::Ignore,
@@ -540,9 +538,10 @@ impl Elaborator<'_> {
             ExprKind::Call(call) => {
                 let checked = self.checked;
                 let info = checked.call(value.id)?;
-                let own = join(&decl.name.name, &property.name.name);
+                // What a property makes is named by the property alone, as p4c does.
+                let own = join(&frame.name, &join(&decl.name.name, &property.name.name));
                 let name = InstanceName {
-                    name: full_name(&frame.name, &property.annotations, &own),
+                    name: full_name("", &property.annotations, &own),
                     annotations: &property.annotations,
                     span: value.span,
                 };
