@@ -398,14 +398,13 @@ impl Checker<'_> {
                 .out
                 .underlying(from)
                 .is_some_and(|under| self.can_cast(&under, to)),
-            (_, Type::NewType(_)) => self
-                .out
-                .underlying(to)
-                .is_some_and(|under| self.can_cast(from, &under)),
-            (_, Type::SerializableEnum(_)) => self
-                .out
-                .underlying(to)
-                .is_some_and(|under| *from == under || *from == Type::Int),
+            // Only what it is made of: another width needs a cast of its own.
+            (_, Type::NewType(_) | Type::SerializableEnum(_)) => {
+                self.out.underlying(to).is_some_and(|under| {
+                    let int = *from == Type::Int && self.can_cast(from, &under);
+                    *from == under || int
+                })
+            }
             _ => false,
         }
     }
