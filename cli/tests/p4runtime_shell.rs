@@ -1,0 +1,97 @@
+//! The p4runtime-shell of PyPI against our switch, with our compiler's outputs.
+//!
+//! It runs where that package is installed (`pip install p4runtime-shell`) for `python3`, or for the Python that `ALFIRK_PYTHON` names.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// What a user of the shell types, with the folder and the server's address filled in.
+const SESSION: &str = r#"
+import sys
+import p4runtime_sh.shell as sh
+
+folder, server = sys.argv[1:]
+files = sh.FwdPipeConfig(f"{folder}/p4info.txtpb", f"{folder}/basic.json")
+sh.setup(device_id=3, grpc_addr=server, election_id=(0, 1), config=files)
+entry = sh.TableEntry("BasicIngress.ipv4_lpm")(action="BasicIngress.ipv4_forward")
+entry.match["hdr.ipv4.dst"] = "10.0.1.0/24"
+entry.action["dst"] = "00:00:0a:00:01:01"
+entry.action["port"] = "7"
+entry.insert()
+read = list(sh.TableEntry("BasicIngress.ipv4_lpm").read())
+assert len(read) == 1, read
+assert read[0].match["hdr.ipv4.dst"].lpm.prefix_len == 24, read[0]
+assert read[0].action["port"].value == b"\x07", read[0]
+read[0].delete()
+assert not list(sh.TableEntry("BasicIngress.ipv4_lpm").read())
+sh.teardown()
+print("all read back")
+"#;
+
+/// The switch, which ends with the test.
+struct Switch(Child);
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        // It may have ended on its own; the test has said so then.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn shell_pushes_the_pipeline_and_reads_tables_back() {
+    let python = std::env::var("ALFIRK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let installed = Command::new(&python)
+        .args(["-c", "import p4runtime_sh.shell"])
+        .stderr(Stdio::null())
+        .status();
+    if !installed.is_ok_and(|status| status.success()) {
+        eprintln!("SKIPPED: {python} has no p4runtime-shell (pip install p4runtime-shell)");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    compile(folder.path());
+    let (_switch, server) = switch();
+    let output = Command::new(&python)
+        .args(["-c", SESSION])
+        .arg(folder.path())
+        .arg(&server)
+        .output()
+        .expect("Python was just there");
+    let told = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("all read back"), "{told}{errors}");
+}
+
+fn compile(folder: &Path) {
+    let source =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../compiler/tests/programs/exercises/basic.p4");
+    let status = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .arg("p4c")
+        .arg(source)
+        .arg("-o")
+        .arg(folder.join("basic.json"))
+        .arg("--p4runtime-files")
+        .arg(folder.join("p4info.txtpb"))
+        .status();
+    assert!(status.expect("the binary was just built").success());
+}
+
+/// Starts a switch on a port that is free, and waits until it says that it listens.
+fn switch() -> (Switch, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["switch", "--no-p4", "--device-id", "3"])
+        .args(["--", "--grpc-server-addr", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was just built");
+    let stdout = child.stdout.take().expect("it is a pipe");
+    let switch = Switch(child);
+    let server = BufReader::new(stdout)
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("Server listening on ").map(str::to_owned));
+    (switch, server.expect("the switch listens"))
+}
