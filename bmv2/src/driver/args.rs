@@ -73,6 +73,10 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDR")]
     pub metrics: Option<SocketAddr>,
 
+    /// Memory for received frames of each port, in MiB; 0 for none but the socket's own.
+    #[arg(long, value_name = "MIB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(..=256))]
+    pub ring: u32,
+
     /// Seed of losses and of the program's random numbers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -211,6 +215,8 @@ pub struct Config {
     /// Queues of each port, and packets that each holds, where a link has a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
+    /// Bytes of each port's receive ring.
+    pub ring: usize,
     /// Directory of captures.
     pub pcap: Option<PathBuf>,
     pub trace: Option<TraceFormat>,
@@ -295,6 +301,7 @@ impl SwitchArgs {
             default_link,
             priority_queues: target.priority_queues as usize,
             queue_depth: self.links.queue_depth,
+            ring: (self.ring as usize) << 20,
             pcap: self.pcap.clone(),
             trace: self.trace,
             metrics: self.metrics,

@@ -16,6 +16,7 @@ mod offload;
 mod pcap;
 mod poller;
 mod queue;
+mod ring;
 mod socket;
 mod trace;
 mod watch;
@@ -108,6 +109,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             link: config.link(number),
             priority_queues: config.priority_queues,
             queue_depth: config.queue_depth,
+            ring: config.ring,
             seed: config.switch.seed,
             pcap: config.pcap.as_deref(),
         };

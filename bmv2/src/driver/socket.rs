@@ -7,7 +7,12 @@ use std::{
     ptr,
 };
 
-use super::offload::{self, Unfinished, VNET_HEADER};
+use tracing::debug;
+
+use super::{
+    offload::{self, Unfinished, VNET_HEADER},
+    ring::Ring,
+};
 
 /// Frames taken from the kernel, or given to it, in one call.
 pub const BATCH: usize = 64;
@@ -19,7 +24,22 @@ const SOCKET_BUFFER: libc::c_int = 8 << 20;
 /// A packet socket bound to one interface.
 #[derive(Debug)]
 pub struct PacketSocket {
+    // Unmapped before the socket is closed.
+    ring: Option<Ring>,
     fd: OwnedFd,
+}
+
+/// What [`PacketSocket::take`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// A frame was passed on.
+    Whole,
+    /// A frame had to be dropped.
+    Malformed,
+    /// There is none now.
+    Nothing,
+    /// As [`Received::Down`].
+    Down,
 }
 
 /// What came out of one call.
@@ -63,6 +83,15 @@ impl PacketSocket {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
     pub fn open(interface: u32) -> io::Result<PacketSocket> {
+        PacketSocket::with_ring(interface, 0)
+    }
+
+    /// The same with a ring of about `ring` bytes for [`PacketSocket::take`]; none when 0. Where the
+    /// kernel has no memory for it, frames come through the socket's queue.
+    ///
+    /// # Errors
+    /// As [`PacketSocket::open`].
+    pub fn with_ring(interface: u32, ring: usize) -> io::Result<PacketSocket> {
         // Protocol 0: nothing is received before bind says from where.
         // SAFETY: socket takes no pointers; the descriptor is owned from here on.
         let fd = unsafe {
@@ -70,7 +99,7 @@ impl PacketSocket {
             let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
             OwnedFd::from_raw_fd(fd)
         };
-        let socket = PacketSocket { fd };
+        let mut socket = PacketSocket { ring: None, fd };
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         // What this switch sends must not come back in.
@@ -84,6 +113,14 @@ impl PacketSocket {
             // Beyond the system's limit only with CAP_NET_ADMIN; otherwise as much as may be had.
             if socket.set(libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
                 socket.set(libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
+            }
+        }
+
+        if ring > 0 {
+            let mtu = socket.mtu(interface)?;
+            match Ring::map(&socket.fd, ring, mtu) {
+                Ok(mapped) => socket.ring = Some(mapped),
+                Err(error) => debug!("no ring: {error}"),
             }
         }
 
@@ -107,6 +144,94 @@ impl PacketSocket {
         Ok(socket)
     }
 
+    fn mtu(&self, interface: u32) -> io::Result<usize> {
+        // SAFETY: ifreq is plain data and zero is valid; both calls only use this one, and the
+        // fields read are those that they have set.
+        unsafe {
+            let mut request: libc::ifreq = mem::zeroed();
+            request.ifr_ifru.ifru_ifindex = interface as i32;
+            check(libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SIOCGIFNAME,
+                &mut request,
+            ))?;
+            check(libc::ioctl(
+                self.fd.as_raw_fd(),
+                libc::SIOCGIFMTU,
+                &mut request,
+            ))?;
+            Ok(usize::try_from(request.ifr_ifru.ifru_mtu).unwrap_or(0))
+        }
+    }
+
+    /// Whether frames come through [`PacketSocket::take`].
+    pub fn has_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    /// Passes on the next frame of the ring, as it would be on a wire; several for a super-frame.
+    /// The batch's memory is used where the ring's does not do.
+    ///
+    /// # Errors
+    /// What the socket has met, other than that its interface went down.
+    pub fn take(
+        &mut self,
+        batch: &mut ReceiveBatch,
+        mut take: impl FnMut(&[u8]),
+    ) -> io::Result<Taken> {
+        let Some(slot) = self.ring.as_mut().and_then(Ring::front) else {
+            return self.take_error();
+        };
+        let whole = if slot.is_queued {
+            self.receive_up_to(batch, 1)? == Received::Frames(1) && batch.frames(0, take)
+        } else if slot.is_cut {
+            false
+        } else if let Some((protocol, contents)) = slot.vlan {
+            let len = slot.bytes.len();
+            batch.frames[0][..len].copy_from_slice(slot.bytes);
+            batch.headers[0] = slot.header;
+            batch.lengths[0] = len;
+            batch.put_tag(0, protocol, contents);
+            batch.frames(0, take)
+        } else {
+            let todo = Unfinished::parse(&slot.header);
+            if todo.is_finished() {
+                take(slot.bytes);
+                true
+            } else {
+                offload::finish(slot.bytes, todo, take)
+            }
+        };
+        if let Some(ring) = &mut self.ring {
+            ring.release();
+        }
+        Ok(if whole {
+            Taken::Whole
+        } else {
+            Taken::Malformed
+        })
+    }
+
+    /// The error that makes an empty ring's socket readable, if any.
+    fn take_error(&self) -> io::Result<Taken> {
+        let (mut error, mut len) = (0 as libc::c_int, mem::size_of::<libc::c_int>() as u32);
+        // SAFETY: the error has the size given.
+        check(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_ERROR,
+                ptr::from_mut(&mut error).cast(),
+                &mut len,
+            )
+        })?;
+        match error {
+            0 => Ok(Taken::Nothing),
+            libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Ok(Taken::Down),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
     fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
         // SAFETY: the value is a T of the given size.
         check(unsafe {
@@ -123,10 +248,14 @@ impl PacketSocket {
 
     /// Takes what has arrived, up to one batch.
     pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<Received> {
+        self.receive_up_to(batch, BATCH)
+    }
+
+    fn receive_up_to(&self, batch: &mut ReceiveBatch, most: usize) -> io::Result<Received> {
         let mut parts = [[EMPTY_PART; 2]; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
         let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-        for (i, message) in messages.iter_mut().enumerate() {
+        for (i, message) in messages[..most].iter_mut().enumerate() {
             parts[i] = [part(&mut batch.headers[i]), part(&mut batch.frames[i])];
             message.msg_hdr.msg_iov = parts[i].as_mut_ptr();
             message.msg_hdr.msg_iovlen = 2;
@@ -138,7 +267,7 @@ impl PacketSocket {
             libc::recvmmsg(
                 self.fd.as_raw_fd(),
                 messages.as_mut_ptr(),
-                BATCH as u32,
+                most as u32,
                 libc::MSG_DONTWAIT,
                 ptr::null_mut(),
             )
@@ -251,6 +380,11 @@ impl ReceiveBatch {
         } else {
             0x8100
         };
+        self.put_tag(index, protocol, aux.tp_vlan_tci);
+    }
+
+    /// Puts a VLAN tag into a frame.
+    fn put_tag(&mut self, index: usize, protocol: u16, contents: u16) {
         const TAG: usize = 4;
         let len = self.lengths[index];
         let frame = &mut self.frames[index];
@@ -259,7 +393,7 @@ impl ReceiveBatch {
         }
         frame.copy_within(12..len, 12 + TAG);
         frame[12..14].copy_from_slice(&protocol.to_be_bytes());
-        frame[14..16].copy_from_slice(&aux.tp_vlan_tci.to_be_bytes());
+        frame[14..16].copy_from_slice(&contents.to_be_bytes());
         self.lengths[index] = len + TAG;
         let header = &mut self.headers[index];
         // The offset of the checksum counts from the frame's start.
