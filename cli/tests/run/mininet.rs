@@ -51,6 +51,7 @@ fn mininet_run_delivers_and_a_dead_switch_ends_one_cleanly() {
     }
     let network = Testbed::new();
     network.every_algorithm_delivers();
+    network.members_take_turns();
     network.group_is_registered_in_band_and_outlives_a_host();
     network.killed_switch_ends_the_run();
 }
@@ -100,6 +101,27 @@ impl Testbed {
             assert_eq!(row["verified"], true, "{row}");
         }
         assert_eq!(rows[0]["sender_payload_bytes"], 100_000);
+    }
+
+    fn members_take_turns(&self) {
+        let turns = ["--switch-source", "4", "--switch-early"];
+        let how = [
+            "--op",
+            "write",
+            "--write",
+            "uniform",
+            "--congestion",
+            "dcqcn",
+        ];
+        let what = ["--size", "100000B", "--loss", "0.005", "--json"];
+        let flags = [&turns[..], &how, &what].concat();
+        let output = self.run(&flags).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{message}");
+        let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let row = &report["results"][0];
+        assert_eq!(row["verified"], true, "{row}");
+        assert_eq!(row["parts"].as_array().map(Vec::len), Some(5), "{row}");
     }
 
     fn group_is_registered_in_band_and_outlives_a_host(&self) {

@@ -10,12 +10,12 @@ use std::sync::{Arc, OnceLock};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
-use alfirk_roce::collective::{Algorithm, Digest, TransferOp};
+use alfirk_roce::collective::{Algorithm, Digest, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::{stream, FaultProbabilities, Happening, Observer};
 use alfirk_sim::experiment::{
-    run_algorithm, Fabric, FabricError, Job, JobError, Registration, Row, VirtualFabric,
+    run_algorithm, Congestion, Fabric, FabricError, Job, JobError, Registration, Row, VirtualFabric,
 };
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
@@ -158,6 +158,48 @@ fn hosts_drop_nothing_that_the_fabric_delivers() {
     for host in topology.host_indexes() {
         let stats = fabric.network().host(host).host().stats();
         assert_eq!(stats.drops.total(), 0, "{:?}", stats.drops);
+    }
+}
+
+#[test]
+fn faults_bring_nothing_to_a_host_that_a_strict_stack_refuses() {
+    let topology = leaf_spine(2, 2, 2).unwrap();
+    let faults = FaultProbabilities {
+        loss: 0.01,
+        duplicate: 0.02,
+        reorder: 0.02,
+        reorder_window: 3_000,
+    };
+    let kinds = [
+        (TransferOp::Send, WriteMode::Aligned, 0, false),
+        (TransferOp::WriteImm, WriteMode::Aligned, 0, false),
+        (TransferOp::Write, WriteMode::Uniform, 0, false),
+        (TransferOp::Send, WriteMode::Aligned, 5, false),
+        (TransferOp::Send, WriteMode::Aligned, 5, true),
+        (TransferOp::Write, WriteMode::Aligned, 5, true),
+    ];
+    for seed in 1..=6 {
+        for (op, write, switch_source, switch_early) in kinds {
+            let job = Job {
+                op,
+                write,
+                switch_source,
+                switch_early,
+                congestion: Congestion::Dcqcn,
+                ..job(4, 60_000, seed)
+            };
+            let what = format!("{op:?}, {write:?}, {switch_source} switches, seed {seed}");
+            let mut fabric = fabric(&topology, faults, seed);
+            let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk);
+            let row = row.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(row.verified, "{what}");
+            for host in topology.host_indexes() {
+                let stats = fabric.network().host(host).host().stats();
+                // What is still under way when its queue pair ends is nobody's fault.
+                let implausible = stats.implausible() - stats.drops.unknown_qp;
+                assert_eq!(implausible, 0, "{what}: {stats:?}");
+            }
+        }
     }
 }
 

@@ -205,6 +205,10 @@ impl Report {
             settings.op.to_uppercase(),
             settings.mtu
         )?;
+        if settings.switch_source > 0 {
+            let changes = plural(settings.switch_source as usize, "time", "times");
+            write!(out, ", the source changes {changes}")?;
+        }
         if let Some(write) = &settings.write {
             write!(out, ", {write} regions")?;
         }
@@ -303,7 +307,7 @@ impl Report {
             writeln!(
                 out,
                 "each byte once for {}",
-                plural(row.receivers, "receiver", "receivers")
+                plural(self.group.size - 1, "receiver", "receivers")
             )
         } else {
             writeln!(
