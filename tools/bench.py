@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import fcntl
 import os
 import resource
 import socket
+import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -53,6 +56,7 @@ def main() -> int:
     if os.geteuid() == 0:
         for size in (64, 1024):
             over_veth(alfirk, size)
+        between_hosts(alfirk)
     else:
         say("switch over veth", "NOT RUN, needs root: sudo make bench")
     return 0
@@ -148,20 +152,121 @@ def bridge(*ports: str) -> Iterator[None]:
         _ip(f"link delete dev {name}")
 
 
+def between_hosts(alfirk: Path) -> None:
+    """Measure round trips and TCP between two hosts, through the switch and through a Linux bridge.
+
+    Offloads are off, as they are in networks: otherwise a bridge passes on super-frames of 64 KiB that no
+    link would carry.
+    """
+    with veth_pairs((1, 2)) as pairs, namespace() as host_1, namespace() as host_2:
+        (inside_1, near), (inside_2, far) = pairs[1], pairs[2]
+        for interface in (inside_1, near, inside_2, far):
+            offloads_off(interface)
+        for host, interface, number in ((host_1, near, 1), (host_2, far, 2)):
+            _ip(f"link set dev {interface} netns {host}")
+            enter = ["nsenter", "--target", str(host), "--net"]
+            for arguments in (
+                f"link set dev {interface} address 02:00:00:00:00:0{number} mtu 1500 up",
+                f"address add 10.0.0.{number}/24 dev {interface}",
+                f"neighbour add 10.0.0.{3 - number} lladdr 02:00:00:00:00:0{3 - number} dev {interface}",
+            ):
+                subprocess.run([*enter, "ip", *arguments.split()], check=True)
+        with bridge(inside_1, inside_2):
+            bridge_us, bridge_gbps = round_trip(host_1), tcp(host_1, host_2)
+        with routing_switch(alfirk, pairs):
+            switch_us, switch_gbps = round_trip(host_1), tcp(host_1, host_2)
+    say("round trip", f"{switch_us:.0f} us; Linux bridge {bridge_us:.0f} us")
+    say(
+        "TCP, no offloads",
+        f"{switch_gbps:.2f} Gbit/s; Linux bridge {bridge_gbps:.2f}; ratio {switch_gbps / bridge_gbps:.2f}",
+    )
+
+
+@contextmanager
+def namespace() -> Iterator[int]:
+    """Make a network namespace that lives as long as a process of ours; give the process."""
+    # A bench that is killed takes it along.
+    child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"])
+    try:
+        ours, theirs = Path("/proc/self/ns/net"), Path(f"/proc/{child.pid}/ns/net")
+        while ours.readlink() == theirs.readlink():
+            time.sleep(0.01)
+        yield child.pid
+    finally:
+        child.kill()
+        child.wait()
+
+
+def offloads_off(interface: str) -> None:
+    """Let the kernel finish all frames of an interface itself."""
+    set_ethtool, checksum, segment_tcp, segment, receive = 0x8946, 0x17, 0x1F, 0x24, 0x2C
+    with socket.socket() as handle:
+        for command in (checksum, segment_tcp, segment, receive):
+            value = ctypes.create_string_buffer(struct.pack("II", command, 0))
+            request = struct.pack("16sP8x", interface.encode(), ctypes.addressof(value))
+            fcntl.ioctl(handle, set_ethtool, request)
+
+
+def round_trip(host: int) -> float:
+    """Ping the other host; give the median in microseconds."""
+    enter = ["nsenter", "--target", str(host), "--net"]
+    command = [*enter, *["ping", "-c", "500", "-i", "0.002", "10.0.0.2"]]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    times = [
+        float(line.partition("time=")[2].split()[0]) for line in done.stdout.splitlines() if "time=" in line
+    ]
+    return statistics.median(times) * 1e3
+
+
+_RECEIVE = """
+import socket, time
+listener = socket.create_server(("10.0.0.2", 5001))
+print("ready", flush=True)
+stream, _ = listener.accept()
+buffer, total, begin = bytearray(1 << 20), 0, time.perf_counter()
+while count := stream.recv_into(buffer):
+    total += count
+print(total * 8e-9 / (time.perf_counter() - begin))
+"""
+
+_SEND = """
+import socket, sys, time
+stream, block = socket.create_connection(("10.0.0.2", 5001)), bytes(1 << 18)
+end = time.perf_counter() + float(sys.argv[1])
+while time.perf_counter() < end:
+    stream.sendall(block)
+"""
+
+
+def tcp(sender: int, receiver: int) -> float:
+    """Send by TCP from one host to the other; give Gbit/s."""
+
+    def python(host: int, program: str) -> list[str]:
+        return ["nsenter", "--target", str(host), "--net", sys.executable, "-c", program]
+
+    with subprocess.Popen(python(receiver, _RECEIVE), stdout=subprocess.PIPE, text=True) as server:
+        if server.stdout is None or server.stdout.readline() != "ready\n":
+            msg = "the TCP receiver did not start"
+            raise RuntimeError(msg)
+        subprocess.run([*python(sender, _SEND), str(SECONDS)], check=True)
+        return float(server.stdout.read())
+
+
 @contextmanager
 def routing_switch(alfirk: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[None]:
-    """Join the ports by `alfirk switch` with the multicast program, which routes from port 1 to port 2."""
+    """Join the ports by `alfirk switch` with the multicast program, which routes between both ports."""
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
         program = compile_program(alfirk, MAIN_PROGRAM, work)
         with switch([str(alfirk), "switch"], work, pairs, log=False) as address:
             client = Client(address, DEVICE_ID, program.with_suffix(".p4info.txtpb"))
             client.push(program)
-            match = {"dst_ip": (int(IPv4Address("10.0.0.2")), 32)}
-            to_host = {"port": 2, "mac": 0x020000000002}
-            client.insert(
-                Entry("ingress.ipv4_routing.routes", match, "ingress.ipv4_routing.to_host", to_host)
-            )
+            for number in (1, 2):
+                match = {"dst_ip": (int(IPv4Address(f"10.0.0.{number}")), 32)}
+                to_host = {"port": number, "mac": 0x020000000000 + number}
+                client.insert(
+                    Entry("ingress.ipv4_routing.routes", match, "ingress.ipv4_routing.to_host", to_host)
+                )
             yield
             client.close()
 
