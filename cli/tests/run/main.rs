@@ -4,5 +4,6 @@ mod bad_input;
 mod common;
 mod groups;
 mod job;
+mod membership;
 mod mininet;
 mod network;

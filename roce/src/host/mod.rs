@@ -260,6 +260,11 @@ impl Host {
         self.qp_mut(qpn)?.expect_next_source()
     }
 
+    /// Has a queue pair start where the group is that it joins: [`QueuePair::join_at`].
+    pub fn join_at(&mut self, qpn: QpNum, psn: Psn, messages: u32) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.join_at(psn, messages)
+    }
+
     /// Completes what a queue pair has posted as acknowledged: [`QueuePair::conclude_sends`].
     pub fn conclude_sends(&mut self, now: u64, qpn: QpNum) {
         if let Some(qp) = self.qps.get_mut(&qpn) {

@@ -398,6 +398,18 @@ impl QueuePair {
         Ok(())
     }
 
+    /// Starts both directions at this PSN, and as if so many messages had been sent and received: for an end that joins a
+    /// group in use, whose ends all count the same packets and messages.
+    pub fn join_at(&mut self, psn: Psn, messages: u32) -> Result<(), ModifyError> {
+        self.check_modifiable()?;
+        if !self.requester.is_idle() || !self.responder.is_between_messages() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        self.requester.restart(psn, messages);
+        self.responder.follow(psn, messages);
+        Ok(())
+    }
+
     /// Completes every posted message as acknowledged, because the remote side is known to have them all: in a group the next
     /// source begins only then. Answers that are still under way are stale from now on.
     pub fn conclude_sends(&mut self, now: u64) {

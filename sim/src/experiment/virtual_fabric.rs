@@ -4,12 +4,13 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, RegisterGroup, Tag};
+use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, RegisterGroup, Tag};
 use alfirk_ctrl::topology::{End, HostIndex};
 use alfirk_roce::collective::{Endpoint, Progress, TransferError, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
+use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, News, Traffic, Victim};
 use super::in_band;
@@ -63,6 +64,36 @@ impl VirtualFabric {
     /// The network, to look at and to meddle with.
     pub fn network(&mut self) -> &mut Network {
         &mut self.network
+    }
+
+    /// Adds a member to a group between two messages; returns the PSN with which it starts.
+    pub fn join(&mut self, mcst_id: Ipv4Addr, member: MemberSpec) -> Result<Psn, FabricError> {
+        let tag = self.tag();
+        self.network.ask(ApiRequest::Join {
+            tag,
+            mcst_id,
+            member,
+        });
+        self.until("the member is not in", |reply| match reply {
+            ApiReply::MemberJoined { tag: of, psn, .. } if of == tag => Some(Ok(psn)),
+            ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
+            _ => None,
+        })
+    }
+
+    /// Takes members out of a group.
+    pub fn leave(&mut self, mcst_id: Ipv4Addr, members: Vec<Ipv4Addr>) -> Result<(), FabricError> {
+        let tag = self.tag();
+        self.network.ask(ApiRequest::Leave {
+            tag,
+            mcst_id,
+            members,
+        });
+        self.until("the members are not out", |reply| match reply {
+            ApiReply::MembersLeft { tag: of, .. } if of == tag => Some(Ok(())),
+            ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
+            _ => None,
+        })
     }
 
     /// Runs until `pick` makes something of a reply of the controller.

@@ -193,6 +193,12 @@ impl Network {
         self.with_host(host, |node, ctx| node.start(data, ctx));
     }
 
+    /// Lets an application of its own use a host's NIC, now: verbs that no transfer knows of. What completes is seen in
+    /// counters and memory.
+    pub fn on_nic<R>(&mut self, host: HostIndex, act: impl FnOnce(&mut Host, u64) -> R) -> R {
+        self.with_host(host, |node, ctx| node.on_nic(act, ctx))
+    }
+
     /// Allows a queue pair of a host to be registered in band by another host.
     pub fn expect(&mut self, host: HostIndex, qpn: QpNum) {
         self.with_host(host, |node, _| node.expect(qpn));

@@ -133,6 +133,17 @@ impl HostNode {
         self.events.clear();
     }
 
+    /// Lets an application that is no transfer use the NIC now.
+    pub(super) fn on_nic<R>(
+        &mut self,
+        act: impl FnOnce(&mut Host, u64) -> R,
+        ctx: &mut Context<'_, Message>,
+    ) -> R {
+        let result = act(&mut self.host, ctx.now());
+        self.settle(ctx);
+        result
+    }
+
     // ---- Registration in band ----
 
     /// Allows one of this host's queue pairs to be registered by another host.

@@ -1,0 +1,226 @@
+//! Members that come and go between messages, on compiled pipelines, with sources that take turns.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
+use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
+use alfirk_roce::host::HostTiming;
+use alfirk_roce::rc::{
+    MemoryKey, MemorySlice, PathMtu, Payload, RcConfig, RecvRequest, Remote, SendOperation,
+    SendRequest,
+};
+use alfirk_roce::wire::{Psn, QpNum};
+use alfirk_sim::engine::{stream, FaultProbabilities};
+use alfirk_sim::experiment::{Fabric, VirtualFabric};
+
+use crate::network::fabric;
+
+const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// The PSNs wrap around soon.
+const FIRST: Psn = Psn::new(0xff_fff0);
+const MTU: usize = 1024;
+
+/// A group whose members send in turns.
+struct Flock {
+    fabric: VirtualFabric,
+    topology: Topology,
+    members: BTreeMap<HostIndex, QpNum>,
+    next: Psn,
+    sent: u32,
+    /// Who sent last.
+    source: Option<HostIndex>,
+    seed: u64,
+}
+
+impl Flock {
+    fn new(topology: Topology, members: &[usize], faults: FaultProbabilities, seed: u64) -> Flock {
+        let mut flock = Flock {
+            fabric: fabric(&topology, faults, seed),
+            topology,
+            members: BTreeMap::new(),
+            next: FIRST,
+            sent: 0,
+            source: None,
+            seed,
+        };
+        for &host in members {
+            let qpn = flock.queue_pair(HostIndex(host));
+            flock.members.insert(HostIndex(host), qpn);
+        }
+        let specs: Vec<_> = flock
+            .members
+            .iter()
+            .map(|(h, q)| flock.spec(*h, *q))
+            .collect();
+        let group = RegisterGroup {
+            mcst_id: Some(MCST_ID),
+            members: specs,
+            initial_psn: FIRST,
+        };
+        flock.fabric.register(group).unwrap();
+        for (host, qpn) in flock.members.clone() {
+            flock.connect(host, qpn);
+        }
+        flock
+    }
+
+    fn queue_pair(&mut self, host: HostIndex) -> QpNum {
+        let config = RcConfig {
+            ack_timeout: HostTiming::FAST.ack_timeout,
+            ..RcConfig::new(PathMtu::B1024)
+        };
+        let network = self.fabric.network();
+        network.on_nic(host, |nic, _| nic.create_qp(config))
+    }
+
+    fn spec(&self, host: HostIndex, qpn: QpNum) -> MemberSpec {
+        MemberSpec {
+            ip: self.topology.host(host).ip,
+            qpn,
+            region: None,
+        }
+    }
+
+    fn connect(&mut self, host: HostIndex, qpn: QpNum) {
+        let (psn, messages) = (self.next, self.sent);
+        let remote = Remote {
+            ip: MCST_ID,
+            qpn: QpNum::new(1),
+        };
+        self.fabric.network().on_nic(host, |nic, now| {
+            nic.join_at(qpn, psn, messages).unwrap();
+            nic.connect_qp(now, qpn, remote, psn).unwrap();
+        });
+    }
+
+    fn join(&mut self, host: usize) {
+        let host = HostIndex(host);
+        let qpn = self.queue_pair(host);
+        let spec = self.spec(host, qpn);
+        assert_eq!(self.fabric.join(MCST_ID, spec).unwrap(), self.next);
+        self.connect(host, qpn);
+        self.members.insert(host, qpn);
+    }
+
+    fn leave(&mut self, host: usize) {
+        let host = HostIndex(host);
+        let ip = self.topology.host(host).ip;
+        self.fabric.leave(MCST_ID, vec![ip]).unwrap();
+        let qpn = self.members.remove(&host).unwrap();
+        let network = self.fabric.network();
+        network.on_nic(host, |nic, _| nic.destroy_qp(qpn).unwrap());
+    }
+
+    /// One message from one member to all others, who must have it once, byte for byte.
+    fn send(&mut self, source: usize, size: usize) {
+        let source = HostIndex(source);
+        self.sent += 1;
+        let bytes = stream::bytes(self.seed, &format!("message {}", self.sent), size);
+        let data: Arc<[u8]> = bytes.into();
+        let mut receivers: Vec<(HostIndex, QpNum, MemoryKey, u32)> = Vec::new();
+        for (host, qpn) in self.members.clone() {
+            let network = self.fabric.network();
+            if host == source {
+                if self.source.is_some_and(|last| last != source) {
+                    network.on_nic(host, |nic, _| nic.take_over_sending(qpn).unwrap());
+                }
+                continue;
+            }
+            let (key, msn) = network.on_nic(host, |nic, _| {
+                let key = nic.register_memory(size as u64, false);
+                let buffer = MemorySlice {
+                    key,
+                    offset: 0,
+                    len: size as u64,
+                };
+                nic.post_recv(qpn, RecvRequest { wr_id: 0, buffer })
+                    .unwrap();
+                (key, nic.qp(qpn).unwrap().msn())
+            });
+            receivers.push((host, qpn, key, msn));
+        }
+        let qpn = self.members[&source];
+        let acknowledged = self.fabric.acknowledged(source).unwrap();
+        let request = SendRequest {
+            wr_id: 0,
+            operation: SendOperation::Send { immediate: None },
+            payload: Payload::Bytes(Arc::clone(&data)),
+        };
+        let network = self.fabric.network();
+        network.on_nic(source, |nic, _| nic.post_send(qpn, request).unwrap());
+        let packets = size.div_ceil(MTU).max(1) as u64;
+        let deadline = self.fabric.now() + 2_000_000_000;
+        while self.fabric.acknowledged(source).unwrap() < acknowledged + packets {
+            assert!(self.fabric.now() < deadline, "{:?}: no end", self.members);
+            let soon = self.fabric.now() + 20_000;
+            self.fabric.network().run_until(soon);
+        }
+        self.next = self.next.plus(packets);
+        self.source = Some(source);
+        let network = self.fabric.network();
+        network.on_nic(source, |nic, _| nic.expect_next_source(qpn).unwrap());
+        for (host, qpn, key, msn) in receivers {
+            let nic = self.fabric.network().host(host).host();
+            assert_eq!(nic.qp(qpn).unwrap().msn(), msn + 1, "{host:?}");
+            let region = nic.memory().region(key).unwrap();
+            assert!(region.bytes() == &data[..], "{host:?} holds other bytes");
+        }
+        for (&host, &qpn) in &self.members {
+            let nic = self.fabric.network().host(host).host();
+            let violations = nic.qp(qpn).unwrap().stats().violations;
+            assert_eq!(violations.total(), 0, "{host:?}: {violations:?}");
+        }
+    }
+}
+
+#[test]
+fn a_member_that_joins_gets_the_next_message_and_one_that_left_none() {
+    let topology = leaf_spine(2, 2, 2).unwrap();
+    let mut flock = Flock::new(topology, &[0, 1], FaultProbabilities::default(), 1);
+    flock.send(0, 30_000);
+    // On a leaf and spine that the tree did not have.
+    flock.join(2);
+    flock.send(0, 5_000);
+    flock.send(2, 5_000);
+    flock.join(3);
+    flock.send(3, 30_000);
+    flock.leave(1);
+    flock.send(0, 2_000);
+    // The leader goes, too.
+    flock.leave(0);
+    flock.send(2, 100);
+    flock.join(0);
+    flock.send(0, 30_000);
+}
+
+#[test]
+fn members_come_and_go_at_random_under_loss_and_no_message_is_lost_or_doubled() {
+    let faults = FaultProbabilities {
+        loss: 0.01,
+        duplicate: 0.01,
+        reorder: 0.01,
+        reorder_window: 2_000,
+    };
+    for seed in 1..=6 {
+        let topology = leaf_spine(3, 2, 2).unwrap();
+        let hosts = topology.hosts().len();
+        let mut flock = Flock::new(topology, &[0, 2, 4], faults, seed);
+        for step in 0..16 {
+            let draw = stream::seed(seed, &format!("step {step}")) as usize;
+            let sizes = [1, MTU - 1, MTU, MTU + 1, 20_000, 150_000];
+            let host = HostIndex(draw / 8 % hosts);
+            match (draw % 3, flock.members.contains_key(&host)) {
+                (0, true) if flock.members.len() > 2 => flock.leave(host.0),
+                (0 | 1, false) => flock.join(host.0),
+                _ => {
+                    let members: Vec<_> = flock.members.keys().copied().collect();
+                    let source = members[draw / 64 % members.len()];
+                    flock.send(source.0, sizes[draw / 1024 % sizes.len()]);
+                }
+            }
+        }
+        assert!(flock.sent > 2, "seed {seed}: {} messages", flock.sent);
+    }
+}
