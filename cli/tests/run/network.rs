@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
@@ -10,12 +9,12 @@ use std::sync::{Arc, OnceLock};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
-use alfirk_roce::collective::{Algorithm, Digest, TransferOp, WriteMode};
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::{stream, FaultProbabilities, Happening, Observer};
 use alfirk_sim::experiment::{
-    run_algorithm, Congestion, Fabric, FabricError, Job, JobError, Registration, Row, VirtualFabric,
+    run_algorithm, Congestion, Fabric, FabricError, Job, JobError, Row, VirtualFabric,
 };
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
@@ -42,22 +41,10 @@ pub fn fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> Vir
 pub fn job(members: usize, size: usize, seed: u64) -> Job {
     let data: Arc<[u8]> = stream::bytes(seed, "input", size).into();
     Job {
-        members: (0..members).map(HostIndex).collect(),
-        sha256: Digest::of(&data),
-        data,
-        op: TransferOp::Send,
-        write: Default::default(),
-        congestion: Default::default(),
-        switch_source: 0,
-        switch_early: false,
         mtu: PathMtu::B1024,
-        slices: None,
         time_limit: 2_000_000_000,
-        mcst_id: Ipv4Addr::new(10, 255, 0, 1),
         seed,
-        registration: Registration::Service,
-        fallback: None,
-        kills: Vec::new(),
+        ..Job::new((0..members).map(HostIndex).collect(), data)
     }
 }
 

@@ -94,6 +94,33 @@ fn groups_spread_over_the_core() {
 }
 
 #[test]
+fn a_thousand_groups_load_links_of_a_layer_alike() {
+    let topology = fat_tree(8).unwrap();
+    let hosts = topology.hosts().len();
+    let mut loads = PortLoads::default();
+    for group in 0..1_000 {
+        // Strides that share no factor with the number of hosts scatter members all over.
+        let (first, stride) = (group * 7 % hosts, 2 * (group % 60) + 1);
+        let members = (0..16).map(|n| HostIndex((first + n * stride) % hosts));
+        loads.add(&grow(&topology, &loads, &members.collect::<Vec<_>>()));
+    }
+    // What core switches carry towards each pod, and what edges carry upwards.
+    for prefix in ["c", "p1e"] {
+        let mut counts = Vec::new();
+        for switch in topology.switch_indexes() {
+            if topology.switch(switch).name.starts_with(prefix) {
+                let ports = topology.neighbours(switch).iter();
+                let up = ports.filter(|n| matches!(n.peer.node, Node::Switch(_)));
+                counts.extend(up.map(|n| loads.groups(switch, n.port)));
+            }
+        }
+        let mean = counts.iter().sum::<u32>() as f64 / counts.len() as f64;
+        let most = f64::from(*counts.iter().max().unwrap());
+        assert!(most < 1.25 * mean, "{prefix}: {most} of {mean}: {counts:?}");
+    }
+}
+
+#[test]
 fn a_removed_group_leaves_no_load() {
     let topology = testbed();
     let members: Vec<_> = topology.host_indexes().collect();

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
+use alfirk_ctrl::controller::{GroupRange, MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
@@ -57,6 +57,30 @@ pub struct Job {
     pub fallback: Option<Algorithm>,
     /// What breaks while the message is under way.
     pub kills: Vec<Kill>,
+}
+
+impl Job {
+    /// A SEND of `data` from the first member to the others, with 4,096 bytes per packet and nothing special about it.
+    pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
+        Job {
+            members,
+            sha256: Digest::of(&data),
+            data,
+            op: TransferOp::Send,
+            write: WriteMode::Aligned,
+            congestion: Congestion::None,
+            switch_source: 0,
+            switch_early: false,
+            mtu: PathMtu::B4096,
+            slices: None,
+            time_limit: 60_000_000_000,
+            mcst_id: GroupRange::default().first(),
+            seed: 1,
+            registration: Registration::Service,
+            fallback: None,
+            kills: Vec::new(),
+        }
+    }
 }
 
 /// How a group is registered.
