@@ -415,8 +415,8 @@ impl Requester {
         }
     }
 
-    /// The count of completed messages that an answer tells, if it can be: no more than were sent, and not fewer than an answer
-    /// before it told unless it acknowledges nothing new.
+    /// The count of completed messages that an answer tells, if it can be: no more than were sent. Fewer than an answer before it
+    /// told are implausible, too, if it acknowledges something new, but do no harm.
     fn check_msn(&mut self, msn: u32, acknowledged: u64, stats: &mut QpStats) -> Option<u64> {
         // Serial arithmetic in 24 bits: shifted to the top, the sign is that of the distance.
         let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
@@ -426,8 +426,9 @@ impl Requester {
             return None;
         };
         if completed < self.told && acknowledged > self.unacked {
+            // The PSN says what has arrived, and the count of an earlier answer holds.
             stats.violations.msn_went_back += 1;
-            return None;
+            return Some(self.told);
         }
         if completed != self.completed_by(acknowledged) {
             stats.inexact_msns += 1;

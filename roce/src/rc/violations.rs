@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Violations {
-    // ---- At the requester: dropped, as if they had not come. ----
+    // ---- At the requester: dropped, as if they had not come, unless said otherwise. ----
     /// Answers to a PSN that was never sent (IBTA vol. 1, 9.7.5.1.3: outside the window of unacknowledged requests).
     pub psn_beyond_sent: u64,
     /// Answers with more completed messages than were sent (9.7.7.1).
     pub msn_beyond_sent: u64,
-    /// Answers that acknowledge more packets than the last one, and fewer messages.
+    /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, which
+    /// only matters for credits.
     pub msn_went_back: u64,
     /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (table 47).
     pub bad_syndrome: u64,

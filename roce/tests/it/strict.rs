@@ -27,7 +27,7 @@ fn answer_that_counts_more_messages_than_were_sent_is_dropped() {
 }
 
 #[test]
-fn message_count_does_not_go_back_while_the_psn_goes_on() {
+fn message_count_that_goes_back_while_the_psn_goes_on_is_counted() {
     let stats = converse(
         config(),
         "post send len=1
@@ -41,8 +41,11 @@ fn message_count_does_not_go_back_while_the_psn_goes_on() {
          ! Send #1: 1 bytes
          > Ack 0 msn=1
          > Ack 2 msn=1
-         > Ack 2 msn=3
-         ! Send #2: 1 bytes",
+         ! Send #2: 1 bytes
+         post send len=1
+         < SendOnly 3 len=1 ack
+         > Ack 3 msn=4
+         ! Send #3: 1 bytes",
     );
     assert_eq!(stats.violations.msn_went_back, 1);
     assert_eq!(stats.violations.total(), 1);
