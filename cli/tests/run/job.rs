@@ -28,6 +28,7 @@ fn every_algorithm_delivers_every_byte_to_every_receiver() {
         assert_eq!(row["verified"], true);
         assert_eq!(row["receivers"], 3);
         assert_eq!(row["retransmissions"], 0);
+        assert_eq!(row["implausible_packets"], 0);
         assert!(row["completion_ns"].as_u64() > Some(0));
         assert!(row["goodput_gbps"].as_f64() > Some(0.0));
         assert!(row["sender_acks"].as_u64() > Some(0));
@@ -142,6 +143,7 @@ fn switched(arguments: &[&str]) -> serde_json::Value {
     assert_eq!(row["algorithm"], "alfirk", "{arguments:?}");
     assert_eq!(row["verified"], true, "{arguments:?}");
     assert_eq!(row["receivers"], 4, "each member gets what others send");
+    assert_eq!(row["implausible_packets"], 0, "{arguments:?}");
     let parts = row["parts"].as_array().unwrap();
     let sources: Vec<_> = parts.iter().map(|part| &part["source"]).collect();
     assert_eq!(sources, ["h1", "h2", "h3", "h4", "h1"], "{arguments:?}");

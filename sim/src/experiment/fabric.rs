@@ -119,6 +119,10 @@ pub struct Traffic {
     pub dropped_packets: Option<u64>,
     /// Request packets that members sent again.
     pub retransmissions: u64,
+    /// Frames that members refused because no correct fabric delivers them: [`HostStats::implausible`].
+    ///
+    /// [`HostStats::implausible`]: alfirk_roce::host::HostStats::implausible
+    pub implausible: u64,
 }
 
 impl Traffic {
@@ -135,6 +139,7 @@ impl Traffic {
                 .zip(earlier.dropped_packets)
                 .map(|(now, then)| now - then),
             retransmissions: self.retransmissions - earlier.retransmissions,
+            implausible: self.implausible - earlier.implausible,
         }
     }
 }

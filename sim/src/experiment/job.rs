@@ -559,6 +559,7 @@ impl Run<'_> {
             sender_cnps: (self.job.congestion != Congestion::None).then_some(traffic.source_cnps),
             retransmissions: traffic.retransmissions,
             dropped_packets: traffic.dropped_packets,
+            implausible_packets: traffic.implausible,
             registration_ns: None,
             fallback: None,
             failures: self.incidents.report(),

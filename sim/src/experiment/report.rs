@@ -100,6 +100,9 @@ pub struct Row {
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
     pub dropped_packets: Option<u64>,
+    /// Frames that members refused because no correct fabric delivers them: wrong addresses, checksums, opcodes, PSNs or
+    /// message counts.
+    pub implausible_packets: u64,
     /// From the request for the group until its members may send, in ns; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
@@ -284,6 +287,13 @@ impl Report {
             true => format!("link of {}", self.group.source),
             false => "links of all sources".to_string(),
         };
+        if row.implausible_packets > 0 {
+            writeln!(
+                out,
+                "\nalfirk: hosts refused {}, which no correct fabric delivers",
+                plural(row.implausible_packets as usize, "packet", "packets")
+            )?;
+        }
         for (index, part) in row.parts.iter().enumerate() {
             let start = if index == 0 { "\n" } else { "" };
             writeln!(
@@ -421,6 +431,7 @@ mod tests {
             sender_cnps: None,
             retransmissions: 0,
             dropped_packets: Some(0),
+            implausible_packets: 0,
             registration_ns: None,
             fallback: None,
             failures: Vec::new(),

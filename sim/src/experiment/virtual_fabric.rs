@@ -334,6 +334,7 @@ impl Fabric for VirtualFabric {
             for qp in network.host(host).host().qps() {
                 traffic.retransmissions += qp.stats().retransmissions;
             }
+            traffic.implausible += network.host(host).host().stats().implausible();
         }
         Ok(traffic)
     }

@@ -452,7 +452,9 @@ impl Fabric for MininetFabric {
             .filter(|(_, host)| !self.dead.contains(host))
             .collect::<Vec<_>>()
         {
-            for edge in self.status(host)?.edges {
+            let status = self.status(host)?;
+            traffic.implausible += status.host.implausible();
+            for edge in status.edges {
                 let stats = edge.stats;
                 traffic.retransmissions += stats.retransmissions;
                 if rank < sources {
