@@ -17,6 +17,7 @@ mod packet_io;
 mod pipeline;
 mod pre;
 mod profiles;
+mod programs;
 mod read;
 mod schema;
 mod stream;
@@ -36,6 +37,7 @@ use alfirk_p4runtime::{
     Code, Status,
 };
 
+pub use self::programs::Programs;
 use self::{
     arbitration::{Arbitration, RoleKey},
     pipeline::Pipeline,
@@ -105,6 +107,7 @@ pub struct Server {
     events: VecDeque<Event>,
     effects: Effects,
     counters: Counters,
+    programs: Programs,
 }
 
 /// What happened to packets beyond what the program counts.
@@ -125,6 +128,11 @@ impl Server {
     /// A server for a switch, with or without a program. Without a P4Info even a loaded program
     /// cannot be controlled before a pipeline config is set.
     pub fn new(switch: Switch) -> Server {
+        Server::sharing(switch, Programs::default())
+    }
+
+    /// The same; programs that other servers with the same `programs` run are not loaded again.
+    pub fn sharing(switch: Switch, programs: Programs) -> Server {
         let arbitration = Arbitration::new(switch.options().device_id);
         Server {
             active: Device {
@@ -140,6 +148,7 @@ impl Server {
             events: VecDeque::new(),
             effects: Effects::default(),
             counters: Counters::default(),
+            programs,
         }
     }
 

@@ -16,6 +16,7 @@ use super::{
     error::{invalid, not_found},
     pre::PreBook,
     profiles::ProfileBook,
+    programs::Programs,
     read,
     schema::Schema,
     tables::TableBook,
@@ -55,7 +56,10 @@ struct Verified {
     config: ForwardingPipelineConfig,
 }
 
-fn verify(config: Option<&ForwardingPipelineConfig>) -> Result<Verified, Status> {
+fn verify(
+    config: Option<&ForwardingPipelineConfig>,
+    programs: &Programs,
+) -> Result<Verified, Status> {
     let config = config.ok_or_else(|| invalid("the request carries no config"))?;
     let info = config
         .p4info
@@ -68,11 +72,12 @@ fn verify(config: Option<&ForwardingPipelineConfig>) -> Result<Verified, Status>
     }
     let text = std::str::from_utf8(&config.p4_device_config)
         .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;
-    let program =
-        Program::from_json(text).map_err(|error| invalid(format!("p4_device_config: {error}")))?;
+    let program = programs
+        .load(text)
+        .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
     let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
     Ok(Verified {
-        program: Arc::new(program),
+        program,
         schema,
         config: config.clone(),
     })
@@ -112,13 +117,13 @@ impl Server {
                 return Err(invalid("action is unset or of an unknown kind"));
             }
             Action::Verify => {
-                verify(config)?;
+                verify(config, &self.programs)?;
             }
             Action::VerifyAndSave => {
-                self.saved = Some(verify(config)?.realise(self));
+                self.saved = Some(verify(config, &self.programs)?.realise(self));
             }
             Action::VerifyAndCommit => {
-                let device = verify(config)?.realise(self);
+                let device = verify(config, &self.programs)?.realise(self);
                 self.commit(device);
             }
             Action::Commit => {
@@ -129,7 +134,7 @@ impl Server {
                 self.commit(saved.ok_or_else(|| not_found("no config has been saved"))?);
             }
             Action::ReconcileAndCommit => {
-                let mut device = verify(config)?.realise(self);
+                let mut device = verify(config, &self.programs)?.realise(self);
                 if self.active.pipeline.is_some() {
                     replay(&self.active, &mut device, now)?;
                 }

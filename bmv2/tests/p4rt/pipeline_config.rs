@@ -228,3 +228,31 @@ fn configs_that_cannot_be_realised_are_refused() {
         "no table in common",
     );
 }
+
+#[test]
+fn servers_that_share_programs_load_each_once() {
+    use alfirk_bmv2::p4rt::{Programs, Server};
+    use alfirk_bmv2::{Switch, SwitchOptions};
+    let programs = Programs::default();
+    let start = || {
+        let switch = Switch::new(SwitchOptions {
+            device_id: DEVICE,
+            ..Default::default()
+        });
+        let mut server = Server::sharing(switch, programs.clone());
+        let client = server.stream_open();
+        server.stream_message(client, arbitration(id(1)), 0);
+        let request = SetForwardingPipelineConfigRequest {
+            device_id: DEVICE,
+            election_id: id(1),
+            action: Action::VerifyAndCommit.into(),
+            config: Some(config()),
+            ..Default::default()
+        };
+        server.set_forwarding_pipeline_config(&request, 0).unwrap();
+        server
+    };
+    let (one, two) = (start(), start());
+    let program = |server: &Server| server.switch().program().unwrap().clone();
+    assert!(std::sync::Arc::ptr_eq(&program(&one), &program(&two)));
+}

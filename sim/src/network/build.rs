@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alfirk_bmv2::p4rt::Server;
+use alfirk_bmv2::p4rt::{Programs, Server};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
@@ -59,9 +59,10 @@ impl Network {
         run_seed: u64,
     ) -> Result<Network, BuildError> {
         let mut engine = Engine::new(run_seed);
+        let programs = Programs::default();
         let switches = topology
             .switch_indexes()
-            .map(|index| add_switch(&mut engine, topology, index, &model, run_seed))
+            .map(|index| add_switch(&mut engine, topology, index, &model, run_seed, &programs))
             .collect::<Vec<_>>();
         let hosts = topology
             .host_indexes()
@@ -284,6 +285,7 @@ fn add_switch(
     index: SwitchIndex,
     model: &Model,
     run_seed: u64,
+    programs: &Programs,
 ) -> NodeId {
     let switch = topology.switch(index);
     let options = SwitchOptions {
@@ -297,7 +299,7 @@ fn add_switch(
         (neighbour.port, attributes.queue_bytes as usize)
     });
     let node = SwitchNode::new(
-        Server::new(Switch::new(options)),
+        Server::sharing(Switch::new(options), programs.clone()),
         model.pipeline_latency,
         model.control_latency,
         ports,

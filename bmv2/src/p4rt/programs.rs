@@ -1,0 +1,35 @@
+//! Programs that several servers of one process have in common.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::{LoadError, Program};
+
+/// Loaded programs by their text. Servers that share one load the same text once; clones are the
+/// same. A program lives as long as a switch runs it.
+#[derive(Clone, Debug, Default)]
+pub struct Programs(Arc<Mutex<Vec<Known>>>);
+
+#[derive(Debug)]
+struct Known {
+    text: String,
+    program: Weak<Program>,
+}
+
+impl Programs {
+    /// The program of a text, as by [`Program::from_json`].
+    pub(super) fn load(&self, text: &str) -> Result<Arc<Program>, LoadError> {
+        // Nothing below leaves the list half changed.
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|known| known.program.strong_count() > 0);
+        let same = known.iter().find(|known| known.text == text);
+        if let Some(program) = same.and_then(|known| known.program.upgrade()) {
+            return Ok(program);
+        }
+        let program = Arc::new(Program::from_json(text)?);
+        known.push(Known {
+            text: text.to_owned(),
+            program: Arc::downgrade(&program),
+        });
+        Ok(program)
+    }
+}
