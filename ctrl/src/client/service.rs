@@ -148,6 +148,13 @@ impl Control for ControlService {
             ready: report.switches.iter().all(is_ready),
             switches: report.switches.into_iter().map(switch_status).collect(),
             groups: report.groups.into_iter().map(group_status).collect(),
+            avoided: report.avoided,
+            registrations: Some(control::Registrations {
+                accepted: report.registrations.accepted,
+                again: report.registrations.repeated,
+                wrong: report.registrations.wrong,
+                refused: report.registrations.refused,
+            }),
         }))
     }
 }

@@ -262,7 +262,13 @@ async fn a_link_that_is_told_to_be_down_is_avoided_and_that_is_told_to_watchers(
         rerouted: true,
     };
     assert_eq!(told.unwrap().unwrap(), expected);
+    let avoided = async || {
+        let status = service.status(Request::new(StatusRequest {})).await;
+        status.unwrap().into_inner().avoided
+    };
+    assert_eq!(avoided().await, ["l1:2 - s1:1"]);
     service.set_link(link("l1", "s1", true)).await.unwrap();
+    assert!(avoided().await.is_empty());
     let error = service.set_link(link("l1", "l2", false)).await.unwrap_err();
     assert_eq!(
         (error.code(), error.message()),

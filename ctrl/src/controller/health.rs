@@ -26,7 +26,7 @@ use super::session::{Task, TaskId};
 use super::{fabric, ApiReply, Controller, Owner};
 use crate::constants::REGISTER_ACK;
 use crate::tables::{Snapshot, Table};
-use crate::topology::{LinkIndex, Node, Paths, SwitchIndex};
+use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
 
 /// A path of a group: switch and index.
 type PathKey = (SwitchIndex, u8);
@@ -77,6 +77,19 @@ pub(super) struct Health {
 }
 
 impl Health {
+    /// What counts as dead, by name: `s1`, `s1:2 - s2:1`.
+    pub(super) fn avoided(&self, topology: &Topology) -> Vec<String> {
+        let switches = self
+            .dead_switches
+            .iter()
+            .map(|s| topology.switch(*s).name.clone());
+        let links = self.dead_links.iter().map(|link| {
+            let [a, b] = topology.link(*link).ends;
+            format!("{} - {}", topology.show_end(a), topology.show_end(b))
+        });
+        switches.chain(links).collect()
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let probes = self.probes.values().filter_map(|probe| probe.next);
         probes.chain(self.absent.values().copied()).min()

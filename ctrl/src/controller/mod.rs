@@ -236,6 +236,8 @@ impl Controller {
                 .values()
                 .map(|registration| self.group_status(registration))
                 .collect(),
+            avoided: self.health.avoided(&self.topology),
+            registrations: self.mrp_stats(),
         }
     }
 

@@ -2,6 +2,8 @@
 
 use std::net::Ipv4Addr;
 
+use super::mrp::MrpStats;
+
 /// Switches and groups, in the order of the topology and of the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
@@ -9,6 +11,10 @@ pub struct StatusReport {
     pub switches: Vec<SwitchStatus>,
     /// Every group.
     pub groups: Vec<GroupStatus>,
+    /// Switches and links that count as dead, and that nothing is led over.
+    pub avoided: Vec<String>,
+    /// What has come of registration packets so far.
+    pub registrations: MrpStats,
 }
 
 /// One switch.
