@@ -47,3 +47,8 @@ fn p4info_of_externs() {
 fn p4info_of_packet_io_and_documentation() {
     insta::assert_snapshot!(p4info("exercises/flowcache.p4"));
 }
+
+#[test]
+fn p4info_of_all_that_a_control_plane_is_told() {
+    insta::assert_snapshot!(p4info("control_plane.p4"));
+}

@@ -60,6 +60,10 @@ pub struct Param {
     pub annotations: Vec<String>,
     /// Structured annotations.
     pub structured: Vec<StructuredAnnotation>,
+    /// `@brief`.
+    pub brief: String,
+    /// `@description`.
+    pub description: String,
 }
 
 /// How a key or the field of a value set matches.
@@ -113,6 +117,10 @@ pub struct Key {
     pub annotations: Vec<String>,
     /// Structured annotations.
     pub structured: Vec<StructuredAnnotation>,
+    /// `@brief`.
+    pub brief: String,
+    /// `@description`.
+    pub description: String,
 }
 
 /// Where an action of a table may be used.

@@ -251,16 +251,12 @@ impl Writer<'_> {
     }
 
     fn preamble(&self, prefix: Prefix, meta: &Meta) -> p4::Preamble {
-        let doc = p4::Documentation {
-            brief: meta.brief.clone(),
-            description: meta.description.clone(),
-        };
         p4::Preamble {
             id: self.symbols.id(prefix, &meta.name),
             name: meta.name.clone(),
             alias: ids::alias(&meta.name, &self.alias_pool),
             annotations: meta.annotations.clone(),
-            doc: (doc != p4::Documentation::default()).then_some(doc),
+            doc: documentation(&meta.brief, &meta.description),
             structured_annotations: meta.structured.clone(),
             ..Default::default()
         }
@@ -309,8 +305,9 @@ impl Writer<'_> {
             .ids_of(&table.meta.name, members)
             .into_iter()
             .zip(&table.keys)
-            .map(|((id, member), key)| {
-                match_field(id, &member, &key.kind, &key.annotations, &key.structured)
+            .map(|((id, member), key)| p4::MatchField {
+                doc: documentation(&key.brief, &key.description),
+                ..match_field(id, &member, &key.kind, &key.annotations, &key.structured)
             })
             .collect();
         let action_refs = table
@@ -417,6 +414,7 @@ impl Writer<'_> {
                     bitwidth: member.width as i32,
                     type_name: named(member.type_name),
                     structured_annotations: param.structured.clone(),
+                    doc: documentation(&param.brief, &param.description),
                     ..Default::default()
                 })
                 .collect();
@@ -547,6 +545,15 @@ fn match_field(
         structured_annotations: structured.to_vec(),
         ..Default::default()
     }
+}
+
+/// What the program says of an object; none when it says nothing.
+fn documentation(brief: &str, description: &str) -> Option<p4::Documentation> {
+    let doc = p4::Documentation {
+        brief: brief.to_owned(),
+        description: description.to_owned(),
+    };
+    (doc != p4::Documentation::default()).then_some(doc)
 }
 
 /// Objects that the control plane may see, with their positions.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::annotations::{field_annotations, full_name};
+use super::annotations::{documentation, field_annotations, full_name};
 use super::call::Argument;
 use super::control::body_frame;
 use super::data::Data;
@@ -132,6 +132,7 @@ impl Elaborator<'_> {
             callee.bind(param.id, Binding::Data(Data::Scalar(value)));
             let (control_width, type_name) = self.control_type(&ty);
             let (id, annotations, structured) = field_annotations(self, &param.annotations);
+            let (brief, description) = documentation(&param.annotations);
             params.push(ir::Param {
                 name: param.name.name.to_string(),
                 ty: scalar,
@@ -140,6 +141,8 @@ impl Elaborator<'_> {
                 id,
                 annotations,
                 structured,
+                brief,
+                description,
             });
         }
         params

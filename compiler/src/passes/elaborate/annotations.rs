@@ -51,6 +51,16 @@ pub fn field_annotations(
     )
 }
 
+/// `@brief` and `@description`.
+pub fn documentation(annotations: &[Annotation]) -> (String, String) {
+    let text = |name: &str| {
+        let annotation = annotations.annotation(name);
+        let text = annotation.and_then(Annotation::string);
+        text.unwrap_or_default().to_owned()
+    };
+    (text("brief"), text("description"))
+}
+
 /// Unstructured annotations as text.
 pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
     annotations
@@ -69,21 +79,15 @@ pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
 impl Elaborator<'_> {
     /// All that annotations say of an object.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
-        let text = |name: &str| {
-            annotations
-                .annotation(name)
-                .and_then(Annotation::string)
-                .unwrap_or_default()
-                .to_owned()
-        };
+        let (brief, description) = documentation(annotations);
         Meta {
             name,
             id: self.annotated_id(annotations),
             hidden: annotations.annotation("hidden").is_some(),
             annotations: unstructured(annotations),
             structured: self.structured(annotations),
-            brief: text("brief"),
-            description: text("description"),
+            brief,
+            description,
             source: self.source(span),
         }
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::annotations::{field_annotations, full_name};
+use super::annotations::{documentation, field_annotations, full_name};
 use super::call::Argument;
 use super::data::Data;
 use super::externs::fixed;
@@ -323,6 +323,7 @@ impl Elaborator<'_> {
             }),
         };
         let (control_width, type_name) = self.control_type(ty);
+        let (brief, description) = documentation(&element.annotations);
         let (id, annotations, structured) = field_annotations(self, &element.annotations);
         Key {
             name,
@@ -336,6 +337,8 @@ impl Elaborator<'_> {
             id,
             annotations,
             structured,
+            brief,
+            description,
         }
     }
 

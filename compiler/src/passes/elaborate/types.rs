@@ -3,15 +3,15 @@
 use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_data_type_spec::TypeSpec as Spec;
 
-use super::annotations::{field_annotations, unstructured};
-use super::Elaborator;
+use super::annotations::{documentation, field_annotations, unstructured};
+use super::{join, Elaborator};
 use crate::diag::Code;
 use crate::p4info::types::{
     bits, boolean, signed, varbit, ControllerField, ControllerHeader, TypeSpec,
 };
 use crate::sema::{DefKind, Nominal, Type, Value};
 use crate::syntax::ast::{
-    Annotated, Annotation, Decl, ExprKind, StructDecl, TypeRefKind, TypedefDecl,
+    Annotated, Annotation, AnnotationBody, Decl, ExprKind, StructDecl, TypeRefKind, TypedefDecl,
 };
 
 /// What `@p4runtime_translation` makes of a type.
@@ -52,14 +52,14 @@ impl Elaborator<'_> {
     fn translation_of(&self, nominal: &Nominal) -> Option<(String, Translation)> {
         let decl = self.new_type_decl(nominal)?;
         let annotation = decl.annotations.annotation("p4runtime_translation")?;
-        let uri = match annotation
-            .exprs()
-            .and_then(|exprs| exprs.first())
-            .map(|expr| &expr.kind)
-        {
-            Some(ExprKind::String(uri)) => uri.to_string(),
-            _ => String::new(),
+        let uri = match &annotation.body {
+            // Of these tokens the second argument may be no expression.
+            AnnotationBody::Tokens { tokens, .. } => {
+                tokens.first().and_then(|token| token.string.clone())
+            }
+            _ => None,
         };
+        let uri = uri.map(|uri| uri.to_string()).unwrap_or_default();
         let translation = match annotation
             .exprs()
             .and_then(|exprs| exprs.get(1))
@@ -410,6 +410,10 @@ impl Elaborator<'_> {
             }
         }
         if let Some(main) = checked.main() {
+            let (brief, description) = documentation(&main.annotations);
+            let package = &mut self.program.control_types.package;
+            package.push(("brief".to_owned(), brief));
+            package.push(("description".to_owned(), description));
             if let Some(pairs) = main
                 .annotations
                 .annotation("pkginfo")
@@ -435,21 +439,8 @@ impl Elaborator<'_> {
             return;
         };
         let mut fields = Vec::new();
-        for (field, ty) in self.checked.fields(&Type::Header(Nominal::plain(
-            decl.id,
-            decl.name.name.clone(),
-        ))) {
-            let (control_width, type_name) = self.control_type(&ty);
-            let (id, annotations, structured) = field_annotations(self, &field.annotations);
-            fields.push(ControllerField {
-                name: field.name.name.to_string(),
-                control_width,
-                type_name,
-                id,
-                annotations,
-                structured,
-            });
-        }
+        let header = Type::Header(Nominal::plain(decl.id, decl.name.name.clone()));
+        self.controller_fields(&header, "", &[], &mut fields);
         let (id, annotations, structured) = field_annotations(self, &decl.annotations);
         self.program
             .control_types
@@ -461,6 +452,37 @@ impl Elaborator<'_> {
                 structured,
                 fields,
             });
+    }
+    /// Fields of a controller header; those of structs in it are fields of the header, with the annotations of both.
+    fn controller_fields(
+        &mut self,
+        ty: &Type,
+        prefix: &str,
+        around: &[Annotation],
+        into: &mut Vec<ControllerField>,
+    ) {
+        for (field, ty) in self.checked.fields(ty) {
+            let name = join(prefix, &field.name.name);
+            let mut annotations = field.annotations.clone();
+            let outer = around
+                .iter()
+                .filter(|outer| field.annotations.annotation(&outer.name.name).is_none());
+            annotations.extend(outer.cloned());
+            if matches!(self.checked.representation(&ty), Type::Struct(_)) {
+                self.controller_fields(&ty, &name, &annotations, into);
+                continue;
+            }
+            let (control_width, type_name) = self.control_type(&ty);
+            let (id, annotations, structured) = field_annotations(self, &annotations);
+            into.push(ControllerField {
+                name,
+                control_width,
+                type_name,
+                id,
+                annotations,
+                structured,
+            });
+        }
     }
 }
 

@@ -445,7 +445,8 @@ impl Parser<'_> {
     }
 }
 
-/// Contents of a string token, escapes resolved: `\"`, `\\` and `\n` (spec § 6.4.4); other backslashes stay.
+/// Contents of a string token, escapes resolved: `\"`, `\\` and `\n` (spec § 6.4.4), and lines that a backslash ends joined, as C's
+/// preprocessor does; other backslashes stay.
 pub(super) fn unescape(token: &str) -> Name {
     let body = token.strip_prefix('"').unwrap_or(token);
     let body = body.strip_suffix('"').unwrap_or(body);
@@ -462,6 +463,10 @@ pub(super) fn unescape(token: &str) -> Name {
         match chars.next() {
             Some('n') => text.push('\n'),
             Some(c @ ('"' | '\\')) => text.push(c),
+            Some('\n') => {}
+            Some('\r') if chars.as_str().starts_with('\n') => {
+                chars.next();
+            }
             Some(c) => text.extend(['\\', c]),
             None => text.push('\\'),
         }
