@@ -16,17 +16,14 @@ const LOW_BITS: u32 = 0x00ff_ffff;
 pub struct Symbols {
     /// Names in order of appearance, with explicit ids.
     list: Vec<(Prefix, String, Option<u32>)>,
+    known: BTreeSet<(i32, String)>,
     ids: BTreeMap<(u32, String), u32>,
 }
 
 impl Symbols {
     /// Adds an object; one that is known already is left alone.
     pub fn add(&mut self, prefix: Prefix, name: &str, id: Option<u32>) {
-        if !self
-            .list
-            .iter()
-            .any(|(kind, known, _)| *kind == prefix && known == name)
-        {
+        if self.known.insert((prefix as i32, name.to_owned())) {
             self.list.push((prefix, name.to_owned(), id));
         }
     }
@@ -90,20 +87,37 @@ impl Symbols {
     }
 }
 
-/// The shortest suffix, by parts between dots, that no other name has.
-pub fn alias(name: &str, all: &[String]) -> String {
-    let parts: Vec<&str> = name.split('.').collect();
-    for start in (0..parts.len()).rev() {
-        let suffix = &parts[start..];
-        let shared = all.iter().filter(|other| {
-            let other: Vec<&str> = other.split('.').collect();
-            other.ends_with(suffix)
-        });
-        if shared.count() < 2 {
-            return suffix.join(".");
+/// Aliases of names that are all known.
+#[derive(Debug, Default)]
+pub struct Aliases {
+    /// How many names end with these parts.
+    endings: BTreeMap<String, u32>,
+}
+
+impl Aliases {
+    /// Of these names.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a String>) -> Aliases {
+        let mut endings = BTreeMap::new();
+        for name in names {
+            for ending in endings_of(name) {
+                *endings.entry(ending.to_owned()).or_insert(0) += 1;
+            }
         }
+        Aliases { endings }
     }
-    name.to_owned()
+
+    /// The shortest suffix, by parts between dots, that no other name has.
+    pub fn alias<'a>(&self, name: &'a str) -> &'a str {
+        endings_of(name)
+            .find(|ending| self.endings.get(*ending).is_none_or(|count| *count < 2))
+            .unwrap_or(name)
+    }
+}
+
+/// A name from each of its parts to the end, the shortest first.
+fn endings_of(name: &str) -> impl Iterator<Item = &str> {
+    let dots = name.rmatch_indices('.').map(|(at, _)| &name[at + 1..]);
+    dots.chain([name])
 }
 
 /// Numbers for fields: explicit ones stay, the others count up from 1 past them.
@@ -212,9 +226,10 @@ mod tests {
             .iter()
             .map(|name| (*name).to_owned())
             .collect();
-        assert_eq!(alias("d.a.c", &all), "a.c");
-        assert_eq!(alias("e.b.c", &all), "b.c");
-        assert_eq!(alias("x", &all), "x");
+        let aliases = Aliases::new(&all);
+        assert_eq!(aliases.alias("d.a.c"), "a.c");
+        assert_eq!(aliases.alias("e.b.c"), "b.c");
+        assert_eq!(aliases.alias("x"), "x");
     }
 
     #[test]

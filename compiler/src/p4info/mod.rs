@@ -13,7 +13,7 @@ use crate::ir::{
     self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Program, StructuredAnnotation,
     TableId,
 };
-use ids::{field_ids, Symbols};
+use ids::{field_ids, Aliases, Symbols};
 
 /// Two objects ask for the same id, or for one of another kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,10 +55,10 @@ pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
         program,
         symbols: symbols(program),
         errors: Vec::new(),
-        alias_pool: Vec::new(),
+        aliases: Aliases::default(),
     };
     writer.errors = writer.symbols.assign();
-    writer.alias_pool = writer.symbols.names();
+    writer.aliases = Aliases::new(&writer.symbols.names());
     let info = writer.info();
     match writer.errors.is_empty() {
         true => Ok(info),
@@ -122,7 +122,7 @@ struct Writer<'a> {
     program: &'a Program,
     symbols: Symbols,
     errors: Vec<IdError>,
-    alias_pool: Vec<String>,
+    aliases: Aliases,
 }
 
 /// What a field, parameter or key has in common.
@@ -254,7 +254,7 @@ impl Writer<'_> {
         p4::Preamble {
             id: self.symbols.id(prefix, &meta.name),
             name: meta.name.clone(),
-            alias: ids::alias(&meta.name, &self.alias_pool),
+            alias: self.aliases.alias(&meta.name).to_owned(),
             annotations: meta.annotations.clone(),
             doc: documentation(&meta.brief, &meta.description),
             structured_annotations: meta.structured.clone(),
@@ -487,7 +487,7 @@ impl Writer<'_> {
         let preamble = p4::Preamble {
             id: self.symbols.id(Prefix::ControllerHeader, &header.name),
             name: header.name.clone(),
-            alias: ids::alias(&header.name, &self.alias_pool),
+            alias: self.aliases.alias(&header.name).to_owned(),
             annotations,
             structured_annotations: header.structured.clone(),
             ..Default::default()

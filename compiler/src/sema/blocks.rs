@@ -179,6 +179,34 @@ impl Checker<'_> {
                 select.span,
                 "this `select` has no cases: it always goes to `reject`",
             ));
+        } else if catch_all.is_none() && !self.may_be_complete(select, &types) {
+            self.warn(
+                Diagnostic::warning(
+                    Warning::Missing,
+                    select.span,
+                    "this `select` does not say what other values lead to",
+                )
+                .note("they lead to `reject`, with error.NoMatch")
+                .help("add `default: accept;` or `default: reject;`"),
+            );
+        }
+    }
+
+    /// Whether the cases may cover all values: there are few values, and enough cases.
+    fn may_be_complete(&mut self, select: &Select, types: &[Type]) -> bool {
+        let bits = types.iter().try_fold(0, |sum: u64, ty| {
+            self.size_in_bits(ty)
+                .map(|(_, max)| sum.saturating_add(max))
+        });
+        bits.is_none_or(|bits| bits < 16 && select.cases.len() as u64 >= 1 << bits)
+            || !select.cases.iter().all(|case| self.is_value(&case.keyset))
+    }
+
+    /// Whether a keyset is one value: no mask, range or value set.
+    fn is_value(&self, keyset: &Expr) -> bool {
+        match &keyset.kind {
+            ExprKind::Keyset(list) => list.iter().all(|part| self.is_value(part)),
+            _ => self.out.info(keyset.id).value.is_some(),
         }
     }
 
@@ -368,6 +396,11 @@ impl Checker<'_> {
             .iter()
             .filter(|s| !reached.contains(&s.name.name))
         {
+            let name = Warning::Unreachable.name();
+            let quiet = |a: &Annotation| &*a.name.name == "noWarn" && a.string() == Some(name);
+            if state.annotations.iter().any(quiet) {
+                continue;
+            }
             self.warn(
                 Diagnostic::warning(
                     Warning::Unreachable,

@@ -520,11 +520,8 @@ impl Elaborator<'_> {
                     Some(ExternObject::Invalid) => {}
                     _ => self.target(value.span, "meters must be a direct_meter"),
                 },
-                "largest_priority_wins" | "priority_delta" => {}
-                name => {
-                    let message = format!("this target does not know the table property {name}");
-                    self.warn(Warning::IgnoreProp, property.name.span, message);
-                }
+                // Priorities are reckoned with the entries; the checker has warned of properties that nobody knows.
+                _ => {}
             }
         }
     }
