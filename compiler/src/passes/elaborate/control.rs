@@ -104,6 +104,7 @@ impl Elaborator<'_> {
                         shared: Cell::new(shared_by(frame)),
                         state: RefCell::default(),
                     });
+                    self.controls.push(Rc::clone(&instance));
                     if let Some(around) = &around {
                         let mut state = around.state.borrow_mut();
                         state.direct.insert(expr.id, Rc::clone(&instance));

@@ -103,14 +103,16 @@ impl Elaborator<'_> {
                     }
                     _ => name.name,
                 };
-                Some(Instance::Control(Rc::new(ControlInstance {
+                let instance = Rc::new(ControlInstance {
                     decl: Rc::clone(decl),
                     name,
                     arguments: self.constructor_arguments(info, args, frame),
                     substitution: self.call_types(&decl.type_params, &info.type_args, frame),
                     shared: Cell::new(false),
                     state: RefCell::default(),
-                })))
+                });
+                self.controls.push(Rc::clone(&instance));
+                Some(Instance::Control(instance))
             }
             Callee::ParserConstructor(id) => {
                 let DefKind::Parser(decl) = &checked.def(id).kind else {

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use data::{Data, Place};
-use frame::{Binding, ExternObject, Frame, Instance};
+use frame::{Binding, ControlInstance, ExternObject, Frame, Instance};
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind};
@@ -61,6 +61,10 @@ pub fn elaborate(
 ) -> ir::Program {
     let mut elaborator = Elaborator::new(checked, sources, diagnostics, options);
     elaborator.run();
+    // What an instance remembers of its first application leads back to it.
+    for control in &elaborator.controls {
+        control.state.take();
+    }
     elaborator.program
 }
 
@@ -93,6 +97,8 @@ struct Elaborator<'a> {
     depth: usize,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
     pending_copies: Vec<Vec<(Place, Data, Type)>>,
+    /// All instances of controls.
+    controls: Vec<Rc<ControlInstance>>,
     /// Loops around the statement at hand: labels for `break` and `continue`.
     loops: Vec<(Label, Label)>,
     /// Names and instances of the top level.
@@ -152,6 +158,7 @@ impl<'a> Elaborator<'a> {
             names: BTreeSet::new(),
             depth: 0,
             pending_copies: Vec::new(),
+            controls: Vec::new(),
             loops: Vec::new(),
             top: Rc::new(Frame::default()),
             header_types: Vec::new(),
