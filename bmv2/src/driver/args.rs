@@ -188,6 +188,18 @@ struct TargetArgs {
     #[arg(long, hide = true)]
     egress_spec_init_to_drop: bool,
 
+    /// Refused, with the next four: there is no TLS
+    #[arg(long, hide = true)]
+    grpc_server_ssl: bool,
+    #[arg(long, hide = true)]
+    grpc_server_cacert: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    grpc_server_cert: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    grpc_server_key: Option<PathBuf>,
+    #[arg(long, hide = true)]
+    grpc_server_with_client_auth: bool,
+
     /// Refused: attach interfaces instead
     #[arg(long, hide = true)]
     dp_grpc_server_addr: Option<String>,
@@ -310,7 +322,21 @@ impl SwitchArgs {
     }
 
     fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
+        let tls = target.grpc_server_ssl
+            || target.grpc_server_with_client_auth
+            || [
+                &target.grpc_server_cacert,
+                &target.grpc_server_cert,
+                &target.grpc_server_key,
+            ]
+            .iter()
+            .any(|path| path.is_some());
         let refused = [
+            (
+                tls,
+                "--grpc-server-ssl: no TLS; keep the server on loopback or a unix socket \
+                 (--grpc-server-addr unix:PATH), and tunnel to it",
+            ),
             (
                 self.nanolog.is_some(),
                 "--nanolog: there is no nanomsg log; use --log-console or --log-file",
@@ -473,6 +499,8 @@ mod tests {
         assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
         assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
         assert!(why("--no-p4 --nanolog").contains("--log-console"));
+        assert!(why("--no-p4 -- --grpc-server-ssl").contains("unix:PATH"));
+        assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("no TLS"));
         assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
         assert!(why("--no-p4 --delay 5").contains("unit"));
         assert!(why("--no-p4 --rate 5").contains("unit"));
