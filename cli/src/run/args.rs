@@ -62,7 +62,7 @@ pub struct Args {
     write: Option<Write>,
 
     /// What slows queue pairs down when switches mark packets
-    #[arg(long, value_enum, default_value_t = Control::None)]
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = Control::None)]
     congestion: Control,
 
     /// Change the source N times: alfirk sends the message in N + 1 parts, each from the next member, on the same

@@ -109,6 +109,7 @@ fn job(config: &Config) -> Job {
         time_limit: config.time_limit,
         mcst_id: GroupRange::default().first(),
         seed: config.seed,
+        initial_psn: None,
         registration: config.registration,
         fallback: config.fallback,
         kills: config.kills.clone(),

@@ -7,3 +7,4 @@ mod job;
 mod membership;
 mod mininet;
 mod network;
+mod random;

@@ -475,8 +475,14 @@ impl Transfer {
             (Some(WriteMode::PerRequest), Some(key)) => self.bind_windows(host, key)?,
             _ => Vec::new(),
         };
+        // A group is registered with regions that there is something to turn to.
+        let named = match self.spec.group_write() {
+            None => true,
+            Some(WriteMode::Aligned) => self.spec.size > 0,
+            Some(WriteMode::Uniform | WriteMode::PerRequest) => false,
+        };
         let region = written
-            .filter(|_| matches!(self.spec.group_write(), None | Some(WriteMode::Aligned)))
+            .filter(|_| named)
             .and_then(|key| host.memory().region(key).ok());
         Ok(Endpoint {
             edge: connection.flow.edge,

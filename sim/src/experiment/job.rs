@@ -49,8 +49,9 @@ pub struct Job {
     pub time_limit: u64,
     /// The address that stands for the group.
     pub mcst_id: Ipv4Addr,
-    /// Decides the group's initial PSN.
+    /// Decides the group's initial PSN, if that is not given.
     pub seed: u64,
+    pub initial_psn: Option<Psn>,
     /// How the group is registered.
     pub registration: Registration,
     /// What to do without a group if it cannot be registered; an error if `None`.
@@ -76,6 +77,7 @@ impl Job {
             time_limit: 60_000_000_000,
             mcst_id: GroupRange::default().first(),
             seed: 1,
+            initial_psn: None,
             registration: Registration::Service,
             fallback: None,
             kills: Vec::new(),
@@ -296,7 +298,8 @@ impl Run<'_> {
                 self.incidents.begin(posted_at[0]);
             }
             if part + 1 < self.parts() {
-                let early = self.job.switch_early;
+                // A leaf switch knows one region per receiver; what an old source sends again must not find a new one's.
+                let early = self.job.switch_early && self.job.write != WriteMode::PerRequest;
                 self.wait(
                     told,
                     "does not have its part",
@@ -592,7 +595,8 @@ impl Run<'_> {
 
     /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.
     fn initial_psn(&self) -> Psn {
-        Psn::new(seed(self.job.seed, "initial psn") as u32 & 0x00ff_ffff)
+        let drawn = || Psn::new(seed(self.job.seed, "initial psn") as u32);
+        self.job.initial_psn.unwrap_or_else(drawn)
     }
 
     fn host_name(&self, rank: usize) -> String {

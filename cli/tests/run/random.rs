@@ -1,0 +1,89 @@
+//! Random jobs on random fabrics with random faults, through the compiled pipelines: the invariants hold.
+
+use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, Topology};
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
+use alfirk_roce::wire::Psn;
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::experiment::{Congestion, Job};
+use proptest::prelude::*;
+
+use crate::network::{fabric, job, run};
+
+fn topology(index: usize) -> Topology {
+    match index {
+        0 => testbed(),
+        1 => leaf_spine(2, 1, 2).unwrap(),
+        2 => leaf_spine(3, 2, 2).unwrap(),
+        _ => fat_tree(4).unwrap(),
+    }
+}
+
+/// Sizes around a packet's, and of many packets of 1,024 bytes.
+fn size() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        Just(0usize),
+        Just(1),
+        Just(1_023),
+        Just(1_024),
+        Just(1_025),
+        0usize..20_000,
+        0usize..200_000
+    ]
+}
+
+fn faults() -> impl Strategy<Value = FaultProbabilities> {
+    let chance = |most: f64| prop_oneof![Just(0.0), 0.0..most];
+    (chance(0.05), chance(0.05), chance(0.05)).prop_map(|(loss, duplicate, reorder)| {
+        FaultProbabilities {
+            loss,
+            duplicate,
+            reorder,
+            reorder_window: 5_000,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_completes_everywhere_byte_for_byte(
+        topology_index in 0usize..4,
+        members in 2usize..17,
+        size in size(),
+        op in prop_oneof![Just(TransferOp::Send), Just(TransferOp::Write), Just(TransferOp::WriteImm)],
+        write in prop_oneof![Just(WriteMode::Aligned), Just(WriteMode::Uniform)],
+        switch_source in prop_oneof![Just(0u32), 0u32..6],
+        switch_early: bool,
+        controlled: bool,
+        behind_wrap in prop_oneof![0u32..200, 0u32..1 << 24],
+        faults in faults(),
+        seed in 0u64..1 << 32,
+    ) {
+        let topology = topology(topology_index);
+        let members = members.min(topology.hosts().len());
+        let job = Job {
+            op,
+            write,
+            switch_source,
+            switch_early,
+            congestion: if controlled { Congestion::Dcqcn } else { Congestion::None },
+            initial_psn: Some(Psn::new(0u32.wrapping_sub(behind_wrap))),
+            time_limit: 20_000_000_000,
+            ..job(members, size, seed)
+        };
+        let mut fabric = fabric(&topology, faults, seed);
+        let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk);
+        let row = row.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert!(row.verified);
+        prop_assert_eq!(row.implausible_packets, 0);
+        if faults.loss + faults.duplicate + faults.reorder == 0.0 {
+            prop_assert_eq!(row.retransmissions, 0);
+            prop_assert_eq!(row.sender_payload_bytes, size as u64);
+        }
+        for host in (0..members).map(HostIndex) {
+            let stats = fabric.network().host(host).host().stats();
+            prop_assert_eq!(stats.violations.total(), 0, "{:?}", stats);
+        }
+    }
+}
