@@ -117,6 +117,41 @@ pub struct P4cArgs {
     /// Print messages as JSON, one object a line.
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    ignored: Ignored,
+}
+
+/// Options of p4c that other people's makefiles have, and that change nothing here: they are about p4c's own passes.
+#[derive(Clone, Debug, clap::Args)]
+struct Ignored {
+    #[arg(short = 'v', hide = true, action = ArgAction::Count)]
+    verbose: u8,
+    #[arg(short = 'T', value_name = "LEVELS", hide = true, action = ArgAction::Append)]
+    log: Vec<String>,
+    #[arg(short = 'g', hide = true)]
+    debug: bool,
+    #[arg(long, hide = true)]
+    ndebug: bool,
+    #[arg(long, value_name = "PASSES", hide = true)]
+    top4: Option<String>,
+    #[arg(long, value_name = "DIR", hide = true)]
+    dump: Option<PathBuf>,
+    #[arg(long = "maxErrorCount", value_name = "COUNT", hide = true)]
+    max_error_count: Option<u32>,
+    #[arg(long = "parser-inline-opt", hide = true)]
+    parser_inline_opt: bool,
+    #[arg(long = "loopsUnroll", hide = true)]
+    loops_unroll: bool,
+    #[arg(
+        long = "disable-annotations",
+        value_name = "NAMES",
+        num_args = 0..=1,
+        require_equals = true,
+        hide = true,
+        action = ArgAction::Append
+    )]
+    disable_annotations: Vec<String>,
 }
 
 /// What the command line asks for, checked.

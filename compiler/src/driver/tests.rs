@@ -107,6 +107,32 @@ fn the_driver_form_takes_a_folder() {
 }
 
 #[test]
+fn options_about_the_passes_of_p4c_change_nothing() {
+    let (code, told, _) = p4c(
+        &program(EMPTY),
+        &[
+            "-v",
+            "-v",
+            "-g",
+            "-T",
+            "midend:3",
+            "--ndebug",
+            "--top4",
+            "FrontEnd,MidEnd",
+            "--dump",
+            "DIR/dump",
+            "--maxErrorCount",
+            "20",
+            "--parser-inline-opt",
+            "--loopsUnroll",
+            "--disable-annotations=mine",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
 fn a_wrong_program_exits_with_1_and_shows_the_line() {
     let (code, told, folder) = p4c(
         &program("apply { sm.egress_spec = nowhere; }"),
