@@ -10,7 +10,7 @@ mod suggest;
 
 pub use codes::{Code, Warning};
 pub use render::{render, render_all, render_short};
-pub use source::{FileId, Location, SourceFile, SourceMap, Span};
+pub use source::{FileId, Location, Origin, SourceFile, SourceMap, Span};
 
 pub use suggest::closest;
 
@@ -176,7 +176,7 @@ impl Diagnostics {
         if self
             .list
             .iter()
-            .any(|d| d.span == diagnostic.span && d.message == diagnostic.message)
+            .any(|d| same_place(d.span, diagnostic.span) && d.message == diagnostic.message)
         {
             return;
         }
@@ -236,4 +236,10 @@ impl Diagnostics {
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
+}
+
+/// Two uses of one macro are one place when it is the macro's body that is wrong.
+fn same_place(one: Option<Span>, other: Option<Span>) -> bool {
+    let origin = |span: Option<Span>| span.map(|s| s.origin).filter(|o| *o != Origin::default());
+    one == other || (origin(one).is_some() && origin(one) == origin(other))
 }

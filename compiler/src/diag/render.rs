@@ -15,7 +15,7 @@ pub fn render_all(diagnostics: &Diagnostics, map: &SourceMap) -> String {
 pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = String::new();
     if let Some(span) = d.span {
-        let at = map.location(span);
+        let at = map.location(map.blamed(span));
         let _ = write!(out, "{}:{}:{}: ", at.file, at.line, at.column);
     }
     let _ = write!(out, "{}: {}", head(d), d.message);
@@ -29,11 +29,14 @@ pub fn render_short(d: &Diagnostic, map: &SourceMap) -> String {
 /// Message, source line, caret, notes and helps.
 pub fn render(d: &Diagnostic, map: &SourceMap) -> String {
     let mut out = format!("{}: {}\n", head(d), d.message);
-    let mut places: Vec<Place> = d
-        .span
-        .iter()
-        .map(|s| Place::new(map, *s, &d.label, '^'))
-        .collect();
+    let mut places: Vec<Place> = Vec::new();
+    if let Some(span) = d.span {
+        let blamed = map.blamed(span);
+        places.push(Place::new(map, blamed, &d.label, '^'));
+        if blamed != span {
+            places.push(Place::new(map, span, "in this use of the macro", '-'));
+        }
+    }
     places.extend(
         d.others
             .iter()

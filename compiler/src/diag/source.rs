@@ -2,13 +2,18 @@
 //!
 //! A [`Span`] is a range of bytes of one file of the [`SourceMap`]. Every token and every node of the syntax tree
 //! carries one. Tokens that a macro produced carry the span of the text in the user's file that asked for them, so
-//! that a message never points into a buffer which the user cannot open.
+//! that a message never points into a buffer which the user cannot open; and the [`Origin`] of what stands in the
+//! macro's body, so that a slip there is shown there.
 
 use std::rc::Rc;
 
 /// A file of the [`SourceMap`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct FileId(pub u32);
+
+/// A place in the body of a macro: an entry of [`SourceMap::origin`], counted from 1. 0: no macro.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Origin(u32);
 
 /// A range of bytes `lo..hi` of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -19,16 +24,24 @@ pub struct Span {
     pub lo: u32,
     /// Offset after the last byte.
     pub hi: u32,
+    /// The token of a macro's body that came to stand here.
+    pub origin: Origin,
 }
 
 impl Span {
     /// The bytes `lo..hi` of `file`.
     pub fn new(file: FileId, lo: u32, hi: u32) -> Span {
-        Span { file, lo, hi }
+        Span {
+            file,
+            lo,
+            hi,
+            origin: Origin::default(),
+        }
     }
 
     /// The smallest span that covers both. Across files, which happens when a construct begins in an included file
-    /// and ends outside of it, the first span is kept.
+    /// and ends outside of it, the first span is kept. What is made of several tokens of a macro has no origin: most
+    /// often it is the use of the macro as a whole that is wrong.
     pub fn to(self, end: Span) -> Span {
         if self.file != end.file {
             return self;
@@ -37,6 +50,11 @@ impl Span {
             file: self.file,
             lo: self.lo.min(end.lo),
             hi: self.hi.max(end.hi),
+            origin: if self.origin == end.origin {
+                self.origin
+            } else {
+                Origin::default()
+            },
         }
     }
 
@@ -134,6 +152,7 @@ impl SourceFile {
 #[derive(Debug, Default)]
 pub struct SourceMap {
     files: Vec<SourceFile>,
+    origins: Vec<Span>,
 }
 
 impl SourceMap {
@@ -163,6 +182,23 @@ impl SourceMap {
     /// When `id` comes from another map.
     pub fn file_mut(&mut self, id: FileId) -> &mut SourceFile {
         &mut self.files[id.0 as usize]
+    }
+
+    /// Records a token of a macro's body.
+    pub fn add_origin(&mut self, token: Span) -> Origin {
+        self.origins.push(token);
+        Origin(self.origins.len() as u32)
+    }
+
+    /// What stands in the body of the macro that the span came from.
+    pub fn origin(&self, span: Span) -> Option<Span> {
+        let index = (span.origin.0 as usize).checked_sub(1)?;
+        self.origins.get(index).copied()
+    }
+
+    /// Where a message about the span points: into the macro's body, or at the span itself.
+    pub fn blamed(&self, span: Span) -> Span {
+        self.origin(span).unwrap_or(span)
     }
 
     /// All files in the order in which they were read.

@@ -124,7 +124,13 @@ impl Preprocessor<'_> {
                 }
             }
         }
-        let body = rest.to_vec();
+        let mut body = rest.to_vec();
+        // A name for one token is wrong where it is used.
+        if params.is_some() || body.len() > 1 {
+            for token in &mut body {
+                token.span.origin = self.map.add_origin(token.span);
+            }
+        }
         if let Some(end) = [body.first(), body.last()]
             .into_iter()
             .flatten()
@@ -432,7 +438,10 @@ impl Preprocessor<'_> {
                 }
             } else {
                 vec![Token {
-                    span: at.span,
+                    span: Span {
+                        origin: token.span.origin,
+                        ..at.span
+                    },
                     first_on_line: false,
                     ..token.clone()
                 }]

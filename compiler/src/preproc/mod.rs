@@ -1,8 +1,8 @@
 //! The preprocessor (spec § 6.1.3: that of C, as far as P4 programs use it).
 //!
 //! It works on tokens, not on text, and hands the parser its tokens directly. What a macro's body contributes carries the span of the
-//! place where the macro is used, and what its arguments contribute keeps its own span: every position lies in a file that the
-//! user can open. [`print`] writes the tokens as text for `-E`.
+//! place where the macro is used, with the place in the body as its origin; what its arguments contribute keeps its own span. So
+//! every position lies in a file that the user can open. [`print`] writes the tokens as text for `-E`.
 //!
 //! Not here: reading files. [`SourceLoader`] does that, so that tests and other tools can keep programs in memory.
 

@@ -259,6 +259,25 @@ fn macro_misuse_is_reported_where_it_is_used() {
 }
 
 #[test]
+fn what_is_wrong_in_a_macro_is_shown_there_once() {
+    check(
+        "#define F(a) a $ \\\n  1\nF(x) F(y)",
+        expect![[r#"
+            x 1 y 1
+            error[E0100]: `$` is no part of P4
+             --> main.p4:1:16
+              |
+            1 | #define F(a) a $ \
+              |                ^
+            ...
+            3 | F(x) F(y)
+              | - in this use of the macro
+
+        "#]],
+    );
+}
+
+#[test]
 fn conditionals_must_be_closed_and_ordered() {
     check(
         "#else\n#endif\n#if 1\n#else\n#elif 1\n#else\n#ifdef\n#endif\n",
