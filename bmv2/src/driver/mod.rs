@@ -45,8 +45,8 @@ use tokio::{
     signal::unix::{signal, SignalKind},
     sync::oneshot,
 };
-use tokio_stream::wrappers::{TcpListenerStream, UnixListenerStream};
-use tonic::transport::server::{Router, Server as GrpcServer};
+use tokio_stream::wrappers::UnixListenerStream;
+use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
 use tracing::{info, warn};
 
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
@@ -159,7 +159,6 @@ async fn serve(
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
     let router = GrpcServer::builder()
-        .tcp_nodelay(true)
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .add_service(service);
@@ -216,9 +215,9 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             })?;
             let address = listener.local_addr().unwrap_or(*address);
             announce(&address.to_string());
-            Ok(Box::pin(
-                router.serve_with_incoming(TcpListenerStream::new(listener)),
-            ))
+            // Else a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
+            let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+            Ok(Box::pin(router.serve_with_incoming(incoming)))
         }
         ServerAddress::Unix(path) => {
             let listener = UnixListener::bind(path).map_err(|error| {
