@@ -16,6 +16,7 @@ use alfirk_ctrl::client::control::control_server::ControlServer;
 use alfirk_ctrl::client::control::{Member, RegisterRequest};
 use alfirk_ctrl::client::{ControlService, Runner, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, ControllerConfig, MemberSpec, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
 use alfirk_roce::collective::Algorithm;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -83,6 +84,7 @@ fn registration(pipeline: &ControllerConfig, k: u32, members: usize) {
         mcst_id: Some(Ipv4Addr::new(10, 255, 0, 1)),
         members,
         initial_psn: Psn::new(0),
+        strategies: Strategies::default(),
     };
     let (begun, started) = (fabric.now(), Instant::now());
     fabric.register(group.clone()).expect("there is room");

@@ -9,15 +9,34 @@ pub const VIRTUAL_MAC: MacAddr = MacAddr([0x02, 0xa1, 0xf1, 0x4c, 0x00, 0x01]);
 /// The remote queue pair that every member of a group addresses.
 pub const VIRTUAL_QPN: QpNum = QpNum::new(1);
 
+/// The port between pipeline and controller (`p4src/v1model/metadata.p4`), and the clone session that leads to it.
+pub const CPU_PORT: u32 = 510;
+
 /// `packet_out.kind`: the payload is a frame for `egress_port`.
 pub const PACKET_OUT_FORWARD: u8 = 0;
 /// `packet_out.kind`: the payload is a register control header.
 pub const PACKET_OUT_REGISTERS: u8 = 1;
 
+/// `packet_out.kind`: the payload is an ACK or NAK that the controller has aggregated, behind a feedback header.
+pub const PACKET_OUT_FEEDBACK: u8 = 2;
+
 /// `packet_in.reason`: the answer to a register control header.
 pub const PACKET_IN_REGISTERS: u8 = 1;
 /// `packet_in.reason`: a registration packet of a host.
 pub const PACKET_IN_MRP: u8 = 2;
+/// `packet_in.reason`: an ACK or NAK of a group whose minimum PSN the controller finds.
+pub const PACKET_IN_FEEDBACK: u8 = 3;
+/// `packet_in.reason`: old data of such a group, as an ACK of its PSN.
+pub const PACKET_IN_PROBE: u8 = 4;
+/// `packet_in.reason`: data whose ICRC the controller is to make right, for the header's port.
+pub const PACKET_IN_ICRC: u8 = 5;
+/// `packet_in.reason`: a receiver has ended its queue pair.
+pub const PACKET_IN_FATAL_NAK: u8 = 6;
+
+/// The first address of the range whose groups can have their ICRCs recomputed by the pipeline.
+pub const RECOMPUTE_NETWORK: u32 = 0x0aff_8000;
+/// The bits that all addresses of that range share.
+pub const RECOMPUTE_MASK: u32 = 0xffff_8000;
 
 /// `register_control.op`: set all state of a group.
 pub const REGISTER_OP_INIT_GROUP: u8 = 1;
@@ -78,9 +97,16 @@ mod tests {
         let mac = VIRTUAL_MAC.0.iter().fold(0, |n, b| n << 8 | u64::from(*b));
         assert_eq!(p4["VIRTUAL_MAC"], mac);
         assert_eq!(p4["VIRTUAL_QPN"], u64::from(VIRTUAL_QPN.get()));
+        assert_eq!(p4["RECOMPUTE_NETWORK"], u64::from(RECOMPUTE_NETWORK));
+        assert_eq!(p4["RECOMPUTE_MASK"], u64::from(RECOMPUTE_MASK));
         let bytes = [
             ("PACKET_OUT_FORWARD", PACKET_OUT_FORWARD),
             ("PACKET_OUT_REGISTERS", PACKET_OUT_REGISTERS),
+            ("PACKET_OUT_FEEDBACK", PACKET_OUT_FEEDBACK),
+            ("PACKET_IN_FEEDBACK", PACKET_IN_FEEDBACK),
+            ("PACKET_IN_PROBE", PACKET_IN_PROBE),
+            ("PACKET_IN_ICRC", PACKET_IN_ICRC),
+            ("PACKET_IN_FATAL_NAK", PACKET_IN_FATAL_NAK),
             ("PACKET_IN_REGISTERS", PACKET_IN_REGISTERS),
             ("PACKET_IN_MRP", PACKET_IN_MRP),
             ("REGISTER_OP_INIT_GROUP", REGISTER_OP_INIT_GROUP),

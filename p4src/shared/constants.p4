@@ -36,6 +36,41 @@ const bit<5> NAK_PSN_SEQUENCE_ERROR = 0;
 // An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
 
+// How a group's minimum PSN is found (set_group's min_psn).
+const bit<2> MIN_PSN_TREE = 0;   // in one pass (min_psn_tree.p4)
+const bit<2> MIN_PSN_WALK = 1;   // by recirculation (min_psn_walk.p4)
+const bit<2> MIN_PSN_PUNT = 2;   // by the controller
+
+// How the ICRC of a group's data is kept right (set_group's icrc).
+const bit<2> ICRC_NEUTRAL = 0;    // by the constants of the bridge
+const bit<2> ICRC_RECOMPUTE = 1;  // in the pipeline; the McstID must lie in the range below
+const bit<2> ICRC_PUNT = 2;       // by the controller
+
+// Only the payload of data to these McstIDs is parsed: parsers know no group.
+const ipv4_addr_t RECOMPUTE_NETWORK = 0x0aff8000;
+const ipv4_addr_t RECOMPUTE_MASK = 0xffff8000;
+
+// R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
+const bit<32> MR_INFO_RKEY = 0xa1f14b31;
+// The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+// RETH (16) + ICRC (4), and 16 bytes of XOR differences.
+const bit<16> MR_INFO_UDP_BYTES = 56;
+const bit<16> EMPTY_WRITE_UDP_BYTES = 40;
+const bit<16> EMPTY_WRITE_IPV4_BYTES = 60;
+// What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+const bit<16> UDP_OVERHEAD_BYTES = 24;
+const bit<16> UDP_OVERHEAD_WITH_RETH_BYTES = 40;
+
+// A walk that has not ended after so many microseconds has lost its packet.
+const bit<30> WALK_TIMEOUT_US = 1000;
+
+// CNPs are counted in windows of 2^10 microseconds; each window that passes halves a count.
+#define CNP_WINDOW_SHIFT 10
+
+// ECN code points (RFC 3168).
+const bit<2> ECN_NOT_ECT = 0;
+const bit<2> ECN_CE = 3;
+
 // The remote queue pair that every member of a group addresses.
 const qpn_t VIRTUAL_QPN = 1;
 // The one address by which hosts see the fabric.
@@ -45,6 +80,8 @@ const mac_t VIRTUAL_MAC = 0x02a1f14c0001;
 const bit<16> ACK_IPV4_BYTES = 48;
 const bit<16> ACK_UDP_BYTES = 28;
 const bit<32> ACK_FRAME_BYTES = 62;
+// The same behind packet_in (3) and feedback (10).
+const bit<32> PROBE_PACKET_IN_BYTES = 75;
 
 // The path index in words that a sender's own data wrote: the largest, so that it loses every tie
 // and the MSN of a real receiver is taken.
@@ -53,10 +90,15 @@ const path_t PATH_OF_SENDER = 0xff;
 // packet_out.kind
 const bit<8> PACKET_OUT_FORWARD = 0;
 const bit<8> PACKET_OUT_REGISTERS = 1;
+const bit<8> PACKET_OUT_FEEDBACK = 2;   // an ACK or NAK that the controller has aggregated
 
 // packet_in.reason
 const bit<8> PACKET_IN_REGISTERS = 1;
 const bit<8> PACKET_IN_MRP = 2;
+const bit<8> PACKET_IN_FEEDBACK = 3;    // an ACK or NAK of a group of MIN_PSN_PUNT
+const bit<8> PACKET_IN_PROBE = 4;       // old data of such a group, as an ACK of its PSN: does everyone have it?
+const bit<8> PACKET_IN_ICRC = 5;        // data whose ICRC is to be made right, for port `ingress_port`
+const bit<8> PACKET_IN_FATAL_NAK = 6;   // a receiver has ended its queue pair
 
 // register_control.op
 const bit<8> REGISTER_OP_INIT_GROUP = 1;
@@ -73,9 +115,9 @@ const bit<8> REGISTER_STATUS_OUT_OF_RANGE = 3;
 const bit<8> REGISTER_AGG = 1;        // agg_psn << 24 | agg_msn
 const bit<8> REGISTER_NAK = 2;        // nak_syndrome << 24 | nak_psn, 0 when no NAK waits
 const bit<8> REGISTER_SRC_PORT = 3;
-const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path
-const bit<8> REGISTER_MSN = 5;        // of a path
-const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn, for the retransmission filter
+const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path; to write, absent << 32 | that
+const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits
+const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn's lower 16 bits, for the retransmission filter
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
 const bit<8> DROP_NONE = 0;
@@ -96,6 +138,18 @@ const bit<8> DROP_OWN_COPY = 14;           // the copy for the port that the pac
 const bit<8> DROP_ALREADY_ACKED = 15;      // retransmission filter: the path has acknowledged this PSN
 const bit<8> DROP_BAD_CONTROL = 16;        // PacketOut of an unknown kind
 const bit<8> DROP_FEEDBACK_RECORDED = 17;  // the mirror of a forwarded ACK, after the filter took its PSN
+const bit<8> DROP_SPOOFED_SOURCE = 18;     // a host used an address that is not its own
+const bit<8> DROP_DATA_ICRC = 19;          // data that was to be changed had a wrong ICRC
+const bit<8> DROP_CNP_FILTERED = 20;       // a CNP of a path that is not the most congested one
+const bit<8> DROP_ICRC_PUNTED = 21;        // the controller has the copy, and sends it on
+const bit<8> DROP_WALK_TAKEN_OVER = 22;    // a walk's packet that came back after its time
 const bit<32> SIZE_DROP_REASONS = 32;
+
+// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MIN_PSN_*.
+const bit<32> WORK_FEEDBACK = 0;        // ACKs and NAKs that came in
+const bit<32> WORK_TOLD = 1;            // of these, what went to the source
+const bit<32> WORK_RECIRCULATIONS = 2;
+const bit<32> WORK_PUNTS = 3;
+const bit<32> SIZE_WORK = 32;
 
 #endif  // ALFIRK_CONSTANTS_P4

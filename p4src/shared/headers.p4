@@ -22,10 +22,10 @@ header packet_out_t {
 
 // Register access by PacketOut, which works on every target: P4Runtime servers of
 // BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
-//   INIT_GROUP  all state of `group` for `count` paths as before PSN `value`
+//   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages
 //   READ        value := reg of `group` (and of path `index`, where it is per path)
 //   WRITE       the other way round
-// `index` counts the pairs of paths done while INIT_GROUP recirculates.
+// `index` counts the leaf nodes of four paths done while INIT_GROUP recirculates.
 header register_control_t {
     bit<8> op;
     bit<8> status;
@@ -35,6 +35,16 @@ header register_control_t {
     bit<16> index;
     bit<64> value;
     bit<32> cookie;
+}
+
+// Before an ACK or NAK that goes to the controller or comes from it (MIN_PSN_PUNT).
+//   PacketIn   `port` is the source's (0: none yet), and what it was told last
+//   PacketOut  `port` is to be told now, and what; 0 means the source's
+header feedback_t {
+    bit<16> group;
+    bit<16> port;
+    psn_t agg_psn;
+    msn_t agg_msn;
 }
 
 header ethernet_t {
@@ -109,8 +119,22 @@ header aeth_t {
     msn_t msn;
 }
 
+// XOR differences between what the sender writes to and a receiver's memory region, with the constants
+// that keep the ICRC of a packet with a RETH (memory_regions.p4).
+header mr_info_t {
+    bit<64> va_xor;
+    bit<32> rkey_xor;
+    bit<16> id_xor;
+    bit<16> sport_xor;
+}
+
+// Immediate data, payload and padding, up to an MTU of 4096; parsed for ICRC_RECOMPUTE alone.
+header payload_t {
+    varbit<32800> data;
+}
+
 // Invariant CRC, least significant byte first (IBTA vol. 1, section 7.8.1 and annex A17).
-// Parsed only behind an AETH: elsewhere it stays at the end of the payload, untouched.
+// Parsed only where it is computed: elsewhere it stays at the end of the payload, untouched.
 header icrc_t {
     bit<32> crc;
 }
@@ -119,6 +143,7 @@ struct headers_t {
     packet_in_t packet_in;
     packet_out_t packet_out;
     register_control_t register_control;
+    feedback_t feedback;
     ethernet_t ethernet;
     arp_t arp;
     ipv4_t ipv4;
@@ -126,6 +151,8 @@ struct headers_t {
     bth_t bth;
     reth_t reth;
     aeth_t aeth;
+    mr_info_t mr_info;
+    payload_t payload;
     icrc_t icrc;
 }
 

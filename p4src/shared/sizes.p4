@@ -1,8 +1,9 @@
 // Table and register sizes, one place for every target.
 //
 // PATH_BITS and GROUP_BITS may be given on the compiler's command line
-// (-DPATH_BITS=4) to trade group size against memory. PATH_BITS may be 1 to 7:
-// path index 0xff is taken (see word_t in types.p4).
+// (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is even, because
+// four paths share a leaf node (min_psn_tree.p4), and at most 6: path index 0xff is
+// taken (see word_t in types.p4).
 
 #ifndef ALFIRK_SIZES_P4
 #define ALFIRK_SIZES_P4
@@ -15,8 +16,8 @@
 #define GROUP_BITS 10
 #endif
 
-#if PATH_BITS < 1 || PATH_BITS > 7
-#error "PATH_BITS must be 1 to 7"
+#if PATH_BITS != 2 && PATH_BITS != 4 && PATH_BITS != 6
+#error "PATH_BITS must be 2, 4 or 6"
 #endif
 
 // Paths (ports of a group's tree) per group and switch.
@@ -28,6 +29,7 @@ const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
 const bit<32> SIZE_ROUTES = 4096;
 const bit<32> SIZE_NEXT_HOPS = 4096;
+const bit<32> SIZE_PORTS = 512;
 // A switch port leads to one host at most, so there are no more members than ports times groups.
 const bit<32> SIZE_MEMBERS = 16384;
 

@@ -26,5 +26,7 @@ typedef bit<32> word_t;
 #define WORD_LT(a, b) (((a) - (b))[31:31] == 1w1)
 #define WORD_PSN(w) ((w)[31:8])
 #define WORD_PATH(w) ((w)[7:0])
+// Serial arithmetic in 16 bits, for copies of PSNs that are never far from the truth.
+#define SHORT_LT(a, b) ((a) != (b) && ((b) - (a))[15:15] == 1w0)
 
 #endif  // ALFIRK_TYPES_P4

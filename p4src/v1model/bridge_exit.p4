@@ -16,7 +16,8 @@
 
 control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
-                   inout standard_metadata_t standard_metadata) {
+                   inout standard_metadata_t standard_metadata,
+                   out bool is_to_host) {
     direct_counter(CounterType.packets_and_bytes) receivers_counter;
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
@@ -58,7 +59,8 @@ control BridgeExit(inout headers_t hdr,
     }
 
     apply {
-        if (receivers.apply().hit) {
+        is_to_host = receivers.apply().hit;
+        if (is_to_host) {
             if (hdr.reth.isValid()) {
                 hdr.ipv4.identification = hdr.ipv4.identification ^ with_reth_id_xor;
                 hdr.udp.src_port = hdr.udp.src_port ^ with_reth_sport_xor;

@@ -5,9 +5,9 @@
 //
 // All members of a group know it by its McstID, an address that looks like unicast.
 // A path is a port of the group's tree; paths are numbered densely from 0 per group
-// and switch. Bit L of `lone` says that at level L of the tournament tree the
-// neighbouring subtree holds no path, so that level passes the minimum through
-// (ack_aggregate.p4).
+// and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
+// tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
+// MIN_PSN_* and ICRC_* of shared/constants.p4.
 
 #ifndef ALFIRK_GROUP_LOOKUP_P4
 #define ALFIRK_GROUP_LOOKUP_P4
@@ -23,9 +23,12 @@ control GroupLookup(inout headers_t hdr,
         groups_counter.count();
     }
 
-    action set_group(group_t group_index) {
+    action set_group(group_t group_index, path_t paths, bit<2> min_psn, bit<2> icrc) {
         groups_counter.count();
         meta.group_index = group_index;
+        meta.paths = paths;
+        meta.min_psn = min_psn;
+        meta.icrc_mode = icrc;
     }
 
     table groups {
@@ -41,10 +44,10 @@ control GroupLookup(inout headers_t hdr,
         meta.drop_reason = DROP_NOT_A_PATH;
     }
 
-    action set_path(path_t path_index, bit<8> lone, bit<1> is_host) {
+    action set_path(path_t path_index, bit<12> absent, bit<1> is_host) {
         mft_counter.count();
         meta.path_index = path_index;
-        meta.lone = lone;
+        meta.absent = absent;
         meta.is_host = is_host;
     }
 

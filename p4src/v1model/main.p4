@@ -15,6 +15,7 @@
 #include "ipv4_checksum.p4"
 #include "icrc.p4"
 #include "register_control.p4"
+#include "source_guard.p4"
 #include "arp_responder.p4"
 #include "ipv4_routing.p4"
 #include "group_lookup.p4"
@@ -22,24 +23,34 @@
 #include "ack_aggregate.p4"
 #include "retransmission_filter.p4"
 #include "bridge_exit.p4"
+#include "memory_regions.p4"
+#include "ecn_marking.p4"
 
 control ingress(inout headers_t hdr,
                 inout metadata_t meta,
                 inout standard_metadata_t standard_metadata) {
     counter(SIZE_DROP_REASONS, CounterType.packets) drops;
     CheckRegisterControl() check_register_control;
+    SourceGuard() source_guard;
     ArpResponder() arp_responder;
     GroupLookup() group_lookup;
     BridgeEntry() bridge_entry;
-    FeedbackIcrc() feedback_icrc;
+    Icrc() icrc;
     AckAggregate() ack_aggregate;
     Ipv4Routing() ipv4_routing;
 
     bool is_group = false;
     bool is_mrp = false;
+    bool is_for_group = false;
     bool reaches_aggregate = false;
+    bool is_cloned = false;
+    bit<32> clone_session;
 
     apply {
+        meta.is_recirculated = (bit<1>)(standard_metadata.instance_type == INSTANCE_RECIRCULATED);
+        if (meta.is_recirculated == 0) {
+            meta.origin_port = standard_metadata.ingress_port;
+        }
         if (standard_metadata.parser_error != error.NoError) {
             meta.drop_reason = DROP_PARSER_ERROR;
         } else if (standard_metadata.checksum_error == 1) {
@@ -48,69 +59,103 @@ control ingress(inout headers_t hdr,
             check_register_control.apply(hdr);
             standard_metadata.egress_spec = CPU_PORT;
             reaches_aggregate = hdr.register_control.status == REGISTER_STATUS_OK;
+        } else if (meta.role != ROLE_NONE) {
+            reaches_aggregate = true;
+        } else if (hdr.feedback.isValid()) {
+            reaches_aggregate = hdr.aeth.isValid() && (bit<32>)hdr.feedback.group < MAX_GROUPS;
+            if (!reaches_aggregate) {
+                meta.drop_reason = DROP_BAD_CONTROL;
+            }
         } else if (hdr.packet_out.isValid()) {
             standard_metadata.egress_spec = hdr.packet_out.egress_port;
             if (hdr.packet_out.kind != PACKET_OUT_FORWARD) {
                 meta.drop_reason = DROP_BAD_CONTROL;
             }
             hdr.packet_out.setInvalid();
-        } else if (hdr.arp.isValid()) {
-            arp_responder.apply(hdr, meta, standard_metadata);
-        } else if (hdr.ipv4.isValid()) {
-            is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
-            group_lookup.apply(hdr, meta, standard_metadata, is_group);
-            if (!is_group) {
-                ipv4_routing.apply(hdr, meta, standard_metadata);
-                is_mrp = is_mrp && meta.drop_reason == DROP_NO_ROUTE;
-            }
-            if (is_mrp) {
-                // Registration reaches the controller before the group exists.
-                meta.drop_reason = DROP_NONE;
-                meta.packet_in_reason = PACKET_IN_MRP;
-                standard_metadata.egress_spec = CPU_PORT;
-            } else if (is_group && meta.drop_reason == DROP_NONE) {
-                if (!hdr.bth.isValid()
-                    || (hdr.bth.opcode > OPCODE_RC_WRITE_ONLY_IMM
-                        && hdr.bth.opcode != OPCODE_RC_ACKNOWLEDGE
-                        && hdr.bth.opcode != OPCODE_CNP)
-                    || (hdr.aeth.isValid() && hdr.aeth.kind != AETH_ACK
-                        && hdr.aeth.kind != AETH_RNR_NAK && hdr.aeth.kind != AETH_NAK)) {
-                    meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+        } else {
+            source_guard.apply(hdr, meta, standard_metadata);
+            if (meta.drop_reason == DROP_NONE) {
+                if (hdr.arp.isValid()) {
+                    arp_responder.apply(hdr, meta, standard_metadata);
+                } else if (hdr.ipv4.isValid()) {
+                    is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
+                    group_lookup.apply(hdr, meta, standard_metadata, is_group);
+                    if (!is_group) {
+                        ipv4_routing.apply(hdr, meta, standard_metadata);
+                        is_mrp = is_mrp && meta.drop_reason == DROP_NO_ROUTE;
+                    }
+                    if (is_mrp) {
+                        // Registration reaches the controller before the group exists.
+                        meta.drop_reason = DROP_NONE;
+                        meta.packet_in_reason = PACKET_IN_MRP;
+                        standard_metadata.egress_spec = CPU_PORT;
+                    } else {
+                        is_for_group = is_group && meta.drop_reason == DROP_NONE;
+                    }
                 } else {
-                    if (hdr.aeth.isValid()) {
-                        // What is recomputed on the way out must have been right on the way in.
-                        feedback_icrc.apply(hdr, meta);
-                        if (meta.icrc != hdr.icrc.crc) {
+                    meta.drop_reason = DROP_UNKNOWN_ETHERTYPE;
+                }
+            }
+        }
+
+        if (is_for_group) {
+            if (!hdr.bth.isValid()
+                || (hdr.bth.opcode > OPCODE_RC_WRITE_ONLY_IMM
+                    && hdr.bth.opcode != OPCODE_RC_ACKNOWLEDGE
+                    && hdr.bth.opcode != OPCODE_CNP)
+                || (hdr.aeth.isValid() && hdr.aeth.kind != AETH_ACK
+                    && hdr.aeth.kind != AETH_RNR_NAK && hdr.aeth.kind != AETH_NAK)) {
+                meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+            } else {
+                if (hdr.icrc.isValid()) {
+                    // What is recomputed on the way out must have been right on the way in.
+                    icrc.apply(hdr, meta);
+                    if (meta.icrc != hdr.icrc.crc) {
+                        meta.drop_reason = DROP_DATA_ICRC;
+                        if (hdr.aeth.isValid()) {
                             meta.drop_reason = DROP_FEEDBACK_ICRC;
                         }
                     }
-                    if (meta.drop_reason == DROP_NONE) {
-                        bridge_entry.apply(hdr, meta, standard_metadata);
-                        reaches_aggregate = meta.drop_reason == DROP_NONE;
-                    }
+                } else if (meta.icrc_mode == ICRC_RECOMPUTE) {
+                    // A McstID whose payload is not parsed: nobody could accept what came out.
+                    meta.drop_reason = DROP_DATA_ICRC;
+                }
+                if (meta.drop_reason == DROP_NONE) {
+                    bridge_entry.apply(hdr, meta, standard_metadata);
+                    reaches_aggregate = meta.drop_reason == DROP_NONE;
                 }
             }
-        } else {
-            meta.drop_reason = DROP_UNKNOWN_ETHERTYPE;
         }
 
         if (reaches_aggregate) {
             ack_aggregate.apply(hdr, meta, standard_metadata);
+            if (meta.verdict == VERDICT_RECORD && meta.role != ROLE_NONE) {
+                // The filter has learned of it before the walk.
+                meta.drop_reason = DROP_FEEDBACK_MERGED;
+            }
         }
 
+        // The clone session of a port has the port's number and leads back to it.
+        clone_session = (bit<32>)meta.origin_port;
         if (meta.drop_reason != DROP_NONE) {
             drops.count((bit<32>)meta.drop_reason);
             mark_to_drop(standard_metadata);
         } else if (meta.verdict == VERDICT_REPLICATE) {
             // PRE group 0 means none.
             standard_metadata.mcast_grp = meta.group_index + 1;
+            is_cloned = meta.role == ROLE_PROBE || meta.packet_in_reason != 0;
         } else if (meta.verdict == VERDICT_RECORD) {
-            standard_metadata.egress_spec = standard_metadata.ingress_port;
+            standard_metadata.egress_spec = meta.origin_port;
         } else if (meta.verdict == VERDICT_FEEDBACK) {
-            // The clone session of a port has the port's number and leads back to it.
-            clone_preserving_field_list(CloneType.I2E,
-                                        (bit<32>)standard_metadata.ingress_port,
-                                        FIELD_LIST_MIRROR);
+            is_cloned = meta.role == ROLE_NONE;
+        } else if (meta.verdict == VERDICT_PASS) {
+            is_cloned = meta.packet_in_reason != 0;
+        }
+        if (is_cloned) {
+            if (meta.packet_in_reason != 0) {
+                clone_session = (bit<32>)CPU_PORT;
+            }
+            clone_preserving_field_list(CloneType.I2E, clone_session, FIELD_LIST_CARRIED);
         }
     }
 }
@@ -119,43 +164,97 @@ control egress(inout headers_t hdr,
                inout metadata_t meta,
                inout standard_metadata_t standard_metadata) {
     counter(SIZE_DROP_REASONS, CounterType.packets) drops;
+    DataToAck() data_to_ack;
     RetransmissionFilter() retransmission_filter;
     AnswerRegisterControl() answer_register_control;
     BridgeExit() bridge_exit;
-    FeedbackIcrc() feedback_icrc;
+    MemoryRegions() memory_regions;
+    Icrc() icrc;
+    EcnMarking() ecn_marking;
 
+    bool is_clone = false;
     bool is_mirror = false;
+    bool is_probe = false;
+    bool is_to_host = false;
+    bool is_packet_in = false;
+    bool is_answer = false;
 
     apply {
-        is_mirror = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
-        if (meta.verdict == VERDICT_REPLICATE
-            && standard_metadata.egress_port == standard_metadata.ingress_port) {
-            meta.drop_reason = DROP_OWN_COPY;
-        } else if (is_mirror || meta.verdict == VERDICT_REPLICATE || meta.verdict == VERDICT_RECORD
-                   || hdr.register_control.isValid()) {
+        is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
+        is_probe = is_clone && (meta.packet_in_reason == PACKET_IN_PROBE || meta.role == ROLE_PROBE);
+        is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == ROLE_NONE;
+
+        if (is_probe) {
+            // As its sender sent it: this clone has not gone through the bridge's entry.
+            data_to_ack.apply(hdr);
+            hdr.ipv4.src = hdr.ipv4.dst;
+        }
+        if (hdr.register_control.isValid() || is_mirror || meta.verdict == VERDICT_REPLICATE
+            || meta.verdict == VERDICT_RECORD || meta.verdict == VERDICT_PUNT
+            || (meta.verdict == VERDICT_WALK && meta.is_recirculated == 0)) {
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }
 
-        if (is_mirror) {
+        if (meta.drop_reason != DROP_NONE) {
+            // A copy that its path does not need.
+        } else if (is_mirror) {
             meta.drop_reason = DROP_FEEDBACK_RECORDED;
         } else if (meta.verdict == VERDICT_RECORD) {
             meta.drop_reason = DROP_FEEDBACK_MERGED;
         } else if (hdr.register_control.isValid()) {
+            is_answer = true;
+        } else if (meta.verdict == VERDICT_WALK || (is_probe && meta.role == ROLE_PROBE)) {
+            truncate(ACK_FRAME_BYTES);
+            recirculate_preserving_field_list(FIELD_LIST_CARRIED);
+        } else if (is_clone || meta.verdict == VERDICT_PUNT
+                   || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {
+            is_packet_in = true;
+        } else if (meta.verdict != VERDICT_NONE) {
+            bridge_exit.apply(hdr, meta, standard_metadata, is_to_host);
+        } else {
+            is_packet_in = meta.packet_in_reason != 0;
+        }
+
+        if (hdr.register_control.isValid() || (is_to_host && hdr.reth.isValid())) {
+            memory_regions.apply(hdr, meta, standard_metadata);
+        }
+        if (is_answer) {
+            // Last of all that looks at the header, because INIT_GROUP's index moves on.
             answer_register_control.apply(hdr);
-        } else if (meta.verdict != VERDICT_NONE && meta.drop_reason == DROP_NONE) {
-            bridge_exit.apply(hdr, meta, standard_metadata);
-            if (meta.verdict == VERDICT_FEEDBACK || meta.verdict == VERDICT_ANSWER) {
-                feedback_icrc.apply(hdr, meta);
-                hdr.icrc.crc = meta.icrc;
-                if (meta.verdict == VERDICT_ANSWER) {
-                    truncate(ACK_FRAME_BYTES);
-                }
-            }
-        } else if (meta.packet_in_reason != 0) {
+        }
+
+        if (is_packet_in) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.packet_in_reason;
             hdr.packet_in.pad = 0;
-            hdr.packet_in.ingress_port = standard_metadata.ingress_port;
+            hdr.packet_in.ingress_port = meta.origin_port;
+            if (meta.verdict == VERDICT_PUNT || is_probe) {
+                hdr.feedback.setValid();
+                hdr.feedback.group = meta.group_index;
+                hdr.feedback.port = meta.source_port;
+                hdr.feedback.agg_psn = meta.told[47:24];
+                hdr.feedback.agg_msn = meta.told[23:0];
+            }
+            if (is_probe) {
+                hdr.aeth.msn = meta.told[23:0] - (bit<24>)(meta.told[15:0] - meta.asker_msn);
+                truncate(PROBE_PACKET_IN_BYTES);
+            }
+        } else if (meta.verdict != VERDICT_NONE && meta.verdict != VERDICT_WALK
+                   && meta.drop_reason == DROP_NONE) {
+            if (hdr.icrc.isValid()) {
+                icrc.apply(hdr, meta);
+                hdr.icrc.crc = meta.icrc;
+                if (hdr.aeth.isValid()) {
+                    // Behind data that was answered its payload is still there.
+                    truncate(ACK_FRAME_BYTES);
+                }
+            } else if (is_to_host && meta.icrc_mode == ICRC_PUNT) {
+                meta.packet_in_reason = PACKET_IN_ICRC;
+                meta.origin_port = standard_metadata.egress_port;
+                clone_preserving_field_list(CloneType.E2E, (bit<32>)CPU_PORT, FIELD_LIST_CARRIED);
+                meta.drop_reason = DROP_ICRC_PUNTED;
+            }
+            ecn_marking.apply(hdr, standard_metadata);
         }
 
         if (meta.drop_reason != DROP_NONE) {

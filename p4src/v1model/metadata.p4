@@ -10,39 +10,89 @@ const port_t CPU_PORT = 510;
 
 // standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
 const bit<32> INSTANCE_INGRESS_CLONE = 1;
+const bit<32> INSTANCE_EGRESS_CLONE = 2;
 const bit<32> INSTANCE_RECIRCULATED = 4;
 
-// What a mirrored ACK carries into egress: its group and path.
-#define FIELD_LIST_MIRROR 1
-// A recirculated register access finds all it needs in its own header; the list is not
-// empty only because a field list must have a field.
-#define FIELD_LIST_RECIRCULATE 2
+// What clones and recirculated packets keep.
+#define FIELD_LIST_CARRIED 1
 
 // What ingress decided about a group's packet; egress acts on it.
 const bit<3> VERDICT_NONE = 0;
 const bit<3> VERDICT_REPLICATE = 1;  // data: one copy for each path
-const bit<3> VERDICT_PASS = 2;       // to the source as it is (CNP)
+const bit<3> VERDICT_PASS = 2;       // to the source as it is (CNP, fatal NAK)
 const bit<3> VERDICT_FEEDBACK = 3;   // a merged ACK or NAK for the source
 const bit<3> VERDICT_ANSWER = 4;     // data that everyone has, turned into an ACK
 const bit<3> VERDICT_RECORD = 5;     // an ACK with no news for the source: only the filter learns of it
+const bit<3> VERDICT_WALK = 6;       // an ACK that goes round, looking for the minimum
+const bit<3> VERDICT_PUNT = 7;       // an ACK for the controller, which looks for the minimum
+
+// Roles of clones and recirculated packets that ingress chose beforehand.
+const bit<2> ROLE_NONE = 0;
+const bit<2> ROLE_WALK = 1;   // looks for the minimum, path by path
+const bit<2> ROLE_PROBE = 2;  // the same, on behalf of old data, which gets an answer
+
+// No path at all.
+const path_t PATH_NONE = 0xff;
 
 struct metadata_t {
     // Set once by some control; the packet is dropped and counted at the pipeline's end.
     bit<8> drop_reason;
+    @field_list(FIELD_LIST_CARRIED)
     bit<8> packet_in_reason;
     bit<3> verdict;
     bit<1> is_host;
+    bit<1> is_recirculated;
+    // UDP length without payload: UDP, BTH, RETH and ICRC.
+    bit<16> udp_overhead;
     // Source and destination port of UDP or TCP, 0 for other protocols.
     bit<32> l4_ports;
-    @field_list(FIELD_LIST_MIRROR, FIELD_LIST_RECIRCULATE)
-    group_t group_index;
-    @field_list(FIELD_LIST_MIRROR)
-    path_t path_index;
-    bit<8> lone;
-    // The highest PSN that a feedback packet acknowledges.
-    @field_list(FIELD_LIST_MIRROR)
-    psn_t acked_psn;
+    bit<12> absent;
+    // Data that its sender has sent before.
+    bit<1> is_retransmission;
     bit<32> icrc;
+
+    @field_list(FIELD_LIST_CARRIED)
+    group_t group_index;
+    @field_list(FIELD_LIST_CARRIED)
+    path_t path_index;
+    @field_list(FIELD_LIST_CARRIED)
+    bit<2> min_psn;
+    @field_list(FIELD_LIST_CARRIED)
+    bit<2> icrc_mode;
+    // Paths of the group on this switch, numbered from 0.
+    @field_list(FIELD_LIST_CARRIED)
+    path_t paths;
+    // The highest PSN that a feedback packet acknowledges.
+    @field_list(FIELD_LIST_CARRIED)
+    psn_t acked_psn;
+    // Where the packet came in; for a copy that the controller is to repair, where it goes out.
+    @field_list(FIELD_LIST_CARRIED)
+    port_t origin_port;
+
+    // What the path that old data came from counted as MSN when it last received, its lower 16 bits.
+    @field_list(FIELD_LIST_CARRIED)
+    bit<16> asker_msn;
+
+    // For the controller: the source's port, and what it was told last.
+    @field_list(FIELD_LIST_CARRIED)
+    bit<16> source_port;
+    @field_list(FIELD_LIST_CARRIED)
+    bit<48> told;
+
+    // A walk: its oldest word so far and that word's path, the leaf node to look at next, the one that needs
+    // no look, and when the walk began.
+    @field_list(FIELD_LIST_CARRIED)
+    bit<2> role;
+    @field_list(FIELD_LIST_CARRIED)
+    word_t walk_word;
+    @field_list(FIELD_LIST_CARRIED)
+    path_t walk_path;
+    @field_list(FIELD_LIST_CARRIED)
+    path_t walk_node;
+    @field_list(FIELD_LIST_CARRIED)
+    path_t walk_seen;
+    @field_list(FIELD_LIST_CARRIED)
+    bit<30> walk_start;
 }
 
 #endif  // ALFIRK_METADATA_P4

@@ -1,10 +1,13 @@
 // Parser and deparser.
 //
 //   CPU port ──> packet_out ──> register_control          (register access)
-//                      └──────> rest untouched            (frame of the controller)
+//                    │  └─────> feedback ──> ethernet     (an ACK that the controller has aggregated)
+//                    └────────> rest untouched            (frame of the controller)
 //   other    ──> ethernet ──> arp
-//                      └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc   (feedback)
-//                               │        │       └───> reth            (first packet of a WRITE)
+//                      └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
+//                               │        │      ├────> reth ──> mr_info ──> icrc (memory region)
+//                               │        │      ├────> [reth] ──> payload ──> icrc (ICRC_RECOMPUTE)
+//                               │        │      └────> [reth] ──> payload untouched
 //                               └ tcp    └ payload untouched
 //
 // An ICRC is parsed only where the pipeline rewrites it. Behind a payload it stays
@@ -22,9 +25,10 @@ parser AlfirkParser(packet_in packet,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     state start {
-        transition select(standard_metadata.instance_type, standard_metadata.ingress_port) {
-            (INSTANCE_RECIRCULATED, _): parse_packet_out;
-            (_, CPU_PORT): parse_packet_out;
+        // What goes round is either a walk's packet or INIT_GROUP.
+        transition select(meta.role, standard_metadata.instance_type, standard_metadata.ingress_port) {
+            (ROLE_NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
+            (ROLE_NONE, _, CPU_PORT): parse_packet_out;
             default: parse_ethernet;
         }
     }
@@ -33,8 +37,14 @@ parser AlfirkParser(packet_in packet,
         packet.extract(hdr.packet_out);
         transition select(hdr.packet_out.kind) {
             PACKET_OUT_REGISTERS: parse_register_control;
+            PACKET_OUT_FEEDBACK: parse_feedback;
             default: accept;
         }
+    }
+
+    state parse_feedback {
+        packet.extract(hdr.feedback);
+        transition parse_ethernet;
     }
 
     state parse_register_control {
@@ -82,22 +92,48 @@ parser AlfirkParser(packet_in packet,
 
     state parse_bth {
         packet.extract(hdr.bth);
+        meta.udp_overhead = UDP_OVERHEAD_BYTES;
         transition select(hdr.bth.opcode) {
             OPCODE_RC_ACKNOWLEDGE: parse_aeth;
             OPCODE_RC_WRITE_FIRST: parse_reth;
             OPCODE_RC_WRITE_ONLY: parse_reth;
             OPCODE_RC_WRITE_ONLY_IMM: parse_reth;
-            default: accept;
+            default: choose_payload;
         }
     }
 
     state parse_reth {
         packet.extract(hdr.reth);
-        transition accept;
+        meta.udp_overhead = UDP_OVERHEAD_WITH_RETH_BYTES;
+        transition select(hdr.reth.r_key, hdr.bth.opcode, hdr.udp.length) {
+            (MR_INFO_RKEY, OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_mr_info;
+            default: choose_payload;
+        }
+    }
+
+    state parse_mr_info {
+        packet.extract(hdr.mr_info);
+        transition parse_icrc;
+    }
+
+    state choose_payload {
+        transition select(hdr.ipv4.dst) {
+            RECOMPUTE_NETWORK &&& RECOMPUTE_MASK: parse_payload;
+            default: accept;
+        }
+    }
+
+    state parse_payload {
+        packet.extract(hdr.payload, (bit<32>)(hdr.udp.length - meta.udp_overhead) << 3);
+        transition parse_icrc;
     }
 
     state parse_aeth {
         packet.extract(hdr.aeth);
+        transition parse_icrc;
+    }
+
+    state parse_icrc {
         packet.extract(hdr.icrc);
         transition accept;
     }
@@ -108,6 +144,7 @@ control AlfirkDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.packet_in);
         packet.emit(hdr.packet_out);
         packet.emit(hdr.register_control);
+        packet.emit(hdr.feedback);
         packet.emit(hdr.ethernet);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
@@ -115,6 +152,8 @@ control AlfirkDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.bth);
         packet.emit(hdr.reth);
         packet.emit(hdr.aeth);
+        packet.emit(hdr.mr_info);
+        packet.emit(hdr.payload);
         packet.emit(hdr.icrc);
     }
 }

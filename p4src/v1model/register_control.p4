@@ -5,7 +5,7 @@
 //                        │                retransmission_filter (egress registers)
 //                        └── recirculate <── AnswerRegisterControl ──> PacketIn
 //
-// INIT_GROUP sets one pair of paths in each pass and recirculates until all are set, so
+// INIT_GROUP sets four paths in each pass and recirculates until all are set, so
 // one PacketOut makes a group's registers ready however many paths it has.
 
 #ifndef ALFIRK_REGISTER_CONTROL_P4
@@ -38,9 +38,9 @@ control AnswerRegisterControl(inout headers_t hdr) {
         done = hdr.register_control.index + 1;
         if (hdr.register_control.status == REGISTER_STATUS_OK
             && hdr.register_control.op == REGISTER_OP_INIT_GROUP
-            && done < ((bit<16>)hdr.register_control.count + 1) >> 1) {
+            && done < ((bit<16>)hdr.register_control.count + 3) >> 2) {
             hdr.register_control.index = done;
-            recirculate_preserving_field_list(FIELD_LIST_RECIRCULATE);
+            recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else {
             hdr.packet_out.setInvalid();
             hdr.packet_in.setValid();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
@@ -60,6 +61,14 @@ pub struct Args {
     /// How one WRITE to the group fits the memory of each receiver [default: aligned]
     #[arg(long, value_enum, value_name = "MANNER")]
     write: Option<Write>,
+
+    /// How switches find the minimum PSN of the group's feedback
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = MinPsnArg::Tree)]
+    min_psn: MinPsnArg,
+
+    /// How the ICRC of the group's data is kept right; that of feedback is always recomputed
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = IcrcArg::Neutral)]
+    icrc: IcrcArg,
 
     /// What slows queue pairs down when switches mark packets
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Control::None)]
@@ -197,6 +206,28 @@ enum Write {
     PerRequest,
 }
 
+/// Where the minimum PSN over a switch's paths comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum MinPsnArg {
+    /// From a tournament tree in registers, in the pass of each ACK
+    Tree,
+    /// From an ACK that recirculates and looks at four paths in each pass
+    Walk,
+    /// From the controller, to which switches hand ACKs
+    Punt,
+}
+
+/// Who sees to it that receivers find the ICRC right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum IcrcArg {
+    /// Constants that cancel what the switches change, whatever the payload
+    Neutral,
+    /// The switches, which parse payloads and compute it anew
+    Recompute,
+    /// The controller, to which leaf switches hand the copies for hosts
+    Punt,
+}
+
 /// Congestion control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Control {
@@ -234,6 +265,7 @@ pub struct Config {
     pub algorithms: Vec<Algorithm>,
     pub op: TransferOp,
     pub write: WriteMode,
+    pub strategies: Strategies,
     pub congestion: Congestion,
     pub switch_source: u32,
     pub switch_early: bool,
@@ -319,6 +351,18 @@ impl Args {
                 None | Some(Write::Aligned) => WriteMode::Aligned,
                 Some(Write::Uniform) => WriteMode::Uniform,
                 Some(Write::PerRequest) => WriteMode::PerRequest,
+            },
+            strategies: Strategies {
+                min_psn: match self.min_psn {
+                    MinPsnArg::Tree => MinPsn::Tree,
+                    MinPsnArg::Walk => MinPsn::Walk,
+                    MinPsnArg::Punt => MinPsn::Punt,
+                },
+                icrc: match self.icrc {
+                    IcrcArg::Neutral => IcrcMode::Neutral,
+                    IcrcArg::Recompute => IcrcMode::Recompute,
+                    IcrcArg::Punt => IcrcMode::Punt,
+                },
             },
             congestion: match self.congestion {
                 Control::None => Congestion::None,

@@ -9,7 +9,9 @@ mod records;
 use std::sync::Arc;
 use std::time::Instant;
 
+use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
 use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
+use alfirk_ctrl::strategy::IcrcMode;
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{
@@ -101,13 +103,17 @@ fn job(config: &Config) -> Job {
         sha256: config.input.sha256,
         op: config.op,
         write: config.write,
+        strategies: config.strategies,
         congestion: config.congestion,
         switch_source: config.switch_source,
         switch_early: config.switch_early,
         mtu: config.mtu,
         slices: config.slices,
         time_limit: config.time_limit,
-        mcst_id: GroupRange::default().first(),
+        mcst_id: match config.strategies.icrc {
+            IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),
+            IcrcMode::Neutral | IcrcMode::Punt => GroupRange::default().first(),
+        },
         seed: config.seed,
         initial_psn: None,
         registration: config.registration,
@@ -122,6 +128,7 @@ fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
         probe_interval_ns: config.dead_after / 8,
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
+        strategies: config.strategies,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
     }
 }
@@ -164,6 +171,8 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
                 }
                 .to_string()
             }),
+            min_psn: config.strategies.min_psn.to_string(),
+            icrc: config.strategies.icrc.to_string(),
             switch_source: config.switch_source,
             switch_early: config.switch_early,
             congestion: match config.congestion {

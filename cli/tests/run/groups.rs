@@ -1,6 +1,7 @@
 //! Groups registered in band, groups that break, and groups that are not to be had.
 
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::{Psn, QpNum};
@@ -203,6 +204,7 @@ fn fill(fabric: &mut VirtualFabric, topology: &Topology) {
             mcst_id: None,
             members: members.collect(),
             initial_psn: Psn::new(0),
+            strategies: Strategies::default(),
         };
         match fabric.register(group) {
             Ok(_) => {}

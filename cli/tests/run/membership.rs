@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{
@@ -58,6 +59,7 @@ impl Flock {
             mcst_id: Some(MCST_ID),
             members: specs,
             initial_psn: FIRST,
+            strategies: Strategies::default(),
         };
         flock.fabric.register(group).unwrap();
         for (host, qpn) in flock.members.clone() {

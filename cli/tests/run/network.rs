@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
@@ -223,6 +224,7 @@ fn controller_refuses_what_no_host_is() {
         mcst_id: None,
         members: Vec::new(),
         initial_psn: Psn::new(0),
+        strategies: Strategies::default(),
     };
     let error = fabric.register(request).unwrap_err();
     let FabricError::Group(refusal) = error else {

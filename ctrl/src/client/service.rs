@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::pin::Pin;
+use std::str::FromStr;
 
 use alfirk_roce::wire::{Psn, QpNum};
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -19,6 +20,7 @@ use super::runner::{GroupNews, Handle};
 use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, RegisterGroup, SwitchError, SwitchState,
 };
+use crate::strategy::{Strategies, UnknownStrategy};
 
 /// The server side of `alfirk.ctrl.v1.Control`.
 #[derive(Clone, Debug)]
@@ -184,7 +186,24 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
         },
         initial_psn: Psn::try_from(request.initial_psn)
             .map_err(|error| Status::invalid_argument(format!("initial_psn: {error}")))?,
+        strategies: Strategies {
+            min_psn: strategy("min_psn", &request.min_psn)?,
+            icrc: strategy("icrc", &request.icrc)?,
+        },
     })
+}
+
+/// A strategy by its name; the default for none.
+fn strategy<T>(field: &str, name: &str) -> Result<T, Status>
+where
+    T: Default + FromStr<Err = UnknownStrategy>,
+{
+    match name {
+        "" => Ok(T::default()),
+        name => name
+            .parse()
+            .map_err(|error| Status::invalid_argument(format!("{field}: {error}"))),
+    }
 }
 
 fn member_spec(member: Member) -> Result<MemberSpec, Status> {
@@ -259,7 +278,8 @@ fn status(error: &GroupError) -> Status {
         | GroupError::QueuePair(_)
         | GroupError::Region { .. }
         | GroupError::EmptyRegion(_)
-        | GroupError::OutsideRange { .. } => Code::InvalidArgument,
+        | GroupError::OutsideRange { .. }
+        | GroupError::NotRecomputed { .. } => Code::InvalidArgument,
         GroupError::Taken(_) => Code::AlreadyExists,
         GroupError::NoAddress { .. }
         | GroupError::SwitchFull { .. }

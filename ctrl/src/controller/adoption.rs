@@ -18,6 +18,7 @@ use super::registration::Registration;
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::strategy::Strategies;
 use crate::tables::{Delivery, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
@@ -30,11 +31,12 @@ impl Controller {
             return;
         }
         for entry in found.table_entries() {
-            let Some((key, index)) = self.program.groups.parse(entry) else {
+            let Some((key, group)) = self.program.groups.parse(entry) else {
                 continue;
             };
             let is_ours = self.groups.contains_key(&key.mcst_id);
             let may_be = self.config.group_range.may_be_group(key.mcst_id);
+            let index = group.group_index;
             let control = &mut self.switches[switch.0];
             if !is_ours && may_be && control.indexes.take_this(u32::from(index)) {
                 control.orphans.insert(index, key.mcst_id);
@@ -109,6 +111,7 @@ impl Controller {
         let parts = self.parts_of(mcst_id);
         let mut ports = BTreeMap::new();
         let mut members: Vec<GroupMember> = Vec::new();
+        let mut strategies = Strategies::default();
         for (switch, index) in &parts {
             let found = &self.switches[switch.0].boot.found;
             let entries = || found.table_entries();
@@ -118,6 +121,11 @@ impl Controller {
             });
             ports.insert(*switch, here.collect::<BTreeSet<u32>>());
             for entry in entries() {
+                if let Some((key, group)) = self.program.groups.parse(entry) {
+                    if key.mcst_id == mcst_id {
+                        strategies = group.strategies;
+                    }
+                }
                 if let Some((key, delivery)) = self.program.receivers.parse(entry) {
                     if key.group_index == *index {
                         members.push(self.member(&delivery)?);
@@ -135,6 +143,7 @@ impl Controller {
             mcst_id,
             initial_psn: Psn::new(0),
             position: Psn::new(0).prev(),
+            strategies,
             switches: switches.collect(),
             members,
             tree,

@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::{Code, Status};
 use alfirk_roce::icrc::neutral::Unsolvable;
 
+use crate::constants::RECOMPUTE_NETWORK;
+
 /// Why something was not done on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SwitchError {
@@ -138,6 +140,12 @@ pub enum GroupError {
         network: Ipv4Addr,
         /// Its prefix length.
         prefix_len: u8,
+    },
+    /// The pipeline does not parse what is sent to the address.
+    #[error("the ICRCs of group {mcst_id} cannot be recomputed: parsers know only addresses of {network}/17; use one of them, or neutral ICRCs", network = Ipv4Addr::from(RECOMPUTE_NETWORK))]
+    NotRecomputed {
+        /// The address asked for.
+        mcst_id: Ipv4Addr,
     },
     /// The address stands for another group.
     #[error("{0} stands for another group already; deregister that one or leave the choice to the controller")]

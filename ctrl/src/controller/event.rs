@@ -11,6 +11,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::{GroupError, SwitchError};
 use super::status::StatusReport;
+use crate::strategy::Strategies;
 use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Something happened.
@@ -175,6 +176,8 @@ pub struct RegisterGroup {
     pub members: Vec<MemberSpec>,
     /// The PSN of the group's first packet, the same at all members.
     pub initial_psn: Psn,
+    /// How its feedback and ICRCs are handled.
+    pub strategies: Strategies,
 }
 
 /// One queue pair of a group.

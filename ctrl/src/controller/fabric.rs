@@ -1,4 +1,4 @@
-//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions.
+//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -6,9 +6,9 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::p4::v1::Update;
 
 use super::config::{mask, ConfigError, GroupRange};
-use crate::constants::VIRTUAL_MAC;
+use crate::constants::{CPU_PORT, VIRTUAL_MAC};
 use crate::tables::{
-    ArpTarget, CloneSession, NextHop, NextHopKey, Program, Route, RouteKey, Table,
+    ArpTarget, Attached, CloneSession, NextHop, NextHopKey, Program, Route, RouteKey, Table,
 };
 use crate::topology::{Paths, SwitchIndex, Topology};
 
@@ -33,6 +33,14 @@ pub(super) fn entries(
             port: neighbour.port,
         };
         first.push(session.insert());
+    }
+    first.push(CloneSession { port: CPU_PORT }.insert());
+    for host in topology.host_indexes() {
+        let (own, port) = topology.attachment(host);
+        if own == switch {
+            let ip = topology.host(host).ip;
+            first.push(program.source_guard.insert(&Attached { port }, &ip));
+        }
     }
     for target in arp_targets(topology, group_range) {
         first.push(program.arp_targets.insert(&target, &VIRTUAL_MAC));

@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
-use alfirk_roce::icrc::neutral::{ExitRewrite, NeutralConstants, Unsolvable};
+use alfirk_roce::icrc::neutral::{
+    ExitPairs, ExitRewrite, NeutralConstants, NeutralPair, Unsolvable,
+};
 use alfirk_roce::wire::Psn;
 
 use super::event::{GroupInfo, MemberSpec};
 use super::registers::RegisterControl;
 use super::session::Task;
 use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::strategy::{IcrcMode, Strategies};
 use crate::tables::{
-    Delivery, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry, Program, ReceiverKey,
-    Replica, Snapshot, Table,
+    absent, Delivery, GroupEntry, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry,
+    Program, ReceiverKey, Replica, Snapshot, Table,
 };
 use crate::topology::{HostIndex, MacAddr, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
@@ -30,7 +33,8 @@ pub(super) struct GroupMember {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) port: u32,
-    pub(super) lone: u8,
+    /// See [`absent`].
+    pub(super) absent: u16,
     /// The member behind the port; `None` when another switch is.
     pub(super) member: Option<GroupMember>,
 }
@@ -49,6 +53,7 @@ pub(super) struct OnSwitch {
 pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) initial_psn: Psn,
+    pub(super) strategies: Strategies,
     /// A PSN that every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Psn,
     pub(super) members: Vec<GroupMember>,
@@ -58,10 +63,11 @@ pub(super) struct Group {
 
 impl Group {
     /// A group without members, to be [grown](Group::grow).
-    pub(super) fn empty(mcst_id: Ipv4Addr, initial_psn: Psn) -> Group {
+    pub(super) fn empty(mcst_id: Ipv4Addr, initial_psn: Psn, strategies: Strategies) -> Group {
         Group {
             mcst_id,
             initial_psn,
+            strategies,
             position: initial_psn.prev(),
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),
@@ -121,7 +127,7 @@ impl Group {
             };
             let entry = PathEntry {
                 path_index,
-                lone: path.lone,
+                absent: path.absent,
                 is_host: path.member.is_some(),
             };
             program.mft.insert(&key, &entry)
@@ -160,7 +166,13 @@ impl Group {
                 port,
                 src_ip: member.spec.ip,
             };
-            let neutral = NeutralConstants::entry(member.spec.ip, self.mcst_id)?;
+            let neutral = match self.strategies.icrc {
+                // What is punted at the exit is undone up to the entry, where the ICRC is right.
+                IcrcMode::Neutral | IcrcMode::Punt => {
+                    NeutralConstants::entry(member.spec.ip, self.mcst_id)?
+                }
+                IcrcMode::Recompute => NeutralPair::default(),
+            };
             updates.push(program.members.insert(&key, &Member { neutral }));
         }
         updates.extend(self.paths(program, on));
@@ -192,7 +204,12 @@ impl Group {
 
     /// Makes the group visible to packets.
     pub(super) fn publication(&self, program: &Program, on: &OnSwitch) -> Update {
-        program.groups.insert(&self.key(), &on.group_index)
+        let entry = GroupEntry {
+            group_index: on.group_index,
+            paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
+            strategies: self.strategies,
+        };
+        program.groups.insert(&self.key(), &entry)
     }
 
     /// Hides the group from packets.
@@ -228,14 +245,17 @@ impl Group {
             Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
             None => (0, 0),
         };
-        let neutral = NeutralConstants::exit(&ExitRewrite {
-            mcst_id: self.mcst_id,
-            host_ip: ip,
-            virtual_qpn: VIRTUAL_QPN,
-            host_qpn: qpn,
-            va_xor,
-            rkey_xor,
-        })?;
+        let neutral = match self.strategies.icrc {
+            IcrcMode::Neutral => NeutralConstants::exit(&ExitRewrite {
+                mcst_id: self.mcst_id,
+                host_ip: ip,
+                virtual_qpn: VIRTUAL_QPN,
+                host_qpn: qpn,
+                va_xor,
+                rkey_xor,
+            })?,
+            IcrcMode::Recompute | IcrcMode::Punt => ExitPairs::default(),
+        };
         Ok(Delivery {
             mac: member.mac,
             ip,
@@ -268,7 +288,7 @@ impl OnSwitch {
                     });
             Path {
                 port,
-                lone: lone(path, count),
+                absent: absent(path, count),
                 member: members.iter().find(|m| Some(m.host) == host).copied(),
             }
         });
@@ -287,44 +307,5 @@ impl OnSwitch {
         self.paths
             .iter()
             .filter_map(|path| Some((path.port, path.member.as_ref()?)))
-    }
-}
-
-/// Bit L is set when, at level L of the min-PSN tree over `count` paths, the sibling subtree of `path` is empty.
-///
-/// The node of a path at level L covers paths with the same bits from L up; its sibling differs in bit L.
-fn lone(path: usize, count: usize) -> u8 {
-    (0..8)
-        .filter(|level| (((path >> level) ^ 1) << level) >= count)
-        .fold(0, |bits, level| bits | 1 << level)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::lone;
-
-    #[test]
-    fn empty_siblings_are_marked_level_by_level() {
-        assert_eq!(lone(0, 1), 0xff);
-        assert_eq!(lone(0, 2), 0xfe);
-        assert_eq!(lone(1, 2), 0xfe);
-        // Paths 0 and 1 face each other, path 2 has nobody beside it; above, both halves hold paths.
-        assert_eq!(lone(0, 3), 0xfc);
-        assert_eq!(lone(2, 3), 0xfd);
-        // Paths 4 and 5 of 6: level 1's sibling would be 6 and 7.
-        assert_eq!(lone(4, 6), 0xfa);
-        assert_eq!(lone(3, 128), 0x80);
-    }
-
-    #[test]
-    fn a_sibling_subtree_is_lone_exactly_when_no_path_is_in_it() {
-        for count in 1..=128 {
-            for path in 0..count {
-                for level in 0..8 {
-                    let has_sibling = (0..count).any(|other| other >> level == (path >> level) ^ 1);
-                    assert_eq!(lone(path, count) >> level & 1 == 0, has_sibling);
-                }
-            }
-        }
     }
 }

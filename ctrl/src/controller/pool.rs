@@ -30,9 +30,14 @@ impl Pool {
 
     /// An unused number, if there is one.
     pub(super) fn take(&mut self) -> Option<u32> {
+        self.take_if(|_| true)
+    }
+
+    /// An unused number that fits, if there is one.
+    pub(super) fn take_if(&mut self, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let number = (self.next..=self.last)
             .chain(self.first..self.next)
-            .find(|n| !self.used.contains(n) && !self.spoiled.contains(n))?;
+            .find(|n| fits(*n) && !self.used.contains(n) && !self.spoiled.contains(n))?;
         self.used.insert(number);
         self.next = match number == self.last {
             true => self.first,

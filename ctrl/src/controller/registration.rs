@@ -18,6 +18,8 @@ use super::mrp::Growth;
 use super::session::{Task, TaskId};
 use super::status::{GroupOnSwitch, GroupState, GroupStatus};
 use super::{ApiReply, Controller, Owner};
+use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
+use crate::strategy::{IcrcMode, Strategies};
 use crate::topology::{SwitchIndex, Topology};
 use crate::tree::{Tree, View};
 
@@ -453,7 +455,7 @@ impl Controller {
         };
         let tree = Tree::grow(self.config.policy, &view, &hosts);
         self.check_switches(&tree)?;
-        let mcst_id = self.take_address(request.mcst_id)?;
+        let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
         let mut switches = Vec::new();
         for (switch, ports) in tree.switches() {
             let index = self.switches[switch.0]
@@ -473,6 +475,7 @@ impl Controller {
         let group = Group {
             mcst_id,
             initial_psn: request.initial_psn,
+            strategies: request.strategies,
             position: request.initial_psn.prev(),
             members,
             tree,
@@ -559,19 +562,29 @@ impl Controller {
     pub(super) fn take_address(
         &mut self,
         wanted: Option<Ipv4Addr>,
+        strategies: Strategies,
     ) -> Result<Ipv4Addr, GroupError> {
         let range = self.config.group_range;
+        let recomputes = strategies.icrc == IcrcMode::Recompute;
         match wanted {
             Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {
                 mcst_id,
                 network: range.network(),
                 prefix_len: range.prefix_len(),
             }),
+            Some(mcst_id) if recomputes && !is_parsed(u32::from(mcst_id)) => {
+                Err(GroupError::NotRecomputed { mcst_id })
+            }
             Some(mcst_id) => match self.addresses.take_this(u32::from(mcst_id)) {
                 true => Ok(mcst_id),
                 false => Err(GroupError::Taken(mcst_id)),
             },
-            None => match self.addresses.take() {
+            // Parsing a payload for nothing takes time: groups that do not need it stay outside the range of those that do.
+            None => match self
+                .addresses
+                .take_if(|number| is_parsed(number) == recomputes)
+                .or_else(|| self.addresses.take_if(|_| !recomputes))
+            {
                 Some(number) => Ok(Ipv4Addr::from(number)),
                 None => Err(GroupError::NoAddress {
                     network: range.network(),
@@ -590,6 +603,11 @@ impl Controller {
         }
         self.release_address(group.mcst_id);
     }
+}
+
+/// Parsers know no group: only in its own range of addresses is data parsed up to its ICRC.
+fn is_parsed(mcst_id: u32) -> bool {
+    mcst_id & RECOMPUTE_MASK == RECOMPUTE_NETWORK
 }
 
 /// A WRITE's virtual address changes by XOR, which moves it into the region only if the region is aligned.

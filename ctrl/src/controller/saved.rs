@@ -10,6 +10,7 @@ use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, OnSwitch};
 use super::registration::Registration;
 use super::Controller;
+use crate::strategy::Strategies;
 use crate::tree::Tree;
 
 const VERSION: u32 = 1;
@@ -44,6 +45,8 @@ struct SavedGroup {
     mcst_id: Ipv4Addr,
     initial_psn: u32,
     position: u32,
+    #[serde(default)]
+    strategies: Strategies,
     members: Vec<SavedMember>,
     switches: Vec<SavedSwitch>,
 }
@@ -117,6 +120,7 @@ impl Controller {
             mcst_id: group.mcst_id,
             initial_psn: group.initial_psn.get(),
             position: group.position.get(),
+            strategies: group.strategies,
             members: members.collect(),
             switches: switches.collect(),
         }
@@ -158,6 +162,7 @@ impl Controller {
             mcst_id: saved.mcst_id,
             initial_psn: Psn::try_from(saved.initial_psn).map_err(|e| e.to_string())?,
             position: Psn::try_from(saved.position).map_err(|e| e.to_string())?,
+            strategies: saved.strategies,
             switches: switches.collect(),
             members,
             tree,
@@ -167,7 +172,7 @@ impl Controller {
             return Err(format!("a switch has more than {paths} paths"));
         }
         group.check(&self.program).map_err(|e| e.to_string())?;
-        self.take_address(Some(group.mcst_id))
+        self.take_address(Some(group.mcst_id), group.strategies)
             .map_err(|e| e.to_string())?;
         for on in &group.switches {
             let indexes = &mut self.switches[on.switch.0].indexes;

@@ -9,6 +9,7 @@ use alfirk_p4runtime::p4::v1::TableEntry;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
+use crate::strategy::{IcrcMode, MinPsn, Strategies};
 
 /// Key: the address that stands for the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,11 +18,22 @@ pub struct GroupKey {
     pub mcst_id: Ipv4Addr,
 }
 
+/// What a switch is to know of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupEntry {
+    /// The group's number on this switch; in the PRE it is one more.
+    pub group_index: u16,
+    /// Paths of the group on this switch.
+    pub paths: u8,
+    /// How its feedback and ICRCs are handled.
+    pub strategies: Strategies,
+}
+
 /// The table; its one action gives the group's index on this switch.
 #[derive(Clone, Debug)]
 pub struct Groups {
     key: KeyIds<1>,
-    set_group: ActionIds<1>,
+    set_group: ActionIds<4>,
 }
 
 impl Groups {
@@ -32,18 +44,32 @@ impl Groups {
             key: schema
                 .table(Self::NAME)?
                 .key([("mcst_id", MatchType::Exact, 32)])?,
-            set_group: schema.action("ingress.group_lookup.set_group", [("group_index", 16)])?,
+            set_group: schema.action(
+                "ingress.group_lookup.set_group",
+                [
+                    ("group_index", 16),
+                    ("paths", 8),
+                    ("min_psn", 2),
+                    ("icrc", 2),
+                ],
+            )?,
         })
     }
 }
 
 impl Table for Groups {
     type Key = GroupKey;
-    type Action = u16;
+    type Action = GroupEntry;
 
-    fn entry(&self, key: &GroupKey, group_index: &u16) -> TableEntry {
+    fn entry(&self, key: &GroupKey, group: &GroupEntry) -> TableEntry {
+        let action = self.set_group.call([
+            u64::from(group.group_index),
+            u64::from(group.paths),
+            u64::from(group.strategies.min_psn.number()),
+            u64::from(group.strategies.icrc.number()),
+        ]);
         TableEntry {
-            action: Some(self.set_group.call([u64::from(*group_index)])),
+            action: Some(action),
             ..self.pattern(key)
         }
     }
@@ -56,10 +82,18 @@ impl Table for Groups {
         self.key.table()
     }
 
-    fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, u16)> {
+    fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, GroupEntry)> {
         let [mcst_id] = self.key.values(entry)?;
-        let [index] = self.set_group.arguments(entry)?;
+        let [index, paths, min_psn, icrc] = self.set_group.arguments(entry)?;
         let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
-        Some((GroupKey { mcst_id }, u16::try_from(index).ok()?))
+        let group = GroupEntry {
+            group_index: u16::try_from(index).ok()?,
+            paths: u8::try_from(paths).ok()?,
+            strategies: Strategies {
+                min_psn: MinPsn::from_number(min_psn)?,
+                icrc: IcrcMode::from_number(icrc)?,
+            },
+        };
+        Some((GroupKey { mcst_id }, group))
     }
 }

@@ -15,6 +15,7 @@ mod receivers;
 mod routes;
 mod schema;
 mod snapshot;
+mod source_guard;
 
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
@@ -22,9 +23,9 @@ use alfirk_roce::wire::MacAddr;
 
 pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
-pub use groups::{GroupKey, Groups};
+pub use groups::{GroupEntry, GroupKey, Groups};
 pub use members::{Member, MemberKey, Members};
-pub use mft::{Mft, MftKey, PathEntry};
+pub use mft::{absent, Mft, MftKey, PathEntry};
 pub use multicast_groups::{MulticastGroup, Replica};
 pub use next_hops::{NextHop, NextHopKey, NextHops};
 pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
@@ -32,6 +33,7 @@ pub use receivers::{Delivery, ReceiverKey, Receivers};
 pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
 pub use snapshot::Snapshot;
+pub use source_guard::{Attached, SourceGuard};
 
 /// A table family: one P4 table with its key and action types.
 pub trait Table {
@@ -110,6 +112,8 @@ pub struct Program {
     pub members: Members,
     /// `egress.bridge_exit.receivers`
     pub receivers: Receivers,
+    /// `ingress.source_guard.hosts`
+    pub source_guard: SourceGuard,
     /// Headers of PacketIn and PacketOut.
     pub packet_io: PacketIo,
     /// Bounds that the pipeline was compiled with.
@@ -145,7 +149,7 @@ impl Program {
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
         };
-        if !(1..=128).contains(&sizes.paths) || sizes.groups > 1 << 15 {
+        if !(1..=64).contains(&sizes.paths) || sizes.groups > 1 << 15 {
             return Err(ProgramError::Sizes {
                 groups: sizes.groups,
                 paths: sizes.paths,
@@ -159,6 +163,7 @@ impl Program {
             mft: Mft::resolve(&schema)?,
             members: Members::resolve(&schema)?,
             receivers: Receivers::resolve(&schema)?,
+            source_guard: SourceGuard::resolve(&schema)?,
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
             names: schema.names(),
@@ -166,7 +171,7 @@ impl Program {
     }
 
     /// The ids of all tables that the controller writes.
-    pub fn table_ids(&self) -> [u32; 7] {
+    pub fn table_ids(&self) -> [u32; 8] {
         [
             self.arp_targets.id(),
             self.routes.id(),
@@ -175,6 +180,7 @@ impl Program {
             self.mft.id(),
             self.members.id(),
             self.receivers.id(),
+            self.source_guard.id(),
         ]
     }
 
@@ -182,7 +188,7 @@ impl Program {
     pub fn group_index_of(&self, entity: &entity::Entity) -> Option<u16> {
         match entity {
             entity::Entity::TableEntry(entry) => {
-                let groups = self.groups.parse(entry).map(|(_, index)| index);
+                let groups = self.groups.parse(entry).map(|(_, group)| group.group_index);
                 let mft = || self.mft.parse(entry).map(|(key, _)| key.group_index);
                 let members = || self.members.parse(entry).map(|(key, _)| key.group_index);
                 let receivers = || self.receivers.parse(entry).map(|(key, _)| key.group_index);

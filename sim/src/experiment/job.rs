@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{GroupRange, MemberSpec, MemoryRegion, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
@@ -33,6 +34,8 @@ pub struct Job {
     pub op: TransferOp,
     /// How WRITEs to the group fit its receivers.
     pub write: WriteMode,
+    /// How the switches handle the group's feedback and ICRCs.
+    pub strategies: Strategies,
     /// What slows the members' queue pairs down.
     pub congestion: Congestion,
     pub mtu: PathMtu,
@@ -69,6 +72,7 @@ impl Job {
             data,
             op: TransferOp::Send,
             write: WriteMode::Aligned,
+            strategies: Strategies::default(),
             congestion: Congestion::None,
             switch_source: 0,
             switch_early: false,
@@ -416,6 +420,7 @@ impl Run<'_> {
             mcst_id: Some(self.job.mcst_id),
             members: members.collect(),
             initial_psn: self.initial_psn(),
+            strategies: self.job.strategies,
         };
         match self.job.registration {
             Registration::Service => self.fabric.register(request).map(|_| ()),

@@ -55,6 +55,10 @@ pub struct Settings {
     pub op: String,
     /// How WRITEs to the group fit its receivers: `aligned`, `uniform` or `per-request`; `None` for SEND.
     pub write: Option<String>,
+    /// How the minimum PSN is found: `tree`, `walk` or `punt`.
+    pub min_psn: String,
+    /// How data ICRCs are kept right: `neutral`, `recompute` or `punt`.
+    pub icrc: String,
     /// How often the source of the group changed.
     pub switch_source: u32,
     /// Whether a source began while the one before might still wait for acknowledgements.
@@ -214,6 +218,12 @@ impl Report {
         }
         if let Some(write) = &settings.write {
             write!(out, ", {write} regions")?;
+        }
+        if settings.min_psn != "tree" {
+            write!(out, ", minimum PSN by {}", settings.min_psn)?;
+        }
+        if settings.icrc != "neutral" {
+            write!(out, ", ICRCs by {}", settings.icrc)?;
         }
         if settings.congestion != "none" {
             write!(out, ", {}", settings.congestion.to_uppercase())?;
@@ -463,6 +473,8 @@ mod tests {
                 driver: "virtual".to_string(),
                 op: "send".to_string(),
                 write: None,
+                min_psn: "tree".to_string(),
+                icrc: "neutral".to_string(),
                 switch_source: 0,
                 switch_early: false,
                 congestion: "none".to_string(),

@@ -223,14 +223,15 @@ impl Controller {
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
-            self.take_address(Some(mcst_id))
+            let strategies = self.config.strategies;
+            self.take_address(Some(mcst_id), strategies)
                 .map_err(|_| Refusal::Taken)?;
             let growth = Growth {
                 leader,
                 expected,
                 refusal: None,
             };
-            let group = Group::empty(mcst_id, initial_psn);
+            let group = Group::empty(mcst_id, initial_psn, strategies);
             self.groups
                 .insert(mcst_id, Registration::growing(group, growth));
         }

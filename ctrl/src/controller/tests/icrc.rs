@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::super::group::{Group, GroupMember, OnSwitch};
 use super::*;
 use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::strategy::Strategies;
 use crate::tables::Program;
 use crate::topology::testbed;
 use crate::tree::Tree;
@@ -96,6 +97,7 @@ proptest! {
             mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
             initial_psn: Psn::new(0),
             position: Psn::new(0),
+            strategies: Strategies::default(),
             members: members.clone(),
             tree,
             switches: vec![on.clone()],

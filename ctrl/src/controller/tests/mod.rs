@@ -225,6 +225,7 @@ impl Fabric {
             mcst_id: None,
             members: members.collect(),
             initial_psn: Psn::new(0xff_fff0),
+            strategies: Default::default(),
         }
     }
 

@@ -248,6 +248,7 @@ fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
         mcst_id: Some(GROUP),
         members: members.collect(),
         initial_psn: Psn::new(0xff_fff0),
+        strategies: Default::default(),
     };
     fabric.register_group(group).unwrap();
     fabric.contents()

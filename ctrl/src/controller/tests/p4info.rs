@@ -114,8 +114,15 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
                 16384,
                 &[("group_index", Exact, 16), ("egress_port", Exact, 9)],
             ),
+            table(
+                8,
+                "ingress.source_guard.hosts",
+                512,
+                &[("ingress_port", Exact, 9)],
+            ),
         ],
         actions: vec![
+            action(10, "ingress.source_guard.attached", &[("ip", 32)]),
             action(1, "ingress.arp_responder.reply", &[("mac", 48)]),
             action(
                 2,
@@ -129,11 +136,20 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
                 &[("group", 16), ("size", 16), ("seed", 16)],
             ),
             action(5, "ingress.ipv4_routing.to_switch_hop", &[("port", 9)]),
-            action(6, "ingress.group_lookup.set_group", &[("group_index", 16)]),
+            action(
+                6,
+                "ingress.group_lookup.set_group",
+                &[
+                    ("group_index", 16),
+                    ("paths", 8),
+                    ("min_psn", 2),
+                    ("icrc", 2),
+                ],
+            ),
             action(
                 7,
                 "ingress.group_lookup.set_path",
-                &[("path_index", 8), ("lone", 8), ("is_host", 1)],
+                &[("path_index", 8), ("absent", 12), ("is_host", 1)],
             ),
             action(
                 8,

@@ -1,0 +1,63 @@
+//! `ingress.source_guard.hosts`: which address the host on a port may use.
+
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
+use alfirk_p4runtime::p4::v1::TableEntry;
+
+use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::Table;
+
+/// Key: a port with a host behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Attached {
+    /// The port.
+    pub port: u32,
+}
+
+/// The table; its one action gives the host's address.
+#[derive(Clone, Debug)]
+pub struct SourceGuard {
+    key: KeyIds<1>,
+    attached: ActionIds<1>,
+}
+
+impl SourceGuard {
+    pub(super) fn resolve(schema: &Schema) -> Result<SourceGuard, ProgramError> {
+        Ok(SourceGuard {
+            key: schema.table("ingress.source_guard.hosts")?.key([(
+                "ingress_port",
+                MatchType::Exact,
+                9,
+            )])?,
+            attached: schema.action("ingress.source_guard.attached", [("ip", 32)])?,
+        })
+    }
+}
+
+impl Table for SourceGuard {
+    type Key = Attached;
+    type Action = Ipv4Addr;
+
+    fn entry(&self, key: &Attached, ip: &Ipv4Addr) -> TableEntry {
+        TableEntry {
+            action: Some(self.attached.call([u64::from(u32::from(*ip))])),
+            ..self.pattern(key)
+        }
+    }
+
+    fn pattern(&self, key: &Attached) -> TableEntry {
+        self.key.exact([u64::from(key.port)])
+    }
+
+    fn id(&self) -> u32 {
+        self.key.table()
+    }
+
+    fn parse(&self, entry: &TableEntry) -> Option<(Attached, Ipv4Addr)> {
+        let [port] = self.key.values(entry)?;
+        let [ip] = self.attached.arguments(entry)?;
+        let port = u32::try_from(port).ok()?;
+        Some((Attached { port }, Ipv4Addr::from(u32::try_from(ip).ok()?)))
+    }
+}

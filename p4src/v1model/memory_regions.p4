@@ -1,0 +1,87 @@
+// Where a WRITE goes at each receiver, if it goes somewhere else each time.
+//
+// A sender that knows its receivers' memory regions before each WRITE sends, for each
+// receiver, one WRITE Only of 16 bytes to the R_Key MR_INFO_RKEY; its virtual
+// address is the receiver's IPv4 address, its payload what is to be XORed into the
+// next WRITEs' headers there. The leaf switch of that receiver takes it. It belongs to
+// the queue pair's stream like any message, so it is acknowledged, sent again when
+// lost, and always before the WRITE that it serves (Gleam, section 3.3: "extra WRITE
+// message"). Every receiver gets a WRITE of length 0 in its place, which touches no
+// memory and is checked against none (IBTA vol. 1, C9-88).
+// The sender waits for the acknowledgement before it posts that WRITE, and for the
+// WRITE's before it tells the next regions: one slot per receiver is enough.
+//
+// The differences add to those of bridge_exit.p4, and so do the constants that keep the
+// ICRC right, by linearity. A region registered once, on a boundary of a power of two,
+// needs none of this; nor do members that all use the same address and key.
+
+#ifndef ALFIRK_MEMORY_REGIONS_P4
+#define ALFIRK_MEMORY_REGIONS_P4
+
+// For copies with a RETH that go to a host, after the rest of the bridge; and for INIT_GROUP.
+control MemoryRegions(inout headers_t hdr,
+                      inout metadata_t meta,
+                      inout standard_metadata_t standard_metadata) {
+    register<bit<64>>(SIZE_PATHS) va;
+    register<bit<32>>(SIZE_PATHS) rkey;
+    // For the identification ++ for the UDP source port.
+    register<bit<32>>(SIZE_PATHS) neutral;
+    // Of the WRITE that brought them: one that comes late or twice changes nothing.
+    register<psn_t>(SIZE_PATHS) told_at;
+    bit<32> slot;
+    bit<64> va_xor;
+    bit<32> rkey_xor;
+    bit<32> neutral_xor;
+    psn_t newest;
+
+    apply {
+        if (hdr.register_control.isValid()) {
+            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+                slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
+                       | ((bit<32>)hdr.register_control.index << 2);
+                va.write(slot, 0);
+                va.write(slot | 1, 0);
+                va.write(slot | 2, 0);
+                va.write(slot | 3, 0);
+                rkey.write(slot, 0);
+                rkey.write(slot | 1, 0);
+                rkey.write(slot | 2, 0);
+                rkey.write(slot | 3, 0);
+                neutral.write(slot, 0);
+                neutral.write(slot | 1, 0);
+                neutral.write(slot | 2, 0);
+                neutral.write(slot | 3, 0);
+                newest = hdr.register_control.value[23:0] - 1;
+                told_at.write(slot, newest);
+                told_at.write(slot | 1, newest);
+                told_at.write(slot | 2, newest);
+                told_at.write(slot | 3, newest);
+            }
+        } else {
+            slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
+            if (hdr.mr_info.isValid()) {
+                told_at.read(newest, slot);
+                if (hdr.reth.va[31:0] == hdr.ipv4.dst && PSN_LT(newest, hdr.bth.psn)) {
+                    told_at.write(slot, hdr.bth.psn);
+                    va.write(slot, hdr.mr_info.va_xor);
+                    rkey.write(slot, hdr.mr_info.rkey_xor);
+                    neutral.write(slot, hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor);
+                }
+                hdr.mr_info.setInvalid();
+                hdr.reth.dma_length = 0;
+                hdr.ipv4.total_len = EMPTY_WRITE_IPV4_BYTES;
+                hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
+            } else {
+                va.read(va_xor, slot);
+                rkey.read(rkey_xor, slot);
+                neutral.read(neutral_xor, slot);
+                hdr.reth.va = hdr.reth.va ^ va_xor;
+                hdr.reth.r_key = hdr.reth.r_key ^ rkey_xor;
+                hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
+                hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_MEMORY_REGIONS_P4

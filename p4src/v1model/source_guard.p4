@@ -1,0 +1,41 @@
+// A host may use its own address and no other.
+//
+// Receivers accept whatever comes from the McstID, so a host that could send with that
+// source address, straight to a receiver's queue pair, would write into a group that it
+// does not belong to. Ports that lead to hosts have an entry here; others are trusted to
+// lead to switches that check theirs.
+
+#ifndef ALFIRK_SOURCE_GUARD_P4
+#define ALFIRK_SOURCE_GUARD_P4
+
+control SourceGuard(inout headers_t hdr,
+                    inout metadata_t meta,
+                    inout standard_metadata_t standard_metadata) {
+    bit<32> owner;
+
+    action attached(ipv4_addr_t ip) {
+        owner = ip;
+    }
+
+    action not_a_host() {
+    }
+
+    table hosts {
+        key = { standard_metadata.ingress_port: exact @name("ingress_port"); }
+        actions = { attached; @defaultonly not_a_host; }
+        const default_action = not_a_host();
+        size = SIZE_PORTS;
+    }
+
+    apply {
+        if (hosts.apply().hit) {
+            if (hdr.ipv4.isValid() && hdr.ipv4.src != owner) {
+                meta.drop_reason = DROP_SPOOFED_SOURCE;
+            } else if (hdr.arp.isValid() && hdr.arp.sender_ip != owner && hdr.arp.sender_ip != 0) {
+                meta.drop_reason = DROP_SPOOFED_SOURCE;
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_SOURCE_GUARD_P4
