@@ -81,8 +81,12 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
                 } else {
                     child_3.read(own, node);
                 }
-                // Of equal PSNs the last report counts, whoever made it: the path as sender or as receiver.
-                if (op == TREE_READ || (op == TREE_UPDATE && WORD_LT(word | 0xff, own))) {
+                // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
+                // is sent again as well, and must not look new to the filter, nor make its sender the source.
+                if (op == TREE_READ
+                    || (op == TREE_UPDATE
+                        && (WORD_LT(word | 0xff, own)
+                            || (WORD_PATH(word) == PATH_OF_SENDER && WORD_PSN(word) == WORD_PSN(own))))) {
                     word = own;
                 } else {
                     is_news = 1;
