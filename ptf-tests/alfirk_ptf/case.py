@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from ipaddress import IPv4Address
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import ptf
 from ptf import testutils
@@ -19,18 +19,26 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from alfirk_ptf.contract import VIRTUAL_MAC, Drop, IcrcMode, MinPsn
+from alfirk_ptf.controller import Controller
 from alfirk_ptf.group import Entry, Group, Member
 from alfirk_ptf.group import Path as TreePath
+from alfirk_ptf.live import CPU_PORT, SWITCH_PORTS
 from alfirk_ptf.p4runtime import Client
 from alfirk_ptf.registers import Registers
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-#: Ports of the switch; beyond them is the CPU.
+    from alfirk_ptf.p4runtime import PacketIn
+
+#: Ports that most tests use and watch.
 PORTS = (1, 2, 3, 4)
 #: Seconds within which a frame must have come.
 PATIENCE = 10.0
+#: McstIDs are allocated from here, and from here where the pipeline computes the ICRC of data.
+GROUP_NETWORK = int(IPv4Address("10.255.0.0"))
+RECOMPUTE_NETWORK = int(IPv4Address("10.255.128.0"))
 #: Sentinels for port p go to this network's address p.
 SENTINEL_NETWORK = int(IPv4Address("192.0.2.0"))
 SENTINEL_MARK = b"alfirk sentinel "
@@ -44,17 +52,22 @@ HOSTS = {
         va=0x7F00_0000_0000 + (port << 24),
         r_key=0x0101_0101 * port,
     )
-    for port in PORTS
+    for port in SWITCH_PORTS
 }
 
 #: Frames by port of exit; ports without any are left out.
 Frames = dict[int, list[bytes]]
 
+_Test = TypeVar("_Test", bound="GroupTest")
+
 
 class SwitchTest(BaseTest):
-    """A test on one switch with four ports, whose program and sentinels' routes are loaded."""
+    """A test on one switch whose program and sentinels' routes are loaded."""
 
+    #: Ports where anything that comes out is seen.
+    watched: tuple[int, ...] = PORTS
     _client: Client | None = None
+    _serial = 0
 
     def setUp(self) -> None:
         """Connect, and drop what earlier tests left on the wire."""
@@ -62,23 +75,54 @@ class SwitchTest(BaseTest):
         self.dataplane = ptf.dataplane_instance
         self.dataplane.flush()
         self.switch = _connect()
+        self.registers = Registers(self.switch)
         self._mark = self.switch.mark()
-        self._serial = 0
 
     def tearDown(self) -> None:
-        """Delete what the test inserted."""
+        """Delete what the test inserted; all that went to the controller must have been read."""
         self.switch.undo(self._mark)
         super().tearDown()
+        if unread := self.registers.punted():
+            self.fail(f"frames went to the controller that the test knows nothing of: {unread}")
 
     def exchange(self, port: int, *frames: bytes) -> Frames:
-        """Send frames into a port and collect all that comes out of any."""
+        """Send frames into a port and collect all that comes out of any watched one."""
+        self.send(port, *frames)
+        return self.collect(port)
+
+    def send(self, port: int, *frames: bytes) -> None:
+        """Send frames into a port."""
         for frame in frames:
             self.dataplane.send(0, port, frame)
-        self._serial += 1
-        for out in PORTS:
-            self.dataplane.send(0, port, _sentinel(out, self._serial))
-        collected = {out: self._until_sentinel(out) for out in PORTS}
-        return {out: got for out, got in collected.items() if got}
+
+    def collect(self, port: int, rounds: int = 1) -> Frames:
+        """Collect what frames that have gone into a port bring about.
+
+        A frame that the switch sends round comes back before the sentinel that leaves its port behind it, so
+        each time round takes one more of `rounds`.
+        """
+        collected: Frames = {}
+        for last in range(1, rounds + 1):
+            outs = self.watched if last == rounds else (port,)
+            SwitchTest._serial += 1
+            for out in outs:
+                self.dataplane.send(0, port, _sentinel(port, out, self._serial))
+            for out in outs:
+                if got := self._until_sentinel(out):
+                    collected.setdefault(out, []).extend(got)
+        return collected
+
+    def drops(self, reason: Drop, pipeline: str = "ingress") -> int:
+        """Read how often a pipeline has dropped a packet for a reason."""
+        return self.switch.counters(f"{pipeline}.drops").get(reason, 0)
+
+    def refuses(self, reason: Drop, port: int, *frames: bytes) -> None:
+        """Send frames: each is dropped in ingress for this reason, and nothing comes out anywhere."""
+        before = self.drops(reason)
+        self.same(self.exchange(port, *frames), {})
+        counted = self.drops(reason) - before
+        if counted != len(frames):
+            self.fail(f"{counted} of {len(frames)} frames were dropped for {reason.name}")
 
     def expect(self, port: int, frame: bytes | Sequence[bytes], **out: bytes) -> None:
         """Send and compare: ``p2=frame`` is what must leave port 2; nothing else may."""
@@ -88,7 +132,7 @@ class SwitchTest(BaseTest):
 
     def same(self, got: Frames, wanted: Frames) -> None:
         """Compare byte for byte and show the first difference as packets."""
-        for out in PORTS:
+        for out in sorted(got.keys() | wanted.keys()):
             for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
                 if a != b:
                     self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
@@ -108,26 +152,37 @@ class SwitchTest(BaseTest):
                 self.fail(f"port {port}: the sentinel did not come within {PATIENCE:.0f} s")
             frame = bytes(found.packet)
             if SENTINEL_MARK in frame:
-                if _sentinel(port, self._serial)[-8:] == frame[-8:]:
+                if frame.endswith(self._serial.to_bytes(8, "big")):
                     return frames
             else:
                 frames.append(frame)
 
 
 class GroupTest(SwitchTest):
-    """A test on a switch that knows a group: all four hosts unless `paths` says otherwise."""
+    """A test on a switch that knows a group: the first four hosts unless `ports` says otherwise."""
 
-    #: PSN of the group's first packet.
+    #: PSN of the group's first packet, and messages before it.
     first_psn = 0
+    first_msn = 0
     #: The ports of the tree, in the order of their numbers.
     ports: tuple[int, ...] = PORTS
     #: Those of them that lead to another switch.
     uplinks: tuple[int, ...] = ()
+    #: The group's strategies.
+    min_psn = MinPsn.TREE
+    icrc_mode = IcrcMode.NEUTRAL
+    #: Address and key that senders use in a WRITE.
+    va, r_key = 0x4000_0000, 0x55AA
     _next_index = 0
 
     def setUp(self) -> None:
         """Register a group."""
         super().setUp()
+        self.controller = Controller()
+        self.begin()
+
+    def begin(self) -> None:
+        """Bring a group to where the test starts: a new one, so this may be called again."""
         self.register()
 
     def register(self) -> None:
@@ -135,11 +190,63 @@ class GroupTest(SwitchTest):
         index = GroupTest._next_index
         GroupTest._next_index += 1
         paths = tuple(TreePath(p, None if p in self.uplinks else HOSTS[p]) for p in self.ports)
-        self.group = Group(f"10.255.1.{index + 1}", index, paths, va=0x4000_0000, r_key=0x55AA)
-        self.registers = Registers(self.switch)
-        self.registers.init_group(index, len(paths), self.first_psn)
+        network = RECOMPUTE_NETWORK if self.icrc_mode is IcrcMode.RECOMPUTE else GROUP_NETWORK
+        self.group = Group(
+            str(IPv4Address(network + index + 1)),
+            index,
+            paths,
+            self.va,
+            self.r_key,
+            self.min_psn,
+            self.icrc_mode,
+        )
+        self.controller.register(self.group, self.first_psn, self.first_msn)
+        self.registers.init_group(index, len(paths), self.first_psn, self.first_msn)
         self.switch.insert_multicast(self.group.multicast())
         self.switch.insert(*self.group.entries())
+
+    def exchange(self, port: int, *frames: bytes) -> Frames:
+        """Send frames into a port and collect all that comes out, with what the controller does about it."""
+        self.send(port, *frames)
+        # A walk looks at each leaf node once, and a probe goes round once before it begins to.
+        walks = self.group.min_psn is MinPsn.WALK and len(frames) > 0
+        collected = self.collect(port, 1 + self.group.leaf_nodes if walks else 1)
+        if self.group.min_psn is MinPsn.PUNT or self.group.icrc_mode is IcrcMode.PUNT:
+            for packet in self.registers.punted():
+                self.control(packet)
+            self.registers.punted()
+            for out, more in self.collect(port).items():
+                collected.setdefault(out, []).extend(more)
+        return collected
+
+    def control(self, packet: PacketIn) -> None:
+        """Do what the controller does about a frame."""
+        if answer := self.controller.handle(packet):
+            self.switch.packet_out(answer.payload, kind=answer.kind, egress_port=answer.egress_port)
+
+
+def with_each_min_psn(test: type[_Test]) -> type[_Test]:
+    """Run a test with a new group for each of the three strategies."""
+    return _with_each("min_psn", tuple(MinPsn), test)
+
+
+def with_each_icrc(test: type[_Test]) -> type[_Test]:
+    """Run a test with a new group for each of the three ways to keep the ICRC right."""
+    return _with_each("icrc_mode", tuple(IcrcMode), test)
+
+
+def _with_each(name: str, values: Sequence[MinPsn | IcrcMode], test: type[_Test]) -> type[_Test]:
+    once: Callable[[_Test], None] = vars(test)["runTest"]
+
+    def run_test(self: _Test) -> None:
+        for value in values:
+            with self.subTest(f"{name}={value.name}"):
+                setattr(self, name, value)
+                self.begin()
+                once(self)
+
+    setattr(test, "runTest", run_test)  # noqa: B010, a class of its own has no such attribute for mypy
+    return test
 
 
 def _connect() -> Client:
@@ -151,8 +258,8 @@ def _connect() -> Client:
             Path(testutils.test_param_get("p4info")),
         )
         client.push(Path(testutils.test_param_get("program")))
-        client.insert_clone_sessions({port: port for port in PORTS})
-        client.insert(*(_route(SENTINEL_NETWORK + port, port) for port in PORTS))
+        client.insert_clone_sessions({port: port for port in (*SWITCH_PORTS, CPU_PORT)})
+        client.insert(*(_route(SENTINEL_NETWORK + port, port) for port in SWITCH_PORTS))
         SwitchTest._client = client
     return SwitchTest._client
 
@@ -166,10 +273,10 @@ def _route(address: int, port: int) -> Entry:
     )
 
 
-def _sentinel(port: int, serial: int) -> bytes:
+def _sentinel(into: int, out: int, serial: int) -> bytes:
     return bytes(
-        Ether(src="02:00:00:00:00:fe", dst="02:00:00:00:00:ff")
-        / IP(src="192.0.2.254", dst=str(IPv4Address(SENTINEL_NETWORK + port)))
+        Ether(src=HOSTS[into].mac, dst=VIRTUAL_MAC)
+        / IP(src=HOSTS[into].ip, dst=str(IPv4Address(SENTINEL_NETWORK + out)))
         / UDP(sport=9, dport=9)
         / Raw(SENTINEL_MARK + serial.to_bytes(8, "big"))
     )

@@ -10,14 +10,15 @@ from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 from alfirk_ptf import icrc
+from alfirk_ptf.contract import VIRTUAL_QPN, IcrcMode, MinPsn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Contract with p4src/shared/constants.p4.
-VIRTUAL_QPN = 1
-VIRTUAL_MAC = "02:a1:f1:4c:00:01"
+#: Numbers of a group's paths on one switch have so many bits (p4src/shared/sizes.p4).
 PATH_BITS = 6
+#: Paths that share a node of the tournament tree are this many bits of their number apart.
+TREE_BITS = 2
 
 #: A value of a match field or an action parameter.
 Value = int
@@ -73,6 +74,13 @@ class Group:
     #: The base address and key that senders use in a WRITE to the group.
     va: int = 0
     r_key: int = 0
+    min_psn: MinPsn = MinPsn.TREE
+    icrc_mode: IcrcMode = IcrcMode.NEUTRAL
+
+    @property
+    def leaf_nodes(self) -> int:
+        """Count the nodes that a walk has to look at: four paths in each."""
+        return (len(self.paths) + 3) // 4
 
     def entries(self) -> list[Entry]:
         """List the table entries, in an order that never shows half a group."""
@@ -88,7 +96,7 @@ class Group:
                     "ingress.group_lookup.set_path",
                     {
                         "path_index": number,
-                        "lone": lone_levels(number, len(self.paths)),
+                        "absent": absent_children(number, len(self.paths)),
                         "is_host": int(path.member is not None),
                     },
                 )
@@ -98,7 +106,12 @@ class Group:
                 "ingress.group_lookup.groups",
                 {"mcst_id": int(IPv4Address(self.mcst_id))},
                 "ingress.group_lookup.set_group",
-                {"group_index": self.index},
+                {
+                    "group_index": self.index,
+                    "paths": len(self.paths),
+                    "min_psn": self.min_psn,
+                    "icrc": self.icrc_mode,
+                },
             )
         )
         return entries
@@ -111,7 +124,7 @@ class Group:
     def entry_half(self, port: int, member: Member) -> Entry:
         """Admit a member's packets: source address := McstID."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
-        neutral = icrc.solve({icrc.SOURCE_ADDRESS: ip ^ mcst_id})
+        neutral = self._solve({icrc.SOURCE_ADDRESS: ip ^ mcst_id})
         return Entry(
             "ingress.bridge_entry.members",
             {"group_index": self.index, "ingress_port": port, "src_ip": ip},
@@ -124,8 +137,8 @@ class Group:
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
         plain = {icrc.DESTINATION_ADDRESS: ip ^ mcst_id, icrc.DESTINATION_QP: VIRTUAL_QPN ^ member.qpn}
         va_xor, rkey_xor = self.va ^ member.va, self.r_key ^ member.r_key
-        without = icrc.solve(plain)
-        with_reth = icrc.solve({**plain, icrc.VIRTUAL_ADDRESS: va_xor, icrc.R_KEY: rkey_xor})
+        without = self._solve(plain)
+        with_reth = self._solve({**plain, icrc.VIRTUAL_ADDRESS: va_xor, icrc.R_KEY: rkey_xor})
         return Entry(
             "egress.bridge_exit.receivers",
             {"group_index": self.index, "egress_port": port},
@@ -143,12 +156,20 @@ class Group:
             },
         )
 
+    def _solve(self, changes: dict[icrc.Field, int]) -> icrc.Neutral:
+        """Find the constants that keep the ICRC; where it is computed anew none are needed."""
+        return icrc.solve(changes) if self.icrc_mode is IcrcMode.NEUTRAL else icrc.Neutral(0, 0)
 
-def lone_levels(path: int, paths: int) -> int:
-    """Flag the levels of the tournament tree at which the other child of the path's node holds no path."""
+
+def absent_children(path: int, paths: int) -> int:
+    """Flag where the path's nodes in the tournament tree have children without any path.
+
+    Bit 4 L + c stands for child c at level L.
+    """
     flags = 0
-    for level in range(PATH_BITS):
-        sibling = (path >> level) ^ 1
-        if sibling << level >= paths:
-            flags |= 1 << level
+    for level in range(PATH_BITS // TREE_BITS):
+        node = path >> TREE_BITS * (level + 1)
+        for child in range(1 << TREE_BITS):
+            if ((node << TREE_BITS) + child) << TREE_BITS * level >= paths:
+                flags |= 1 << (4 * level + child)
     return flags

@@ -23,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 MAIN_PROGRAM = ROOT / "p4src" / "v1model" / "main.p4"
 DEVICE_ID = 1
 CPU_PORT = 510
+#: Ports of the switch: as many as a group can have paths.
+SWITCH_PORTS = tuple(range(1, 65))
 #: Largest IP packet on the veth pairs.
 MTU = 4200
 #: Seconds that the switch has to answer.

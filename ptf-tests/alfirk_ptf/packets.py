@@ -13,7 +13,8 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from alfirk_ptf.group import VIRTUAL_MAC, VIRTUAL_QPN, Group, Member
+from alfirk_ptf.contract import VIRTUAL_MAC, VIRTUAL_QPN
+from alfirk_ptf.group import Group, Member
 
 ROCE_PORT = 4791
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from alfirk_ptf.p4runtime import Client
+from alfirk_ptf.contract import PacketInReason, PacketOutKind
 
-PACKET_OUT_REGISTERS = 1
-PACKET_IN_REGISTERS = 1
+if TYPE_CHECKING:
+    from alfirk_ptf.p4runtime import Client, PacketIn
 
 INIT_GROUP, READ, WRITE = 1, 2, 3
 OK, BAD_OP, BAD_REGISTER, OUT_OF_RANGE = 0, 1, 2, 3
@@ -45,36 +44,45 @@ class Control:
 
 
 class Registers:
-    """The registers of a switch."""
+    """The registers of a switch, over the channel that frames for the controller share."""
 
     def __init__(self, switch: Client) -> None:
         self._switch = switch
         self._cookie = 0
+        self._punted: list[PacketIn] = []
 
     def ask(self, control: Control) -> Control:
         """Send one access and return its answer."""
-        self._switch.packet_out(control.pack(), kind=PACKET_OUT_REGISTERS)
-        packet = self._switch.packet_in()
-        if packet.metadata["reason"] != PACKET_IN_REGISTERS:
-            msg = f"another PacketIn came instead of the answer: {packet}"
-            raise AssertionError(msg)
+        self._switch.packet_out(control.pack(), kind=PacketOutKind.REGISTERS)
+        while (packet := self._switch.packet_in()).metadata["reason"] != PacketInReason.REGISTERS:
+            self._punted.append(packet)
         return Control.unpack(packet.payload)
 
     def read(self, reg: int, group: int, index: int = 0) -> int:
         """Read one register."""
-        self._cookie += 1
-        control = Control(READ, reg=reg, group=group, index=index, cookie=self._cookie)
-        answer = self.ask(control)
-        if (answer.status, answer.cookie) != (OK, self._cookie):
-            msg = f"{control} was answered by {answer}"
-            raise AssertionError(msg)
-        return answer.value
+        return self._ask_well(Control(READ, reg=reg, group=group, index=index)).value
 
-    def init_group(self, group: int, paths: int, first_psn: int) -> None:
-        """Set all state of a group as before its first packet."""
+    def write(self, reg: int, group: int, value: int, index: int = 0) -> None:
+        """Write one register."""
+        self._ask_well(Control(WRITE, reg=reg, group=group, index=index, value=value))
+
+    def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
+        """Set all state of a group as before its packet `first_psn`, after `msn` messages."""
+        self._ask_well(Control(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
+
+    def punted(self) -> list[PacketIn]:
+        """Return the frames that have come for the controller since the last call.
+
+        The switch keeps what it sends there in order, so nothing of what it has been given so far is missing.
+        """
+        self.read(AGG, 0)
+        punted, self._punted = self._punted, []
+        return punted
+
+    def _ask_well(self, control: Control) -> Control:
         self._cookie += 1
-        control = Control(INIT_GROUP, count=paths, group=group, value=first_psn, cookie=self._cookie)
-        answer = self.ask(control)
+        answer = self.ask(replace(control, cookie=self._cookie))
         if (answer.status, answer.cookie) != (OK, self._cookie):
             msg = f"{control} was answered by {answer}"
             raise AssertionError(msg)
+        return answer

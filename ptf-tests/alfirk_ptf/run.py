@@ -13,10 +13,18 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, ROOT, RunError, compile_program, switch, veth_pairs
+from alfirk_ptf.live import (
+    DEVICE_ID,
+    MAIN_PROGRAM,
+    ROOT,
+    SWITCH_PORTS,
+    RunError,
+    compile_program,
+    switch,
+    veth_pairs,
+)
 
 PTF = Path(sys.executable).with_name("ptf")
-PORTS = (1, 2, 3, 4)
 
 
 def main() -> int:
@@ -67,7 +75,7 @@ def run(options: argparse.Namespace, work: Path) -> int:
         raise RunError(msg)
     program = options.program or compile_program(options.alfirk, MAIN_PROGRAM, work)
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
-    with veth_pairs(PORTS) as pairs, switch(command, work, pairs) as address:
+    with veth_pairs(SWITCH_PORTS) as pairs, switch(command, work, pairs) as address:
         parameters = {
             "grpc": address,
             "device_id": DEVICE_ID,

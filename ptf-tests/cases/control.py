@@ -6,45 +6,44 @@ from dataclasses import replace
 
 from alfirk_ptf import registers
 from alfirk_ptf.case import HOSTS, PORTS, GroupTest, SwitchTest
-from alfirk_ptf.group import VIRTUAL_MAC
+from alfirk_ptf.contract import VIRTUAL_MAC, PacketInReason
 from alfirk_ptf.packets import ACK, Roce, feedback
-from alfirk_ptf.registers import Control, Registers
+from alfirk_ptf.registers import Control
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 _MRP_PORT = 4790
-_PACKET_IN_MRP = 2
 #: A group that no other test has.
 _GROUP = 1000
 
 
 class InitGroupSetsEveryPath(SwitchTest):
     def runTest(self) -> None:
-        access = Registers(self.switch)
-        first = 0x123456
+        access = self.registers
+        first, msn = 0x123456, 0x54321
         for paths in (1, 2, 5, 64):
             with self.subTest(paths=paths):
-                access.init_group(_GROUP, paths, first)
+                access.init_group(_GROUP, paths, first, msn)
                 for path in range(paths):
                     self.assertEqual(access.read(registers.ACK, _GROUP, path) >> 8, first - 1)
-                    self.assertEqual(access.read(registers.FILTER, _GROUP, path), first - 1)
-                    self.assertEqual(access.read(registers.MSN, _GROUP, path), 0)
-                self.assertEqual(access.read(registers.AGG, _GROUP), (first - 1) << 24)
+                    self.assertEqual(access.read(registers.FILTER, _GROUP, path), (first - 1) & 0xFFFF)
+                    self.assertEqual(access.read(registers.MSN, _GROUP, path), msn & 0xFFFF)
+                self.assertEqual(access.read(registers.AGG, _GROUP), (first - 1) << 24 | msn)
                 self.assertEqual(access.read(registers.NAK, _GROUP), 0)
                 self.assertEqual(access.read(registers.SRC_PORT, _GROUP), 0)
 
 
 class InitGroupAtPsnZeroStartsBeforeTheWrap(SwitchTest):
     def runTest(self) -> None:
-        access = Registers(self.switch)
+        access = self.registers
         access.init_group(_GROUP, 3, 0)
         self.assertEqual(access.read(registers.ACK, _GROUP, 2) >> 8, 0xFFFFFF)
 
 
 class InitGroupLeavesOtherGroupsAlone(SwitchTest):
     def runTest(self) -> None:
-        access = Registers(self.switch)
+        access = self.registers
         access.init_group(_GROUP, 64, 100)
         access.init_group(_GROUP + 1, 64, 200)
         access.init_group(_GROUP - 1, 64, 300)
@@ -53,15 +52,15 @@ class InitGroupLeavesOtherGroupsAlone(SwitchTest):
 
 class WhatIsWrittenIsRead(SwitchTest):
     def runTest(self) -> None:
-        access = Registers(self.switch)
+        access = self.registers
         access.init_group(_GROUP, 64, 7)
         values = {
             registers.AGG: 0x00ABCDEF_000123,
             registers.NAK: 0x60ABCDEF,
             registers.SRC_PORT: 3,
             registers.ACK: 0xABCDEF05,
-            registers.MSN: 0x123456,
-            registers.FILTER: 0xFEDCBA,
+            registers.MSN: 0x1234,
+            registers.FILTER: 0xFEDC,
         }
         for reg, value in values.items():
             with self.subTest(reg=reg):
@@ -73,7 +72,7 @@ class WhatIsWrittenIsRead(SwitchTest):
 
 class WrongAccessIsRefusedWithItsReason(SwitchTest):
     def runTest(self) -> None:
-        access = Registers(self.switch)
+        access = self.registers
         for control, status in (
             (Control(9), registers.BAD_OP),
             (Control(0), registers.BAD_OP),
@@ -135,5 +134,5 @@ class RegistrationReachesTheController(GroupTest):
                 packet = self.switch.packet_in()
                 self.assertEqual(packet.payload, frame)
                 self.assertEqual(
-                    (packet.metadata["reason"], packet.metadata["ingress_port"]), (_PACKET_IN_MRP, 2)
+                    (packet.metadata["reason"], packet.metadata["ingress_port"]), (PacketInReason.MRP, 2)
                 )

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 
 from alfirk_ptf import packets, registers
-from alfirk_ptf.case import HOSTS, Frames, GroupTest
+from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_min_psn
+from alfirk_ptf.contract import PacketInReason
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
 
@@ -25,8 +26,8 @@ class FeedbackTest(GroupTest):
 
     sent = 10
 
-    def setUp(self) -> None:
-        super().setUp()
+    def begin(self) -> None:
+        super().begin()
         self.data(self.first_psn, self.sent)
 
     def packet(self, psn: int) -> Roce:
@@ -64,12 +65,12 @@ class FeedbackTest(GroupTest):
             self.assertTrue(icrc_is_right(frame[14:]))
 
 
+@with_each_min_psn
 class SlowestReceiverDecides(FeedbackTest):
     def runTest(self) -> None:
         for order in permutations((2, 3, 4)):
             with self.subTest(order):
-                self.register()
-                self.data(0, self.sent)
+                self.begin()
                 self.hears(order[0], 5)
                 self.hears(order[1], 7)
                 self.hears(order[2], 6, Told(5))
@@ -77,6 +78,7 @@ class SlowestReceiverDecides(FeedbackTest):
                 self.hears(order[2], 9, Told(7))
 
 
+@with_each_min_psn
 class TwoReceivers(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -87,6 +89,7 @@ class TwoReceivers(FeedbackTest):
         self.hears(2, 9, Told(4))
 
 
+@with_each_min_psn
 class OneReceiverIsPassedOn(FeedbackTest):
     ports = (1, 4)
 
@@ -95,6 +98,7 @@ class OneReceiverIsPassedOn(FeedbackTest):
             self.hears(4, psn, Told(psn))
 
 
+@with_each_min_psn
 class SourceNeedNotBeThePathOfNumberZero(FeedbackTest):
     ports = (3, 4, 1, 2)
 
@@ -104,6 +108,7 @@ class SourceNeedNotBeThePathOfNumberZero(FeedbackTest):
         self.hears(4, 4, Told(4))
 
 
+@with_each_min_psn
 class RepeatedAndOldAcksTellNothing(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -115,6 +120,7 @@ class RepeatedAndOldAcksTellNothing(FeedbackTest):
                 self.hears(port, psn)
 
 
+@with_each_min_psn
 class PsnsWrapAround(FeedbackTest):
     first_psn = packets.PSN_LIMIT - 4
 
@@ -131,6 +137,7 @@ class PsnsWrapAround(FeedbackTest):
         )
 
 
+@with_each_min_psn
 class WrappedMinimumStandsBehindUnwrappedOnes(FeedbackTest):
     first_psn = packets.PSN_LIMIT - 2
     ports = (1, 2, 3)
@@ -140,6 +147,7 @@ class WrappedMinimumStandsBehindUnwrappedOnes(FeedbackTest):
         self.hears(3, packets.PSN_LIMIT - 1, Told(packets.PSN_LIMIT - 1))
 
 
+@with_each_min_psn
 class MsnBelongsToTheMinimum(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -149,6 +157,7 @@ class MsnBelongsToTheMinimum(FeedbackTest):
         self.hears(2, 7, Told(7, msn=5), msn=5)
 
 
+@with_each_min_psn
 class AckFromASwitchCounts(FeedbackTest):
     uplinks = (4,)
     ports = (1, 2, 4)
@@ -161,6 +170,7 @@ class AckFromASwitchCounts(FeedbackTest):
         self.expect(4, packet.frame(), p1=told.frame())
 
 
+@with_each_min_psn
 class SourceBehindASwitchIsTold(GroupTest):
     uplinks = (1,)
     ports = (1, 2, 3)
@@ -174,6 +184,7 @@ class SourceBehindASwitchIsTold(GroupTest):
         self.expect(3, last.frame(), p1=told.frame())
 
 
+@with_each_min_psn
 class FeedbackOfStrangersIsRefused(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -189,6 +200,7 @@ class FeedbackOfStrangersIsRefused(FeedbackTest):
         self.hears(3, 9)
 
 
+@with_each_min_psn
 class NakWaitsUntilAllBeforeItIsThere(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -201,6 +213,7 @@ class NakWaitsUntilAllBeforeItIsThere(FeedbackTest):
         self.hears(3, 5)
 
 
+@with_each_min_psn
 class NakThatIsNextIsSentAtOnce(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -211,6 +224,7 @@ class NakThatIsNextIsSentAtOnce(FeedbackTest):
         self.hears(2, 5, Told(5, nak), syndrome=nak)
 
 
+@with_each_min_psn
 class SmallestNakGoesFirst(FeedbackTest):
     def runTest(self) -> None:
         nak = packets.NAK_SEQUENCE
@@ -223,6 +237,7 @@ class SmallestNakGoesFirst(FeedbackTest):
         self.hears(2, 8, Told(8, nak), syndrome=nak)
 
 
+@with_each_min_psn
 class NakNeverCoversAnEarlierLoss(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -234,6 +249,7 @@ class NakNeverCoversAnEarlierLoss(FeedbackTest):
         self.hears(3, 3, Told(3))
 
 
+@with_each_min_psn
 class NakThatEveryoneHasPassedIsForgotten(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -246,6 +262,7 @@ class NakThatEveryoneHasPassedIsForgotten(FeedbackTest):
         self.assertEqual(self.registers.read(registers.NAK, self.group.index), 0)
 
 
+@with_each_min_psn
 class OvertakenNakIsNotTold(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -256,6 +273,7 @@ class OvertakenNakIsNotTold(FeedbackTest):
         self.hears(3, 4, Told(4))
 
 
+@with_each_min_psn
 class NakAcrossTheWrap(FeedbackTest):
     first_psn = packets.PSN_LIMIT - 3
     ports = (1, 2, 3)
@@ -266,6 +284,7 @@ class NakAcrossTheWrap(FeedbackTest):
         self.hears(3, packets.PSN_LIMIT + 0, Told(packets.PSN_LIMIT + 1, nak))
 
 
+@with_each_min_psn
 class ReceiverNotReadyKeepsItsTimer(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -274,6 +293,7 @@ class ReceiverNotReadyKeepsItsTimer(FeedbackTest):
         self.hears(3, 9, Told(6, packets.RNR_NAK))
 
 
+@with_each_min_psn
 class FatalNaksArePassedAsTheyAre(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -282,11 +302,18 @@ class FatalNaksArePassedAsTheyAre(FeedbackTest):
             with self.subTest(syndrome=hex(syndrome)):
                 packet = self.report(2, 5, syndrome)
                 inside = entered(packet, self.group, 2, HOSTS[2])
-                self.expect(2, packet.frame(), p1=delivered(inside, self.group, 1, HOSTS[1]).frame())
+                self.send(2, packet.frame())
+                self.same(self.collect(2), {1: [delivered(inside, self.group, 1, HOSTS[1]).frame()]})
+                # The controller learns of it too: as it came in, and from where.
+                (copy,) = self.registers.punted()
+                self.assertEqual(copy.payload, packet.frame())
+                self.assertEqual(copy.metadata["reason"], PacketInReason.FATAL_NAK)
+                self.assertEqual(copy.metadata["ingress_port"], 2)
         # They acknowledge nothing.
         self.hears(3, 9)
 
 
+@with_each_min_psn
 class CongestionNotificationReachesTheSource(FeedbackTest):
     ports = (1, 2, 3)
 
@@ -304,6 +331,7 @@ class CongestionNotificationReachesTheSource(FeedbackTest):
         self.expect(2, packet.frame(), p1=delivered(inside, self.group, 1, HOSTS[1]).frame())
 
 
+@with_each_min_psn
 class FeedbackBeforeAnyDataGoesNowhere(GroupTest):
     ports = (1, 2)
 
@@ -312,6 +340,7 @@ class FeedbackBeforeAnyDataGoesNowhere(GroupTest):
             self.expect(port, feedback(HOSTS[port], self.group, packets.ACK, 5).frame())
 
 
+@with_each_min_psn
 class SourceMayChange(FeedbackTest):
     ports = (1, 2, 3)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from alfirk_ptf import packets
-from alfirk_ptf.case import HOSTS, Frames, GroupTest
+from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_min_psn
 from alfirk_ptf.packets import ACK, Roce, acknowledging, delivered, entered, feedback, reth
 
 
 class RetransmissionTest(GroupTest):
     """Host 1 has sent ten packets."""
 
-    def setUp(self) -> None:
-        super().setUp()
+    def begin(self) -> None:
+        super().begin()
         self.exchange(1, *(self.data(psn).frame() for psn in range(10)))
 
     def data(self, psn: int, opcode: int = packets.SEND_ONLY, body: bytes = b"again") -> Roce:
@@ -42,6 +44,7 @@ class RetransmissionTest(GroupTest):
         return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
 
 
+@with_each_min_psn
 class AcknowledgedByAllIsAnsweredNotRepeated(RetransmissionTest):
     def runTest(self) -> None:
         for port in (2, 3, 4):
@@ -52,6 +55,7 @@ class AcknowledgedByAllIsAnsweredNotRepeated(RetransmissionTest):
                 self.expect(1, sent.frame(), p1=self.answer(sent, 6, msn=7))
 
 
+@with_each_min_psn
 class AnswerIsShortWhateverCameIn(RetransmissionTest):
     def runTest(self) -> None:
         for port in (2, 3, 4):
@@ -67,6 +71,7 @@ class AnswerIsShortWhateverCameIn(RetransmissionTest):
                 self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
 
 
+@with_each_min_psn
 class CopyGoesOnlyWhereItIsMissing(RetransmissionTest):
     def runTest(self) -> None:
         self.acknowledge(2, 9)
@@ -77,6 +82,7 @@ class CopyGoesOnlyWhereItIsMissing(RetransmissionTest):
                 self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
 
 
+@with_each_min_psn
 class ForwardedAckFiltersToo(RetransmissionTest):
     """The ACK that goes on to the source must reach the filter of its own path as well."""
 
@@ -89,6 +95,7 @@ class ForwardedAckFiltersToo(RetransmissionTest):
         self.same(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
 
 
+@with_each_min_psn
 class FilterAcrossTheWrap(RetransmissionTest):
     first_psn = packets.PSN_LIMIT - 5
 
@@ -101,9 +108,30 @@ class FilterAcrossTheWrap(RetransmissionTest):
                 self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in ports})
 
 
+@with_each_min_psn
 class SameDataTwiceIsSentTwice(RetransmissionTest):
     """Nobody has acknowledged: the switch holds no opinion on duplicates."""
 
     def runTest(self) -> None:
         sent = self.data(3)
         self.same(self.exchange(1, sent.frame()), {p: [self.copy(sent, p)] for p in (2, 3, 4)})
+
+
+@with_each_min_psn
+class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
+    """The newest of it included: feedback to the present source must not go astray."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        for port in (2, 3):
+            self.acknowledge(port, 8)
+        host = HOSTS[2]
+        # Host 2 has received all and goes on as the source; host 1 does not know yet that all have 9.
+        self.acknowledge(2, 9)
+        new = replace(self.data(10), eth_src=host.mac, src=host.ip)
+        self.exchange(2, new.frame())
+        for psn in (9, 8):
+            self.exchange(1, self.data(psn).frame())
+        self.acknowledge(1, 10)
+        self.assertEqual(list(self.acknowledge(3, 10)), [2])

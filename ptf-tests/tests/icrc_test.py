@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from alfirk_ptf import icrc
-from alfirk_ptf.group import Group, Member, Path, lone_levels
+from alfirk_ptf.group import Group, Member, Path
 from alfirk_ptf.packets import SEND_ONLY, WRITE_ONLY, Roce, delivered, entered, reth
 
 _H1 = Member("02:00:00:00:00:01", "10.0.0.1", 0x11)
@@ -56,36 +56,3 @@ def pair_is_the_only_one() -> None:
 
 def nothing_changed_needs_nothing() -> None:
     assert icrc.solve({}) == icrc.Neutral(0, 0)
-
-
-@pytest.mark.parametrize(
-    ("paths", "flags"),
-    [
-        (1, [0b111111]),
-        (2, [0b111110, 0b111110]),
-        (3, [0b111100, 0b111100, 0b111101]),
-        (4, [0b111100] * 4),
-        (5, [0b111000] * 4 + [0b111011]),
-        (64, [0] * 64),
-    ],
-)
-def lone_flags_name_the_levels_without_a_sibling(paths: int, flags: list[int]) -> None:
-    assert [lone_levels(path, paths) for path in range(paths)] == flags
-
-
-def every_path_meets_every_other_in_the_tree() -> None:
-    # Play the tournament as the pipeline does, in every order of arrival.
-    for paths in range(1, 65):
-        values = [random.Random(paths * 64 + path).randrange(1000) for path in range(paths)]
-        nodes: dict[tuple[int, int], int] = {(0, path): 0 for path in range(paths)}
-        order = list(range(paths))
-        random.Random(paths).shuffle(order)
-        minimum = 0
-        for path in order:
-            carried = values[path]
-            for level in range(6):
-                nodes[level, path >> level] = carried
-                if not lone_levels(path, paths) >> level & 1:
-                    carried = min(carried, nodes.get((level, (path >> level) ^ 1), 0))
-            minimum = carried
-        assert minimum == min(values)
