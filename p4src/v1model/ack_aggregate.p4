@@ -174,7 +174,7 @@ control AckAggregate(inout headers_t hdr,
         minimum_path = WORD_PATH(word);
         if (is_feedback) {
             work.count(work_slot + WORK_FEEDBACK);
-            if (is_news == 1 && meta.min_psn != MIN_PSN_PUNT) {
+            if (is_news == 1) {
                 path_msn.write(path_slot, hdr.aeth.msn[15:0]);
             }
         }
