@@ -8,6 +8,7 @@ the stimulus caused there.
 from __future__ import annotations
 
 import time
+from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -230,6 +231,11 @@ def with_each_min_psn(test: type[_Test]) -> type[_Test]:
     return _with_each("min_psn", tuple(MinPsn), test)
 
 
+def with_tree_and_walk(test: type[_Test]) -> type[_Test]:
+    """Run a test with a new group for each of the two strategies that need no controller."""
+    return _with_each("min_psn", (MinPsn.TREE, MinPsn.WALK), test)
+
+
 def with_each_icrc(test: type[_Test]) -> type[_Test]:
     """Run a test with a new group for each of the three ways to keep the ICRC right."""
     return _with_each("icrc_mode", tuple(IcrcMode), test)
@@ -274,12 +280,17 @@ def _route(address: int, port: int) -> Entry:
 
 
 def _sentinel(into: int, out: int, serial: int) -> bytes:
+    return _sentinel_head(into, out) + serial.to_bytes(8, "big")
+
+
+@cache
+def _sentinel_head(into: int, out: int) -> bytes:
     return bytes(
         Ether(src=HOSTS[into].mac, dst=VIRTUAL_MAC)
         / IP(src=HOSTS[into].ip, dst=str(IPv4Address(SENTINEL_NETWORK + out)))
-        / UDP(sport=9, dport=9)
-        / Raw(SENTINEL_MARK + serial.to_bytes(8, "big"))
-    )
+        / UDP(sport=9, dport=9, chksum=0)
+        / Raw(SENTINEL_MARK + bytes(8))
+    )[:-8]
 
 
 def _difference(got: bytes, wanted: bytes) -> str:

@@ -82,17 +82,19 @@ class Aggregate:
         syndrome, msn = frame[_AETH], int.from_bytes(frame[_AETH + 1 : _AETH + 4], "big")
         if packet.metadata["reason"] == PacketInReason.PROBE:
             return self._answer(feedback, frame, port, path, psn, msn)
-        return self._merge(feedback, frame, path, psn, syndrome, msn)
+        told = self.report(feedback.port, path, psn, syndrome, msn)
+        return self._tell(0, frame, *told) if told and feedback.port else None
 
-    def _merge(
-        self, feedback: Feedback, frame: bytes, path: int, psn: int, syndrome: int, msn: int
-    ) -> PacketOut | None:
+    def report(
+        self, source_port: int, path: int, psn: int, syndrome: int, msn: int
+    ) -> tuple[int, int, int] | None:
+        """Take an ACK or NAK of a path; give syndrome, PSN and MSN if the source is to be told anything."""
         is_nak = syndrome >> 5 in (_NAK, _RNR_NAK)
         acked = (psn - 1) % _PSN_LIMIT if is_nak else psn
         is_news = not _lt(acked, self.acked[path])
         if is_news:
             self.acked[path], self.msn[path] = acked, msn
-        minimum, minimum_msn = self._minimum(feedback.port)
+        minimum, minimum_msn = self._minimum(source_port)
         if acked == minimum:
             minimum_msn = msn
         if is_nak and is_news and _lt(minimum, psn) and (self.nak is None or _lt(psn, self.nak[1])):
@@ -104,10 +106,10 @@ class Aggregate:
             told = (_ACK_WITHOUT_CREDITS, minimum)
         if self.nak and not _lt(minimum, self.nak[1]):
             self.nak = None
-        if told is None or feedback.port == 0:
+        if told is None:
             return None
         self.told = (minimum, minimum_msn)
-        return self._tell(0, frame, *told, minimum_msn)
+        return (*told, minimum_msn)
 
     def _answer(
         self, feedback: Feedback, frame: bytes, port: int, path: int, psn: int, msn: int

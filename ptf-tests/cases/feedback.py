@@ -2,67 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import permutations
 
 from alfirk_ptf import packets, registers
-from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_min_psn
+from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
 from alfirk_ptf.contract import PacketInReason
-from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.feedback import FeedbackTest, Told
 from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
-
-
-@dataclass(frozen=True)
-class Told:
-    """What the source must see."""
-
-    psn: int
-    syndrome: int = packets.ACK
-    msn: int = 1
-
-
-class FeedbackTest(GroupTest):
-    """The source is host 1; its packets up to `sent` are on their way."""
-
-    sent = 10
-
-    def begin(self) -> None:
-        super().begin()
-        self.data(self.first_psn, self.sent)
-
-    def packet(self, psn: int) -> Roce:
-        host = HOSTS[1]
-        return Roce(
-            eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn % packets.PSN_LIMIT, body=b"x"
-        )
-
-    def data(self, first: int, count: int) -> Frames:
-        return self.exchange(1, *(self.packet(first + n).frame() for n in range(count)))
-
-    def report(self, port: int, psn: int, syndrome: int = packets.ACK, msn: int = 1) -> Roce:
-        return feedback(HOSTS[port], self.group, syndrome, psn % packets.PSN_LIMIT, msn)
-
-    def at_source(self, packet: Roce, port: int, told: Told) -> bytes:
-        """What reaches the source when the feedback packet of a port is turned into `told`."""
-        inside = entered(packet, self.group, port, HOSTS[port])
-        merged = acknowledging(inside, told.psn % packets.PSN_LIMIT, told.syndrome, told.msn)
-        return delivered(merged, self.group, 1, HOSTS[1]).frame()
-
-    def hears(
-        self,
-        port: int,
-        psn: int,
-        told: Told | None = None,
-        *,
-        syndrome: int = packets.ACK,
-        msn: int = 1,
-    ) -> None:
-        """A port reports; the source is told that, or nothing, and nobody else hears anything."""
-        packet = self.report(port, psn, syndrome, msn)
-        got = self.exchange(port, packet.frame())
-        self.same(got, {1: [self.at_source(packet, port, told)]} if told else {})
-        for frame in got.get(1, []):
-            self.assertTrue(icrc_is_right(frame[14:]))
 
 
 @with_each_min_psn
@@ -155,6 +102,29 @@ class MsnBelongsToTheMinimum(FeedbackTest):
         self.hears(2, 3, msn=2)
         self.hears(3, 7, Told(3, msn=2), msn=5)
         self.hears(2, 7, Told(7, msn=5), msn=5)
+
+
+@with_each_min_psn
+class MsnsBeyondSixteenBitsAreWhole(FeedbackTest):
+    """Of a path's MSN the switch keeps sixteen bits: the rest is that of what the source was told last."""
+
+    first_msn = 0x12FFFE
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3, msn=0x130002)
+        self.hears(3, 7, Told(3, msn=0x130002), msn=0x130006)
+        self.hears(2, 9, Told(7, msn=0x130006), msn=0x130008)
+
+
+@with_each_min_psn
+class MsnsWrapAround(FeedbackTest):
+    first_msn = 0xFFFFFF
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3, msn=3)
+        self.hears(3, 7, Told(3, msn=3), msn=7)
 
 
 @with_each_min_psn

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from alfirk_ptf import packets
+from alfirk_ptf import packets, registers
 from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_min_psn
+from alfirk_ptf.contract import MinPsn, PacketInReason
+from alfirk_ptf.controller import Feedback
 from alfirk_ptf.packets import ACK, Roce, acknowledging, delivered, entered, feedback, reth
 
 
@@ -135,3 +137,93 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
             self.exchange(1, self.data(psn).frame())
         self.acknowledge(1, 10)
         self.assertEqual(list(self.acknowledge(3, 10)), [2])
+
+
+@with_each_min_psn
+class SourceOfBeforeIsToldOfWhatItAsksAboutOnly(RetransmissionTest):
+    """Its own tail's answer was lost, and the present source's data is beyond all that it ever sent."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        for port in (2, 3):
+            self.acknowledge(port, 9, msn=10)
+        host = HOSTS[2]
+        new = replace(self.data(10), eth_src=host.mac, src=host.ip)
+        self.exchange(2, new.frame())
+        for port in (1, 3):
+            self.acknowledge(port, 10, msn=11)
+        # Host 1 received one message when it acknowledged 10: that is what it counted itself.
+        for psn in (9, 4):
+            with self.subTest(psn=psn):
+                sent = self.data(psn)
+                self.expect(1, sent.frame(), p1=self.answer(sent, psn, msn=11))
+
+
+class ProbeTest(RetransmissionTest):
+    """All have everything, but what the source was told last is PSN 4: the rest got lost."""
+
+    def begin(self) -> None:
+        super().begin()
+        for port in self.ports[1:]:
+            self.acknowledge(port, 9, msn=3)
+        self.registers.write(
+            registers.AGG, self.group.index, ((self.first_psn + 4) % packets.PSN_LIMIT) << 24 | 2
+        )
+
+    def probed(self, sent: Roce, psn: int, msn: int) -> bytes:
+        """The answer for a packet that asked for the minimum: the clone has not entered by the bridge."""
+        inside = replace(sent, src=self.group.mcst_id)
+        at = (self.first_psn + psn) % packets.PSN_LIMIT
+        return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+
+
+class OldDataAsksForTheMinimumByAWalk(ProbeTest):
+    min_psn = MinPsn.WALK
+
+    def runTest(self) -> None:
+        for ports in ((1, 2, 3, 4), tuple(range(1, 18))):
+            for first in (0, packets.PSN_LIMIT - 7):
+                with self.subTest(paths=len(ports), first=first):
+                    self.ports, self.first_psn = ports, first
+                    self.watched = self.ports
+                    self.begin()
+                    sent = self.data(7, body=bytes(1024))
+                    self.expect(1, sent.frame(), p1=self.probed(sent, 9, msn=3))
+                    # Now it is known.
+                    sent = self.data(8)
+                    self.expect(1, sent.frame(), p1=self.answer(sent, 9, msn=3))
+
+
+class OldDataAsksTheController(ProbeTest):
+    min_psn = MinPsn.PUNT
+
+    def runTest(self) -> None:
+        sent = self.data(7, body=bytes(1024))
+        self.send(1, sent.frame())
+        # All have it, so no copy leaves; the controller gets an ACK of 7, and what the source was told last.
+        self.same(self.collect(1), {})
+        (packet,) = self.registers.punted()
+        self.assertEqual(packet.metadata["reason"], PacketInReason.PROBE)
+        self.assertEqual(packet.metadata["ingress_port"], 1)
+        header = Feedback.unpack(packet.payload)
+        self.assertEqual(header, Feedback(self.group.index, port=1, agg_psn=4, agg_msn=2))
+        inside = replace(sent, src=self.group.mcst_id)
+        frame = acknowledging(inside, 7, msn=0).frame()
+        self.assertEqual(packet.payload[Feedback.SIZE : -4], frame[:-4])
+        self.control(packet)
+        self.registers.punted()
+        self.same(self.collect(1), {1: [self.probed(sent, 9, msn=3)]})
+        self.assertEqual(self.registers.read(registers.AGG, self.group.index), 9 << 24 | 3)
+
+
+@with_each_min_psn
+class OldDataThatSomebodyLacksIsNotAnswered(RetransmissionTest):
+    def runTest(self) -> None:
+        self.acknowledge(2, 9)
+        self.acknowledge(3, 9)
+        self.acknowledge(4, 6)
+        sent = self.data(7)
+        self.same(self.exchange(1, sent.frame()), {4: [self.copy(sent, 4)]})
+        # The walk that it began has not taken the news from the next one.
+        self.assertEqual(list(self.acknowledge(4, 9)), [1])

@@ -1,0 +1,190 @@
+"""The minimum over any number of paths, whichever way it is found, and what that costs."""
+
+from __future__ import annotations
+
+import random
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import Frames, with_each_min_psn, with_tree_and_walk
+from alfirk_ptf.contract import MinPsn, Work
+from alfirk_ptf.controller import Aggregate
+from alfirk_ptf.feedback import FeedbackTest, Told
+from alfirk_ptf.live import SWITCH_PORTS
+
+#: One node of the tree in part, in full, two, one level in full, two levels, all.
+_COUNTS = (2, 3, 4, 5, 16, 17, 64)
+
+
+class LargeGroupTest(FeedbackTest):
+    """Host 1 is the source; its path is any of them.
+
+    Only the source's port is watched until `nothing_else`, which looks at all.
+    """
+
+    paths = 17
+    sent = 4
+
+    def begin(self) -> None:
+        others = list(SWITCH_PORTS[: self.paths])
+        random.Random(self.paths).shuffle(others)
+        self.ports = tuple(others)
+        self.watched = self.ports
+        super().begin()
+        self.watched = (1,)
+        self.receivers = [port for port in self.ports if port != 1]
+
+    def nothing_else(self) -> None:
+        self.watched = self.ports
+        self.same(self.collect(1), {})
+        self.watched = (1,)
+
+
+@with_each_min_psn
+class SlowestOfAnyNumberDecides(LargeGroupTest):
+    sent = 8
+
+    def runTest(self) -> None:
+        for count in _COUNTS:
+            with self.subTest(paths=count):
+                self.paths = count
+                self.begin()
+                source = random.Random(count)
+                acked = dict.fromkeys(self.receivers, -1)
+                told = -1
+                for furthest in (4, 7):
+                    for port in source.sample(self.receivers, len(self.receivers)):
+                        # Some say it again, none goes back; in the last round all say all.
+                        acked[port] = (
+                            furthest if furthest == 7 else source.randint(max(0, acked[port]), furthest)
+                        )
+                        minimum = min(acked.values())
+                        is_news = minimum > told
+                        told = max(told, minimum)
+                        self.hears(
+                            port,
+                            acked[port],
+                            Told(minimum, msn=minimum + 1) if is_news else None,
+                            msn=acked[port] + 1,
+                        )
+                self.assertEqual(told, 7)
+                self.nothing_else()
+
+
+@with_each_min_psn
+class SourceIsToldOfTheTail(LargeGroupTest):
+    """All report the last packet at once: whoever comes last, the source hears of it."""
+
+    def runTest(self) -> None:
+        for count in (3, 5, 17, 64):
+            with self.subTest(paths=count):
+                self.paths = count
+                self.begin()
+                source = random.Random(count)
+                for port in source.sample(self.receivers, len(self.receivers)):
+                    self.hears_any(port, source.randrange(0, 3))
+                told: list[bytes] = []
+                for port in source.sample(self.receivers, len(self.receivers)):
+                    self.send(port, self.report(port, 3).frame())
+                for port in self.receivers:
+                    told += self.exchange(port).get(1, [])
+                psns = [int.from_bytes(frame[51:54], "big") for frame in told]
+                self.assertEqual(psns, sorted(set(psns)))
+                self.assertEqual(psns[-1], 3)
+                self.nothing_else()
+
+    def hears_any(self, port: int, psn: int) -> Frames:
+        return self.exchange(port, self.report(port, psn).frame())
+
+
+@with_tree_and_walk
+class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
+    """ACKs, NAKs and RNR NAKs at random, many of them old, across the wrap."""
+
+    first_psn = packets.PSN_LIMIT - 9
+    first_msn = 0xFFFA
+    sent = 20
+
+    def runTest(self) -> None:
+        for count in (4, 5, 17):
+            with self.subTest(paths=count):
+                self.paths = count
+                self.begin()
+                before = (self.first_psn - 1) % packets.PSN_LIMIT
+                model = Aggregate(
+                    self.group,
+                    acked=[before] * count,
+                    msn=[self.first_msn] * count,
+                    told=(before, self.first_msn),
+                )
+                source = random.Random(count)
+                for _ in range(120):
+                    port = source.choice(self.receivers)
+                    path = self.ports.index(port)
+                    # Mostly a little further than before, seldom older.
+                    at = (model.acked[path] - self.first_psn) % packets.PSN_LIMIT
+                    at = -1 if at == packets.PSN_LIMIT - 1 else at
+                    at = min(self.sent - 1, max(0, at + source.choice((-3, 0, 0, 1, 2, 4))))
+                    syndrome = source.choices(
+                        (packets.ACK, packets.NAK_SEQUENCE, packets.RNR_NAK), (6, 2, 1)
+                    )[0]
+                    msn = self.first_msn + at + (syndrome == packets.ACK)
+                    psn = (self.first_psn + at) % packets.PSN_LIMIT
+                    wanted = model.report(1, path, psn, syndrome, msn)
+                    told = Told(wanted[1], wanted[0], wanted[2]) if wanted else None
+                    self.hears(port, psn, told, syndrome=syndrome, msn=msn)
+                self.nothing_else()
+
+
+class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
+    paths = 64
+
+    def runTest(self) -> None:
+        for port in self.receivers:
+            self.exchange(port, self.report(port, 0).frame())
+        self.assertEqual(self.work(), {Work.FEEDBACK: 63, Work.TOLD: 1})
+
+    def begin(self) -> None:
+        super().begin()
+        self.before = self.counted()
+
+    def counted(self) -> dict[Work, int]:
+        cells = self.switch.counters("ingress.ack_aggregate.work")
+        return {work: cells.get(8 * self.min_psn + work, 0) for work in Work}
+
+    def work(self) -> dict[Work, int]:
+        """Count what the group's strategy has done since the beginning."""
+        counted = self.counted()
+        return {work: counted[work] - self.before[work] for work in Work if counted[work] > self.before[work]}
+
+
+class WalkRecirculatesOnlyWhenTheLaggardMoves(TreeNeitherRecirculatesNorPunts):
+    min_psn = MinPsn.WALK
+    paths = 17
+
+    def runTest(self) -> None:
+        by_path = sorted(self.receivers, key=self.ports.index)
+        # The first news of all starts a walk, which finds the first path to be the laggard. Those after it
+        # start none, and the laggard's own starts the second. Each looks at the four other leaf nodes.
+        for port in reversed(by_path):
+            self.exchange(port, self.report(port, 0).frame())
+        self.assertEqual(self.work(), {Work.FEEDBACK: 16, Work.TOLD: 1, Work.RECIRCULATIONS: 8})
+
+
+class GroupOfOneLeafNodeNeedsNoWalk(TreeNeitherRecirculatesNorPunts):
+    min_psn = MinPsn.WALK
+    paths = 4
+
+    def runTest(self) -> None:
+        for port in self.receivers:
+            self.exchange(port, self.report(port, 0).frame())
+        self.assertEqual(self.work(), {Work.FEEDBACK: 3, Work.TOLD: 1})
+
+
+class PuntSendsAllFeedbackToTheController(TreeNeitherRecirculatesNorPunts):
+    min_psn = MinPsn.PUNT
+    paths = 17
+
+    def runTest(self) -> None:
+        for port in self.receivers:
+            self.exchange(port, self.report(port, 0).frame())
+        self.assertEqual(self.work(), {Work.FEEDBACK: 16, Work.PUNTS: 16})
