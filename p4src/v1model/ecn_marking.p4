@@ -35,7 +35,7 @@ control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metad
     }
 
     apply {
-        if (hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE && profiles.apply().hit) {
+        if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT && hdr.ipv4.ecn != ECN_CE && profiles.apply().hit) {
             if (standard_metadata.deq_qdepth >= k_max) {
                 hdr.ipv4.ecn = ECN_CE;
             } else if (standard_metadata.deq_qdepth > k_min) {

@@ -239,9 +239,10 @@ control egress(inout headers_t hdr,
                 hdr.aeth.msn = meta.told[23:0] - (bit<24>)(meta.told[15:0] - meta.asker_msn);
                 truncate(PROBE_PACKET_IN_BYTES);
             }
-        } else if (meta.verdict != VERDICT_NONE && meta.verdict != VERDICT_WALK
-                   && meta.drop_reason == DROP_NONE) {
-            if (hdr.icrc.isValid()) {
+        } else if (meta.verdict != VERDICT_WALK && meta.drop_reason == DROP_NONE) {
+            if (meta.verdict == VERDICT_NONE) {
+                // Unicast, and what is no IPv4 packet.
+            } else if (hdr.icrc.isValid()) {
                 icrc.apply(hdr, meta);
                 hdr.icrc.crc = meta.icrc;
                 if (hdr.aeth.isValid()) {
