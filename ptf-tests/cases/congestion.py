@@ -1,0 +1,207 @@
+"""Congestion: marks on packets that waited, and CNPs of the most congested path alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, PATIENCE, Frames, GroupTest
+from alfirk_ptf.contract import Drop, IcrcMode
+from alfirk_ptf.group import Entry
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.packets import Roce, delivered, entered, feedback
+
+_NOT_ECT, _ECT_1, _ECT_0, _CE = range(4)
+
+
+class CnpTest(GroupTest):
+    """Host 1 is the source.
+
+    Counts age by the switch's clock, a window of about a millisecond each, so what a test sees of two paths
+    depends on how quickly it comes through: where that matters it tries again.
+    """
+
+    ports = (1, 2, 3)
+    #: CNPs that saturate a path's count.
+    many = 40
+
+    def begin(self) -> None:
+        super().begin()
+        self.exchange(
+            1, Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x").frame()
+        )
+
+    def cnp(self, port: int) -> Roce:
+        host = HOSTS[port]
+        return Roce(
+            eth_src=host.mac,
+            src=host.ip,
+            dst=self.group.mcst_id,
+            ident=0x700 + port,
+            opcode=packets.CNP,
+            becn=1,
+            body=bytes(16),
+        )
+
+    def passed(self, port: int) -> bytes:
+        host = HOSTS[port]
+        return delivered(entered(self.cnp(port), self.group, port, host), self.group, 1, HOSTS[1]).frame()
+
+    def eventually(self, what: str, port: int, wanted: Frames, *, first: int = 0) -> None:
+        """Let a port send a CNP until this comes of it; each time `first` sends many before."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            if first:
+                self.send(first, *[self.cnp(first).frame()] * self.many)
+                self.collect(first)
+            if self.exchange(port, self.cnp(port).frame()) == wanted:
+                return
+        self.fail(f"{what} within {PATIENCE:.0f} s")
+
+
+class CnpsOfOnePathPass(CnpTest):
+    def runTest(self) -> None:
+        for _ in range(self.many):
+            self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+
+
+class CnpsOfALessCongestedPathEndHere(CnpTest):
+    def runTest(self) -> None:
+        before = self.drops(Drop.CNP_FILTERED)
+        self.eventually("no CNP of the less congested path was filtered", 3, {}, first=2)
+        self.assertGreater(self.drops(Drop.CNP_FILTERED), before)
+
+
+class QuietPathGivesWayToTheNextInTime(CnpTest):
+    """A count cannot rise beyond that of a saturated path, so what passes in the end does so by age alone."""
+
+    def runTest(self) -> None:
+        self.send(2, *[self.cnp(2).frame()] * self.many)
+        self.same(self.collect(2), {1: [self.passed(2)] * self.many})
+        self.eventually("no CNP of the other path came through", 3, {1: [self.passed(3)]})
+        # Now it is the most congested one.
+        self.expect(3, self.cnp(3).frame(), p1=self.passed(3))
+
+
+class PathThatOvertakesIsHeard(CnpTest):
+    """The path that sends more CNPs becomes the most congested one."""
+
+    def runTest(self) -> None:
+        self.expect(2, self.cnp(2).frame(), p1=self.passed(2))
+        self.send(3, *[self.cnp(3).frame()] * self.many)
+        got = self.collect(3).get(1, [])
+        # At most the first is no more than path 2's one.
+        self.assertGreaterEqual(len(got), self.many - 1)
+        self.assertEqual(set(got), {self.passed(3)})
+
+
+class CnpBeforeAnyDataGoesNowhere(GroupTest):
+    def runTest(self) -> None:
+        host = HOSTS[2]
+        cnp = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, opcode=packets.CNP, body=bytes(16))
+        self.refuses(Drop.NO_SOURCE, 2, cnp.frame())
+
+
+class MarkingTest(GroupTest):
+    """Ports 2 and 3 mark whatever queue a packet found; port 4 marks nothing."""
+
+    profile = (0, 0, 0)
+
+    def begin(self) -> None:
+        super().begin()
+        k_min, k_max, slope = self.profile
+        self.switch.insert(
+            *(
+                Entry(
+                    "egress.ecn_marking.profiles",
+                    {"egress_port": port},
+                    "egress.ecn_marking.profile",
+                    {"min": k_min, "max": k_max, "rise": slope},
+                )
+                for port in (2, 3)
+            )
+        )
+
+    def data(self, psn: int, ecn: int) -> Roce:
+        host = HOSTS[1]
+        return Roce(
+            eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, tos=0x60 | ecn, body=bytes(99)
+        )
+
+    def copy(self, sent: Roce, port: int, ecn: int) -> bytes:
+        copy = delivered(entered(sent, self.group, 1, HOSTS[1]), self.group, port, HOSTS[port])
+        return replace(copy, tos=0x60 | ecn).frame()
+
+
+class CapablePacketsAreMarked(MarkingTest):
+    def runTest(self) -> None:
+        for psn, ecn in enumerate((_NOT_ECT, _ECT_1, _ECT_0, _CE)):
+            with self.subTest(ecn=ecn):
+                sent = self.data(psn, ecn)
+                marked = _NOT_ECT if ecn == _NOT_ECT else _CE
+                got = self.exchange(1, sent.frame())
+                wanted = {port: [self.copy(sent, port, marked if port != 4 else ecn)] for port in (2, 3, 4)}
+                self.same(got, wanted)
+                for frames in got.values():
+                    self.assertTrue(icrc_is_right(frames[0][14:]), "the ICRC does not cover the mark")
+
+
+class CapablePacketsAreMarkedWhereTheIcrcIsComputed(CapablePacketsAreMarked):
+    icrc_mode = IcrcMode.RECOMPUTE
+
+
+class EmptyQueueMarksNothing(MarkingTest):
+    #: Always from 1,000 packets on, never up to 500.
+    profile = (500, 1000, 0x10000 // 500)
+
+    def runTest(self) -> None:
+        sent = self.data(0, _ECT_0)
+        self.same(
+            self.exchange(1, sent.frame()), {port: [self.copy(sent, port, _ECT_0)] for port in (2, 3, 4)}
+        )
+
+
+class UnicastIsMarkedToo(MarkingTest):
+    """It shares the queue with groups, and its senders react in the same way."""
+
+    def runTest(self) -> None:
+        self.switch.insert(
+            Entry(
+                "ingress.ipv4_routing.routes",
+                {"dst_ip": (0x0A00_0003, 32)},
+                "ingress.ipv4_routing.to_switch",
+                {"port": 3},
+            )
+        )
+        for ecn, marked in ((_NOT_ECT, _NOT_ECT), (_ECT_0, _CE), (_ECT_1, _CE), (_CE, _CE)):
+            with self.subTest(ecn=ecn):
+                sent = Roce(src=HOSTS[1].ip, dst=HOSTS[3].ip, dqpn=9, tos=ecn, body=b"to one")
+                self.expect(1, sent.frame(), p3=replace(sent, tos=marked, ttl=63).frame())
+
+
+class AcksAreNotMarked(MarkingTest):
+    """They are not ECN-capable, whatever the data was that they answer."""
+
+    ports = (2, 1)
+
+    def runTest(self) -> None:
+        host = HOSTS[2]
+        data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, tos=_ECT_0, body=b"x")
+        self.exchange(2, data.frame())
+        ack = feedback(HOSTS[1], self.group, packets.ACK, 0)
+        inside = entered(ack, self.group, 1, HOSTS[1])
+        self.expect(1, ack.frame(), p2=delivered(inside, self.group, 2, host).frame())
+        self.same(
+            self.exchange(2, data.frame()),
+            {
+                2: [
+                    delivered(
+                        packets.acknowledging(entered(data, self.group, 2, host), 0, msn=1),
+                        self.group,
+                        2,
+                        host,
+                    ).frame()
+                ]
+            },
+        )

@@ -1,0 +1,209 @@
+"""Who may send what: nothing of a stranger gets into a group, and each refusal is counted by its reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_min_psn
+from alfirk_ptf.contract import VIRTUAL_MAC, Drop
+from alfirk_ptf.group import Entry
+from alfirk_ptf.packets import Roce, acknowledging, arp_request, delivered, entered, feedback, reth
+from scapy.layers.inet import IP, UDP
+from scapy.layers.l2 import ARP, Ether
+from scapy.packet import Raw
+
+
+class StrangersTest(GroupTest):
+    """Host 1 has sent a packet to hosts 2 and 3; host 4 is no member."""
+
+    ports = (1, 2, 3)
+
+    def begin(self) -> None:
+        super().begin()
+        self.exchange(1, self.sent().frame())
+
+    def sent(self, **fields: object) -> Roce:
+        host = HOSTS[1]
+        base = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, body=b"x")
+        return replace(base, **fields)  # type: ignore[arg-type]
+
+    def report(self, **fields: object) -> Roce:
+        return replace(feedback(HOSTS[2], self.group, packets.ACK, 0), **fields)  # type: ignore[arg-type]
+
+    def is_as_before(self) -> None:
+        """The group has taken note of nothing: its first packet is acknowledged when both have said so."""
+        self.same(self.exchange(2, self.report().frame()), {})
+        last = feedback(HOSTS[3], self.group, packets.ACK, 0)
+        told = acknowledging(entered(last, self.group, 3, HOSTS[3]), 0, msn=1)
+        self.expect(3, last.frame(), p1=delivered(told, self.group, 1, HOSTS[1]).frame())
+
+
+@with_each_min_psn
+class DataOfStrangersIsRefused(StrangersTest):
+    def runTest(self) -> None:
+        new = 1
+        for what, reason, port, packet in (
+            ("address of no member", Drop.NOT_A_MEMBER, 1, self.sent(psn=new, src="10.0.0.99")),
+            ("a member's address on another's port", Drop.NOT_A_MEMBER, 2, self.sent(psn=new)),
+            (
+                "the McstID as a host's source",
+                Drop.NOT_A_MEMBER,
+                1,
+                self.sent(psn=new, src=self.group.mcst_id),
+            ),
+            ("port outside the tree", Drop.NOT_A_PATH, 4, self.sent(psn=new, src=HOSTS[4].ip)),
+            ("a member's address outside the tree", Drop.NOT_A_PATH, 4, self.sent(psn=new)),
+            ("another queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=2)),
+            ("a member's own queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=HOSTS[2].qpn)),
+            (
+                "read request",
+                Drop.UNSUPPORTED_OPCODE,
+                1,
+                self.sent(psn=new, opcode=packets.READ_REQUEST, body=reth(0, 0, 8)),
+            ),
+            (
+                "atomic",
+                Drop.UNSUPPORTED_OPCODE,
+                1,
+                self.sent(psn=new, opcode=packets.FETCH_ADD, body=bytes(28)),
+            ),
+        ):
+            with self.subTest(what):
+                self.refuses(reason, port, packet.frame())
+        self.is_as_before()
+
+
+@with_each_min_psn
+class FeedbackOfStrangersIsRefused(StrangersTest):
+    def runTest(self) -> None:
+        good = self.report()
+        wrong = good.frame()
+        for what, reason, port, frame in (
+            ("address of no member", Drop.NOT_A_MEMBER, 2, self.report(src="10.0.0.77").frame()),
+            ("a member's address on another's port", Drop.NOT_A_MEMBER, 3, good.frame()),
+            (
+                "the McstID as a host's source",
+                Drop.NOT_A_MEMBER,
+                2,
+                self.report(src=self.group.mcst_id).frame(),
+            ),
+            ("port outside the tree", Drop.NOT_A_PATH, 4, good.frame()),
+            ("another queue pair", Drop.WRONG_QPN, 2, self.report(dqpn=7).frame()),
+            ("wrong ICRC", Drop.FEEDBACK_ICRC, 2, wrong[:-1] + bytes([wrong[-1] ^ 0x80])),
+            (
+                "syndrome of no meaning",
+                Drop.UNSUPPORTED_OPCODE,
+                2,
+                self.report(body=packets.aeth(0x40, 1)).frame(),
+            ),
+        ):
+            with self.subTest(what):
+                self.refuses(reason, port, frame)
+        self.is_as_before()
+
+
+class CongestionNotificationOfStrangersIsRefused(StrangersTest):
+    def runTest(self) -> None:
+        cnp = self.report(opcode=packets.CNP, becn=1, body=bytes(16))
+        self.refuses(Drop.NOT_A_MEMBER, 3, cnp.frame())
+        self.refuses(Drop.NOT_A_PATH, 4, cnp.frame())
+        self.refuses(Drop.WRONG_QPN, 2, replace(cnp, dqpn=3).frame())
+
+
+class FabricPortsTakeOnlyWhatTheFabricMade(StrangersTest):
+    """Between switches a group's packets carry the McstID as both addresses."""
+
+    uplinks = (1,)
+
+    def begin(self) -> None:
+        super(StrangersTest, self).begin()
+
+    def runTest(self) -> None:
+        self.refuses(Drop.NOT_A_MEMBER, 1, self.sent().frame())
+        self.refuses(Drop.WRONG_QPN, 1, self.sent(src=self.group.mcst_id, dqpn=5).frame())
+
+
+class CutOffPacketsAreRefused(StrangersTest):
+    def runTest(self) -> None:
+        for what, frame, left in (
+            ("in the BTH", self.sent(psn=1).frame(), 50),
+            ("in the RETH", self.sent(psn=1, opcode=packets.WRITE_ONLY, body=reth(0, 0, 0)).frame(), 62),
+            ("in the AETH", self.report().frame(), 56),
+            ("in the ICRC of an ACK", self.report().frame(), 60),
+        ):
+            with self.subTest(what):
+                self.refuses(Drop.PARSER_ERROR, 1 if "ACK" not in what else 2, frame[:left])
+        self.is_as_before()
+
+
+class GuardTest(SwitchTest):
+    """The hosts behind ports 1 and 2 are bound to their addresses; port 4 leads to a switch."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        for port in (1, 2):
+            self.switch.insert(
+                Entry(
+                    "ingress.source_guard.hosts",
+                    {"ingress_port": port},
+                    "ingress.source_guard.attached",
+                    {"ip": int(IPv4Address(HOSTS[port].ip))},
+                )
+            )
+        self.switch.insert(
+            Entry(
+                "ingress.ipv4_routing.routes",
+                {"dst_ip": (int(IPv4Address(HOSTS[3].ip)), 32)},
+                "ingress.ipv4_routing.to_switch",
+                {"port": 3},
+            ),
+            Entry(
+                "ingress.arp_responder.arp_targets",
+                {"target_ip": (int(IPv4Address("10.255.0.0")), 16)},
+                "ingress.arp_responder.reply",
+                {"mac": int(VIRTUAL_MAC.replace(":", ""), 16)},
+            ),
+        )
+
+    def packet(self, source: str) -> bytes:
+        ether = Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC)
+        return bytes(ether / IP(src=source, dst=HOSTS[3].ip) / UDP(sport=7, dport=7) / Raw(b"mine?"))
+
+
+class HostUsesItsOwnAddressAndNoOther(GuardTest):
+    def runTest(self) -> None:
+        for source in (HOSTS[2].ip, "10.255.0.1", "0.0.0.0", "192.0.2.1"):
+            with self.subTest(source):
+                self.refuses(Drop.SPOOFED_SOURCE, 1, self.packet(source))
+        self.assertEqual(list(self.exchange(1, self.packet(HOSTS[1].ip))), [3])
+
+
+class PortToASwitchBringsAnySource(GuardTest):
+    def runTest(self) -> None:
+        self.assertEqual(list(self.exchange(4, self.packet(HOSTS[2].ip))), [3])
+
+
+class McstIdIsNoSourceForAHost(GuardTest):
+    """Straight to a receiver's queue pair, which would accept it: the reason for the guard."""
+
+    def runTest(self) -> None:
+        spoofed = Roce(eth_src=HOSTS[1].mac, src="10.255.0.1", dst=HOSTS[3].ip, dqpn=HOSTS[3].qpn, body=b"x")
+        self.refuses(Drop.SPOOFED_SOURCE, 1, spoofed.frame())
+
+
+class ArpOfAnothersNameIsRefused(GuardTest):
+    def runTest(self) -> None:
+        asker = HOSTS[1]
+        for sender in (HOSTS[2].ip, "10.255.0.3"):
+            with self.subTest(sender):
+                self.refuses(
+                    Drop.SPOOFED_SOURCE, 1, bytes(arp_request(asker, "10.255.0.9", sender_ip=sender))
+                )
+        answer = Ether(src=VIRTUAL_MAC, dst=asker.mac) / ARP(
+            op="is-at", hwsrc=VIRTUAL_MAC, psrc="10.255.0.9", hwdst=asker.mac, pdst=asker.ip
+        )
+        self.expect(1, bytes(arp_request(asker, "10.255.0.9")), p1=bytes(answer))
+        # A probe has no sender yet: it is none, but no fraud either (RFC 5227).
+        self.refuses(Drop.ARP_NOT_FOR_US, 1, bytes(arp_request(asker, "10.255.0.9", sender_ip="0.0.0.0")))
