@@ -178,6 +178,7 @@ control egress(inout headers_t hdr,
     bool is_to_host = false;
     bool is_packet_in = false;
     bool is_answer = false;
+    ipv4_addr_t region_owner = 0;
 
     apply {
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
@@ -210,13 +211,17 @@ control egress(inout headers_t hdr,
                    || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {
             is_packet_in = true;
         } else if (meta.verdict != VERDICT_NONE) {
+            if (hdr.mr_info.isValid()) {
+                // The bridge changes the address.
+                region_owner = hdr.reth.va[31:0];
+            }
             bridge_exit.apply(hdr, meta, standard_metadata, is_to_host);
         } else {
             is_packet_in = meta.packet_in_reason != 0;
         }
 
         if (hdr.register_control.isValid() || (is_to_host && hdr.reth.isValid())) {
-            memory_regions.apply(hdr, meta, standard_metadata);
+            memory_regions.apply(hdr, meta, standard_metadata, region_owner);
         }
         if (is_answer) {
             // Last of all that looks at the header, because INIT_GROUP's index moves on.

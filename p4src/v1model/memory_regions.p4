@@ -18,15 +18,18 @@
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// For copies with a RETH that go to a host, after the rest of the bridge; and for INIT_GROUP.
+// For copies with a RETH that go to a host, after the rest of the bridge; and for INIT_GROUP. `owner` is the
+// host whose region a packet tells.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
-                      inout standard_metadata_t standard_metadata) {
+                      inout standard_metadata_t standard_metadata,
+                      in ipv4_addr_t owner) {
     register<bit<64>>(SIZE_PATHS) va;
     register<bit<32>>(SIZE_PATHS) rkey;
     // For the identification ++ for the UDP source port.
     register<bit<32>>(SIZE_PATHS) neutral;
-    // Of the WRITE that brought them: one that comes late or twice changes nothing.
+    // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
+    // sent for the first time is neither, even if the last one was 2^23 packets ago.
     register<psn_t>(SIZE_PATHS) told_at;
     bit<32> slot;
     bit<64> va_xor;
@@ -61,7 +64,8 @@ control MemoryRegions(inout headers_t hdr,
             slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
             if (hdr.mr_info.isValid()) {
                 told_at.read(newest, slot);
-                if (hdr.reth.va[31:0] == hdr.ipv4.dst && PSN_LT(newest, hdr.bth.psn)) {
+                if (owner == hdr.ipv4.dst
+                    && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn))) {
                     told_at.write(slot, hdr.bth.psn);
                     va.write(slot, hdr.mr_info.va_xor);
                     rkey.write(slot, hdr.mr_info.rkey_xor);
