@@ -172,6 +172,8 @@ class GroupTest(SwitchTest):
     #: The group's strategies.
     min_psn = MinPsn.TREE
     icrc_mode = IcrcMode.NEUTRAL
+    #: Where the McstID is from, unless its ICRC mode says that.
+    network: int | None = None
     #: Address and key that senders use in a WRITE.
     va, r_key = 0x4000_0000, 0x55AA
     _next_index = 0
@@ -186,12 +188,18 @@ class GroupTest(SwitchTest):
         """Bring a group to where the test starts: a new one, so this may be called again."""
         self.register()
 
+    def member(self, port: int) -> Member:
+        """Name the member behind a port."""
+        return HOSTS[port]
+
     def register(self) -> None:
         """Write a new group as a controller does; what the last one left in registers is not its own."""
         index = GroupTest._next_index
         GroupTest._next_index += 1
-        paths = tuple(TreePath(p, None if p in self.uplinks else HOSTS[p]) for p in self.ports)
-        network = RECOMPUTE_NETWORK if self.icrc_mode is IcrcMode.RECOMPUTE else GROUP_NETWORK
+        paths = tuple(TreePath(p, None if p in self.uplinks else self.member(p)) for p in self.ports)
+        network = self.network
+        if network is None:
+            network = RECOMPUTE_NETWORK if self.icrc_mode is IcrcMode.RECOMPUTE else GROUP_NETWORK
         self.group = Group(
             str(IPv4Address(network + index + 1)),
             index,

@@ -175,8 +175,9 @@ class Controller:
 
 
 def repaired(frame: bytes) -> bytes:
-    """Put the right ICRC at the end of a RoCEv2 frame."""
-    return frame[:-4] + icrc(frame[_ETHERNET:-4])
+    """Put the right ICRC at the end of a RoCEv2 packet; what Ethernet has padded it with stays behind it."""
+    end = _ETHERNET + int.from_bytes(frame[_ETHERNET + 2 : _ETHERNET + 4], "big")
+    return frame[: end - 4] + icrc(frame[_ETHERNET : end - 4]) + frame[end:]
 
 
 def _lt(a: int, b: int) -> bool:

@@ -6,20 +6,23 @@ are computed by scapy from the result, never taken from the switch.
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
 
 from scapy.contrib.roce import AETH, BTH
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from alfirk_ptf.contract import VIRTUAL_MAC, VIRTUAL_QPN
+from alfirk_ptf import icrc
+from alfirk_ptf.contract import MR_INFO_RKEY, VIRTUAL_MAC, VIRTUAL_QPN
 from alfirk_ptf.group import Group, Member
 
 ROCE_PORT = 4791
 
-SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_ONLY = 0x00, 0x01, 0x02, 0x04
-WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_ONLY, WRITE_ONLY_IMM = 0x06, 0x07, 0x08, 0x0A, 0x0B
+SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
+WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)
 READ_REQUEST, ACKNOWLEDGE, FETCH_ADD, CNP = 0x0C, 0x11, 0x14, 0x81
 
 #: AETH syndromes.
@@ -77,6 +80,17 @@ class Roce:
 def reth(va: int, r_key: int, length: int) -> bytes:
     """Build the header that says where a WRITE goes."""
     return va.to_bytes(8, "big") + r_key.to_bytes(4, "big") + length.to_bytes(4, "big")
+
+
+def mr_info(member: Member, sent: tuple[int, int], received: tuple[int, int]) -> bytes:
+    """Build what tells a member's leaf where the next WRITE to `sent` (address and R_Key) is to go there.
+
+    As `roce/src/wire/mr_info.rs` has it.
+    """
+    va_xor, rkey_xor = sent[0] ^ received[0], sent[1] ^ received[1]
+    neutral = icrc.solve({icrc.VIRTUAL_ADDRESS: va_xor, icrc.R_KEY: rkey_xor})
+    differences = struct.pack("!QIHH", va_xor, rkey_xor, neutral.id_xor, neutral.sport_xor)
+    return reth(int(IPv4Address(member.ip)), MR_INFO_RKEY, len(differences)) + differences
 
 
 def aeth(syndrome: int, msn: int) -> bytes:

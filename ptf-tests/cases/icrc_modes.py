@@ -1,0 +1,243 @@
+"""Three ways to keep the ICRC of data right: by constants, computed in the pipeline, by the controller."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import GROUP_NETWORK, HOSTS, PORTS, Frames, GroupTest, with_each_icrc
+from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
+from alfirk_ptf.controller import repaired
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.packets import Roce, delivered, entered, feedback, reth
+
+#: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
+_LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
+
+
+class IcrcTest(GroupTest):
+    def sent(self, **fields: object) -> Roce:
+        host = HOSTS[1]
+        base = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id)
+        return replace(base, **fields)  # type: ignore[arg-type]
+
+    def copies(self, sent: Roce, source: int = 1) -> Frames:
+        inside = sent if source in self.uplinks else entered(sent, self.group, source, HOSTS[source])
+        return {
+            port: [
+                (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()
+            ]
+            for port in self.ports
+            if port != source
+        }
+
+    def is_right(self, got: Frames) -> None:
+        """Check by ourselves what scapy computed in the comparison."""
+        for frames in got.values():
+            for frame in frames:
+                self.assertTrue(icrc_is_right(frame[14:]))
+
+
+def _padded(length: int) -> tuple[bytes, int]:
+    """Give a payload with its padding, and how much that is."""
+    padding = -length % 4
+    return random.Random(length).randbytes(length) + bytes(padding), padding
+
+
+@with_each_icrc
+class SendsOfAnyLengthAreRight(IcrcTest):
+    def runTest(self) -> None:
+        for psn, length in enumerate(_LENGTHS):
+            with self.subTest(length=length):
+                payload, padding = _padded(length)
+                sent = self.sent(psn=psn, padcount=padding, body=payload, tos=0x62, ident=psn * 999)
+                got = self.exchange(1, sent.frame())
+                self.same(got, self.copies(sent))
+                self.is_right(got)
+
+
+@with_each_icrc
+class WritesOfAnyLengthAreRight(IcrcTest):
+    def runTest(self) -> None:
+        psn = 0
+        for length in _LENGTHS:
+            for opcode in (packets.WRITE_FIRST, packets.WRITE_ONLY, packets.WRITE_ONLY_IMM):
+                with self.subTest(opcode=opcode, length=length):
+                    payload, padding = _padded(length)
+                    immediate = b"\xfe\xdc\xba\x98" if opcode == packets.WRITE_ONLY_IMM else b""
+                    body = reth(self.group.va + 0x40, self.group.r_key, length) + immediate + payload
+                    sent = self.sent(psn=psn, opcode=opcode, padcount=padding, body=body)
+                    got = self.exchange(1, sent.frame())
+                    self.same(got, self.copies(sent))
+                    self.is_right(got)
+                    psn += 1
+
+
+@with_each_icrc
+class EveryOpcodeOfAMessageIsRight(IcrcTest):
+    def runTest(self) -> None:
+        for psn, opcode in enumerate(
+            (
+                *(packets.SEND_FIRST, packets.SEND_MIDDLE, packets.SEND_LAST, packets.SEND_LAST_IMM),
+                *(packets.SEND_ONLY_IMM, packets.WRITE_MIDDLE, packets.WRITE_LAST, packets.WRITE_LAST_IMM),
+            )
+        ):
+            with self.subTest(opcode=opcode):
+                sent = self.sent(psn=psn, opcode=opcode, ackreq=1, solicited=1, body=bytes(range(200)))
+                got = self.exchange(1, sent.frame())
+                self.same(got, self.copies(sent))
+                self.is_right(got)
+
+
+@with_each_icrc
+class CopyToASwitchIsRightToo(IcrcTest):
+    uplinks = (4,)
+
+    def runTest(self) -> None:
+        sent = self.sent(body=bytes(range(100)))
+        got = self.exchange(1, sent.frame())
+        if self.icrc_mode is IcrcMode.PUNT:
+            # Only what reaches a host is repaired.
+            inside = entered(sent, self.group, 1, HOSTS[1]).frame()
+            self.same({4: [repaired(got[4][0])]}, {4: [inside]})
+            got = {**got, 4: [inside]}
+        self.same(got, self.copies(sent))
+
+
+@with_each_icrc
+class PacketOfASwitchIsRightToo(IcrcTest):
+    uplinks = (1,)
+
+    def runTest(self) -> None:
+        sent = self.sent(src=self.group.mcst_id, body=bytes(range(100)))
+        got = self.exchange(1, sent.frame())
+        self.same(got, self.copies(sent))
+        self.is_right(got)
+
+
+@with_each_icrc
+class FeedbackIsRight(IcrcTest):
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        self.exchange(1, self.sent(body=b"x").frame())
+        for syndrome in (packets.ACK, packets.NAK_SEQUENCE, packets.RNR_NAK):
+            psn = 0 if syndrome == packets.ACK else 1
+            report = feedback(HOSTS[2], self.group, syndrome, psn)
+            told = delivered(entered(report, self.group, 2, HOSTS[2]), self.group, 1, HOSTS[1])
+            got = self.exchange(2, report.frame())
+            self.same(got, {1: [told.frame()]})
+
+
+@with_each_icrc
+class CongestionNotificationIsRight(IcrcTest):
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        self.exchange(1, self.sent(body=b"x").frame())
+        host = HOSTS[2]
+        cnp = Roce(
+            eth_src=host.mac,
+            src=host.ip,
+            dst=self.group.mcst_id,
+            opcode=packets.CNP,
+            becn=1,
+            body=bytes(16),
+        )
+        told = delivered(entered(cnp, self.group, 2, host), self.group, 1, HOSTS[1])
+        got = self.exchange(2, cnp.frame())
+        self.same(got, {1: [told.frame()]})
+
+
+class WrongIcrcIsRefusedWhereItWouldBeMadeRight(IcrcTest):
+    icrc_mode = IcrcMode.RECOMPUTE
+
+    def runTest(self) -> None:
+        write = reth(self.group.va, self.group.r_key, 8) + bytes(8)
+        for sent in (
+            self.sent(body=bytes(64)),
+            self.sent(body=b""),
+            self.sent(opcode=packets.WRITE_ONLY, body=write),
+        ):
+            frame = sent.frame()
+            for at in (14 + 4, 14 + 20, 14 + 28 + 5, len(frame) - 5, len(frame) - 1):
+                with self.subTest(opcode=sent.opcode, length=len(frame), byte=at):
+                    broken = frame[:at] + bytes([frame[at] ^ 0x10]) + frame[at + 1 :]
+                    if at == 18:
+                        # The identification: the IPv4 checksum must not be what refuses it.
+                        changed = replace(sent, ident=sent.ident ^ 0x1000).frame()
+                        broken = changed[:-4] + frame[-4:]
+                    self.refuses(Drop.DATA_ICRC, 1, broken)
+        # The group has taken note of none.
+        sent = self.sent(body=b"first")
+        self.same(self.exchange(1, sent.frame()), self.copies(sent))
+
+
+class WrongIcrcStaysWrongByConstants(IcrcTest):
+    """The switch need not look: whoever receives it does."""
+
+    def runTest(self) -> None:
+        sent = self.sent(body=bytes(64))
+        broken = bytearray(sent.frame())
+        broken[-1] ^= 1
+        for port, (frame,) in self.exchange(1, bytes(broken)).items():
+            right = self.copies(sent)[port][0]
+            self.assertEqual(frame, right[:-1] + bytes([right[-1] ^ 1]))
+
+
+class GroupOutsideTheRangeCannotBeRecomputed(IcrcTest):
+    """Its payload is not parsed; better nothing than what every receiver drops."""
+
+    icrc_mode = IcrcMode.RECOMPUTE
+    network = GROUP_NETWORK
+
+    def runTest(self) -> None:
+        self.refuses(Drop.DATA_ICRC, 1, self.sent(body=bytes(10)).frame())
+
+
+class LengthsThatContradictAreRefused(IcrcTest):
+    icrc_mode = IcrcMode.RECOMPUTE
+
+    def runTest(self) -> None:
+        frame = self.sent(body=bytes(40)).frame()
+        for what, length in (
+            ("shorter than its headers", 20),
+            ("longer than the frame", 100),
+            ("beyond all", 0xFFFF),
+        ):
+            with self.subTest(what):
+                broken = frame[:38] + length.to_bytes(2, "big") + frame[40:]
+                self.refuses(Drop.PARSER_ERROR, 1, broken)
+
+
+class DataWaitsForTheController(IcrcTest):
+    """Nothing leaves the switch with a wrong ICRC: the controller gets each copy, and sends it out."""
+
+    icrc_mode = IcrcMode.PUNT
+
+    def runTest(self) -> None:
+        before = self.drops(Drop.ICRC_PUNTED, "egress")
+        body = reth(self.group.va, self.group.r_key, 300) + bytes(300)
+        sent = self.sent(opcode=packets.WRITE_ONLY, body=body)
+        self.send(1, sent.frame())
+        self.same(self.collect(1), {})
+        punted = {packet.metadata["ingress_port"]: packet for packet in self.registers.punted()}
+        self.assertEqual(sorted(punted), list(PORTS[1:]))
+        self.assertEqual(self.drops(Drop.ICRC_PUNTED, "egress") - before, 3)
+        for port, packet in punted.items():
+            self.assertEqual(packet.metadata["reason"], PacketInReason.ICRC)
+            self.assertEqual(repaired(packet.payload), self.copies(sent)[port][0])
+
+
+@with_each_icrc
+class PaddingOfEthernetIsNoPayload(IcrcTest):
+    """The shortest RoCEv2 packet is shorter than the shortest Ethernet frame, so NICs add bytes behind it."""
+
+    def runTest(self) -> None:
+        for psn, added in enumerate((b"\x00\x00", b"\xaa\x55")):
+            sent = self.sent(psn=psn)
+            frame = sent.frame()
+            self.assertEqual(len(frame), 58)
+            wanted = {port: [copy + added] for port, (copy,) in self.copies(sent).items()}
+            self.same(self.exchange(1, frame + added), wanted)

@@ -1,0 +1,275 @@
+"""Memory regions told per request: the leaf takes them from the stream, and the next WRITE goes there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_icrc
+from alfirk_ptf.contract import MR_INFO_RKEY, Drop
+from alfirk_ptf.group import Member
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.packets import Roce, delivered, entered, mr_info, reth
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Region = tuple[int, int]
+
+#: Address and R_Key that the sender writes to by its own account.
+_SENT = (0x5000_1230, 0xABCD)
+#: Where hosts 2 and 3 have room, now and later: nothing is aligned.
+_NOW = {2: (0x7FEE_0123_4567, 0x1111_2222), 3: (0xFFFF_8000_0000_0001, 0x3333_4444)}
+_LATER = {2: (0x1234_5678, 0x99), 3: (0xFEDC_BA98_7654_3210, 0xFFFF_FFFF)}
+
+
+class RegionTest(GroupTest):
+    """Host 1 writes to hosts 2 and 3; host 4 is told of nothing.
+
+    The group's registration changes neither address nor key.
+    """
+
+    va, r_key = _SENT
+
+    def begin(self) -> None:
+        super().begin()
+        self.told: dict[int, Region] = {}
+        self.psns: Iterator[int] = (psn % packets.PSN_LIMIT for psn in count(self.first_psn))
+
+    def member(self, port: int) -> Member:
+        return replace(HOSTS[port], va=self.va, r_key=self.r_key)
+
+    def write(self, psn: int, body: bytes, opcode: int = packets.WRITE_ONLY) -> Roce:
+        host = HOSTS[1]
+        return Roce(
+            eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, opcode=opcode, psn=psn, ackreq=1, body=body
+        )
+
+    def info(self, psn: int, port: int, region: Region) -> Roce:
+        return self.write(psn, mr_info(HOSTS[port], _SENT, region))
+
+    def is_empty_write(self, info: Roce) -> None:
+        """Send what tells a region: every host gets a WRITE of nothing in its place, with a right ICRC."""
+        inside = entered(info, self.group, 1, self.member(1))
+        # Its address and key are no region's.
+        empty = replace(inside, body=info.body[:12] + bytes(4))
+        self.reaches_all(info, empty, inside)
+
+    def tells(self, port: int, region: Region) -> Roce:
+        """Tell of a region, and remember it."""
+        info = self.info(next(self.psns), port, region)
+        self.is_empty_write(info)
+        self.told[port] = region
+        return info
+
+    def goes_where_told(self, opcode: int = packets.WRITE_ONLY) -> None:
+        """Send a WRITE: at each host it goes to the region that was told of last."""
+        payload = bytes(range(256)) * 2
+        sent = self.write(next(self.psns), reth(*_SENT, 4096) + payload, opcode)
+        got = self.exchange(1, sent.frame())
+        inside = entered(sent, self.group, 1, self.member(1))
+        wanted: Frames = {}
+        for port in (port for port in self.ports if port != 1):
+            copy = inside if port in self.uplinks else delivered(inside, self.group, port, self.member(port))
+            if port in self.told:
+                info = mr_info(HOSTS[port], _SENT, self.told[port])
+                copy = replace(
+                    copy,
+                    ident=copy.ident ^ int.from_bytes(info[28:30], "big"),
+                    sport=copy.sport ^ int.from_bytes(info[30:32], "big"),
+                    body=_xor(copy.body, info[16:28]),
+                )
+            wanted[port] = [copy.frame()]
+        self.same(got, wanted)
+        self.all_right(got)
+
+    def reaches_all(self, sent: Roce, to_hosts: Roce, to_switches: Roce) -> None:
+        """Send a packet and compare its copies."""
+        got = self.exchange(1, sent.frame())
+        wanted = {
+            port: [
+                (
+                    to_switches
+                    if port in self.uplinks
+                    else delivered(to_hosts, self.group, port, self.member(port))
+                ).frame()
+            ]
+            for port in self.ports
+            if port != 1
+        }
+        self.same(got, wanted)
+        self.all_right(got)
+
+    def acknowledge(self, psn: int) -> None:
+        """Let all acknowledge."""
+        for port in self.ports[1:]:
+            self.exchange(port, packets.feedback(HOSTS[port], self.group, packets.ACK, psn).frame())
+
+    def all_right(self, got: Frames) -> None:
+        for frames in got.values():
+            for frame in frames:
+                self.assertTrue(icrc_is_right(frame[14:]))
+
+
+def _xor(body: bytes, differences: bytes) -> bytes:
+    changed = bytes(a ^ b for a, b in zip(body, differences, strict=False))
+    return changed + body[len(changed) :]
+
+
+@with_each_icrc
+class NextWriteGoesWhereItWasTold(RegionTest):
+    def runTest(self) -> None:
+        self.goes_where_told()
+        for port, region in _NOW.items():
+            self.tells(port, region)
+        for opcode in (packets.WRITE_ONLY, packets.WRITE_FIRST, packets.WRITE_ONLY_IMM):
+            with self.subTest(opcode=opcode):
+                self.goes_where_told(opcode)
+
+
+class AddressAndKeyAreTheTold(RegionTest):
+    """Said once without any model: 14 + 20 + 8 + 12 bytes come before the RETH."""
+
+    def runTest(self) -> None:
+        for port, region in _NOW.items():
+            self.tells(port, region)
+        sent = self.write(next(self.psns), reth(*_SENT, 512) + bytes(512))
+        got = self.exchange(1, sent.frame())
+        for port, (va, r_key) in {**_NOW, 4: _SENT}.items():
+            self.assertEqual(got[port][0][54:66], va.to_bytes(8, "big") + r_key.to_bytes(4, "big"))
+
+
+class LaterPacketsOfTheMessageHaveNoAddress(RegionTest):
+    def runTest(self) -> None:
+        self.tells(2, _NOW[2])
+        for opcode in (packets.WRITE_MIDDLE, packets.WRITE_LAST, packets.SEND_ONLY):
+            with self.subTest(opcode=opcode):
+                sent = self.write(next(self.psns), bytes(256), opcode)
+                inside = entered(sent, self.group, 1, self.member(1))
+                self.reaches_all(sent, inside, inside)
+
+
+class NextRegionsReplaceTheFirst(RegionTest):
+    first_psn = packets.PSN_LIMIT - 3
+
+    def runTest(self) -> None:
+        for regions in (_NOW, _LATER, _NOW):
+            for port, region in regions.items():
+                self.tells(port, region)
+            self.goes_where_told()
+
+
+class LateOrRepeatedRegionChangesNothing(RegionTest):
+    """Retransmissions come in any state: of two regions for a host the one with the newer PSN counts."""
+
+    first_psn = packets.PSN_LIMIT - 1
+
+    def runTest(self) -> None:
+        first = self.tells(2, _NOW[2])
+        second = self.tells(2, _LATER[2])
+        for again in (first, second, first):
+            self.is_empty_write(again)
+        self.goes_where_told()
+
+
+class RegionLongAfterTheLastOneCounts(RegionTest):
+    """More than half the PSNs have gone by meanwhile, so that the old one's looks ahead."""
+
+    def runTest(self) -> None:
+        self.tells(2, _NOW[2])
+        for psn in (0x70_0000, 0xE0_0000):
+            self.psns = count(psn)
+            self.goes_where_told()
+            self.acknowledge(psn)
+        self.tells(2, _LATER[2])
+        self.goes_where_told()
+
+
+class RegionOfOneHostIsNoOthers(RegionTest):
+    def runTest(self) -> None:
+        self.tells(3, _NOW[3])
+        self.goes_where_told()
+        # An address that is nobody's here: a host behind another leaf.
+        stranger = replace(HOSTS[2], ip="10.9.9.9")
+        self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[2])))
+        self.goes_where_told()
+
+
+class SwitchesBelowGetTheRegionAsItIs(RegionTest):
+    uplinks = (4,)
+
+    def runTest(self) -> None:
+        self.tells(2, _NOW[2])
+        stranger = replace(HOSTS[2], ip="10.9.9.9")
+        self.is_empty_write(self.write(next(self.psns), mr_info(stranger, _SENT, _NOW[3])))
+        self.goes_where_told()
+
+
+@with_each_icrc
+class RegionsAddToThoseOfTheRegistration(RegionTest):
+    """The group knows other addresses for its members already; the differences add up."""
+
+    va, r_key = 0x4000_0000, 0x55AA
+
+    def member(self, port: int) -> Member:
+        return HOSTS[port]
+
+    def runTest(self) -> None:
+        for port, region in _NOW.items():
+            self.tells(port, region)
+        self.goes_where_told()
+
+
+class RegionWithAWrongIcrcIsRefused(RegionTest):
+    """The empty WRITE gets an ICRC of its own, so the one that came must have been right."""
+
+    def runTest(self) -> None:
+        frame = self.info(0, 2, _NOW[2]).frame()
+        for at in (60, 75, len(frame) - 1):
+            with self.subTest(byte=at):
+                self.refuses(Drop.DATA_ICRC, 1, frame[:at] + bytes([frame[at] ^ 1]) + frame[at + 1 :])
+        self.goes_where_told()
+
+
+class OtherWritesToThatKeyAreNoRegions(RegionTest):
+    """Only a WRITE Only of just that length is one."""
+
+    def runTest(self) -> None:
+        info = mr_info(HOSTS[2], _SENT, _NOW[2])
+        for opcode, body in (
+            (packets.WRITE_FIRST, info),
+            (packets.WRITE_ONLY, info + bytes(4)),
+            (packets.WRITE_ONLY, reth(0, MR_INFO_RKEY, 0)),
+            (packets.SEND_ONLY, info),
+        ):
+            with self.subTest(opcode=opcode, length=len(body)):
+                sent = self.write(next(self.psns), body, opcode)
+                inside = entered(sent, self.group, 1, self.member(1))
+                self.reaches_all(sent, inside, inside)
+        self.goes_where_told()
+
+
+class NewGroupKnowsNoRegions(RegionTest):
+    def runTest(self) -> None:
+        for port, region in _NOW.items():
+            self.tells(port, region)
+        self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
+        self.told.clear()
+        self.psns = count(self.first_psn)
+        self.goes_where_told()
+        self.tells(2, _LATER[2])
+        self.goes_where_told()
+
+
+class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
+    """When all have the empty WRITE, the packet that told the region is answered, and taken no more."""
+
+    def runTest(self) -> None:
+        info = self.tells(2, _NOW[2])
+        self.acknowledge(0)
+        inside = entered(info, self.group, 1, self.member(1))
+        answer = packets.acknowledging(inside, 0, msn=1)
+        self.expect(1, info.frame(), p1=delivered(answer, self.group, 1, self.member(1)).frame())
+        self.goes_where_told()
