@@ -176,6 +176,8 @@ class GroupTest(SwitchTest):
     network: int | None = None
     #: Address and key that senders use in a WRITE.
     va, r_key = 0x4000_0000, 0x55AA
+    #: Its index, unless any will do.
+    index: int | None = None
     _next_index = 0
 
     def setUp(self) -> None:
@@ -194,8 +196,10 @@ class GroupTest(SwitchTest):
 
     def register(self) -> None:
         """Write a new group as a controller does; what the last one left in registers is not its own."""
-        index = GroupTest._next_index
-        GroupTest._next_index += 1
+        index = self.index
+        if index is None:
+            index = GroupTest._next_index
+            GroupTest._next_index += 1
         paths = tuple(TreePath(p, None if p in self.uplinks else self.member(p)) for p in self.ports)
         network = self.network
         if network is None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Numbers of a group's paths on one switch have so many bits (p4src/shared/sizes.p4).
 PATH_BITS = 6
+#: And of groups on one switch.
+GROUP_BITS = 10
 #: Paths that share a node of the tournament tree are this many bits of their number apart.
 TREE_BITS = 2
 

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from alfirk_ptf import registers
 from alfirk_ptf.case import HOSTS, PORTS, GroupTest, SwitchTest
-from alfirk_ptf.contract import VIRTUAL_MAC, PacketInReason
+from alfirk_ptf.contract import VIRTUAL_MAC, Drop, MinPsn, PacketInReason
+from alfirk_ptf.controller import Feedback
+from alfirk_ptf.group import GROUP_BITS, absent_children
+from alfirk_ptf.live import SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, feedback
 from alfirk_ptf.registers import Control
 from scapy.layers.inet import IP, UDP
@@ -101,6 +104,112 @@ class RegistersShowWhatPacketsDid(GroupTest):
         self.assertEqual(psns, [3, 2, 0xFFFFFF])
         self.assertEqual(self.registers.read(registers.MSN, index, 1), 3)
         self.assertEqual(self.registers.read(registers.FILTER, index, 1), 2)
+
+
+class WrittenWordOfAPathFreesTheOthers(GroupTest):
+    """The controller writes off a dead receiver: it counts as having what the source has sent."""
+
+    def runTest(self) -> None:
+        for min_psn in (MinPsn.TREE, MinPsn.WALK):
+            for paths in (4, 17, 64):
+                with self.subTest(min_psn=min_psn.name, paths=paths):
+                    self.min_psn = min_psn
+                    self.ports = SWITCH_PORTS[:paths]
+                    self.begin()
+                    self.frees_the_others()
+
+    def frees_the_others(self) -> None:
+        index, host, dead = self.group.index, HOSTS[1], len(self.ports) - 1
+        data = [
+            Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
+            for psn in range(4)
+        ]
+        self.watched = self.ports
+        self.exchange(1, *(packet.frame() for packet in data))
+        self.watched = (1,)
+        for port in self.ports[1:-1]:
+            self.same(self.exchange(port, feedback(HOSTS[port], self.group, ACK, 3, msn=4).frame()), {})
+        absent = absent_children(dead, len(self.ports))
+        self.registers.write(registers.ACK, index, absent << 32 | 3 << 8 | dead, dead)
+        self.registers.write(registers.FILTER, index, 3, dead)
+        self.assertEqual(self.registers.read(registers.ACK, index, dead), 3 << 8 | dead)
+        self.watched = self.ports
+        # The sender's timeout brings old data, and the answer is that all have it.
+        answer = self.exchange(1, data[2].frame())
+        self.assertEqual(list(answer), [1])
+        self.assertEqual(answer[1][0][51:58], bytes.fromhex("000003 1f 000004"))
+        self.assertEqual(self.registers.read(registers.AGG, index), 3 << 24 | 4)
+
+
+class WrittenWordMayBeOlder(GroupTest):
+    """A path that begins anew: from then on the group waits for it."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        index, host = self.group.index, HOSTS[1]
+        for psn in range(4):
+            data = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, psn=psn, body=b"x")
+            self.exchange(1, data.frame())
+        self.exchange(3, feedback(HOSTS[3], self.group, ACK, 3).frame())
+        self.registers.write(registers.ACK, index, absent_children(2, 3) << 32 | 1 << 8 | 2, 2)
+        self.exchange(2, feedback(HOSTS[2], self.group, ACK, 3).frame())
+        self.assertEqual(self.registers.read(registers.AGG, index) >> 24, 1)
+
+
+class GroupsDoNotMix(GroupTest):
+    """One member, the same ports, the same PSNs: what it says in one group counts in that one."""
+
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        groups = []
+        for _ in range(2):
+            self.begin()
+            data = Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x")
+            self.exchange(1, data.frame())
+            groups.append(self.group)
+        self.exchange(2, feedback(HOSTS[2], groups[0], ACK, 0).frame())
+        told = [self.registers.read(registers.AGG, group.index) >> 24 for group in groups]
+        self.assertEqual(told, [0, 0xFFFFFF])
+
+
+class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
+    """The last cell of every register is of the last path of the last group."""
+
+    index: int | None = (1 << GROUP_BITS) - 1
+    ports = SWITCH_PORTS
+
+    def runTest(self) -> None:
+        data = Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x")
+        self.exchange(1, data.frame())
+        for port in self.ports[1:]:
+            got = self.exchange(port, feedback(HOSTS[port], self.group, ACK, 0).frame())
+            self.assertEqual(list(got), [1] if port == 64 else [])
+        self.assertEqual(self.registers.read(registers.FILTER, self.group.index, 63), 0)
+
+
+class WrongFramesOfTheControllerAreRefused(GroupTest):
+    ports = (1, 2)
+
+    def runTest(self) -> None:
+        ack = feedback(HOSTS[2], self.group, ACK, 0).frame()
+        data = Roce(src=HOSTS[1].ip, dst=self.group.mcst_id, body=bytes(20)).frame()
+        own = Feedback(self.group.index, port=0, agg_psn=0, agg_msn=1)
+        for what, reason, kind, payload in (
+            ("of an unknown kind", Drop.BAD_CONTROL, 9, ack),
+            ("feedback of no group", Drop.BAD_CONTROL, 2, replace(own, group=1 << GROUP_BITS).pack() + ack),
+            ("feedback that is data", Drop.BAD_CONTROL, 2, own.pack() + data),
+            ("feedback for a source that there is not", Drop.NO_SOURCE, 2, own.pack() + ack),
+            ("feedback cut short", Drop.PARSER_ERROR, 2, own.pack()[:6]),
+            ("a register access cut short", Drop.PARSER_ERROR, 1, bytes(10)),
+        ):
+            with self.subTest(what):
+                before = self.drops(reason)
+                self.switch.packet_out(payload, kind=kind, egress_port=1)
+                self.assertEqual(self.registers.punted(), [])
+                self.assertEqual(self.drops(reason) - before, 1)
+        self.same(self.collect(1), {})
 
 
 class FrameOfTheControllerLeavesAsItIs(SwitchTest):

@@ -264,6 +264,31 @@ class ReceiverNotReadyKeepsItsTimer(FeedbackTest):
 
 
 @with_each_min_psn
+class CreditsOfOneReceiverAreNotTheGroups(FeedbackTest):
+    """The source is told that there are no credits to count, whatever a receiver gives."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.hears(2, 3, syndrome=0x05)
+        self.hears(3, 3, Told(3), syndrome=0x0A)
+
+
+@with_each_min_psn
+class NakIsToldAgainWhenItComesAgain(FeedbackTest):
+    """Its retransmission was lost as well, or the NAK on its way to the source."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        nak = packets.NAK_SEQUENCE
+        self.hears(3, 5)
+        self.hears(2, 4, Told(4, nak), syndrome=nak)
+        self.hears(2, 4, Told(4, nak), syndrome=nak)
+        self.hears(2, 5, Told(5))
+
+
+@with_each_min_psn
 class FatalNaksArePassedAsTheyAre(FeedbackTest):
     ports = (1, 2, 3)
 

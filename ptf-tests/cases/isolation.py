@@ -10,7 +10,7 @@ from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_min_psn
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop
 from alfirk_ptf.group import Entry
 from alfirk_ptf.packets import Roce, acknowledging, arp_request, delivered, entered, feedback, reth
-from scapy.layers.inet import IP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
@@ -112,6 +112,41 @@ class CongestionNotificationOfStrangersIsRefused(StrangersTest):
         self.refuses(Drop.WRONG_QPN, 2, replace(cnp, dqpn=3).frame())
 
 
+class OtherThanReliableConnectionsIsRefused(StrangersTest):
+    def runTest(self) -> None:
+        for what, opcode in (
+            ("read response", 0x0D),
+            ("send last with invalidate", 0x16),
+            ("unreliable connection", 0x24),
+            ("unreliable datagram", 0x64),
+            ("extended reliable connection", 0xA4),
+        ):
+            with self.subTest(what):
+                sent = self.sent(psn=1, opcode=opcode, body=bytes(40))
+                self.refuses(Drop.UNSUPPORTED_OPCODE, 1, sent.frame())
+        head = Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC) / IP(src=HOSTS[1].ip, dst=self.group.mcst_id)
+        for what, packet in (
+            ("ping", head / ICMP() / b"?"),
+            ("another port", head / UDP(sport=5, dport=4789) / Raw(bytes(40))),
+            ("TCP", head / TCP(dport=4791)),
+        ):
+            with self.subTest(what):
+                self.refuses(Drop.UNSUPPORTED_OPCODE, 1, bytes(packet))
+        fragment = Ether(self.sent(psn=1).frame())
+        fragment[IP].frag = 10
+        del fragment[IP].chksum
+        self.refuses(Drop.UNSUPPORTED_OPCODE, 1, bytes(fragment))
+        self.is_as_before()
+
+
+class WrongIpChecksumIsRefused(StrangersTest):
+    def runTest(self) -> None:
+        frame = bytearray(self.sent(psn=1).frame())
+        frame[24] ^= 1
+        self.refuses(Drop.IPV4_CHECKSUM, 1, bytes(frame))
+        self.is_as_before()
+
+
 class FabricPortsTakeOnlyWhatTheFabricMade(StrangersTest):
     """Between switches a group's packets carry the McstID as both addresses."""
 
@@ -207,3 +242,9 @@ class ArpOfAnothersNameIsRefused(GuardTest):
         self.expect(1, bytes(arp_request(asker, "10.255.0.9")), p1=bytes(answer))
         # A probe has no sender yet: it is none, but no fraud either (RFC 5227).
         self.refuses(Drop.ARP_NOT_FOR_US, 1, bytes(arp_request(asker, "10.255.0.9", sender_ip="0.0.0.0")))
+
+
+class RegistrationUnderAnothersNameIsRefused(GuardTest):
+    def runTest(self) -> None:
+        frame = Ether(src=HOSTS[1].mac, dst=VIRTUAL_MAC) / IP(src=HOSTS[2].ip, dst="10.255.0.9")
+        self.refuses(Drop.SPOOFED_SOURCE, 1, bytes(frame / UDP(sport=4790, dport=4790) / Raw(bytes(24))))

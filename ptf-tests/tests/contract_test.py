@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from alfirk_ptf import contract
-from alfirk_ptf.group import PATH_BITS
+from alfirk_ptf.group import GROUP_BITS, PATH_BITS
 
 _SHARED = Path(__file__).parents[2] / "p4src" / "shared"
 
@@ -41,4 +41,6 @@ def addresses_and_keys_are_the_programs() -> None:
     assert constants["VIRTUAL_QPN"] == contract.VIRTUAL_QPN
     assert constants["VIRTUAL_MAC"] == int(contract.VIRTUAL_MAC.replace(":", ""), 16)
     assert constants["MR_INFO_RKEY"] == contract.MR_INFO_RKEY
-    assert f"#define PATH_BITS {PATH_BITS}\n" in (_SHARED / "sizes.p4").read_text()
+    sizes = (_SHARED / "sizes.p4").read_text()
+    assert f"#define PATH_BITS {PATH_BITS}\n" in sizes
+    assert f"#define GROUP_BITS {GROUP_BITS}\n" in sizes
