@@ -155,22 +155,6 @@ class SourceBehindASwitchIsTold(GroupTest):
 
 
 @with_each_min_psn
-class FeedbackOfStrangersIsRefused(FeedbackTest):
-    ports = (1, 2, 3)
-
-    def runTest(self) -> None:
-        good = self.report(2, 5)
-        self.expect(2, replace(good, src="10.0.0.77").frame())
-        self.expect(3, good.frame())
-        self.expect(4, good.frame())
-        self.expect(2, replace(good, dqpn=7).frame())
-        wrong = good.frame()
-        self.expect(2, wrong[:-1] + bytes([wrong[-1] ^ 0x80]))
-        # Had one of them counted, the source would be told 5 now.
-        self.hears(3, 9)
-
-
-@with_each_min_psn
 class NakWaitsUntilAllBeforeItIsThere(FeedbackTest):
     ports = (1, 2, 3)
 

@@ -116,31 +116,3 @@ class GroupOfTwoHasOneReceiver(DataTest):
     def runTest(self) -> None:
         sent = self.sent(body=b"alone")
         self.same(self.exchange(1, sent.frame()), self.copies(sent))
-
-
-class StrangersGetNothingIn(DataTest):
-    ports = (1, 2, 3)
-
-    def runTest(self) -> None:
-        strange = {
-            "address of no member": (1, self.sent(src="10.0.0.99")),
-            "member's address on another member's port": (2, self.sent()),
-            "port outside the tree": (4, self.sent(src=HOSTS[4].ip)),
-            "another queue pair": (1, self.sent(dqpn=2)),
-            "read request": (1, self.sent(opcode=packets.READ_REQUEST, body=reth(0, 0, 8))),
-            "atomic": (1, self.sent(opcode=packets.FETCH_ADD, body=bytes(28))),
-            "McstID as a host's source": (1, self.sent(src=self.group.mcst_id)),
-        }
-        for what, (port, packet) in strange.items():
-            with self.subTest(what):
-                self.expect(port, packet.frame())
-        # None of it has left a trace: the group still begins with its first PSN.
-        sent = self.sent(body=b"the first")
-        self.same(self.exchange(1, sent.frame()), self.copies(sent))
-
-
-class PacketsOfASwitchThatAreNotFromTheFabricAreRefused(DataTest):
-    uplinks = (1,)
-
-    def runTest(self) -> None:
-        self.expect(1, self.sent().frame())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alfirk_ptf import packets, registers
-from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_min_psn
+from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_icrc, with_each_min_psn
 from alfirk_ptf.contract import MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
 from alfirk_ptf.packets import ACK, Roce, acknowledging, delivered, entered, feedback, reth
@@ -57,7 +57,7 @@ class AcknowledgedByAllIsAnsweredNotRepeated(RetransmissionTest):
                 self.expect(1, sent.frame(), p1=self.answer(sent, 6, msn=7))
 
 
-@with_each_min_psn
+@with_each_icrc
 class AnswerIsShortWhateverCameIn(RetransmissionTest):
     def runTest(self) -> None:
         for port in (2, 3, 4):
@@ -178,6 +178,7 @@ class ProbeTest(RetransmissionTest):
         return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
 
 
+@with_each_icrc
 class OldDataAsksForTheMinimumByAWalk(ProbeTest):
     min_psn = MinPsn.WALK
 
