@@ -112,6 +112,7 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
 #undef LEAF_COMPARE
 }
 
+#if PATH_BITS >= 4
 // `level` counts from 1 above the leaves; `absent` is shifted so that its lowest bits are this level's.
 control TreeLevel(in bit<3> op, in group_t group, in path_t path, in bit<4> absent,
                   inout word_t word)(bit<8> level) {
@@ -156,6 +157,7 @@ control TreeLevel(in bit<3> op, in group_t group, in path_t path, in bit<4> abse
     }
 #undef LEVEL_COMPARE
 }
+#endif
 
 // All levels above the leaves.
 control MinPsnTree(in bit<3> op, in group_t group, in path_t path, in bit<12> absent, inout word_t word) {
