@@ -129,6 +129,8 @@ pub struct RcConfig {
     /// costs more retransmissions after a loss.
     pub window: u32,
     /// An acknowledgement is asked for at the end of a message, and after this many packets without asking. Must be at least 1.
+    /// In a group a NAK waits in the switches until everybody has acknowledged what is before it, so rare ACKs make losses
+    /// dear.
     pub ack_every: u32,
     /// When to go back and send again without any answer.
     pub ack_timeout: AckTimeout,
@@ -153,13 +155,13 @@ pub struct RcConfig {
 }
 
 impl RcConfig {
-    /// Window 128, ACK every 32 packets, 4.2 ms until a timeout, endless retries, no coalescing, no congestion
+    /// Window 128, ACK every 8 packets, 4.2 ms until a timeout, endless retries, no coalescing, no congestion
     /// control.
     pub const fn new(mtu: PathMtu) -> RcConfig {
         RcConfig {
             mtu,
             window: 128,
-            ack_every: 32,
+            ack_every: 8,
             ack_timeout: AckTimeout::new(10),
             retries: Retries::Endless,
             rnr_retries: Retries::Endless,
