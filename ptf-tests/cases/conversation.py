@@ -1,0 +1,116 @@
+"""Whole conversations over one switch, with loss on every link: what senders and receivers may rely on."""
+
+from __future__ import annotations
+
+import random
+
+from alfirk_ptf import packets
+from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
+from alfirk_ptf.endpoint import Endpoint, distance, psn_of
+from alfirk_ptf.icrc import icrc_is_right
+from alfirk_ptf.live import SWITCH_PORTS
+
+#: Steps after which a conversation will not end any more.
+_STEPS = 2000
+
+
+class ConversationTest(GroupTest):
+    """Members take turns as the source.
+
+    A turn begins when its source has all that came before, which the source before need not know yet.
+    """
+
+    paths = 4
+    turns = 3
+    #: Messages of a turn, one packet each.
+    messages = 6
+    loss = 0.1
+    seed = 0
+
+    def begin(self) -> None:
+        self.ports = SWITCH_PORTS[: self.paths]
+        self.watched = self.ports
+        super().begin()
+        self.hosts = {
+            port: Endpoint(port, HOSTS[port], self.group, self.first_psn, self.first_msn)
+            for port in self.ports
+        }
+        self.random = random.Random(self.seed)
+
+    def converse(self) -> None:
+        said: list[bytes] = []
+        for turn in range(self.turns):
+            source = self.hosts[self.random.choice(self.ports)]
+            self.run_until(source)
+            words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
+            source.begin(words)
+            said += words
+        self.run_until(*self.hosts.values())
+        for host in self.hosts.values():
+            self.assertEqual(host.received, said, f"port {host.port}")
+
+    def run_until(self, *hosts: Endpoint) -> None:
+        """Go on until these have all that was said so far, and know that everybody has what they said."""
+        end = max(
+            (host.expected for host in self.hosts.values()), key=lambda psn: distance(psn, self.first_psn)
+        )
+        for _ in range(_STEPS):
+            if all(host.is_done and host.expected == end for host in hosts):
+                return
+            self.step()
+        state = "; ".join(
+            f"port {host.port}: expects {host.expected}, unacked {host.unacked}, next {host.next}"
+            for host in self.hosts.values()
+        )
+        self.fail(f"nothing comes to an end: {state}")
+
+    def step(self) -> None:
+        """One frame goes in, of any host that has one; when nobody has, the clocks of all senders run out."""
+        able = [host for host in self.hosts.values() if host.replies]
+        senders = [host for host in self.hosts.values() if not host.is_done]
+        host = self.random.choice(able + senders) if able or senders else None
+        if host is None:
+            return
+        frame = None
+        if host.replies and (host.is_done or self.random.random() < 0.6):
+            frame = host.replies.popleft()
+        else:
+            frame = host.poll()
+        if frame is None:
+            if not able:
+                for sender in senders:
+                    sender.timeout()
+            return
+        if self.random.random() < self.loss:
+            return
+        for port, frames in self.exchange(host.port, frame).items():
+            for got in frames:
+                self.is_allowed(port, got)
+                if self.random.random() >= self.loss:
+                    self.hosts[port].handle(got)
+
+    def is_allowed(self, port: int, frame: bytes) -> None:
+        """Check what reaches a host, whether it gets lost on the last link or not."""
+        self.assertTrue(icrc_is_right(frame[14:]))
+        host = self.hosts[port]
+        if frame[42] != packets.ACKNOWLEDGE:
+            return
+        acked = psn_of(frame) - (1 if frame[54] == packets.NAK_SEQUENCE else 0)
+        for other in self.hosts.values():
+            behind = distance(acked % packets.PSN_LIMIT, other.expected)
+            if other is not host and behind >= 0:
+                self.fail(
+                    f"port {port} was told of {acked}, but port {other.port} waits for {other.expected}"
+                )
+
+
+@with_each_min_psn
+class EveryMessageArrivesOnceInOrder(ConversationTest):
+    first_psn = packets.PSN_LIMIT - 11
+
+    def runTest(self) -> None:
+        for paths, seed in ((2, 1), (3, 3), (4, 6), (6, 8)):
+            with self.subTest(paths=paths, seed=seed):
+                self.paths, self.seed = paths, seed
+                self.begin()
+                self.converse()
