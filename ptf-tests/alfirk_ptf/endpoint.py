@@ -52,11 +52,12 @@ class Endpoint:
     replies: deque[bytes] = field(default_factory=deque)
 
     def begin(self, messages: list[bytes]) -> None:
-        """Become the source: what this host has received so far has used up the PSNs before."""
+        """Become the source: PSNs and messages go on where what it has received ends (and so at all ends)."""
         self.unacked = self.next = self.expected
         self.outbox = {(self.expected + n) % PSN_LIMIT: body for n, body in enumerate(messages)}
         self.expected = (self.expected + len(messages)) % PSN_LIMIT
         self.received += messages
+        self.msn += len(messages)
         self.complained = False
 
     @property

@@ -25,6 +25,7 @@ class ConversationTest(GroupTest):
     #: Messages of a turn, one packet each.
     messages = 6
     loss = 0.1
+    first_msn = 0xFFFA
     seed = 0
 
     def begin(self) -> None:
@@ -36,6 +37,8 @@ class ConversationTest(GroupTest):
             for port in self.ports
         }
         self.random = random.Random(self.seed)
+        self.source: Endpoint | None = None
+        self.told_msn = 0
 
     def converse(self) -> None:
         said: list[bytes] = []
@@ -44,6 +47,7 @@ class ConversationTest(GroupTest):
             self.run_until(source)
             words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
             source.begin(words)
+            self.source, self.told_msn = source, 0
             said += words
         self.run_until(*self.hosts.values())
         for host in self.hosts.values():
