@@ -16,6 +16,8 @@ pub(crate) struct State {
     pub tables: Vec<TableState>,
     pub profiles: Vec<ProfileState>,
     pub registers: Vec<Register>,
+    /// How often packets have read or written one.
+    pub register_accesses: u64,
     pub counters: Vec<Vec<Counter>>,
     pub meters: Vec<Vec<Meter>>,
     pub vsets: Vec<ValueSetState>,
@@ -60,6 +62,7 @@ impl State {
                 .iter()
                 .map(|r| Register::new(r.size, r.bits))
                 .collect(),
+            register_accesses: 0,
             counters: program
                 .counters
                 .iter()

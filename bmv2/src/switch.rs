@@ -217,6 +217,13 @@ impl Switch {
         self.loaded.as_ref().map(|loaded| &loaded.program)
     }
 
+    /// How often packets have read or written a register since the program was loaded. Registers wider than 64 bits
+    /// do not count.
+    pub fn register_accesses(&self) -> u64 {
+        let state = self.loaded.as_ref().map(|loaded| &loaded.state);
+        state.map_or(0, |state| state.register_accesses)
+    }
+
     fn machine(&mut self) -> Option<Machine<'_>> {
         let Loaded { program, state } = self.loaded.as_mut()?;
         Some(Machine {

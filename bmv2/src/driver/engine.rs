@@ -644,6 +644,9 @@ impl Engine {
         for (way, packets) in ways {
             out.sample(name, &[("way", &way)], packets);
         }
+        let name = "alfirk_register_accesses_total";
+        out.counter(name, "Reads and writes of registers by packets.")
+            .sample(name, &[], self.server.switch().register_accesses());
         out.into_text()
     }
 

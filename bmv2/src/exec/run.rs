@@ -249,11 +249,13 @@ pub(crate) fn run(
                 }
             }
             Op::RegisterRead { d, array, i } => {
+                vm.state.register_accesses += 1;
                 if let Some(value) = vm.state.registers[usize::from(array)].get(w!(i)) {
                     w!(d) = value;
                 }
             }
             Op::RegisterWrite { array, i, a } => {
+                vm.state.register_accesses += 1;
                 vm.state.registers[usize::from(array)].set(w!(i), w!(a));
             }
             Op::Apply { table } => {
