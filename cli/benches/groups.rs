@@ -39,7 +39,7 @@ fn main() {
     let pipeline = pipeline();
     let mut sizes = vec![(4, 16), (12, 183), (16, 512)];
     if std::env::var_os("ALFIRK_BENCH_LONG").is_some() {
-        sizes.push((24, 3_456));
+        sizes.push((26, 4_096));
     }
     for (k, members) in sizes {
         registration(&pipeline, k, members);

@@ -27,7 +27,7 @@ const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
 
 const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
-const bit<32> SIZE_ROUTES = 4096;
+const bit<32> SIZE_ROUTES = 8192;
 const bit<32> SIZE_NEXT_HOPS = 4096;
 const bit<32> SIZE_PORTS = 512;
 // A switch port leads to one host at most, so there are no more members than ports times groups.
