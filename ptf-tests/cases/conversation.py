@@ -46,8 +46,8 @@ class ConversationTest(GroupTest):
             source = self.hosts[self.random.choice(self.ports)]
             self.run_until(source)
             words = [f"turn {turn} word {n}".encode() for n in range(self.messages)]
+            self.source, self.told_msn = source, source.msn
             source.begin(words)
-            self.source, self.told_msn = source, 0
             said += words
         self.run_until(*self.hosts.values())
         for host in self.hosts.values():
@@ -106,6 +106,16 @@ class ConversationTest(GroupTest):
                 self.fail(
                     f"port {port} was told of {acked}, but port {other.port} waits for {other.expected}"
                 )
+        if host is self.source:
+            # Each packet is a message, so the PSN says how many there are. The count may lag, never fall.
+            # (To a source of before the switch can say no more than what its path has counted since.)
+            count = self.first_msn + 1 + distance(acked % packets.PSN_LIMIT, self.first_psn)
+            msn = int.from_bytes(frame[55:58], "big")
+            self.assertLessEqual(msn, count, f"port {port}, PSN {acked}")
+            if distance(acked, host.unacked) >= 0:
+                # News to it: not of the tail of a source before.
+                self.assertGreaterEqual(msn, self.told_msn, f"port {port}, PSN {acked}")
+                self.told_msn = msn
 
 
 @with_each_min_psn
