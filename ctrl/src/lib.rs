@@ -10,6 +10,7 @@
 pub mod client;
 pub mod constants;
 pub mod controller;
+pub mod ecn;
 pub mod strategy;
 pub mod tables;
 pub mod topology;

@@ -15,6 +15,8 @@ use super::files::{self, FileError, StateFile, SwitchAddress};
 use super::runner::{Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
+use crate::ecn::EcnProfile;
+use crate::strategy::{IcrcMode, MinPsn, Strategies};
 use crate::tree::Policy;
 
 /// Runs the controller of a fabric: routes, multicast groups, and a service to ask for groups.
@@ -60,6 +62,16 @@ pub struct CtrlArgs {
     /// it; members and links only when a sender says that its group makes no progress.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub dead_after: f64,
+    /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
+    /// from KMAX on, and in between with a probability that rises to PMAX.
+    #[arg(long, value_name = "KMIN,KMAX,PMAX")]
+    pub ecn: Option<EcnProfile>,
+    /// How the minimum PSN of feedback is found for groups that are registered in band: tree, walk or punt.
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub min_psn: MinPsn,
+    /// How the ICRC of data is kept right for groups that are registered in band: neutral, recompute or punt.
+    #[arg(long, value_name = "HOW", default_value_t)]
+    pub icrc: IcrcMode,
     /// Keeps the groups in this file, and takes them up from it at the start; without it a restarted controller
     /// takes over what it finds in the switches.
     #[arg(long, value_name = "FILE")]
@@ -138,6 +150,11 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
         dead_switch_ns: dead_after,
+        ecn: args.ecn,
+        strategies: Strategies {
+            min_psn: args.min_psn,
+            icrc: args.icrc,
+        },
         ..ControllerConfig::new(
             files::read_p4info(&args.p4info)?,
             files::read_device_config(&args.device_config)?,

@@ -14,6 +14,7 @@ use crate::controller::{
     ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, MemberSpec,
     RegisterGroup, StatusReport, SwitchError, Tag,
 };
+use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Why a fabric did not come up.
@@ -97,6 +98,7 @@ enum Call {
     /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
     Link(String, String, bool, oneshot::Sender<usize>),
     News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
+    Count(oneshot::Sender<Counts>),
     Status(oneshot::Sender<StatusReport>),
     Ready(oneshot::Sender<Result<(), SwitchError>>),
 }
@@ -105,6 +107,7 @@ enum Call {
 enum Waiting {
     Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
     Join(oneshot::Sender<Result<Psn, GroupError>>),
+    Count(oneshot::Sender<Counts>),
     /// A request whose answer holds nothing.
     Done(oneshot::Sender<Result<(), GroupError>>),
 }
@@ -157,6 +160,11 @@ impl Handle {
         let (to, news) = mpsc::unbounded_channel();
         self.call(|reply| Call::News(to, reply)).await?;
         Some(news)
+    }
+
+    /// What the switches have counted; `None` when the runner has ended.
+    pub async fn count(&self) -> Option<Counts> {
+        self.call(Call::Count).await
     }
 
     /// Switches and groups as they are; `None` when the runner has ended.
@@ -334,6 +342,10 @@ impl Runner {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
             }
+            Call::Count(reply) => {
+                self.waiting.insert(tag, Waiting::Count(reply));
+                self.handle(Event::Api(ApiRequest::Count { tag }));
+            }
             Call::Link(a, b, is_up, reply) => {
                 let topology = self.controller.topology();
                 let ends = topology.node_named(&a).zip(topology.node_named(&b));
@@ -432,7 +444,7 @@ impl Runner {
                 Some(Waiting::Register(reply)) => drop(reply.send(Err(error))),
                 Some(Waiting::Join(reply)) => drop(reply.send(Err(error))),
                 Some(Waiting::Done(reply)) => drop(reply.send(Err(error))),
-                None => {}
+                Some(Waiting::Count(_)) | None => {}
             },
             ApiReply::GroupFormed { group } => {
                 tracing::info!(
@@ -443,6 +455,11 @@ impl Runner {
             }
             ApiReply::GroupDissolved { mcst_id } => {
                 tracing::info!("group {mcst_id} is deregistered in band");
+            }
+            ApiReply::Counted { tag, counts } => {
+                if let Some(Waiting::Count(reply)) = self.waiting.remove(&tag) {
+                    let _ = reply.send(counts);
+                }
             }
             ApiReply::Status { .. } => {}
         }

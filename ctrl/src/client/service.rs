@@ -11,16 +11,18 @@ use tonic::{Code, Request, Response, Status};
 
 use super::control::control_server::Control;
 use super::control::{
-    self, group_status, switch_status, DeregisterRequest, DeregisterResponse, JoinRequest,
-    JoinResponse, LeaveRequest, LeaveResponse, Member, RegisterRequest, RegisterResponse,
-    SetLinkRequest, SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest,
-    SuspectResponse, WatchRequest,
+    self, group_status, switch_status, CountRequest, CountResponse, DeregisterRequest,
+    DeregisterResponse, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, Member,
+    RegisterRequest, RegisterResponse, SetLinkRequest, SetLinkResponse, StatusRequest,
+    StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
 };
 use super::runner::{GroupNews, Handle};
 use crate::controller::{
-    GroupError, GroupState, MemberSpec, MemoryRegion, RegisterGroup, SwitchError, SwitchState,
+    GroupError, GroupState, MemberSpec, MemoryRegion, PuntStats, RegisterGroup, SwitchError,
+    SwitchState,
 };
-use crate::strategy::{Strategies, UnknownStrategy};
+use crate::strategy::{MinPsn, Strategies, UnknownStrategy};
+use crate::tables::Work;
 
 /// The server side of `alfirk.ctrl.v1.Control`.
 #[derive(Clone, Debug)]
@@ -139,6 +141,20 @@ impl Control for ControlService {
         Ok(Response::new(Box::pin(news)))
     }
 
+    async fn count(
+        &self,
+        _request: Request<CountRequest>,
+    ) -> Result<Response<CountResponse>, Status> {
+        let counts = self.handle.count().await.ok_or_else(ended)?;
+        Ok(Response::new(CountResponse {
+            tree: Some(work(counts.work(MinPsn::Tree))),
+            walk: Some(work(counts.work(MinPsn::Walk))),
+            punt: Some(work(counts.work(MinPsn::Punt))),
+            cnps_filtered: counts.cnps_filtered,
+            copies_filtered: counts.copies_filtered,
+        }))
+    }
+
     async fn status(
         &self,
         _request: Request<StatusRequest>,
@@ -157,7 +173,30 @@ impl Control for ControlService {
                 wrong: report.registrations.wrong,
                 refused: report.registrations.refused,
             }),
+            punts: Some(punts(&report.punts)),
         }))
+    }
+}
+
+fn work(work: Work) -> control::Work {
+    control::Work {
+        feedback: work.feedback,
+        told: work.told,
+        recirculations: work.recirculations,
+        punts: work.punts,
+    }
+}
+
+fn punts(stats: &PuntStats) -> control::Punts {
+    control::Punts {
+        feedback: stats.feedback,
+        told: stats.told,
+        probes: stats.probes,
+        answered: stats.answered,
+        icrcs: stats.icrcs,
+        wrong_icrcs: stats.wrong_icrcs,
+        fatal_naks: stats.fatal_naks,
+        strays: stats.strays,
     }
 }
 

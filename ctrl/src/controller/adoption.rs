@@ -9,10 +9,10 @@ use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::Psn;
 
-use super::boot::{told_psn, IN_FLIGHT};
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupMember, OnSwitch};
+use super::position::Position;
 use super::registers::RegisterControl;
 use super::registration::Registration;
 use super::session::Task;
@@ -91,9 +91,9 @@ impl Controller {
     pub(super) fn adoption_done(&mut self, mcst_id: Ipv4Addr, result: Result<u64, SwitchError>) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
             let group = registration.group_mut();
-            let told = told_psn(value);
-            group.initial_psn = told.next();
-            group.position = Psn::new(told.get().wrapping_sub(IN_FLIGHT));
+            let told = Position::from_register(value);
+            group.initial_psn = told.psn.next();
+            group.position = told.for_all();
         }
     }
 
@@ -142,7 +142,7 @@ impl Controller {
         let group = Group {
             mcst_id,
             initial_psn: Psn::new(0),
-            position: Psn::new(0).prev(),
+            position: Position::before(Psn::new(0)),
             strategies,
             switches: switches.collect(),
             members,

@@ -11,17 +11,16 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use alfirk_p4runtime::p4::v1::Update;
-use alfirk_roce::wire::Psn;
-
 use super::error::SwitchError;
 use super::group::{Group, OnSwitch};
+use super::position::Position;
 use super::registers::RegisterControl;
 use super::session::{Found, Task, TaskId};
 use super::{fabric, ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 use crate::tables::{Snapshot, Table};
 use crate::topology::SwitchIndex;
+use alfirk_p4runtime::p4::v1::Update;
 
 /// More packets than a sender has unacknowledged at a time, and few enough that state this old is still told from
 /// newer one (2^23) after some restarts in a row.
@@ -101,6 +100,7 @@ impl Controller {
             self.note_absent(now, switch);
         }
         self.switches[switch.0].boot = Boot::new();
+        self.punts.forget_switch(switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
         self.say(ApiReply::SwitchFailed { switch, error });
@@ -148,10 +148,8 @@ impl Controller {
         result: Result<u64, SwitchError>,
     ) {
         if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
-            let told = told_psn(value);
-            registration
-                .group_mut()
-                .advance(Psn::new(told.get().wrapping_sub(IN_FLIGHT)));
+            let told = Position::from_register(value);
+            registration.group_mut().advance(told.for_all());
         }
         // What is not known from here is known well enough from before.
         self.boot_done(now, switch, task, Ok(0));
@@ -201,7 +199,7 @@ impl Controller {
             &self.program,
             &self.topology,
             &self.paths,
-            self.config.group_range,
+            &self.config,
             switch,
         )
     }
@@ -309,9 +307,4 @@ impl Controller {
             self.addresses.release(u32::from(mcst_id));
         }
     }
-}
-
-/// The PSN in the value of `REGISTER_AGG`.
-pub(super) fn told_psn(value: u64) -> Psn {
-    Psn::new((value >> 24) as u32)
 }

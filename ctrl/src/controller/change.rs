@@ -21,10 +21,10 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
 use alfirk_roce::wire::Psn;
 
-use super::boot::{told_psn, IN_FLIGHT};
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
+use super::position::Position;
 use super::registers::RegisterControl;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
@@ -45,7 +45,7 @@ pub(super) struct Change {
     fresh: Vec<OnSwitch>,
     step: Step,
     reads: BTreeMap<TaskId, Reading>,
-    told: Vec<Psn>,
+    told: Vec<Position>,
     acked: Vec<Psn>,
     /// A switch of the old tree could not be asked.
     is_blind: bool,
@@ -103,22 +103,23 @@ impl Change {
         self.error.get_or_insert(GroupError::Switch(error));
     }
 
-    /// The PSN that every path has acknowledged and beyond which nothing was sent, if that is so.
-    fn idle_at(&self) -> Option<Psn> {
-        let first = self.told.first().copied()?;
-        let all = self.told.iter().chain(&self.acked);
-        (!self.is_blind && all.copied().all(|psn| psn == first)).then_some(first)
+    pub(super) fn fresh_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+        self.fresh.iter().find(|on| on.switch == switch)
     }
 
-    /// A PSN that every member has acknowledged, from what the old parts told.
-    fn common(&self) -> Option<Psn> {
-        let pick = |a: Psn, b: Psn| match b.precedes(a) {
-            true => b,
-            false => a,
-        };
-        let least = self.told.iter().copied().reduce(pick)?;
+    /// What every path has acknowledged and beyond which nothing was sent, if that is so.
+    fn idle_at(&self) -> Option<Position> {
+        let first = self.told.first().copied()?;
+        let told = self.told.iter().map(|told| told.psn);
+        let mut all = told.chain(self.acked.iter().copied());
+        (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
+    }
+
+    /// What every member has acknowledged, from what the old parts told.
+    fn common(&self) -> Option<Position> {
+        let least = self.told.iter().copied().reduce(Position::older)?;
         Some(match self.is_blind {
-            true => Psn::new(least.get().wrapping_sub(IN_FLIGHT)),
+            true => least.for_all(),
             false => least,
         })
     }
@@ -478,7 +479,7 @@ impl Controller {
         };
         let reading = change.reads.remove(&task);
         match (result, reading) {
-            (Ok(value), Some(Reading::Told)) => change.told.push(told_psn(value)),
+            (Ok(value), Some(Reading::Told)) => change.told.push(Position::from_register(value)),
             (Ok(value), Some(Reading::Acked)) => change.acked.push(Psn::new((value >> 8) as u32)),
             (Ok(_), None) => {}
             // What a switch would have told can be done without, but not by a member that joins.
@@ -506,20 +507,20 @@ impl Controller {
         let is_join = matches!(change.kind, Kind::Join(_));
         let next = match change.step {
             Step::CleanUp => return self.change_made(now, mcst_id),
-            Step::Discard => return self.change_undone(mcst_id),
+            Step::Discard => return self.change_undone(now, mcst_id),
             Step::Restore => Step::Discard,
             // Nothing is written yet.
-            Step::Look if change.error.is_some() => return self.change_undone(mcst_id),
+            Step::Look if change.error.is_some() => return self.change_undone(now, mcst_id),
             Step::Prepare if change.error.is_some() => Step::Discard,
             _ if change.error.is_some() => Step::Restore,
             Step::Look => match change.idle_at() {
-                Some(psn) => {
-                    change.next.position = psn;
+                Some(position) => {
+                    change.next.position = position;
                     Step::Prepare
                 }
                 None => {
                     change.error = Some(GroupError::InUse(mcst_id));
-                    return self.change_undone(mcst_id);
+                    return self.change_undone(now, mcst_id);
                 }
             },
             Step::Prepare => Step::Hide,
@@ -529,9 +530,9 @@ impl Controller {
                 Step::Restore
             }
             Step::Survey => {
-                if let (Some(psn), false) = (change.common(), is_join) {
+                if let (Some(position), false) = (change.common(), is_join) {
                     // Older than what was known is no news, but newer is.
-                    change.next.advance(psn);
+                    change.next.advance(position);
                 }
                 Step::Registers
             }
@@ -562,7 +563,7 @@ impl Controller {
             return;
         };
         self.give_back_parts(&change.retired, &change.spoiled);
-        let psn = change.next.position.next();
+        let psn = change.next.position.psn.next();
         match (&change.kind, change.origin) {
             (Kind::Join(member), origin) => {
                 let ip = member.spec.ip;
@@ -606,16 +607,18 @@ impl Controller {
         if self.is_broken(mcst_id) {
             self.reroute(now, mcst_id);
         }
+        self.prune_ended(now, mcst_id);
     }
 
     /// The group is as it was.
-    fn change_undone(&mut self, mcst_id: Ipv4Addr) {
+    fn change_undone(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(change) = self.groups.get_mut(&mcst_id).and_then(|r| r.end_change()) else {
             return;
         };
         self.give_back_parts(&change.fresh, &change.spoiled);
         let error = change.error.unwrap_or(GroupError::Busy(mcst_id));
         self.change_failed(mcst_id, change.origin, error);
+        self.prune_ended(now, mcst_id);
     }
 
     fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {

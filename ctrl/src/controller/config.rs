@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::config::v1::P4Info;
 
+use crate::ecn::EcnProfile;
 use crate::strategy::Strategies;
 use crate::tables::ProgramError;
 use crate::topology::Topology;
@@ -37,6 +38,8 @@ pub struct ControllerConfig {
     pub dead_member_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
+    /// When packets are marked as having met congestion; never by default.
+    pub ecn: Option<EcnProfile>,
     /// How feedback and ICRCs of groups that are registered in band are handled.
     pub strategies: Strategies,
     /// Updates per Write; more make fewer calls, each of which takes longer.
@@ -59,6 +62,7 @@ impl ControllerConfig {
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
             dead_switch_ns: 5_000_000_000,
+            ecn: None,
             strategies: Strategies::default(),
             batch_limit: 1_000,
         }

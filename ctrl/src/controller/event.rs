@@ -12,6 +12,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::error::{GroupError, SwitchError};
 use super::status::StatusReport;
 use crate::strategy::Strategies;
+use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
 /// Something happened.
@@ -160,6 +161,11 @@ pub enum ApiRequest {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// Read what the switches count; answered by [`ApiReply::Counted`].
+    Count {
+        /// Given back in the reply.
+        tag: Tag,
+    },
     /// Tell about switches and groups; answered by [`ApiReply::Status`].
     Status {
         /// Given back in the reply.
@@ -286,6 +292,13 @@ pub enum ApiReply {
         tag: Tag,
         /// Why.
         error: GroupError,
+    },
+    /// What the switches have counted.
+    Counted {
+        /// Of the request.
+        tag: Tag,
+        /// Over all switches that could be asked.
+        counts: Counts,
     },
     /// How things are.
     Status {

@@ -1,14 +1,15 @@
-//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses.
+//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses, marks of congestion.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
 
-use super::config::{mask, ConfigError, GroupRange};
+use super::config::{mask, ConfigError, ControllerConfig, GroupRange};
 use crate::constants::{CPU_PORT, VIRTUAL_MAC};
 use crate::tables::{
-    ArpTarget, Attached, CloneSession, NextHop, NextHopKey, Program, Route, RouteKey, Table,
+    ArpTarget, Attached, CloneSession, MarkingPort, NextHop, NextHopKey, Program, Route, RouteKey,
+    Table,
 };
 use crate::topology::{Paths, SwitchIndex, Topology};
 
@@ -23,7 +24,7 @@ pub(super) fn entries(
     program: &Program,
     topology: &Topology,
     paths: &Paths,
-    group_range: GroupRange,
+    config: &ControllerConfig,
     switch: SwitchIndex,
 ) -> FabricEntries {
     let ecmp = EcmpGroups::new(topology, paths, switch);
@@ -33,6 +34,12 @@ pub(super) fn entries(
             port: neighbour.port,
         };
         first.push(session.insert());
+        if let Some(profile) = &config.ecn {
+            let key = MarkingPort {
+                port: neighbour.port,
+            };
+            first.push(program.ecn_marking.insert(&key, &profile.marking()));
+        }
     }
     first.push(CloneSession { port: CPU_PORT }.insert());
     for host in topology.host_indexes() {
@@ -42,7 +49,7 @@ pub(super) fn entries(
             first.push(program.source_guard.insert(&Attached { port }, &ip));
         }
     }
-    for target in arp_targets(topology, group_range) {
+    for target in arp_targets(topology, config.group_range) {
         first.push(program.arp_targets.insert(&target, &VIRTUAL_MAC));
     }
     for (ports, group) in &ecmp.groups {

@@ -10,6 +10,7 @@ use alfirk_roce::icrc::neutral::{
 use alfirk_roce::wire::Psn;
 
 use super::event::{GroupInfo, MemberSpec};
+use super::position::Position;
 use super::registers::RegisterControl;
 use super::session::Task;
 use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
@@ -54,8 +55,8 @@ pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
-    /// A PSN that every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
-    pub(super) position: Psn,
+    /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
+    pub(super) position: Position,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
     pub(super) switches: Vec<OnSwitch>,
@@ -68,7 +69,7 @@ impl Group {
             mcst_id,
             initial_psn,
             strategies,
-            position: initial_psn.prev(),
+            position: Position::before(initial_psn),
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),
             switches: Vec::new(),
@@ -101,7 +102,7 @@ impl Group {
         Task::Registers(RegisterControl::init_group(
             on.group_index,
             paths,
-            self.position.next(),
+            self.position,
         ))
     }
 
@@ -110,10 +111,10 @@ impl Group {
         self.switches.iter().find(|on| on.switch == switch)
     }
 
-    /// Notes that every member has acknowledged `psn`.
-    pub(super) fn advance(&mut self, psn: Psn) {
-        if self.position.precedes(psn) {
-            self.position = psn;
+    /// Notes that every member has acknowledged all up to `position`.
+    pub(super) fn advance(&mut self, position: Position) {
+        if self.position.psn.precedes(position.psn) {
+            self.position = position;
         }
     }
 

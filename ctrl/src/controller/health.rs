@@ -348,8 +348,8 @@ impl Controller {
 
     fn route_changes(&self, switch: SwitchIndex, old: &Paths) -> Vec<Update> {
         let entries = |paths: &Paths| {
-            let range = self.config.group_range;
-            let both = fabric::entries(&self.program, &self.topology, paths, range, switch);
+            let config = &self.config;
+            let both = fabric::entries(&self.program, &self.topology, paths, config, switch);
             both.first
                 .into_iter()
                 .chain(both.second)

@@ -8,9 +8,11 @@
 //! that connects is read and brought to it by difference; registers of groups that it kept are left alone.
 
 mod adoption;
+mod aggregate;
 mod boot;
 mod change;
 mod config;
+mod counting;
 mod error;
 mod event;
 mod fabric;
@@ -18,6 +20,8 @@ mod group;
 mod health;
 mod mrp;
 mod pool;
+mod position;
+mod punt;
 mod registers;
 mod registration;
 mod saved;
@@ -37,18 +41,22 @@ pub use event::{
     Request, RequestId, Response, Tag,
 };
 pub use mrp::MrpStats;
+pub use punt::PuntStats;
 pub use registers::RegisterControl;
 pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
 
 use boot::Boot;
 use change::Origin;
+use counting::Counting;
 use health::Health;
 use mrp::Mrp;
 use pool::Pool;
+use punt::Punts;
 use registration::Registration;
 use session::{Context, Notice, Output, Session, Task, TaskId};
 
+use crate::constants::REGISTER_OP_INIT_GROUP;
 use crate::tables::Program;
 use crate::topology::{Paths, SwitchIndex, Topology};
 use crate::tree::PortLoads;
@@ -76,6 +84,8 @@ pub struct Controller {
     adopts: bool,
     mrp: Mrp,
     health: Health,
+    punts: Punts,
+    counting: Counting,
 }
 
 /// One switch.
@@ -103,6 +113,8 @@ enum Owner {
     Change(SwitchIndex, Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group on one switch whose minimum is found here.
+    Path(SwitchIndex, u16),
     /// The agent of a switch that registers a group in band.
     Agent(SwitchIndex, Ipv4Addr),
     /// Nobody.
@@ -150,6 +162,8 @@ impl Controller {
             adopts: true,
             mrp: Mrp::default(),
             health: Health::default(),
+            punts: Punts::default(),
+            counting: Counting::default(),
         })
     }
 
@@ -192,6 +206,7 @@ impl Controller {
             }) => self.leave(now, Origin::Api(tag), mcst_id, members),
             Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
             Event::Link { link, is_up } => self.link_changed(now, link, is_up),
+            Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
             Event::Api(ApiRequest::Status { tag }) => {
                 let report = self.status();
                 self.say(ApiReply::Status { tag, report });
@@ -238,6 +253,7 @@ impl Controller {
                 .collect(),
             avoided: self.health.avoided(&self.topology),
             registrations: self.mrp_stats(),
+            punts: self.punts.stats,
         }
     }
 
@@ -255,6 +271,11 @@ impl Controller {
     }
 
     fn submit(&mut self, now: u64, switch: SwitchIndex, owner: Owner, task: Task) -> TaskId {
+        if let Task::Registers(access) = &task {
+            if access.op == REGISTER_OP_INIT_GROUP {
+                self.punts.forget((switch, access.group));
+            }
+        }
         self.next_task += 1;
         let id = TaskId(self.next_task);
         self.tasks.insert(id, owner);
@@ -285,6 +306,15 @@ impl Controller {
                 match notice {
                     Notice::Open(found) => self.start_boot(now, switch, found),
                     Notice::Mrp(port, frame) => self.mrp_frame(now, switch, port, &frame),
+                    Notice::Counted(task, result) => {
+                        self.tasks.remove(&task);
+                        self.counted(task, result);
+                    }
+                    Notice::Punted {
+                        reason,
+                        port,
+                        payload,
+                    } => self.punted(now, switch, reason, port, payload),
                     Notice::Failed(error) => self.switch_failed(now, switch, error),
                     Notice::Done(task, result) => match self.tasks.remove(&task) {
                         Some(Owner::Boot(switch)) => self.boot_done(now, switch, task, result),
@@ -302,6 +332,9 @@ impl Controller {
                         }
                         Some(Owner::Probe(mcst_id)) => {
                             self.probe_done(now, mcst_id, task, result);
+                        }
+                        Some(Owner::Path(switch, group)) => {
+                            self.path_read((switch, group), task, result);
                         }
                         Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
                         Some(Owner::Nobody) | None => {}

@@ -3,8 +3,7 @@
 //! P4Runtime servers of BMv2 refuse RegisterEntry, so the pipeline itself executes these packets
 //! (`p4src/shared/headers.p4`, `register_control_t`).
 
-use alfirk_roce::wire::Psn;
-
+use super::position::Position;
 use crate::constants::{
     REGISTER_OP_INIT_GROUP, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER,
     REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
@@ -35,8 +34,8 @@ impl RegisterControl {
     /// Bytes on the wire.
     pub const LEN: usize = 20;
 
-    /// Sets all state of a group as before the packet `initial_psn`.
-    pub fn init_group(group: u16, paths: u8, initial_psn: Psn) -> RegisterControl {
+    /// Sets all state of a group as when everything up to `position` was acknowledged by all.
+    pub(super) fn init_group(group: u16, paths: u8, position: Position) -> RegisterControl {
         RegisterControl {
             op: REGISTER_OP_INIT_GROUP,
             status: REGISTER_STATUS_OK,
@@ -44,7 +43,7 @@ impl RegisterControl {
             count: paths,
             group,
             index: 0,
-            value: u64::from(initial_psn.get()),
+            value: position.to_init(),
             cookie: 0,
         }
     }

@@ -15,6 +15,7 @@ use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
 use super::mrp::Growth;
+use super::position::Position;
 use super::session::{Task, TaskId};
 use super::status::{GroupOnSwitch, GroupState, GroupStatus};
 use super::{ApiReply, Controller, Owner};
@@ -91,6 +92,11 @@ impl Registration {
     /// The change under way, and the group that it is about.
     pub(super) fn change_mut(&mut self) -> Option<(&mut Group, &mut Change)> {
         Some((&mut self.group, self.change.as_mut()?))
+    }
+
+    /// The part on a switch that a change under way is about to put in place of another.
+    pub(super) fn coming_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+        self.change.as_ref()?.fresh_on(switch)
     }
 
     pub(super) fn end_change(&mut self) -> Option<Change> {
@@ -382,6 +388,7 @@ impl Controller {
     }
 
     fn group_gone(&mut self, mcst_id: Ipv4Addr) {
+        self.punts.forget_group(mcst_id);
         let Some(registration) = self.groups.remove(&mcst_id) else {
             return;
         };
@@ -476,7 +483,7 @@ impl Controller {
             mcst_id,
             initial_psn: request.initial_psn,
             strategies: request.strategies,
-            position: request.initial_psn.prev(),
+            position: Position::before(request.initial_psn),
             members,
             tree,
             switches,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, OnSwitch};
+use super::position::Position;
 use super::registration::Registration;
 use super::Controller;
 use crate::strategy::Strategies;
@@ -45,6 +46,9 @@ struct SavedGroup {
     mcst_id: Ipv4Addr,
     initial_psn: u32,
     position: u32,
+    /// Messages complete with it.
+    #[serde(default)]
+    position_msn: u32,
     #[serde(default)]
     strategies: Strategies,
     members: Vec<SavedMember>,
@@ -119,7 +123,8 @@ impl Controller {
         SavedGroup {
             mcst_id: group.mcst_id,
             initial_psn: group.initial_psn.get(),
-            position: group.position.get(),
+            position: group.position.psn.get(),
+            position_msn: group.position.msn,
             strategies: group.strategies,
             members: members.collect(),
             switches: switches.collect(),
@@ -161,7 +166,10 @@ impl Controller {
         let group = Group {
             mcst_id: saved.mcst_id,
             initial_psn: Psn::try_from(saved.initial_psn).map_err(|e| e.to_string())?,
-            position: Psn::try_from(saved.position).map_err(|e| e.to_string())?,
+            position: Position {
+                psn: Psn::try_from(saved.position).map_err(|e| e.to_string())?,
+                msn: saved.position_msn & 0xff_ffff,
+            },
             strategies: saved.strategies,
             switches: switches.collect(),
             members,

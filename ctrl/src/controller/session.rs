@@ -22,9 +22,10 @@ use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
 use super::registers::{refusal, RegisterControl};
 use crate::constants::{
-    PACKET_IN_MRP, PACKET_IN_REGISTERS, PACKET_OUT_FORWARD, PACKET_OUT_REGISTERS, REGISTER_OP_READ,
+    PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_MRP, PACKET_IN_PROBE,
+    PACKET_IN_REGISTERS, PACKET_OUT_FORWARD, PACKET_OUT_REGISTERS, REGISTER_OP_READ,
 };
-use crate::tables::{PacketOutHeader, Program};
+use crate::tables::{Counts, PacketOutHeader, Program};
 
 /// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
 const REGISTER_WINDOW: usize = 64;
@@ -41,6 +42,8 @@ pub(super) enum Task {
     Write(Vec<Update>),
     /// Have the pipeline access registers; the cookie is the session's own.
     Registers(RegisterControl),
+    /// Read the pipeline's counters; answered by [`Notice::Counted`].
+    Counters,
 }
 
 /// What a switch was found to be when its session opened.
@@ -70,6 +73,16 @@ pub(super) enum Notice {
     Done(TaskId, Result<u64, SwitchError>),
     /// A registration packet of a host, with the port that it came by.
     Mrp(u32, Vec<u8>),
+    /// What [`Task::Counters`] has read.
+    Counted(TaskId, Result<Counts, SwitchError>),
+    /// A frame of a group.
+    Punted {
+        /// One of `PACKET_IN_*`.
+        reason: u8,
+        /// Where it came in; of one that is to be repaired, where it goes out.
+        port: u32,
+        payload: Vec<u8>,
+    },
 }
 
 /// What a session needs to know of the controller.
@@ -154,6 +167,8 @@ pub(super) struct Session {
     registers: BTreeMap<u32, RegisterTask>,
     /// Those that wait until there are fewer than [`REGISTER_WINDOW`] under way.
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
+    /// Reads of counters under way, each with when to give up.
+    counting: BTreeMap<RequestId, (TaskId, u64)>,
     outputs: VecDeque<Output>,
     notices: VecDeque<Notice>,
 }
@@ -173,6 +188,7 @@ impl Session {
             writes: BTreeMap::new(),
             registers: BTreeMap::new(),
             waiting_registers: VecDeque::new(),
+            counting: BTreeMap::new(),
             outputs: VecDeque::new(),
             notices: VecDeque::new(),
         }
@@ -196,7 +212,11 @@ impl Session {
         };
         let write = self.in_flight.as_ref().map(|w| w.deadline);
         let registers = self.registers.values().map(|r| r.deadline).min();
-        [state, write, registers].into_iter().flatten().min()
+        let counting = self.counting.values().map(|(_, deadline)| *deadline).min();
+        [state, write, registers, counting]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Whether the session takes tasks, or else why not.
@@ -255,11 +275,19 @@ impl Session {
 
     pub(super) fn submit(&mut self, now: u64, context: &Context, id: TaskId, task: Task) {
         if self.state != State::Open {
-            let lost = self.lost();
-            self.notices.push_back(Notice::Done(id, Err(lost)));
+            let lost = Err(self.lost());
+            self.notices.push_back(match task {
+                Task::Counters => Notice::Counted(id, lost.map(|()| Counts::default())),
+                _ => Notice::Done(id, lost.map(|()| 0)),
+            });
             return;
         }
         match task {
+            Task::Counters => {
+                let request = self.read(context.program.counters.wanted());
+                let deadline = now + context.config.request_timeout_ns;
+                self.counting.insert(request, (id, deadline));
+            }
             Task::Write(updates) if updates.is_empty() => {
                 self.notices.push_back(Notice::Done(id, Ok(0)));
             }
@@ -281,12 +309,22 @@ impl Session {
 
     /// Sends a frame out of a port of the switch; it is lost when the switch is not there.
     pub(super) fn send_frame(&mut self, context: &Context, egress_port: u32, frame: Vec<u8>) {
+        let header = PacketOutHeader {
+            kind: PACKET_OUT_FORWARD,
+            egress_port,
+        };
+        self.send_packet(context, header, frame);
+    }
+
+    /// Hands a packet to the pipeline; it is lost when the switch is not there.
+    pub(super) fn send_packet(
+        &mut self,
+        context: &Context,
+        header: PacketOutHeader,
+        payload: Vec<u8>,
+    ) {
         if self.state == State::Open {
-            let header = PacketOutHeader {
-                kind: PACKET_OUT_FORWARD,
-                egress_port,
-            };
-            let packet = context.program.packet_io.packet_out(header, frame);
+            let packet = context.program.packet_io.packet_out(header, payload);
             self.outputs
                 .push_back(Output::Stream(packet_message(packet)));
         }
@@ -323,6 +361,7 @@ impl Session {
             State::Reading { .. } if self.is_reading(request) => {
                 self.read_done(now, context, request, result);
             }
+            _ if self.counting.contains_key(&request) => self.counted(context, request, result),
             _ => {
                 let ours = self.in_flight.take_if(|write| write.request == request);
                 // Else the answer comes after its time, or after the connection that it was asked over.
@@ -340,7 +379,7 @@ impl Session {
                 self.arbitration(now, context, &update);
             }
             Some(stream_message_response::Update::Packet(packet)) => {
-                self.packet_in(context, &packet);
+                self.packet_in(context, packet);
                 self.start_registers(now, context);
             }
             Some(stream_message_response::Update::Error(error)) => {
@@ -379,6 +418,13 @@ impl Session {
             self.send_writes(now, context);
         }
         self.send_registers(now, context);
+        let late = self.counting.iter().filter(|(_, (_, at))| *at <= now);
+        for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
+            if let Some((task, _)) = self.counting.remove(&request) {
+                let error = self.timed_out(context, "Read");
+                self.notices.push_back(Notice::Counted(task, Err(error)));
+            }
+        }
     }
 
     fn enter(&mut self, state: State, why: &str) {
@@ -476,6 +522,25 @@ impl Session {
         request
     }
 
+    fn counted(&mut self, context: &Context, request: RequestId, result: Result<Response, Status>) {
+        let Some((task, _)) = self.counting.remove(&request) else {
+            return;
+        };
+        let counts = match result {
+            Ok(Response::Read(messages)) => {
+                let entities = messages.iter().flat_map(|message| &message.entities);
+                Ok(context.program.counters.counts(entities))
+            }
+            Ok(_) => Ok(Counts::default()),
+            Err(status) => Err(SwitchError::Call {
+                switch: self.name.clone(),
+                call: "Read",
+                status,
+            }),
+        };
+        self.notices.push_back(Notice::Counted(task, counts));
+    }
+
     fn is_reading(&self, request: RequestId) -> bool {
         let reading = self.reading.as_ref();
         reading.is_some_and(|reading| reading.open.contains(&request))
@@ -552,26 +617,30 @@ impl Session {
         );
     }
 
-    fn packet_in(&mut self, context: &Context, packet: &PacketIn) {
-        let Some(header) = context.program.packet_io.packet_in(packet) else {
+    fn packet_in(&mut self, context: &Context, packet: PacketIn) {
+        let Some(header) = context.program.packet_io.packet_in(&packet) else {
             tracing::warn!(switch = self.name, "PacketIn without the pipeline's header");
             return;
         };
-        if header.reason == PACKET_IN_MRP {
-            if self.state == State::Open {
+        match header.reason {
+            PACKET_IN_REGISTERS => self.register_answer(&packet),
+            _ if self.state != State::Open => {}
+            PACKET_IN_MRP => {
                 self.notices
-                    .push_back(Notice::Mrp(header.ingress_port, packet.payload.clone()));
+                    .push_back(Notice::Mrp(header.ingress_port, packet.payload));
             }
-            return;
+            PACKET_IN_FEEDBACK | PACKET_IN_PROBE | PACKET_IN_ICRC | PACKET_IN_FATAL_NAK => {
+                self.notices.push_back(Notice::Punted {
+                    reason: header.reason,
+                    port: header.ingress_port,
+                    payload: packet.payload,
+                });
+            }
+            reason => tracing::debug!(switch = self.name, reason, "PacketIn ignored"),
         }
-        if header.reason != PACKET_IN_REGISTERS {
-            tracing::debug!(
-                switch = self.name,
-                reason = header.reason,
-                "PacketIn ignored"
-            );
-            return;
-        }
+    }
+
+    fn register_answer(&mut self, packet: &PacketIn) {
         let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
             tracing::warn!(
                 switch = self.name,
@@ -763,6 +832,10 @@ impl Session {
             .into_iter()
             .map(|(task, _)| task);
         let lost = self.lost();
+        for (task, _) in std::mem::take(&mut self.counting).into_values() {
+            self.notices
+                .push_back(Notice::Counted(task, Err(lost.clone())));
+        }
         for task in writes
             .chain(registers)
             .chain(waiting)

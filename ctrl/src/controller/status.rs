@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::mrp::MrpStats;
+use super::punt::PuntStats;
 
 /// Switches and groups, in the order of the topology and of the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub struct StatusReport {
     pub avoided: Vec<String>,
     /// What has come of registration packets so far.
     pub registrations: MrpStats,
+    /// What has come of frames that switches leave to the controller.
+    pub punts: PuntStats,
 }
 
 /// One switch.

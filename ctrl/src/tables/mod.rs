@@ -5,6 +5,8 @@
 
 mod arp_targets;
 mod clone_sessions;
+mod counters;
+mod ecn_marking;
 mod groups;
 mod members;
 mod mft;
@@ -23,6 +25,8 @@ use alfirk_roce::wire::MacAddr;
 
 pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
+pub use counters::{Counters, Counts, Work};
+pub use ecn_marking::{EcnMarking, Marking, MarkingPort};
 pub use groups::{GroupEntry, GroupKey, Groups};
 pub use members::{Member, MemberKey, Members};
 pub use mft::{absent, Mft, MftKey, PathEntry};
@@ -114,6 +118,10 @@ pub struct Program {
     pub receivers: Receivers,
     /// `ingress.source_guard.hosts`
     pub source_guard: SourceGuard,
+    /// `egress.ecn_marking.profiles`
+    pub ecn_marking: EcnMarking,
+    /// Counter arrays.
+    pub counters: Counters,
     /// Headers of PacketIn and PacketOut.
     pub packet_io: PacketIo,
     /// Bounds that the pipeline was compiled with.
@@ -164,6 +172,8 @@ impl Program {
             members: Members::resolve(&schema)?,
             receivers: Receivers::resolve(&schema)?,
             source_guard: SourceGuard::resolve(&schema)?,
+            ecn_marking: EcnMarking::resolve(&schema)?,
+            counters: Counters::resolve(&schema)?,
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
             names: schema.names(),
@@ -171,7 +181,7 @@ impl Program {
     }
 
     /// The ids of all tables that the controller writes.
-    pub fn table_ids(&self) -> [u32; 8] {
+    pub fn table_ids(&self) -> [u32; 9] {
         [
             self.arp_targets.id(),
             self.routes.id(),
@@ -181,6 +191,7 @@ impl Program {
             self.members.id(),
             self.receivers.id(),
             self.source_guard.id(),
+            self.ecn_marking.id(),
         ]
     }
 

@@ -142,6 +142,19 @@ impl<'a> Schema<'a> {
         })
     }
 
+    /// A counter array's id.
+    pub(super) fn counter(&self, name: &str) -> Result<u32, ProgramError> {
+        let mut preambles = self
+            .p4info
+            .counters
+            .iter()
+            .filter_map(|c| c.preamble.as_ref());
+        let preamble = preambles.find(|p| p.name == name);
+        preamble
+            .map(|p| p.id)
+            .ok_or_else(|| missing("counter", name))
+    }
+
     pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {
         let register = self
             .p4info

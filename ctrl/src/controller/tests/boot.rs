@@ -170,9 +170,9 @@ fn another_pipeline_is_refused_by_name() {
         refused(testbed(), |c| {
             c.p4info.tables.remove(3);
         }),
-        refused(testbed(), |c| c.p4info.actions[1].params[0].bitwidth = 32),
+        refused(testbed(), |c| c.p4info.actions[2].params[0].bitwidth = 32),
         refused(testbed(), |c| {
-            c.p4info.actions[8].params.pop();
+            c.p4info.actions[9].params.pop();
         }),
         refused(testbed(), |c| c.p4info.registers.clear()),
         refused(testbed(), |c| {

@@ -20,6 +20,8 @@ pub(crate) struct FakeSwitch {
     pub(crate) cookie: Option<u64>,
     /// What REGISTER_AGG holds, by group; the PSN before the first one where nothing stands here.
     pub(crate) told: BTreeMap<u16, u32>,
+    /// The messages in REGISTER_AGG.
+    pub(crate) told_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
     /// Packets that are acknowledged just before a group is hidden.
@@ -34,6 +36,10 @@ pub(crate) struct FakeSwitch {
     pub(crate) updates: usize,
     /// Frames that the controller sent out of ports.
     pub(crate) sent: Vec<(u32, Vec<u8>)>,
+    /// Feedback that the controller sent, behind its header.
+    pub(crate) feedback: Vec<Vec<u8>>,
+    /// What counters hold: id, index and packets.
+    pub(crate) counters: Vec<(u32, i64, i64)>,
     pub(crate) writes: usize,
     pub(crate) loads: usize,
     /// Updates to refuse, by position in the order of arrival since [`FakeSwitch::updates`] was 0.
@@ -57,6 +63,7 @@ impl FakeSwitch {
             entries: BTreeMap::new(),
             cookie: None,
             told: BTreeMap::new(),
+            told_msn: 0,
             acked: BTreeMap::new(),
             last_minute: 0,
             refuse_reads: false,
@@ -64,6 +71,8 @@ impl FakeSwitch {
             registers: BTreeMap::new(),
             updates: 0,
             sent: Vec::new(),
+            feedback: Vec::new(),
+            counters: Vec::new(),
             writes: 0,
             loads: 0,
             refuse: BTreeSet::new(),
@@ -147,18 +156,12 @@ impl FakeSwitch {
                     self.sent.push((header.egress_port, packet.payload.clone()));
                     return Vec::new();
                 }
+                if header.kind == crate::constants::PACKET_OUT_FEEDBACK {
+                    self.feedback.push(packet.payload.clone());
+                    return Vec::new();
+                }
                 let request = RegisterControl::from_bytes(&packet.payload).unwrap();
-                stream_message_response::Update::Packet(PacketIn {
-                    payload: self.access(request).to_bytes(),
-                    metadata: [[1], [0], [1]]
-                        .into_iter()
-                        .zip(1..)
-                        .map(|(value, metadata_id)| PacketMetadata {
-                            metadata_id,
-                            value: value.to_vec(),
-                        })
-                        .collect(),
-                })
+                return vec![packet_in(1, 1, self.access(request).to_bytes())];
             }
             other => panic!("unexpected: {other:?}"),
         };
@@ -202,7 +205,8 @@ impl FakeSwitch {
                 self.told.remove(&request.group);
             }
             (REGISTER_OP_READ, REGISTER_AGG) => {
-                answer.value = u64::from(self.told(request.group)) << 24;
+                let told = self.told(request.group);
+                answer.value = u64::from(told) << 24 | u64::from(self.told_msn);
             }
             (REGISTER_OP_READ, REGISTER_ACK) => {
                 let key = (request.group, request.index);
@@ -240,8 +244,28 @@ impl FakeSwitch {
             })
         };
         let entities = self.entries.values().map(|(_, entity)| entity);
+        let asked = |id: u32| {
+            read.entities.iter().any(|pattern| {
+                matches!(&pattern.entity, Some(entity::Entity::CounterEntry(c)) if c.counter_id == id)
+            })
+        };
+        let counters = self.counters.iter().filter(|(id, ..)| asked(*id));
+        let counters = counters.map(|(counter_id, index, packet_count)| Entity {
+            entity: Some(entity::Entity::CounterEntry(v1::CounterEntry {
+                counter_id: *counter_id,
+                index: Some(v1::Index { index: *index }),
+                data: Some(v1::CounterData {
+                    packet_count: *packet_count,
+                    ..v1::CounterData::default()
+                }),
+            })),
+        });
         v1::ReadResponse {
-            entities: entities.filter(|e| wanted(e)).cloned().collect(),
+            entities: entities
+                .filter(|e| wanted(e))
+                .cloned()
+                .chain(counters)
+                .collect(),
         }
     }
 
@@ -339,6 +363,25 @@ impl FakeSwitch {
             }
             other => panic!("unexpected: {other:?}"),
         }
+    }
+}
+
+/// A frame for the controller.
+pub(crate) fn packet_in(reason: u8, port: u32, payload: Vec<u8>) -> StreamMessageResponse {
+    let values = [u64::from(reason), 0, u64::from(port)];
+    let metadata = values
+        .into_iter()
+        .zip(1..)
+        .map(|(value, metadata_id)| PacketMetadata {
+            metadata_id,
+            value: alfirk_p4runtime::bytestring::encode(value),
+        });
+    let packet = PacketIn {
+        payload,
+        metadata: metadata.collect(),
+    };
+    StreamMessageResponse {
+        update: Some(stream_message_response::Update::Packet(packet)),
     }
 }
 

@@ -8,6 +8,7 @@ mod icrc;
 mod membership;
 mod mrp;
 pub(crate) mod p4info;
+mod punt;
 mod reconciliation;
 
 use std::net::Ipv4Addr;
@@ -16,7 +17,10 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::*;
 use crate::topology::Topology;
-pub(crate) use fake_switch::FakeSwitch;
+pub(crate) use fake_switch::{packet_in, FakeSwitch};
+
+/// Above the PSN in INIT_GROUP's value where no messages were counted and the position is one for all members.
+pub(super) const NO_MESSAGES: u64 = 0xff_8000 << 24;
 
 /// A controller, its switches, and what it said.
 pub(super) struct Fabric {

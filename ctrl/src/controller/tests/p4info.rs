@@ -1,8 +1,8 @@
 //! The part of P4Info that the controller looks at, as the compiler writes it for `p4src/v1model`.
 
 use alfirk_p4runtime::p4::config::v1::{
-    action, controller_packet_metadata, match_field, Action, ControllerPacketMetadata, MatchField,
-    P4Info, Preamble, Register, Table,
+    action, controller_packet_metadata, match_field, Action, ControllerPacketMetadata, Counter,
+    MatchField, P4Info, Preamble, Register, Table,
 };
 
 fn preamble(id: u32, name: &str) -> Option<Preamble> {
@@ -39,6 +39,14 @@ fn action(id: u32, name: &str, params: &[(&str, i32)]) -> Action {
     Action {
         preamble: preamble(0x0100_0000 + id, name),
         params: params.collect(),
+    }
+}
+
+fn counter(id: u32, name: &str) -> Counter {
+    Counter {
+        preamble: preamble(0x1200_0000 + id, name),
+        size: 32,
+        ..Counter::default()
     }
 }
 
@@ -120,8 +128,24 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
                 512,
                 &[("ingress_port", Exact, 9)],
             ),
+            table(
+                9,
+                "egress.ecn_marking.profiles",
+                512,
+                &[("egress_port", Exact, 9)],
+            ),
+        ],
+        counters: vec![
+            counter(1, "ingress.ack_aggregate.work"),
+            counter(2, "ingress.drops"),
+            counter(3, "egress.drops"),
         ],
         actions: vec![
+            action(
+                11,
+                "egress.ecn_marking.profile",
+                &[("min", 19), ("max", 19), ("rise", 32)],
+            ),
             action(10, "ingress.source_guard.attached", &[("ip", 32)]),
             action(1, "ingress.arp_responder.reply", &[("mac", 48)]),
             action(

@@ -1,0 +1,95 @@
+//! A point in a group's stream of packets.
+
+use alfirk_roce::wire::Psn;
+
+use super::boot::IN_FLIGHT;
+
+/// Less than half of the 16 bits of a message count that switches keep for each path.
+const MESSAGES_IN_FLIGHT: u32 = 1 << 15;
+const MSN_MASK: u32 = 0xff_ffff;
+
+/// A PSN, and how many messages are complete with it, modulo 2^24.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) psn: Psn,
+    pub(super) msn: u32,
+}
+
+impl Position {
+    /// Before the first packet of a group.
+    pub(super) fn before(first: Psn) -> Position {
+        Position {
+            psn: first.prev(),
+            msn: 0,
+        }
+    }
+
+    /// What `REGISTER_AGG` holds, and the feedback header.
+    pub(super) fn from_register(value: u64) -> Position {
+        Position {
+            psn: Psn::new((value >> 24) as u32),
+            msn: value as u32 & MSN_MASK,
+        }
+    }
+
+    /// The other way round.
+    pub(super) fn to_register(self) -> u64 {
+        u64::from(self.psn.get()) << 24 | u64::from(self.msn)
+    }
+
+    /// What INIT_GROUP takes: the next PSN below the messages.
+    pub(super) fn to_init(self) -> u64 {
+        u64::from(self.msn) << 24 | u64::from(self.psn.next().get())
+    }
+
+    /// So far back that every member has acknowledged it, whichever switch this is known from: the messages that are
+    /// complete with it are not known any more, but all that will be acknowledged is counted right from here.
+    pub(super) fn for_all(self) -> Position {
+        Position {
+            psn: Psn::new(self.psn.get().wrapping_sub(IN_FLIGHT)),
+            msn: self.msn.wrapping_sub(MESSAGES_IN_FLIGHT) & MSN_MASK,
+        }
+    }
+
+    /// Whichever is older.
+    pub(super) fn older(self, other: Position) -> Position {
+        match other.psn.precedes(self.psn) {
+            true => other,
+            false => self,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_and_init_group_hold_psn_and_msn() {
+        let position = Position {
+            psn: Psn::new(0xff_ffff),
+            msn: 0x12_3456,
+        };
+        assert_eq!(position.to_register(), 0xffff_ff12_3456);
+        assert_eq!(Position::from_register(position.to_register()), position);
+        assert_eq!(position.to_init(), 0x1234_5600_0000);
+        assert_eq!(Position::before(Psn::new(0)).to_init(), 0);
+    }
+
+    #[test]
+    fn a_position_for_all_is_before_whatever_is_in_flight() {
+        let here = Position {
+            psn: Psn::new(5),
+            msn: 2,
+        };
+        let all = here.for_all();
+        assert!(all.psn.precedes(here.psn));
+        assert_eq!(here.psn.distance_from(all.psn), 1 << 20);
+        assert_eq!(
+            (here.msn + (1 << 15)).wrapping_sub(all.msn) & 0xff_ffff,
+            1 << 16
+        );
+        assert_eq!(here.older(all), all);
+        assert_eq!(all.older(here), all);
+    }
+}

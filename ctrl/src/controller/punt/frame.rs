@@ -1,0 +1,166 @@
+//! The frames that switches hand up: read, rewritten, and put behind the feedback header.
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::icrc;
+use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Psn};
+
+use super::super::aggregate::Word;
+use super::super::event::MemberSpec;
+use super::super::position::Position;
+use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+
+const IP_AT: usize = ethernet::HEADER_LEN;
+const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
+const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
+/// Behind the BTH: AETH or RETH.
+const EXTENSION_AT: usize = BTH_AT + bth::HEADER_LEN;
+const ICRC_LEN: usize = 4;
+/// A whole ACK or NAK.
+const FEEDBACK_LEN: usize = EXTENSION_AT + aeth::HEADER_LEN + ICRC_LEN;
+
+/// In the IPv4 header.
+const DESTINATION: usize = 16;
+/// In the BTH.
+const DEST_QP: usize = 5;
+const PSN: usize = 9;
+
+/// `feedback_t` of `p4src/shared/headers.p4`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FeedbackHeader {
+    pub(super) group: u16,
+    /// In a PacketIn the source's, 0 for none; in a PacketOut where the frame is to go.
+    pub(super) port: u16,
+    /// What the source was told last, or is told now.
+    pub(super) told: Position,
+}
+
+impl FeedbackHeader {
+    const LEN: usize = 10;
+
+    /// The header, and what follows; `None` when it is too short.
+    pub(super) fn parse(payload: &[u8]) -> Option<(FeedbackHeader, &[u8])> {
+        let (header, frame) = payload.split_first_chunk::<{ FeedbackHeader::LEN }>()?;
+        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
+        let header = FeedbackHeader {
+            group: u16::from_be_bytes([header[0], header[1]]),
+            port: u16::from_be_bytes([header[2], header[3]]),
+            told: Position::from_register(number(&header[4..])),
+        };
+        Some((header, frame))
+    }
+
+    /// The port that the source is behind, if there is one yet.
+    pub(super) fn source(&self) -> Option<u32> {
+        (self.port != 0).then_some(u32::from(self.port))
+    }
+
+    /// The payload of a PacketOut.
+    pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
+        let mut payload = Vec::with_capacity(Self::LEN + frame.len());
+        payload.extend(self.group.to_be_bytes());
+        payload.extend(self.port.to_be_bytes());
+        payload.extend(&self.told.to_register().to_be_bytes()[2..]);
+        payload.extend(frame);
+        payload
+    }
+}
+
+/// An ACK or NAK inside the fabric; the switch that sends it computes its ICRC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Feedback([u8; FEEDBACK_LEN]);
+
+impl Feedback {
+    /// `None` when it is no ACK or NAK; switches have checked ICRC and checksum.
+    pub(super) fn parse(frame: &[u8]) -> Option<Feedback> {
+        let bytes: [u8; FEEDBACK_LEN] = *frame.first_chunk()?;
+        let frame = ethernet::View::new_checked(&bytes).ok()?;
+        let is_rocev2 = frame.ethertype() == ethernet::ETHERTYPE_IPV4
+            && bytes[IP_AT] == 0x45
+            && bytes[IP_AT + 9] == ipv4::PROTOCOL_UDP
+            && bytes[UDP_AT + 2..][..2] == udp::PORT_ROCE.to_be_bytes();
+        let bth = bth::View::new_checked(&bytes[BTH_AT..]).ok()?;
+        (is_rocev2 && bth.opcode().has_aeth()).then_some(Feedback(bytes))
+    }
+
+    /// The group.
+    pub(super) fn destination(&self) -> Ipv4Addr {
+        address(&self.0, DESTINATION)
+    }
+
+    /// What it says.
+    pub(super) fn word(&self) -> Word {
+        let number = |at: usize| {
+            let bytes = &self.0[at..at + 3];
+            bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte))
+        };
+        Word {
+            psn: Psn::new(number(BTH_AT + PSN)),
+            syndrome: self.0[EXTENSION_AT],
+            msn: number(EXTENSION_AT + 1),
+        }
+    }
+
+    /// The same frame with other words.
+    pub(super) fn saying(&self, word: Word) -> [u8; FEEDBACK_LEN] {
+        let mut bytes = self.0;
+        bytes[BTH_AT + PSN..][..3].copy_from_slice(&word.psn.get().to_be_bytes()[1..]);
+        bytes[EXTENSION_AT] = word.syndrome;
+        bytes[EXTENSION_AT + 1..][..3].copy_from_slice(&word.msn.to_be_bytes()[1..]);
+        bytes
+    }
+}
+
+/// The source address of a frame; `None` when it is too short for a RoCEv2 packet.
+pub(super) fn source(frame: &[u8]) -> Option<Ipv4Addr> {
+    (frame.len() >= EXTENSION_AT + ICRC_LEN).then(|| address(frame, DESTINATION - 4))
+}
+
+/// Makes the ICRC right that was right before the bridge's exit changed the headers for a member.
+///
+/// `Some(false)` when it was wrong then already, and the frame is as it was; `None` when it is no RoCEv2 packet.
+pub(super) fn repair_icrc(
+    frame: &mut Vec<u8>,
+    mcst_id: Ipv4Addr,
+    member: &MemberSpec,
+) -> Option<bool> {
+    let is_ipv4 = ethernet::View::new_checked(frame).ok()?.ethertype() == ethernet::ETHERTYPE_IPV4;
+    let ip = ipv4::View::new_checked(frame.get(IP_AT..)?).ok()?;
+    let end = IP_AT + usize::from(ip.total_len());
+    // Ethernet pads short frames.
+    frame.truncate(end);
+    let is_whole = is_ipv4 && frame[IP_AT] == 0x45 && frame.len() == end;
+    let body = IP_AT..end.checked_sub(ICRC_LEN)?;
+    let bth = bth::View::new_checked(frame.get(BTH_AT..body.end)?).ok()?;
+    let has_reth = bth.opcode().has_reth();
+    if !is_whole || (has_reth && body.end < EXTENSION_AT + reth::HEADER_LEN) {
+        return None;
+    }
+    let trailer: [u8; ICRC_LEN] = *frame[body.end..].first_chunk()?;
+    let mut before = frame[body.clone()].to_vec();
+    let mut put =
+        |at: usize, bytes: &[u8]| before[at - IP_AT..][..bytes.len()].copy_from_slice(bytes);
+    put(IP_AT + DESTINATION, &mcst_id.octets());
+    put(BTH_AT + DEST_QP, &VIRTUAL_QPN.get().to_be_bytes()[1..]);
+    if let (true, Some(region)) = (has_reth, &member.region) {
+        let changes = (region.va ^ VIRTUAL_VA).to_be_bytes();
+        let changes = changes
+            .into_iter()
+            .chain((region.rkey ^ VIRTUAL_RKEY).to_be_bytes());
+        for (byte, change) in before[EXTENSION_AT - IP_AT..].iter_mut().zip(changes) {
+            *byte ^= change;
+        }
+    }
+    if icrc::compute(&before).ok()?.to_le_bytes() != trailer {
+        return Some(false);
+    }
+    let right = icrc::compute(&frame[body.clone()]).ok()?.to_le_bytes();
+    frame[body.end..].copy_from_slice(&right);
+    Some(true)
+}
+
+/// An address in the IPv4 header.
+fn address(frame: &[u8], at: usize) -> Ipv4Addr {
+    let at = IP_AT + at;
+    Ipv4Addr::new(frame[at], frame[at + 1], frame[at + 2], frame[at + 3])
+}

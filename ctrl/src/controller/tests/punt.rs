@@ -1,0 +1,321 @@
+//! What switches leave to the controller: feedback, ICRCs, and queue pairs that have ended.
+
+use alfirk_roce::icrc;
+
+use super::*;
+use crate::constants::{
+    PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE, VIRTUAL_QPN,
+};
+use crate::ecn::EcnProfile;
+use crate::strategy::{IcrcMode, MinPsn, Strategies};
+use crate::tables::Work;
+use crate::topology::testbed;
+
+const ACK: u8 = 0x1f;
+const NAK: u8 = 0x60;
+const REMOTE_ACCESS_ERROR: u8 = 0x62;
+const FIRST: u32 = 0xff_fff0;
+
+/// Hosts h1 to h4 on ports 1 to 4 of one switch, all in one group.
+struct Punted {
+    fabric: Fabric,
+    mcst_id: Ipv4Addr,
+}
+
+impl Punted {
+    fn new(min_psn: MinPsn, icrc: IcrcMode) -> Punted {
+        let mut fabric = Fabric::ready(testbed());
+        let mut group = fabric.request(&["h1", "h2", "h3", "h4"]);
+        group.strategies = Strategies { min_psn, icrc };
+        group.members[1].region = Some(MemoryRegion {
+            va: 0x1234_5000,
+            rkey: 0x77,
+            len: 0x1000,
+        });
+        let mcst_id = fabric.register_group(group).unwrap().mcst_id;
+        Punted { fabric, mcst_id }
+    }
+
+    fn hand_up(&mut self, reason: u8, port: u32, payload: Vec<u8>) {
+        let switch = SwitchIndex(0);
+        let message = packet_in(reason, port, payload);
+        self.fabric.handle(Event::Stream { switch, message });
+    }
+
+    /// An ACK or NAK as the pipeline hands it up; h1 is the source, and has been told `told`.
+    fn feedback(&mut self, reason: u8, port: u32, psn: u32, syndrome: u8, msn: u32, told: u32) {
+        let group = self.fabric.index_on("s1");
+        let mut payload = group.to_be_bytes().to_vec();
+        payload.extend([0, 1]);
+        payload.extend(&told.to_be_bytes()[1..]);
+        payload.extend([0, 0, 7]);
+        payload.extend(ack(self.mcst_id, psn, syndrome, msn));
+        self.hand_up(reason, port, payload);
+    }
+
+    /// What the switch was given to send: port, what the source was told with it, PSN, syndrome and MSN.
+    fn told(&mut self) -> Vec<(u16, u32, u32, u8, u32)> {
+        let sent = std::mem::take(&mut self.fabric.switches[0].feedback);
+        let word = |b: &[u8]| u32::from_be_bytes([0, b[0], b[1], b[2]]);
+        sent.iter()
+            .map(|payload| {
+                assert_eq!(payload.len(), 10 + 62);
+                let port = u16::from_be_bytes([payload[2], payload[3]]);
+                let (header, frame) = payload.split_at(10);
+                (
+                    port,
+                    word(&header[4..]),
+                    word(&frame[51..]),
+                    frame[54],
+                    word(&frame[55..]),
+                )
+            })
+            .collect()
+    }
+
+    fn stats(&self) -> PuntStats {
+        self.fabric.controller.status().punts
+    }
+}
+
+fn ack(mcst_id: Ipv4Addr, psn: u32, syndrome: u8, msn: u32) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    frame.extend([8, 0, 0x45, 0, 0, 48, 0, 1, 0x40, 0, 64, 17, 0, 0]);
+    frame.extend(mcst_id.octets());
+    frame.extend(mcst_id.octets());
+    frame.extend([0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
+    frame.extend([0x11, 0, 0xff, 0xff, 0, 0, 0, 1, 0]);
+    frame.extend(&psn.to_be_bytes()[1..]);
+    frame.push(syndrome);
+    frame.extend(&msn.to_be_bytes()[1..]);
+    frame.extend([0; 4]);
+    assert_eq!(frame.len(), 62);
+    frame
+}
+
+#[test]
+fn the_source_is_told_what_all_have() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    let told = FIRST - 1;
+    group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 2, ACK, 9, told);
+    group.feedback(PACKET_IN_FEEDBACK, 3, FIRST + 3, ACK, 10, told);
+    assert_eq!(group.told(), []);
+    group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, NAK, 9, told);
+    let nak = (1, FIRST + 2, FIRST + 3, NAK, 9);
+    assert_eq!(group.told(), [nak]);
+    let stats = group.stats();
+    assert_eq!((stats.feedback, stats.told, stats.strays), (3, 1, 0));
+}
+
+#[test]
+fn data_sent_again_is_answered_through_the_port_it_came_from() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    let told = FIRST - 1;
+    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, told);
+    for port in 2..=4 {
+        group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, told);
+    }
+    let all = (1, FIRST, FIRST, ACK, 8);
+    assert_eq!(group.told(), [all]);
+    // It was lost on the way.
+    group.feedback(PACKET_IN_PROBE, 1, FIRST, ACK, 7, told);
+    assert_eq!(group.told(), [all]);
+    let stats = group.stats();
+    assert_eq!((stats.probes, stats.answered), (2, 1));
+}
+
+#[test]
+fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    for path in 0..4 {
+        group.fabric.switches[0].acked.insert((0, path), FIRST + 5);
+    }
+    group.fabric.replace_controller();
+    group.fabric.connect_all();
+    // No receiver has anything more to say; the source asks.
+    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, FIRST - 1);
+    let all = (1, FIRST + 5, FIRST + 5, ACK, 7);
+    assert_eq!(group.told(), [all]);
+}
+
+#[test]
+fn what_was_known_of_a_group_ends_with_its_registers() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    for port in 2..=4 {
+        group.feedback(PACKET_IN_FEEDBACK, port, FIRST, ACK, 8, FIRST - 1);
+    }
+    assert_eq!(group.told().len(), 1);
+    let mcst_id = group.mcst_id;
+    group.fabric.leave(mcst_id, &["h4"]).unwrap();
+    // The members go on, the switch has new registers.
+    group.feedback(PACKET_IN_FEEDBACK, 2, FIRST, ACK, 8, FIRST - 1);
+    assert_eq!(group.told(), []);
+    group.feedback(PACKET_IN_FEEDBACK, 4, FIRST, ACK, 8, FIRST - 1);
+    assert_eq!(group.stats().strays, 1);
+    group.feedback(PACKET_IN_FEEDBACK, 3, FIRST, ACK, 8, FIRST - 1);
+    assert_eq!(group.told(), [(1, FIRST, FIRST, ACK, 8)]);
+}
+
+#[test]
+fn frames_of_no_group_are_counted_and_dropped() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Punt);
+    for reason in [
+        PACKET_IN_FEEDBACK,
+        PACKET_IN_PROBE,
+        PACKET_IN_ICRC,
+        PACKET_IN_FATAL_NAK,
+    ] {
+        for len in 0..=90 {
+            group.hand_up(reason, 1, vec![0; len]);
+        }
+    }
+    assert_eq!(group.stats().strays, 4 * 91);
+    assert_eq!(group.told(), []);
+}
+
+#[test]
+fn a_member_that_ends_its_queue_pair_leaves_at_once() {
+    let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
+    let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
+    group.hand_up(PACKET_IN_FATAL_NAK, 3, frame.clone());
+    // Copies change nothing.
+    group.hand_up(PACKET_IN_FATAL_NAK, 3, frame);
+    let h3: Ipv4Addr = "10.0.0.3".parse().unwrap();
+    let lost = |reply: &ApiReply| match reply {
+        ApiReply::MembersLost { members, .. } => members.clone(),
+        other => panic!("unexpected: {other:?}"),
+    };
+    let said: Vec<_> = group.fabric.said.iter().map(lost).collect();
+    assert_eq!(said, [[h3]]);
+    assert_eq!(group.fabric.controller.status().groups[0].members.len(), 3);
+    assert_eq!(group.stats().fatal_naks, 1);
+}
+
+#[test]
+fn members_that_end_while_the_group_changes_leave_afterwards() {
+    let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
+    let frame = ack(group.mcst_id, FIRST, REMOTE_ACCESS_ERROR, 7);
+    for port in [3, 4] {
+        let message = packet_in(PACKET_IN_FATAL_NAK, port, frame.clone());
+        let now = group.fabric.now;
+        let switch = SwitchIndex(0);
+        // Nothing is carried to the switch in between.
+        group
+            .fabric
+            .controller
+            .handle(now, Event::Stream { switch, message });
+    }
+    group.fabric.run();
+    group.fabric.wait();
+    let status = group.fabric.controller.status();
+    let left: Vec<Ipv4Addr> = ["10.0.0.1", "10.0.0.2"]
+        .map(|ip| ip.parse().unwrap())
+        .into();
+    assert_eq!(status.groups[0].members, left);
+    assert_eq!(group.fabric.said.len(), 2);
+}
+
+/// A WRITE Only as it left the exit towards h2, its ICRC as it was before.
+fn punted_write(mcst_id: Ipv4Addr) -> (Vec<u8>, Vec<u8>) {
+    let mut before = vec![0x45, 2, 0, 68, 0, 9, 0x40, 0, 63, 17, 0, 0];
+    before.extend(mcst_id.octets());
+    before.extend(mcst_id.octets());
+    before.extend([0xc0, 5, 0x12, 0xb7, 0, 48, 0, 0, 0x0a, 0, 0xff, 0xff, 0]);
+    before.extend(&VIRTUAL_QPN.get().to_be_bytes()[1..]);
+    before.extend([0x80, 1, 2, 3]);
+    before.extend(0x40u64.to_be_bytes());
+    before.extend([0, 0, 0, 0, 0, 0, 0, 8]);
+    before.extend(*b"payload!");
+    let wrong = icrc::compute(&before).unwrap().to_le_bytes();
+    let mut after = before;
+    after[16..20].copy_from_slice(&[10, 0, 0, 2]);
+    after[33..36].copy_from_slice(&[0, 1, 1]);
+    after[40..48].copy_from_slice(&0x1234_5040u64.to_be_bytes());
+    after[48..52].copy_from_slice(&0x77u32.to_be_bytes());
+    let right = icrc::compute(&after).unwrap().to_le_bytes();
+    let frame = |trailer: [u8; 4]| {
+        let mut frame = vec![2; 12];
+        frame.extend([8, 0]);
+        frame.extend(&after);
+        frame.extend(trailer);
+        frame
+    };
+    (frame(wrong), frame(right))
+}
+
+#[test]
+fn icrcs_are_made_right_for_what_was_right_before() {
+    let mut group = Punted::new(MinPsn::Tree, IcrcMode::Punt);
+    let (wrong, right) = punted_write(group.mcst_id);
+    group.hand_up(PACKET_IN_ICRC, 2, wrong.clone());
+    assert_eq!(group.fabric.switches[0].sent, [(2, right.clone())]);
+    // A payload that was damaged on the way must not look right.
+    let mut damaged = wrong.clone();
+    damaged[70] ^= 1;
+    group.hand_up(PACKET_IN_ICRC, 2, damaged);
+    // Another member's packet is none of this one's.
+    group.hand_up(PACKET_IN_ICRC, 3, wrong);
+    assert_eq!(group.fabric.switches[0].sent.len(), 1);
+    let stats = group.stats();
+    assert_eq!((stats.icrcs, stats.wrong_icrcs), (1, 2));
+}
+
+#[test]
+fn registers_start_with_the_messages_that_were_counted() {
+    let mut group = Punted::new(MinPsn::Tree, IcrcMode::Neutral);
+    group.fabric.switches[0].told.insert(0, FIRST + 4);
+    group.fabric.switches[0].told_msn = 3;
+    let mcst_id = group.mcst_id;
+    group.fabric.leave(mcst_id, &["h4"]).unwrap();
+    let index = group.fabric.index_on("s1");
+    let (_, value) = group.fabric.switches[0].registers[&index];
+    assert_eq!(value, 3 << 24 | u64::from(FIRST + 5));
+}
+
+#[test]
+fn counters_of_all_switches_are_added_up() {
+    let mut fabric = Fabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
+    for switch in &mut fabric.switches {
+        switch.counters = vec![
+            (0x1200_0001, 8, 5),
+            (0x1200_0001, 10, 2),
+            (0x1200_0001, 19, 1),
+            (0x1200_0002, 20, 7),
+            (0x1200_0002, 15, 9),
+            (0x1200_0003, 15, 4),
+        ];
+    }
+    let tag = fabric.tag();
+    fabric.handle(Event::Api(ApiRequest::Count { tag }));
+    let Some(ApiReply::Counted { counts, .. }) = fabric.said.pop() else {
+        panic!("counters were expected");
+    };
+    let walk = Work {
+        feedback: 20,
+        recirculations: 8,
+        ..Work::default()
+    };
+    assert_eq!(counts.work(MinPsn::Walk), walk);
+    assert_eq!(counts.work(MinPsn::Punt).punts, 4);
+    assert_eq!((counts.cnps_filtered, counts.copies_filtered), (28, 16));
+}
+
+#[test]
+fn every_port_gets_the_profile_of_marks() {
+    let config = ControllerConfig {
+        ecn: Some(EcnProfile::new(16, 64, 0.1).unwrap()),
+        ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
+    };
+    let mut fabric = Fabric::with(testbed(), config);
+    fabric.connect_all();
+    let contents = fabric.contents().concat();
+    let profiles: Vec<_> = contents
+        .iter()
+        .filter(|e| e.contains("ecn_marking"))
+        .collect();
+    assert_eq!(profiles.len(), 4);
+    assert_eq!(
+        profiles[0],
+        "table egress.ecn_marking.profiles 1 -> b(10, 40, 89)"
+    );
+}

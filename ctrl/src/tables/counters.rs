@@ -1,0 +1,142 @@
+//! Counter arrays of the pipeline: what its strategies cost, and why packets were dropped.
+
+use std::ops::{Add, AddAssign, Sub};
+
+use alfirk_p4runtime::p4::v1::{entity, CounterEntry, Entity};
+
+use super::schema::{ProgramError, Schema};
+use crate::strategy::MinPsn;
+
+/// Cells of `ingress.ack_aggregate.work` per strategy.
+const WORK_STRIDE: u64 = 8;
+/// Index of CNPs that the filter has kept from the source, in `ingress.drops` (`DROP_CNP_FILTERED`).
+const CNP_FILTERED: u64 = 20;
+/// Index of copies of retransmissions that their path did not need, in `egress.drops` (`DROP_ALREADY_ACKED`).
+const ALREADY_ACKED: u64 = 15;
+
+/// Ids of the arrays.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters {
+    work: u32,
+    ingress_drops: u32,
+    egress_drops: u32,
+}
+
+/// What finding minima has cost, counted over ACKs and NAKs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// That came in.
+    pub feedback: u64,
+    /// That went to the source, or that the controller has sent there.
+    pub told: u64,
+    /// Passes through the pipeline beyond the first.
+    pub recirculations: u64,
+    /// Handed to the controller, data that asks included.
+    pub punts: u64,
+}
+
+/// What switches have counted since they got their pipeline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// By strategy: tree, walk, punt.
+    pub work: [Work; 3],
+    /// CNPs of paths that were not the most congested one.
+    pub cnps_filtered: u64,
+    /// Copies of retransmissions that their path had acknowledged.
+    pub copies_filtered: u64,
+}
+
+impl Counts {
+    /// What one strategy has cost.
+    pub fn work(&self, strategy: MinPsn) -> Work {
+        self.work[usize::from(strategy.number())]
+    }
+
+    /// What has been added since `earlier`; a switch that started anew meanwhile counts as having done nothing.
+    pub fn since(&self, earlier: &Counts) -> Counts {
+        self.combine(earlier, u64::saturating_sub)
+    }
+
+    fn combine(&self, other: &Counts, how: impl Fn(u64, u64) -> u64) -> Counts {
+        let work = [0, 1, 2].map(|n: usize| Work {
+            feedback: how(self.work[n].feedback, other.work[n].feedback),
+            told: how(self.work[n].told, other.work[n].told),
+            recirculations: how(self.work[n].recirculations, other.work[n].recirculations),
+            punts: how(self.work[n].punts, other.work[n].punts),
+        });
+        Counts {
+            work,
+            cnps_filtered: how(self.cnps_filtered, other.cnps_filtered),
+            copies_filtered: how(self.copies_filtered, other.copies_filtered),
+        }
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        *self = self.combine(&other, u64::add);
+    }
+}
+
+impl Sub for Counts {
+    type Output = Counts;
+
+    fn sub(self, earlier: Counts) -> Counts {
+        self.since(&earlier)
+    }
+}
+
+impl Counters {
+    pub(super) fn resolve(schema: &Schema) -> Result<Counters, ProgramError> {
+        Ok(Counters {
+            work: schema.counter("ingress.ack_aggregate.work")?,
+            ingress_drops: schema.counter("ingress.drops")?,
+            egress_drops: schema.counter("egress.drops")?,
+        })
+    }
+
+    /// What to read for [`Counters::counts`]: whole arrays, one call.
+    pub fn wanted(&self) -> Vec<entity::Entity> {
+        let ids = [self.work, self.ingress_drops, self.egress_drops];
+        let entries = ids.map(|counter_id| {
+            entity::Entity::CounterEntry(CounterEntry {
+                counter_id,
+                ..CounterEntry::default()
+            })
+        });
+        entries.into()
+    }
+
+    /// Makes something of what was read; other entities are passed over.
+    pub fn counts<'a>(&self, entities: impl IntoIterator<Item = &'a Entity>) -> Counts {
+        let mut counts = Counts::default();
+        for entity in entities {
+            let Some(entity::Entity::CounterEntry(entry)) = &entity.entity else {
+                continue;
+            };
+            // Index 0 may be left out.
+            let index = entry.index.as_ref().map_or(0, |index| index.index);
+            let packets = entry.data.as_ref().map_or(0, |data| data.packet_count);
+            let (Ok(index), Ok(packets)) = (u64::try_from(index), u64::try_from(packets)) else {
+                continue;
+            };
+            if entry.counter_id == self.work {
+                let strategy = usize::try_from(index / WORK_STRIDE).unwrap_or(usize::MAX);
+                if let Some(work) = counts.work.get_mut(strategy) {
+                    match index % WORK_STRIDE {
+                        0 => work.feedback += packets,
+                        1 => work.told += packets,
+                        2 => work.recirculations += packets,
+                        3 => work.punts += packets,
+                        _ => {}
+                    }
+                }
+            } else if entry.counter_id == self.ingress_drops && index == CNP_FILTERED {
+                counts.cnps_filtered += packets;
+            } else if entry.counter_id == self.egress_drops && index == ALREADY_ACKED {
+                counts.copies_filtered += packets;
+            }
+        }
+        counts
+    }
+}
