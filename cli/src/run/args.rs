@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
@@ -73,6 +74,11 @@ pub struct Args {
     /// What slows queue pairs down when switches mark packets
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Control::None)]
     congestion: Control,
+
+    /// Have switches mark packets by the length of their queue: none up to KMIN packets, all from KMAX on, and in between
+    /// with a probability that rises to PMAX [default: with --congestion dcqcn 16,64,0.1]
+    #[arg(long, value_name = "KMIN,KMAX,PMAX")]
+    ecn: Option<String>,
 
     /// Change the source N times: alfirk sends the message in N + 1 parts, each from the next member, on the same
     /// queue pairs and group; other algorithms send it whole from the first [default: 0]
@@ -267,6 +273,7 @@ pub struct Config {
     pub write: WriteMode,
     pub strategies: Strategies,
     pub congestion: Congestion,
+    pub ecn: Option<EcnProfile>,
     pub switch_source: u32,
     pub switch_early: bool,
     pub mtu: PathMtu,
@@ -368,6 +375,7 @@ impl Args {
                 Control::None => Congestion::None,
                 Control::Dcqcn => Congestion::Dcqcn,
             },
+            ecn: self.ecn()?,
             switch_source: self.switch_source.unwrap_or(0),
             switch_early: self.switch_early,
             mtu,
@@ -391,6 +399,17 @@ impl Args {
 }
 
 impl Args {
+    fn ecn(&self) -> Result<Option<EcnProfile>, Failure> {
+        match (&self.ecn, self.congestion) {
+            (Some(text), _) => match text.parse() {
+                Ok(profile) => Ok(Some(profile)),
+                Err(error) => Err(Failure::bad_input(format_args!("--ecn {error}"))),
+            },
+            (None, Control::Dcqcn) => Ok(Some(EcnProfile::default())),
+            (None, Control::None) => Ok(None),
+        }
+    }
+
     fn check_switches(&self, algorithms: &[Algorithm]) -> Result<(), Failure> {
         const MOST: u32 = 10_000;
         let switches = self.switch_source.unwrap_or(0);

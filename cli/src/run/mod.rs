@@ -129,6 +129,7 @@ fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
         strategies: config.strategies,
+        ecn: config.ecn,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
     }
 }

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
+use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -71,6 +72,9 @@ pub trait Fabric {
     /// the difference between two calls within one transfer has a meaning.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
+    /// What the switches have counted.
+    fn counts(&mut self) -> Result<Counts, FabricError>;
+
     /// The fabric's clock.
     fn now(&self) -> u64;
 
@@ -113,6 +117,10 @@ pub struct Traffic {
     pub source_acks: u64,
     /// CNPs that reached the source.
     pub source_cnps: u64,
+    /// Request packets that reached members with the mark of congestion.
+    pub marked: u64,
+    /// CNPs that members sent.
+    pub cnps_sent: u64,
     /// Frames on all links, each counted once per link.
     pub wire_packets: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
@@ -133,6 +141,8 @@ impl Traffic {
             source_payload_bytes: self.source_payload_bytes - earlier.source_payload_bytes,
             source_acks: self.source_acks - earlier.source_acks,
             source_cnps: self.source_cnps - earlier.source_cnps,
+            marked: self.marked - earlier.marked,
+            cnps_sent: self.cnps_sent - earlier.cnps_sent,
             wire_packets: self.wire_packets - earlier.wire_packets,
             dropped_packets: self
                 .dropped_packets

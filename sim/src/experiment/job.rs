@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use alfirk_ctrl::controller::{GroupRange, MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
@@ -15,7 +16,7 @@ use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
 use super::incidents::Incidents;
-use super::report::{goodput_gbps, Fallback, PartRow, Row};
+use super::report::{goodput_gbps, Fallback, FeedbackWork, PartRow, Row};
 use crate::engine::stream::seed;
 use crate::network::MemberEvent;
 
@@ -245,6 +246,7 @@ impl Run<'_> {
             watch,
         )?;
 
+        let counted = self.counts()?;
         let before = self.traffic()?;
         let posted_at = self.send(&mut told, watch)?;
         self.wait(
@@ -261,6 +263,8 @@ impl Run<'_> {
             watch,
         )?;
         let traffic = self.traffic()?.since(&before);
+        let counts = counted.zip(self.counts()?);
+        let counts = counts.map(|(before, after)| after - before);
 
         self.close()?;
         if self.grouped {
@@ -270,7 +274,7 @@ impl Run<'_> {
             };
             self.on_fabric(removed)?;
         }
-        let row = self.row(&told, &posted_at, &traffic);
+        let row = self.row(&told, &posted_at, &traffic, counts.as_ref());
         Ok(Row {
             algorithm: asked_for.to_string(),
             registration_ns,
@@ -535,13 +539,30 @@ impl Run<'_> {
         Ok(all)
     }
 
+    /// Counters of the switches; they say nothing about algorithms without a group.
+    fn counts(&mut self) -> Result<Option<Counts>, JobError> {
+        if !self.grouped {
+            return Ok(None);
+        }
+        let counts = self.fabric.counts();
+        self.on_fabric(counts).map(Some)
+    }
+
     fn traffic(&mut self) -> Result<Traffic, JobError> {
         let sources = self.job.members.len().min(self.parts() as usize);
         let traffic = self.fabric.traffic(&self.job.members, sources);
         self.on_fabric(traffic)
     }
 
-    fn row(&self, told: &Told, posted_at: &[u64], traffic: &Traffic) -> Row {
+    fn row(
+        &self,
+        told: &Told,
+        posted_at: &[u64],
+        traffic: &Traffic,
+        counts: Option<&Counts>,
+    ) -> Row {
+        let work = counts.map(|counts| counts.work(self.job.strategies.min_psn));
+        let has_control = self.job.congestion != Congestion::None;
         // Where members take turns, the first one receives, too.
         let first = usize::from(posted_at.len() == 1);
         let receivers = told.done[first..].iter().flatten();
@@ -564,7 +585,17 @@ impl Run<'_> {
             sender_payload_bytes: traffic.source_payload_bytes,
             wire_packets: traffic.wire_packets,
             sender_acks: traffic.source_acks,
-            sender_cnps: (self.job.congestion != Congestion::None).then_some(traffic.source_cnps),
+            sender_cnps: has_control.then_some(traffic.source_cnps),
+            marked_packets: has_control.then_some(traffic.marked),
+            cnps_sent: has_control.then_some(traffic.cnps_sent),
+            cnps_filtered: counts.filter(|_| has_control).map(|c| c.cnps_filtered),
+            copies_filtered: counts.map(|c| c.copies_filtered),
+            feedback_work: work.map(|work| FeedbackWork {
+                feedback: work.feedback,
+                told: work.told,
+                recirculations: work.recirculations,
+                punts: work.punts,
+            }),
             retransmissions: traffic.retransmissions,
             dropped_packets: traffic.dropped_packets,
             implausible_packets: traffic.implausible,

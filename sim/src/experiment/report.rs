@@ -100,6 +100,21 @@ pub struct Row {
     /// Congestion notifications that reached the source; `None` without congestion control.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_cnps: Option<u64>,
+    /// Request packets that reached members with the mark of congestion; `None` without congestion control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marked_packets: Option<u64>,
+    /// Congestion notifications that members sent; `None` without congestion control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnps_sent: Option<u64>,
+    /// Of these, what switches kept from the source because another path was more congested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cnps_filtered: Option<u64>,
+    /// Copies of retransmissions that switches kept from paths that had acknowledged them; `None` without a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies_filtered: Option<u64>,
+    /// What finding the minimum PSN cost; `None` without a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback_work: Option<FeedbackWork>,
     /// Request packets that any host sent more than once.
     pub retransmissions: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
@@ -122,6 +137,26 @@ pub struct Row {
     /// What each source did, in the order of their turns; nothing unless the source changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
+}
+
+/// What finding the minimum PSN cost all switches together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FeedbackWork {
+    /// ACKs and NAKs that came in at switches.
+    pub feedback: u64,
+    /// ACKs and NAKs that switches, or the controller, sent on to the source.
+    pub told: u64,
+    /// Passes through a pipeline beyond the first.
+    pub recirculations: u64,
+    /// Packets handed to the controller: ACKs, NAKs, and data that asks whether everyone has it.
+    pub punts: u64,
+}
+
+impl FeedbackWork {
+    /// So many for each ACK and NAK; 0 without any.
+    fn per_ack(&self, count: u64) -> f64 {
+        count as f64 / self.feedback.max(1) as f64
+    }
 }
 
 /// One part of the message, from one of several sources.
@@ -346,6 +381,28 @@ impl Report {
                 let how = &self.settings.registration;
                 writeln!(out, "{name}: group registered in {} ({how})", duration(ns))?;
             }
+            if let Some(work) = &row.feedback_work {
+                writeln!(
+                    out,
+                    "{name}: {} at switches by {}: {} told on, {:.3} recirculations and {:.3} punts for each",
+                    plural(work.feedback as usize, "ACK", "ACKs"),
+                    self.settings.min_psn,
+                    grouped(work.told),
+                    work.per_ack(work.recirculations),
+                    work.per_ack(work.punts),
+                )?;
+            }
+            if let (Some(marked), Some(sent)) = (row.marked_packets, row.cnps_sent) {
+                let filtered = row.cnps_filtered.unwrap_or(0);
+                writeln!(
+                    out,
+                    "{name}: {} marked, {} sent, {} filtered, {} at the sender",
+                    plural(marked as usize, "packet", "packets"),
+                    plural(sent as usize, "CNP", "CNPs"),
+                    grouped(filtered),
+                    grouped(row.sender_cnps.unwrap_or(0)),
+                )?;
+            }
             if let Some(Fallback { to, why }) = &row.fallback {
                 writeln!(out, "{name}: no group, so {to} ran instead: {why}")?;
             }
@@ -439,6 +496,11 @@ mod tests {
             wire_packets: 40,
             sender_acks: 1,
             sender_cnps: None,
+            marked_packets: None,
+            cnps_sent: None,
+            cnps_filtered: None,
+            copies_filtered: None,
+            feedback_work: None,
             retransmissions: 0,
             dropped_packets: Some(0),
             implausible_packets: 0,

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, RegisterGroup, Tag};
+use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex};
 use alfirk_roce::collective::{Endpoint, Progress, TransferError, TransferSpec};
 use alfirk_roce::host::HostTiming;
@@ -333,10 +334,21 @@ impl Fabric for VirtualFabric {
         for &host in members {
             for qp in network.host(host).host().qps() {
                 traffic.retransmissions += qp.stats().retransmissions;
+                traffic.marked += qp.stats().marked_received;
+                traffic.cnps_sent += qp.stats().cnps_sent;
             }
             traffic.implausible += network.host(host).host().stats().implausible();
         }
         Ok(traffic)
+    }
+
+    fn counts(&mut self) -> Result<Counts, FabricError> {
+        let tag = self.tag();
+        self.network.ask(ApiRequest::Count { tag });
+        self.until("the switches' counters are not read", |reply| match reply {
+            ApiReply::Counted { tag: of, counts } if of == tag => Some(Ok(counts)),
+            _ => None,
+        })
     }
 
     fn now(&self) -> u64 {

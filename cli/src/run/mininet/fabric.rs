@@ -12,6 +12,7 @@ use std::{fs, iter};
 use alfirk_bmv2::driver::packet_io::monotonic;
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
+use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
@@ -457,6 +458,8 @@ impl Fabric for MininetFabric {
             for edge in status.edges {
                 let stats = edge.stats;
                 traffic.retransmissions += stats.retransmissions;
+                traffic.marked += stats.marked_received;
+                traffic.cnps_sent += stats.cnps_sent;
                 if rank < sources {
                     traffic.source_payload_bytes += stats.request_bytes_sent;
                     traffic.source_cnps += stats.cnps_received;
@@ -474,6 +477,13 @@ impl Fabric for MininetFabric {
         }
         traffic.wire_packets = self.wire_packets();
         Ok(traffic)
+    }
+
+    fn counts(&mut self) -> Result<Counts, FabricError> {
+        let handle = self.controller.clone();
+        let work = async move { handle.count().await };
+        let counts = self.wait_for(work, "the switches' counters are not read", GROUP_LIMIT)?;
+        counts.ok_or_else(controller_ended)
     }
 
     fn now(&self) -> u64 {
