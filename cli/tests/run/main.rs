@@ -8,3 +8,4 @@ mod membership;
 mod mininet;
 mod network;
 mod random;
+mod strategies;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
-use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::strategy::{MinPsn, Strategies};
 use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{
@@ -17,6 +17,7 @@ use alfirk_sim::engine::{stream, FaultProbabilities};
 use alfirk_sim::experiment::{Fabric, VirtualFabric};
 
 use crate::network::fabric;
+use crate::strategies::MIN_PSNS;
 
 const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 /// The PSNs wrap around soon.
@@ -36,7 +37,13 @@ struct Flock {
 }
 
 impl Flock {
-    fn new(topology: Topology, members: &[usize], faults: FaultProbabilities, seed: u64) -> Flock {
+    fn new(
+        topology: Topology,
+        members: &[usize],
+        faults: FaultProbabilities,
+        seed: u64,
+        min_psn: MinPsn,
+    ) -> Flock {
         let mut flock = Flock {
             fabric: fabric(&topology, faults, seed),
             topology,
@@ -59,7 +66,10 @@ impl Flock {
             mcst_id: Some(MCST_ID),
             members: specs,
             initial_psn: FIRST,
-            strategies: Strategies::default(),
+            strategies: Strategies {
+                min_psn,
+                ..Strategies::default()
+            },
         };
         flock.fabric.register(group).unwrap();
         for (host, qpn) in flock.members.clone() {
@@ -179,8 +189,15 @@ impl Flock {
 
 #[test]
 fn a_member_that_joins_gets_the_next_message_and_one_that_left_none() {
+    for min_psn in MIN_PSNS {
+        joins_and_leaves(min_psn);
+    }
+}
+
+fn joins_and_leaves(min_psn: MinPsn) {
     let topology = leaf_spine(2, 2, 2).unwrap();
-    let mut flock = Flock::new(topology, &[0, 1], FaultProbabilities::default(), 1);
+    let faults = FaultProbabilities::default();
+    let mut flock = Flock::new(topology, &[0, 1], faults, 1, min_psn);
     flock.send(0, 30_000);
     // On a leaf and spine that the tree did not have.
     flock.join(2);
@@ -208,7 +225,8 @@ fn members_come_and_go_at_random_under_loss_and_no_message_is_lost_or_doubled() 
     for seed in 1..=6 {
         let topology = leaf_spine(3, 2, 2).unwrap();
         let hosts = topology.hosts().len();
-        let mut flock = Flock::new(topology, &[0, 2, 4], faults, seed);
+        let min_psn = MIN_PSNS[seed as usize % MIN_PSNS.len()];
+        let mut flock = Flock::new(topology, &[0, 2, 4], faults, seed, min_psn);
         for step in 0..16 {
             let draw = stream::seed(seed, &format!("step {step}")) as usize;
             let sizes = [1, MTU - 1, MTU, MTU + 1, 20_000, 150_000];

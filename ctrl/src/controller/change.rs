@@ -603,6 +603,9 @@ impl Controller {
             }
             (Kind::Leave, Origin::Controller) => {}
         }
+        if self.remove_after_change(now, mcst_id) {
+            return;
+        }
         // Something may have broken meanwhile.
         if self.is_broken(mcst_id) {
             self.reroute(now, mcst_id);
@@ -618,7 +621,9 @@ impl Controller {
         self.give_back_parts(&change.fresh, &change.spoiled);
         let error = change.error.unwrap_or(GroupError::Busy(mcst_id));
         self.change_failed(mcst_id, change.origin, error);
-        self.prune_ended(now, mcst_id);
+        if !self.remove_after_change(now, mcst_id) {
+            self.prune_ended(now, mcst_id);
+        }
     }
 
     fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {

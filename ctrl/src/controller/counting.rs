@@ -6,6 +6,7 @@ use super::error::SwitchError;
 use super::event::Tag;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
+use crate::strategy::MinPsn;
 use crate::tables::Counts;
 
 /// Requests under way.
@@ -47,7 +48,9 @@ impl Controller {
 
     fn answer_count(&mut self, tag: Tag) {
         if self.counting.reads.values().all(|of| *of != tag) {
-            if let Some(counts) = self.counting.sums.remove(&tag) {
+            if let Some(mut counts) = self.counting.sums.remove(&tag) {
+                // Switches do not know what becomes of what they hand up.
+                counts.work[usize::from(MinPsn::Punt.number())].told += self.punts.stats.told;
                 self.say(ApiReply::Counted { tag, counts });
             }
         }

@@ -273,7 +273,7 @@ impl Controller {
     fn submit(&mut self, now: u64, switch: SwitchIndex, owner: Owner, task: Task) -> TaskId {
         if let Task::Registers(access) = &task {
             if access.op == REGISTER_OP_INIT_GROUP {
-                self.punts.forget((switch, access.group));
+                self.punts.begin((switch, access.group));
             }
         }
         self.next_task += 1;

@@ -39,6 +39,8 @@ pub(super) struct Registration {
     growth: Option<Growth>,
     /// While members come or go, or the tree is led elsewhere.
     change: Option<Change>,
+    /// Who wants the group gone as soon as the change is over.
+    removal: Option<Tag>,
     /// Members that came later, and the PSN with which each started.
     joined: BTreeMap<Ipv4Addr, Psn>,
 }
@@ -140,6 +142,7 @@ impl Registration {
             goal: Goal::None,
             growth: None,
             change: None,
+            removal: None,
             joined: BTreeMap::new(),
         }
     }
@@ -236,6 +239,7 @@ impl Controller {
                         goal: Goal::Make(tag),
                         growth: None,
                         change: None,
+                        removal: None,
                         joined: BTreeMap::new(),
                     },
                 );
@@ -251,9 +255,26 @@ impl Controller {
                 registration.goal = Goal::Remove(tag);
                 return self.group_step(now, mcst_id, Step::Withdrawal);
             }
+            // A change that nobody asked for must not be in the way of those who are done with the group.
+            Some(registration)
+                if registration.change.is_some() && registration.removal.is_none() =>
+            {
+                registration.removal = Some(tag);
+                return;
+            }
             Some(_) => GroupError::Busy(mcst_id),
         };
         self.say(ApiReply::Failed { tag, error });
+    }
+
+    /// Goes on with what has waited for the end of a change; returns whether the group is being removed.
+    pub(super) fn remove_after_change(&mut self, now: u64, mcst_id: Ipv4Addr) -> bool {
+        let registration = self.groups.get_mut(&mcst_id);
+        let tag = registration.and_then(|registration| registration.removal.take());
+        if let Some(tag) = tag {
+            self.deregister(now, tag, mcst_id);
+        }
+        tag.is_some()
     }
 
     pub(super) fn group_done(

@@ -69,7 +69,15 @@ impl Incidents {
     }
 
     /// The controller has done something: about a dead host if it names it, about anything else in any case.
-    pub(super) fn repaired(&mut self, topology: &Topology, news: &News, acknowledged: u64) {
+    ///
+    /// If the source has finished meanwhile, acknowledgements came at once.
+    pub(super) fn repaired(
+        &mut self,
+        topology: &Topology,
+        news: &News,
+        acknowledged: u64,
+        has_finished: bool,
+    ) {
         let is_lost = |host: HostIndex| news.lost.contains(&topology.host(host).ip);
         for incident in &mut self.past {
             let concerns = match incident.kill.victim {
@@ -83,8 +91,9 @@ impl Incidents {
                 }
                 Victim::Switch(_) => true,
             };
-            if concerns {
-                incident.repaired.get_or_insert((news.at, acknowledged));
+            if concerns && incident.repaired.is_none() {
+                incident.repaired = Some((news.at, acknowledged));
+                incident.moved_at = has_finished.then_some(news.at);
             }
         }
     }

@@ -273,6 +273,9 @@ impl Run<'_> {
                 Registration::InBand => self.fabric.deregister_in_band(self.job.members[0]),
             };
             self.on_fabric(removed)?;
+            // A controller that was about to heal the group is done with that now.
+            let heard = self.hear_news(&mut told, self.moved.0);
+            self.on_fabric(heard)?;
         }
         let row = self.row(&told, &posted_at, &traffic, counts.as_ref());
         Ok(Row {
@@ -474,15 +477,7 @@ impl Run<'_> {
         while let Some(kill) = self.incidents.take_due(now) {
             self.fabric.kill(kill)?;
         }
-        for news in self.fabric.news()? {
-            if news.mcst_id != self.job.mcst_id {
-                continue;
-            }
-            for (rank, &host) in self.job.members.iter().enumerate() {
-                told.lost[rank] |= news.lost.contains(&self.topology.host(host).ip);
-            }
-            self.incidents.repaired(self.topology, &news, acknowledged);
-        }
+        self.hear_news(told, acknowledged)?;
         // A host that had acknowledged everything when it died is nobody that the group waits for.
         for (rank, &host) in self.job.members.iter().enumerate() {
             let is_gone = told.finished[self.sending] && self.incidents.has_killed(host);
@@ -496,6 +491,22 @@ impl Run<'_> {
             let in_band = self.job.registration == Registration::InBand;
             self.fabric
                 .stalled(self.job.mcst_id, in_band.then_some(leader))?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the controller has done to the group.
+    fn hear_news(&mut self, told: &mut Told, acknowledged: u64) -> Result<(), FabricError> {
+        for news in self.fabric.news()? {
+            if news.mcst_id != self.job.mcst_id {
+                continue;
+            }
+            for (rank, &host) in self.job.members.iter().enumerate() {
+                told.lost[rank] |= news.lost.contains(&self.topology.host(host).ip);
+            }
+            let has_finished = told.finished[self.sending];
+            self.incidents
+                .repaired(self.topology, &news, acknowledged, has_finished);
         }
         Ok(())
     }

@@ -16,6 +16,8 @@ mod frame;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use alfirk_roce::wire::Psn;
+
 use super::aggregate::{Aggregate, Word};
 use super::error::SwitchError;
 use super::group::{GroupMember, OnSwitch};
@@ -70,6 +72,8 @@ struct Punted {
 #[derive(Debug, Default)]
 pub(super) struct Punts {
     parts: BTreeMap<Part, Punted>,
+    /// Parts whose registers this controller has set over the present connection, and of which nothing has come up yet.
+    fresh: BTreeSet<Part>,
     /// Members of groups whose queue pairs have ended, and that are still to be taken out.
     ended: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
     pub(super) stats: PuntStats,
@@ -77,13 +81,15 @@ pub(super) struct Punts {
 
 impl Punts {
     /// The part's registers are set anew: nothing of before counts.
-    pub(super) fn forget(&mut self, part: Part) {
+    pub(super) fn begin(&mut self, part: Part) {
         self.parts.remove(&part);
+        self.fresh.insert(part);
     }
 
     /// The switch has lost its registers, or may have.
     pub(super) fn forget_switch(&mut self, switch: SwitchIndex) {
         self.parts.retain(|(at, _), _| *at != switch);
+        self.fresh.retain(|(at, _)| *at != switch);
     }
 
     /// The group is gone.
@@ -181,6 +187,10 @@ impl Controller {
             latest: *frame,
         };
         self.punts.parts.insert(part, punted);
+        if self.punts.fresh.remove(&part) {
+            // All that was acknowledged since the registers were set has come here.
+            return;
+        }
         let (switch, group) = part;
         for (path, port) in (0..=u8::MAX).zip(ports) {
             let read = Task::Registers(RegisterControl::read(group, REGISTER_ACK, path));
@@ -202,9 +212,10 @@ impl Controller {
         };
         let Ok(value) = result else {
             // Without it the group may stand still; the next frame starts anew.
-            return self.punts.forget(part);
+            self.punts.parts.remove(&part);
+            return;
         };
-        let psn = alfirk_roce::wire::Psn::new((value >> 8) as u32);
+        let psn = Psn::new((value >> 8) as u32);
         punted.aggregate.learn(port, psn);
         if !punted.reads.is_empty() {
             return;

@@ -1,7 +1,7 @@
 //! Groups in use that change: members come, go and die, links and switches break.
 
 use super::*;
-use crate::topology::{fat_tree, leaf_spine, LinkIndex};
+use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 
 /// Lets every switch that has the group's first index believe that all is acknowledged up to here.
 fn progress(fabric: &mut Fabric, index: u16, psn: u32) {
@@ -456,4 +456,36 @@ fn what_breaks_during_a_change_is_led_around_after_it() {
         fabric.said
     );
     assert_ne!(old, tree(&fabric));
+}
+
+#[test]
+fn a_group_that_is_being_changed_is_removed_afterwards() {
+    let mut fabric = Fabric::ready(testbed());
+    let empty = fabric.contents();
+    let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
+    let (leave, gone) = (fabric.tag(), fabric.tag());
+    let members = vec![fabric.request(&["h3"]).members[0].ip];
+    let mcst_id = group.mcst_id;
+    let events = [
+        ApiRequest::Leave {
+            tag: leave,
+            mcst_id,
+            members,
+        },
+        ApiRequest::Deregister { tag: gone, mcst_id },
+    ];
+    for event in events {
+        let now = fabric.now;
+        fabric.controller.handle(now, Event::Api(event));
+    }
+    fabric.run();
+    fabric.wait();
+    assert!(matches!(
+        fabric.said[..],
+        [
+            ApiReply::MembersLeft { tag: first, .. },
+            ApiReply::GroupRemoved { tag: second, .. }
+        ] if (first, second) == (leave, gone)
+    ));
+    assert_eq!(fabric.contents(), empty);
 }

@@ -1,0 +1,344 @@
+//! Every way to find the minimum PSN and every way to a right ICRC, through the compiled pipelines.
+
+use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
+use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
+use alfirk_ctrl::ecn::EcnProfile;
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
+use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
+use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
+use alfirk_roce::dcqcn::DcqcnConfig;
+use alfirk_roce::host::HostTiming;
+use alfirk_roce::rc::{
+    MemorySlice, PathMtu, Payload, RcConfig, RecvRequest, Remote, SendOperation, SendRequest,
+};
+use alfirk_roce::wire::{Psn, QpNum};
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::experiment::{Fabric, Job, Kill, Row, Victim, VirtualFabric};
+use alfirk_sim::network::{Model, Network};
+
+use crate::common::{good, json, TESTBED};
+use crate::network::{fabric, job, pipeline, run};
+
+pub const MIN_PSNS: [MinPsn; 3] = [MinPsn::Tree, MinPsn::Walk, MinPsn::Punt];
+pub const ICRCS: [IcrcMode; 3] = [IcrcMode::Neutral, IcrcMode::Recompute, IcrcMode::Punt];
+
+const LOSSY: FaultProbabilities = FaultProbabilities {
+    loss: 0.01,
+    duplicate: 0.01,
+    reorder: 0.01,
+    reorder_window: 3_000,
+};
+
+/// Two leaves with nine paths each: three nodes of a walk.
+fn wide() -> Topology {
+    leaf_spine(2, 1, 8).unwrap()
+}
+
+/// The job with these strategies.
+pub fn by(min_psn: MinPsn, icrc: IcrcMode, job: Job) -> Job {
+    Job {
+        strategies: Strategies { min_psn, icrc },
+        mcst_id: match icrc {
+            IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),
+            _ => job.mcst_id,
+        },
+        ..job
+    }
+}
+
+fn runs(topology: &Topology, faults: FaultProbabilities, job: &Job) -> Row {
+    let mut fabric = fabric(topology, faults, job.seed);
+    let what = || format!("{:?}, {:?}, seed {}", job.strategies, job.op, job.seed);
+    let row = run(&mut fabric, topology, job, Algorithm::Alfirk);
+    let row = row.unwrap_or_else(|error| panic!("{}: {error}", what()));
+    assert!(row.verified, "{}", what());
+    assert_eq!(row.implausible_packets, 0, "{}", what());
+    row
+}
+
+#[test]
+fn each_strategy_costs_what_it_says() {
+    let topology = wide();
+    let work = |min_psn| {
+        let job = by(min_psn, IcrcMode::Neutral, job(16, 300_000, 1));
+        let row = runs(&topology, FaultProbabilities::default(), &job);
+        (row.sender_acks, row.feedback_work.unwrap())
+    };
+    let (acks, tree) = work(MinPsn::Tree);
+    assert_eq!((tree.recirculations, tree.punts), (0, 0));
+    let (walk_acks, walk) = work(MinPsn::Walk);
+    assert!(walk.recirculations > 0);
+    // Three nodes, one of which the ACK itself has seen.
+    assert!(walk.recirculations <= 2 * walk.feedback);
+    assert_eq!(walk.punts, 0);
+    let (punt_acks, punt) = work(MinPsn::Punt);
+    // The way to the controller takes longer than the sender waits: it sends again, and that asks, too.
+    assert!(punt.punts >= punt.feedback);
+    assert_eq!(punt.recirculations, 0);
+    // What receivers say is the same, and nobody is told more by one than by the other.
+    assert_eq!(tree.feedback, walk.feedback);
+    assert!(walk_acks <= acks);
+    assert!(punt_acks > 0);
+}
+
+#[test]
+fn every_strategy_delivers_every_operation_under_loss() {
+    let topology = leaf_spine(2, 2, 3).unwrap();
+    let mut seed = 0;
+    for min_psn in MIN_PSNS {
+        for icrc in ICRCS {
+            for op in [TransferOp::Send, TransferOp::Write, TransferOp::WriteImm] {
+                seed += 1;
+                let job = Job {
+                    op,
+                    ..by(min_psn, icrc, job(6, 60_000, seed))
+                };
+                runs(&topology, LOSSY, &job);
+                let lossless = runs(&topology, FaultProbabilities::default(), &job);
+                if min_psn != MinPsn::Punt && icrc != IcrcMode::Punt {
+                    assert_eq!(lossless.retransmissions, 0, "{min_psn} {icrc} {op:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn regions_for_each_request_are_right_with_every_icrc() {
+    let topology = leaf_spine(2, 1, 2).unwrap();
+    for icrc in ICRCS {
+        let job = Job {
+            op: TransferOp::WriteImm,
+            write: WriteMode::PerRequest,
+            ..by(MinPsn::Tree, icrc, job(4, 40_000, 3))
+        };
+        runs(&topology, FaultProbabilities::default(), &job);
+        runs(&topology, LOSSY, &job);
+    }
+}
+
+#[test]
+fn sources_take_turns_with_every_strategy() {
+    let topology = leaf_spine(2, 1, 3).unwrap();
+    for min_psn in MIN_PSNS {
+        for switch_early in [false, true] {
+            for seed in 1..=4 {
+                let job = Job {
+                    switch_source: 5,
+                    switch_early,
+                    ..by(min_psn, IcrcMode::Neutral, job(6, 60_000, seed))
+                };
+                runs(&topology, LOSSY, &job);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_group_goes_on_without_a_dead_member_with_every_strategy() {
+    let topology = leaf_spine(2, 1, 3).unwrap();
+    for min_psn in MIN_PSNS {
+        let job = Job {
+            kills: vec![Kill {
+                victim: Victim::Host(HostIndex(4)),
+                name: "the fifth".to_string(),
+                after: 10_000,
+            }],
+            time_limit: 20_000_000_000,
+            ..by(min_psn, IcrcMode::Neutral, job(6, 200_000, 1))
+        };
+        let config = ControllerConfig {
+            probe_interval_ns: 500_000,
+            dead_member_ns: 5_000_000,
+            ..pipeline()
+        };
+        let faults = FaultProbabilities::default();
+        let network = Network::build(&topology, config, Model::default(), faults, 1).unwrap();
+        let mut fabric = VirtualFabric::bring_up(network).unwrap();
+        let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap();
+        assert!(row.verified, "{min_psn}");
+        assert_eq!(row.lost, [topology.host(HostIndex(4)).name.clone()]);
+        assert!(row.failures[0].repaired_ns.is_some(), "{min_psn}");
+    }
+}
+
+#[test]
+fn one_group_of_each_strategy_after_another_leaves_nothing_behind() {
+    let topology = leaf_spine(2, 1, 2).unwrap();
+    let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+    for min_psn in MIN_PSNS.into_iter().chain(MIN_PSNS) {
+        let job = by(min_psn, IcrcMode::Neutral, job(4, 20_000, 1));
+        let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap();
+        assert!(row.verified, "{min_psn}");
+    }
+}
+
+#[test]
+fn the_report_tells_what_a_strategy_costs() {
+    let arguments = [
+        "run",
+        "--topology",
+        TESTBED,
+        "--size",
+        "64KiB",
+        "--min-psn",
+        "punt",
+    ];
+    let arguments = [&arguments[..], &["--algorithms", "alfirk"]].concat();
+    let table = String::from_utf8(good(&arguments)).unwrap();
+    assert!(
+        table.contains("ACKs at switches by punt: ") && table.contains(" and 1.000 punts for each"),
+        "{table}"
+    );
+    let report = json(&[&arguments[..], &["--json"]].concat());
+    let work = &report["results"][0]["feedback_work"];
+    assert_eq!(work["punts"], work["feedback"]);
+    assert_eq!(work["told"], report["results"][0]["sender_acks"]);
+}
+
+/// Three receivers behind links of 100, 50 and 20 Gbit/s, all faster served by the source than they can take it.
+const UNEQUAL: &str = r#"
+name: unequal
+defaults: {rate: 100Gbps, delay: 500ns, mtu: 4200, queue: 1MiB}
+switches:
+  - {name: s1, id: 1}
+hosts:
+  - {name: h1, ip: 10.0.0.1/8, mac: "02:00:00:00:00:01"}
+  - {name: h2, ip: 10.0.0.2/8, mac: "02:00:00:00:00:02"}
+  - {name: h3, ip: 10.0.0.3/8, mac: "02:00:00:00:00:03"}
+  - {name: h4, ip: 10.0.0.4/8, mac: "02:00:00:00:00:04"}
+links:
+  - {ends: [h1, "s1:1"]}
+  - {ends: [h2, "s1:2"]}
+  - {ends: [h3, "s1:3"], rate: 50Gbps}
+  - {ends: [h4, "s1:4"], rate: 20Gbps}
+"#;
+
+#[test]
+fn congested_paths_mark_and_the_filter_passes_the_worst_ones_cnps() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("unequal.yaml");
+    std::fs::write(&file, UNEQUAL).unwrap();
+    let report = json(&[
+        "run",
+        "--topology",
+        file.to_str().unwrap(),
+        "--size",
+        "16MiB",
+        "--algorithms",
+        "alfirk",
+        "--congestion",
+        "dcqcn",
+        "--ecn",
+        "4,32,1",
+        "--json",
+    ]);
+    let row = &report["results"][0];
+    let count = |name: &str| row[name].as_u64().unwrap();
+    assert!(count("marked_packets") > 0);
+    assert!(count("cnps_filtered") > 0, "{row}");
+    assert_eq!(
+        count("cnps_sent"),
+        count("cnps_filtered") + count("sender_cnps")
+    );
+    assert_eq!(count("retransmissions"), 0);
+}
+
+/// Samples the source's rate every 20 us while a message goes to all, and then a later one.
+fn rates(topology: &Topology, ecn: Option<EcnProfile>) -> (Vec<f64>, Vec<f64>) {
+    const SIZE: usize = 8 << 20;
+    let config = ControllerConfig { ecn, ..pipeline() };
+    let faults = FaultProbabilities::default();
+    let network = Network::build(topology, config, Model::default(), faults, 1).unwrap();
+    let mut fabric = VirtualFabric::bring_up(network).unwrap();
+    let rc = RcConfig {
+        ack_timeout: HostTiming::FAST.ack_timeout,
+        congestion: Some(DcqcnConfig::new(100_000_000_000)),
+        ..RcConfig::new(PathMtu::B4096)
+    };
+    let hosts: Vec<HostIndex> = topology.host_indexes().collect();
+    let qpns: Vec<QpNum> = hosts
+        .iter()
+        .map(|host| fabric.network().on_nic(*host, |nic, _| nic.create_qp(rc)))
+        .collect();
+    let members = hosts.iter().zip(&qpns).map(|(host, qpn)| MemberSpec {
+        ip: topology.host(*host).ip,
+        qpn: *qpn,
+        region: None,
+    });
+    let psn = Psn::new(0xff_fff0);
+    let group = fabric.register(RegisterGroup {
+        mcst_id: None,
+        members: members.collect(),
+        initial_psn: psn,
+        strategies: Strategies::default(),
+    });
+    let group = group.unwrap();
+    let remote = Remote {
+        ip: group.mcst_id,
+        qpn: group.remote_qpn,
+    };
+    for (host, qpn) in hosts.iter().zip(&qpns) {
+        let network = fabric.network();
+        network.on_nic(*host, |nic, now| {
+            nic.join_at(*qpn, psn, 0).unwrap();
+            nic.connect_qp(now, *qpn, remote, psn).unwrap();
+        });
+    }
+    let (source, qpn) = (hosts[0], qpns[0]);
+    let message = |fabric: &mut VirtualFabric| {
+        for (host, qpn) in hosts.iter().zip(&qpns).skip(1) {
+            fabric.network().on_nic(*host, |nic, _| {
+                let key = nic.register_memory(SIZE as u64, false);
+                let buffer = MemorySlice {
+                    key,
+                    offset: 0,
+                    len: SIZE as u64,
+                };
+                nic.post_recv(*qpn, RecvRequest { wr_id: 0, buffer })
+                    .unwrap();
+            });
+        }
+        let request = SendRequest {
+            wr_id: 0,
+            operation: SendOperation::Send { immediate: None },
+            payload: Payload::Bytes(vec![1; SIZE].into()),
+        };
+        let end = fabric.acknowledged(source).unwrap() + (SIZE / 4096) as u64;
+        let network = fabric.network();
+        network.on_nic(source, |nic, _| nic.post_send(qpn, request).unwrap());
+        let mut rates = Vec::new();
+        while fabric.acknowledged(source).unwrap() < end {
+            let soon = fabric.now() + 20_000;
+            assert!(soon < 1_000_000_000, "no end");
+            fabric.network().run_until(soon);
+            let nic = fabric.network().host(source).host();
+            rates.push(nic.qp(qpn).unwrap().reaction().unwrap().rate());
+        }
+        rates
+    };
+    let first = message(&mut fabric);
+    let later = fabric.now() + 100_000_000;
+    fabric.network().run_until(later);
+    (first, message(&mut fabric))
+}
+
+#[test]
+fn the_rate_falls_while_paths_are_congested_and_recovers_afterwards() {
+    let topology = Topology::from_yaml("unequal.yaml", UNEQUAL).unwrap();
+    let least = |rates: &[f64]| rates.iter().copied().fold(f64::MAX, f64::min);
+    let (first, second) = rates(&topology, Some(EcnProfile::default()));
+    // Well below that of the line, and up again while the message still goes on.
+    let at = first.iter().position(|rate| *rate < 60e9);
+    let at = at.unwrap_or_else(|| panic!("it falls: {first:?}"));
+    assert!(first[at..].iter().any(|rate| *rate > 1.2 * least(&first)));
+    assert!(
+        second[0] > 2.0 * least(&first),
+        "{} of {}",
+        second[0],
+        least(&first)
+    );
+    // Without marks nothing slows the source but its window.
+    let (free, _) = rates(&topology, None);
+    assert_eq!(least(&free), 100e9);
+}
