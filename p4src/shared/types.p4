@@ -26,6 +26,9 @@ typedef bit<32> word_t;
 #define WORD_LT(a, b) (((a) - (b))[31:31] == 1w1)
 #define WORD_PSN(w) ((w)[31:8])
 #define WORD_PATH(w) ((w)[7:0])
+// The MSN nearest to `known` whose lower 16 bits are `short`: the sign of their difference is extended.
+#define MSN_NEAR(known, short) \
+    ((known) + (bit<24>)(((short) - (known)[15:0]) ^ 16w0x8000) - 24w0x8000)
 // Serial arithmetic in 16 bits, for copies of PSNs that are never far from the truth.
 #define SHORT_LT(a, b) ((a) != (b) && ((b) - (a))[15:15] == 1w0)
 

@@ -350,7 +350,7 @@ control AckAggregate(inout headers_t hdr,
             if (PSN_LT(told[47:24], minimum)) {
                 agg.write(group, minimum ++ msn);
             }
-            hdr.aeth.msn = told[23:0] - (bit<24>)(told[15:0] - meta.asker_msn);
+            hdr.aeth.msn = MSN_NEAR(told[23:0], meta.asker_msn);
             if (source[8:0] == meta.origin_port) {
                 hdr.bth.psn = minimum;
                 hdr.aeth.msn = msn;

@@ -241,7 +241,7 @@ control egress(inout headers_t hdr,
                 hdr.feedback.agg_msn = meta.told[23:0];
             }
             if (is_probe) {
-                hdr.aeth.msn = meta.told[23:0] - (bit<24>)(meta.told[15:0] - meta.asker_msn);
+                hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
                 truncate(PROBE_PACKET_IN_BYTES);
             }
         } else if (meta.verdict != VERDICT_WALK && meta.drop_reason == DROP_NONE) {
