@@ -207,7 +207,7 @@ control AckAggregate(inout headers_t hdr,
                 && (meta.role != ROLE_NONE
                     || (is_feedback && (waiting == 0 || told[47:24] + 1 != waiting[23:0]))
                     || (is_data == 1 && PSN_LT(minimum, hdr.bth.psn))))) {
-            walk.apply(meta, is_init, is_data, is_news, standard_metadata.ingress_global_timestamp, walked);
+            walk.apply(meta, is_init, is_data, is_news, walked);
             if (walked == WALK_DONE) {
                 has_minimum = true;
                 minimum = WORD_PSN(meta.walk_word);

@@ -50,6 +50,7 @@ control ingress(inout headers_t hdr,
         meta.is_recirculated = (bit<1>)(standard_metadata.instance_type == INSTANCE_RECIRCULATED);
         if (meta.is_recirculated == 0) {
             meta.origin_port = standard_metadata.ingress_port;
+            meta.clock = standard_metadata.ingress_global_timestamp[29:0];
         }
         if (standard_metadata.parser_error != error.NoError) {
             meta.drop_reason = DROP_PARSER_ERROR;
@@ -206,6 +207,7 @@ control egress(inout headers_t hdr,
             is_answer = true;
         } else if (meta.verdict == VERDICT_WALK || (is_probe && meta.role == ROLE_PROBE)) {
             truncate(ACK_FRAME_BYTES);
+            meta.clock = standard_metadata.egress_global_timestamp[29:0];
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else if (is_clone || meta.verdict == VERDICT_PUNT
                    || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {

@@ -93,6 +93,9 @@ struct metadata_t {
     path_t walk_seen;
     @field_list(FIELD_LIST_CARRIED)
     bit<30> walk_start;
+    // Microseconds since the switch started. Recirculated packets have no ingress timestamp of their own.
+    @field_list(FIELD_LIST_CARRIED)
+    bit<30> clock;
 }
 
 #endif  // ALFIRK_METADATA_P4

@@ -35,7 +35,7 @@ const bit<2> WALK_LOST = 3;  // another walk has taken over
 // of the nodes seen so far (a walk's packet).
 // `is_init` makes the group's state that of a group that has not begun.
 control MinPsnWalk(inout metadata_t meta, in bit<1> is_init, in bit<1> is_data, in bit<1> is_news,
-                   in bit<48> now, out bit<2> outcome) {
+                   out bit<2> outcome) {
     // busy ++ dirty ++ start in microseconds, or 0.
     register<bit<32>>(MAX_GROUPS) state;
     register<path_t>(MAX_GROUPS) tri_path;
@@ -48,7 +48,7 @@ control MinPsnWalk(inout metadata_t meta, in bit<1> is_init, in bit<1> is_data, 
 
     apply {
         group = (bit<32>)meta.group_index;
-        clock = now[29:0];
+        clock = meta.clock;
         state.read(current, group);
         tri_path.read(trigger, group);
         is_busy = current[31:31] == 1 && clock - current[29:0] <= WALK_TIMEOUT_US;
