@@ -1,0 +1,261 @@
+//! What goes into a group's state machine and what comes out.
+
+use super::Space;
+
+/// Number of a switch port.
+pub type Port = u32;
+
+/// What does not change in a group's life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// Of PSNs.
+    pub space: Space,
+    /// How the minimum is found.
+    pub strategy: Strategy,
+    /// Paths that a walk looks at in one pass: 4 in the pipeline.
+    pub paths_per_pass: usize,
+    /// Microseconds after which a walk counts as lost.
+    pub walk_timeout: u64,
+    /// What is to be wrong.
+    pub flaw: Flaw,
+}
+
+impl Config {
+    /// What the pipeline is like.
+    pub fn pipeline(strategy: Strategy) -> Config {
+        Config {
+            space: Space::PSN,
+            strategy,
+            paths_per_pass: 4,
+            walk_timeout: 1_000,
+            flaw: Flaw::None,
+        }
+    }
+}
+
+/// How the minimum over all paths is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Strategy {
+    /// At once.
+    Tree,
+    /// By packets that go round.
+    Walk,
+    /// By the controller.
+    Punt,
+}
+
+/// A mistake built in on purpose, to show that the checkers find it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Flaw {
+    /// None: the rules as they are.
+    #[default]
+    None,
+    /// A NAK is passed on at once, though others may lack earlier packets.
+    CoveredNak,
+    /// Retransmissions of what is acknowledged are dropped, as the papers have it.
+    DroppedTailAck,
+    /// News of the path that a walk takes for the oldest, while the walk is under way, is forgotten.
+    ForgottenLaggard,
+    /// A sender's data counts for all hosts behind its port, even if they lack what others sent before.
+    SenderVouches,
+}
+
+/// A negative acknowledgement that waits until the minimum has come to the PSN before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Nak {
+    /// The PSN that the responder expects.
+    pub psn: u32,
+    /// AETH syndrome: a PSN sequence error, or RNR with its timer code.
+    pub syndrome: u8,
+}
+
+/// What a receiver, or the switch below, reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Feedback {
+    /// Everything up to `psn` has arrived.
+    Ack {
+        /// Newest PSN that is acknowledged.
+        psn: u32,
+        /// Messages completed.
+        msn: u32,
+    },
+    /// Everything before `nak.psn` has arrived, that one has not.
+    Nak {
+        /// What is missing, and why.
+        nak: Nak,
+        /// Messages completed.
+        msn: u32,
+    },
+}
+
+impl Feedback {
+    /// The newest PSN that it acknowledges, with the messages completed then.
+    pub fn acked(self, space: Space) -> (u32, u32) {
+        match self {
+            Feedback::Ack { psn, msn } => (psn, msn),
+            Feedback::Nak { nak, msn } => (space.previous(nak.psn), msn),
+        }
+    }
+}
+
+/// What passes to the source as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Notice {
+    /// Congestion, if the path is the most congested one.
+    Cnp,
+    /// A receiver has ended its queue pair.
+    FatalNak {
+        /// Of the request that failed.
+        nak: Nak,
+        /// Messages completed.
+        msn: u32,
+    },
+}
+
+/// What a path is known to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// The newest PSN.
+    pub psn: u32,
+    /// Is it a sender's, and not acknowledged?
+    pub by_sender: bool,
+    /// Which path.
+    pub path: usize,
+}
+
+impl Word {
+    /// Is it older than another, or of equal age and to be preferred?
+    pub fn is_before(self, other: Word, space: Space) -> bool {
+        let rank = |word: Word| (word.by_sender, word.path);
+        space.lt(self.psn, other.psn) || (self.psn == other.psn && rank(self) < rank(other))
+    }
+}
+
+/// A packet that goes round looking for the minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Walker {
+    /// Old data that asks whether everyone has it: its port, its PSN, and the MSN of its path then.
+    pub probe: Option<(Port, u32, u32)>,
+    /// The oldest word so far.
+    pub oldest: Option<Word>,
+    /// The node of `paths_per_pass` paths to look at next.
+    pub node: usize,
+    /// The node that needs no look.
+    pub seen: Option<usize>,
+    /// When it began, in microseconds; also its name.
+    pub start: u64,
+}
+
+/// For the controller under [`Strategy::Punt`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PacketIn {
+    /// Where it came in.
+    pub port: Port,
+    /// What it is.
+    pub message: Message,
+    /// The source's port, if any data has come.
+    pub source: Option<Port>,
+    /// PSN and MSN that the source was told last.
+    pub told: (u32, u32),
+}
+
+/// What a [`PacketIn`] brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Message {
+    /// An ACK or NAK to aggregate.
+    Feedback(Feedback),
+    /// Old data: does everyone have it?
+    Probe {
+        /// Of the data.
+        psn: u32,
+        /// What its path counted when it last received.
+        msn: u32,
+    },
+}
+
+/// What the controller wants told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PacketOut {
+    /// To whom: the source if nobody else.
+    pub port: Option<Port>,
+    /// What.
+    pub feedback: Feedback,
+    /// The minimum and its MSN.
+    pub agg: (u32, u32),
+}
+
+/// What waits between ingress and egress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Queued {
+    /// It leaves.
+    Leave(Sent),
+    /// It ends.
+    End,
+    /// It ends, when the retransmission filter has learned of it.
+    Learn {
+        /// Of this path
+        path: usize,
+        /// the newest PSN that it has.
+        acked: u32,
+    },
+    /// Data for a path, if that lacks it.
+    Copy {
+        /// The path it goes to.
+        path: usize,
+        /// Its PSN.
+        psn: u32,
+        /// Only these are filtered.
+        is_retransmission: bool,
+    },
+    /// It goes to the controller, when the filter has learned of it.
+    Punt {
+        /// Of this path
+        path: usize,
+        /// the newest PSN that it has.
+        acked: u32,
+        /// What goes.
+        what: PacketIn,
+    },
+    /// It goes round.
+    Round {
+        /// Who.
+        walker: Walker,
+        /// Path and PSN for the filter, the first time.
+        learn: Option<(usize, u32)>,
+    },
+}
+
+/// What leaves the switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Sent {
+    /// A copy of the data.
+    Data {
+        /// Through this port.
+        port: Port,
+        /// Its PSN.
+        psn: u32,
+    },
+    /// An ACK or NAK.
+    Feedback {
+        /// Through this port.
+        port: Port,
+        /// What it says.
+        feedback: Feedback,
+    },
+    /// What is not aggregated.
+    Notice {
+        /// Through this port.
+        port: Port,
+        /// What it says.
+        notice: Notice,
+    },
+    /// To the controller, who has to find the minimum.
+    ToController(PacketIn),
+    /// To the controller: the receiver behind a port has ended its queue pair.
+    Alarm {
+        /// Of the receiver.
+        port: Port,
+        /// What it says.
+        notice: Notice,
+    },
+}

@@ -1,0 +1,162 @@
+//! How a group finds its minimum by packets that go round (`min_psn_walk.p4`).
+
+use super::{Flaw, Group, Port, Walker, Word};
+
+/// What a group remembers of its walks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Walk {
+    /// The walk that is under way.
+    pub busy: Option<Busy>,
+    /// The path of the last minimum, or of a walk's oldest word so far. While it has nothing new, neither has
+    /// the group.
+    pub trigger: Option<usize>,
+}
+
+/// A walk under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Busy {
+    /// When it began, in microseconds; also its name.
+    pub start: u64,
+    /// The oldest path has risen since: look again.
+    pub is_dirty: bool,
+}
+
+/// What becomes of a packet that might find the minimum.
+pub(super) enum Outcome {
+    /// Nothing: there is no need, somebody else looks, or somebody else took over.
+    Idle,
+    /// It goes round once more.
+    On(Walker),
+    /// This is the minimum.
+    Done(Word),
+}
+
+impl Group {
+    fn nodes(&self) -> usize {
+        self.paths.len().div_ceil(self.config.paths_per_pass)
+    }
+
+    /// The oldest of a node's words.
+    fn oldest_of(&self, node: usize, so_far: Option<Word>) -> Option<Word> {
+        let width = self.config.paths_per_pass;
+        let paths = node * width..((node + 1) * width).min(self.paths.len());
+        paths.fold(so_far, |oldest, path| {
+            let word = self.word(path);
+            match oldest {
+                Some(oldest) if !word.is_before(oldest, self.config.space) => Some(oldest),
+                _ => Some(word),
+            }
+        })
+    }
+
+    fn is_walk_alive(&self, now: u64) -> bool {
+        let timeout = self.config.walk_timeout;
+        self.walk
+            .busy
+            .is_some_and(|busy| now - busy.start <= timeout)
+    }
+
+    fn begin(&mut self, now: u64) {
+        self.walk.busy = Some(Busy {
+            start: now,
+            is_dirty: false,
+        });
+    }
+
+    fn mark_dirty(&mut self) {
+        if let Some(busy) = &mut self.walk.busy {
+            busy.is_dirty = self.config.flaw != Flaw::ForgottenLaggard;
+        }
+    }
+
+    /// A sender's data has raised path `own`.
+    pub(super) fn walk_past_sender(&mut self, own: usize, now: u64) {
+        if self.walk.trigger == Some(own) {
+            if self.is_walk_alive(now) {
+                self.mark_dirty();
+            } else {
+                self.walk.trigger = None;
+            }
+        }
+    }
+
+    /// Old data asks for the minimum, unless somebody is looking for it anyway.
+    pub(super) fn begin_probe(&mut self, probe: (Port, u32, u32), now: u64) -> Option<Walker> {
+        if self.is_walk_alive(now) {
+            return None;
+        }
+        self.begin(now);
+        Some(Walker {
+            probe: Some(probe),
+            oldest: None,
+            node: 0,
+            seen: None,
+            start: now,
+        })
+    }
+
+    /// Path `own` has acknowledged something.
+    pub(super) fn walk_on_news(&mut self, own: usize, now: u64) -> Outcome {
+        if self.is_walk_alive(now) {
+            if self.walk.trigger == Some(own) {
+                self.mark_dirty();
+            }
+            return Outcome::Idle;
+        }
+        if self.walk.busy.is_none() && self.walk.trigger.is_some_and(|trigger| trigger != own) {
+            return Outcome::Idle;
+        }
+        let seen = own / self.config.paths_per_pass;
+        let oldest = self.oldest_of(seen, None);
+        self.walk.trigger = oldest.map(|word| word.path);
+        let node = usize::from(seen == 0);
+        match oldest {
+            Some(word) if node >= self.nodes() => {
+                self.walk.busy = None;
+                Outcome::Done(word)
+            }
+            _ => {
+                self.begin(now);
+                Outcome::On(Walker {
+                    probe: None,
+                    oldest,
+                    node,
+                    seen: Some(seen),
+                    start: now,
+                })
+            }
+        }
+    }
+
+    /// A walker looks at its next node.
+    pub(super) fn walk_on(&mut self, mut walker: Walker, now: u64) -> Outcome {
+        let busy = match self.walk.busy {
+            Some(busy) if busy.start == walker.start => busy,
+            _ => return Outcome::Idle,
+        };
+        walker.oldest = self.oldest_of(walker.node, walker.oldest);
+        self.walk.trigger = walker.oldest.map(|word| word.path);
+        walker.node += 1;
+        if walker.seen == Some(walker.node) {
+            walker.node += 1;
+        }
+        match walker.oldest {
+            Some(word) if walker.node >= self.nodes() && !busy.is_dirty => {
+                self.walk.busy = None;
+                Outcome::Done(word)
+            }
+            _ if walker.node >= self.nodes() => {
+                self.begin(now);
+                walker = Walker {
+                    oldest: None,
+                    node: 0,
+                    seen: None,
+                    start: now,
+                    ..walker
+                };
+                Outcome::On(walker)
+            }
+            _ => Outcome::On(walker),
+        }
+    }
+}

@@ -1,0 +1,522 @@
+//! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
+
+use alfirk_sim::mft::{
+    Aggregator, Config, Feedback, Flaw, Group, Nak, PacketIn, PacketOut, Port, Queued, Sent, Space,
+    Strategy,
+};
+use stateright::{Model, Property};
+
+/// Sixteen numbers are enough for a handful of packets in flight.
+const SPACE: Space = Space::new(4);
+/// The last number, so that the second packet wraps around.
+const FIRST_PSN: u32 = 15;
+const SYNDROME_SEQUENCE: u8 = 0x60;
+/// Of the clock, in which a walk times out.
+const AGE: u64 = 2;
+
+pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only what all hold";
+pub const RECOVERS: &str = "recovers from the loss of everything under way";
+pub const NEEDS_NO_TIMEOUT: &str = "needs no timeout if nothing is lost";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Packet {
+    Data(u32),
+    Ack(u32),
+    Nak(u32),
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Switch(usize, Port),
+    Host(usize),
+}
+
+/// What may befall packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nature {
+    /// Loss, duplication, reordering; and senders lose patience at any time.
+    Hostile,
+    /// Links keep order and lose nothing; nobody loses patience.
+    Kind,
+}
+
+/// A tree of switches, its hosts and the adversary's means.
+#[derive(Clone)]
+pub struct Fabric {
+    pub links: Vec<(End, End)>,
+    pub switches: usize,
+    pub hosts: usize,
+    /// Who sends, and how many packets, one after another.
+    pub streams: Vec<(usize, u32)>,
+    pub strategy: Strategy,
+    pub flaw: Flaw,
+    pub nature: Nature,
+    /// Different packets that may be under way at once on one direction of a link; more are lost.
+    pub in_flight: usize,
+    /// How often a walk may time out.
+    pub ages: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Host {
+    expected: u32,
+    has_sent_nak: bool,
+}
+
+/// The sender of a stream.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Requester {
+    /// The oldest PSN without an ACK.
+    unacked: u32,
+    /// The next one to send, and the next one that it never sent.
+    next: u32,
+    fresh: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    switches: Vec<Group>,
+    controllers: Vec<Aggregator>,
+    /// What goes round in each switch.
+    rounds: Vec<Vec<Queued>>,
+    /// Between each switch and its controller.
+    up: Vec<Vec<PacketIn>>,
+    down: Vec<Vec<PacketOut>>,
+    hosts: Vec<Host>,
+    requesters: Vec<Requester>,
+    /// Under way, for each direction of each link: even towards the second end, odd towards the first.
+    wire: Vec<Vec<Packet>>,
+    clock: u64,
+    violation: Option<&'static str>,
+}
+
+/// Something under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Moving {
+    OnWire(usize, Packet),
+    Round(usize, usize),
+    Up(usize, PacketIn),
+    Down(usize, PacketOut),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    Send(usize),
+    Timeout(usize),
+    Arrive(Moving),
+    ArriveTwice(Moving),
+    Lose(Moving),
+    /// Time passes, so that walks time out.
+    Age,
+}
+
+impl Fabric {
+    /// First PSN of a stream, and the one after its last.
+    fn range(&self, stream: usize) -> (u32, u32) {
+        let before: u32 = self.streams[..stream].iter().map(|stream| stream.1).sum();
+        let first = SPACE.add(FIRST_PSN, before);
+        (first, SPACE.add(first, self.streams[stream].1))
+    }
+
+    fn end(&self) -> u32 {
+        self.range(self.streams.len() - 1).1
+    }
+
+    /// The last PSN that a host is to receive, and one more: all but what it sends itself in the end.
+    fn last_expected(&self, host: usize) -> u32 {
+        let last = self.streams.len() - 1;
+        if last > 0 && self.streams[last].0 == host {
+            self.range(last).0
+        } else {
+            self.end()
+        }
+    }
+
+    /// A sender begins when it has all that was sent before.
+    fn may_send(&self, world: &World, stream: usize) -> bool {
+        stream == 0 || world.hosts[self.streams[stream].0].expected == self.range(stream).0
+    }
+
+    fn is_complete(&self, world: &World) -> bool {
+        let is_acknowledged =
+            |(stream, requester): (usize, &Requester)| requester.unacked == self.range(stream).1;
+        let has_all = |(at, host): (usize, &Host)| host.expected == self.last_expected(at);
+        world.requesters.iter().enumerate().all(is_acknowledged)
+            && world.hosts.iter().enumerate().all(has_all)
+    }
+
+    fn is_quiet(&self, world: &World) -> bool {
+        self.moving(world).is_empty()
+            && (0..self.streams.len()).all(|stream| {
+                !self.may_send(world, stream)
+                    || world.requesters[stream].next == self.range(stream).1
+            })
+    }
+
+    /// The direction of a link that leaves `from`.
+    fn direction_from(&self, from: End) -> usize {
+        let link = self
+            .links
+            .iter()
+            .position(|&(a, b)| a == from || b == from)
+            .expect("every port has a link");
+        2 * link + usize::from(self.links[link].0 != from)
+    }
+
+    fn emit(&self, world: &mut World, from: End, packet: Packet) {
+        let wire = &mut world.wire[self.direction_from(from)];
+        self.put(wire, packet);
+    }
+
+    /// A hostile wire is a set.
+    fn put<T: Ord>(&self, wire: &mut Vec<T>, item: T) {
+        if self.nature == Nature::Kind {
+            wire.push(item);
+        } else if wire.len() < self.in_flight {
+            if let Err(at) = wire.binary_search(&item) {
+                wire.insert(at, item);
+            }
+        }
+    }
+
+    fn arrive(&self, world: &mut World, direction: usize, packet: Packet) {
+        let (first, second) = self.links[direction / 2];
+        match if direction % 2 == 0 { second } else { first } {
+            End::Switch(switch, port) => {
+                let group = &mut world.switches[switch];
+                let now = world.clock;
+                let queued = match packet {
+                    Packet::Data(psn) => group.data(port, psn, now),
+                    Packet::Ack(psn) => group.feedback(port, Feedback::Ack { psn, msn: 0 }, now),
+                    Packet::Nak(psn) => {
+                        let nak = Nak {
+                            psn,
+                            syndrome: SYNDROME_SEQUENCE,
+                        };
+                        group.feedback(port, Feedback::Nak { nak, msn: 0 }, now)
+                    }
+                };
+                self.act(world, switch, queued);
+            }
+            End::Host(host) => match packet {
+                Packet::Data(psn) => self.respond(world, host, psn),
+                Packet::Ack(psn) => self.complete(world, host, SPACE.next(psn), false),
+                Packet::Nak(psn) => self.complete(world, host, psn, true),
+            },
+        }
+    }
+
+    /// All that is queued leaves at once, but for what goes round.
+    fn act(&self, world: &mut World, switch: usize, queued: Vec<Queued>) {
+        for queued in queued {
+            if matches!(queued, Queued::Round { .. }) {
+                world.rounds[switch].push(queued);
+                continue;
+            }
+            let (sent, _) = world.switches[switch].dequeue(queued, world.clock);
+            match sent {
+                Some(Sent::Data { port, psn }) => {
+                    self.emit(world, End::Switch(switch, port), Packet::Data(psn));
+                }
+                Some(Sent::Feedback { port, feedback }) => {
+                    let packet = match feedback {
+                        Feedback::Ack { psn, .. } => Packet::Ack(psn),
+                        Feedback::Nak { nak, .. } => Packet::Nak(nak.psn),
+                    };
+                    self.emit(world, End::Switch(switch, port), packet);
+                }
+                Some(Sent::ToController(packet)) => self.put(&mut world.up[switch], packet),
+                Some(Sent::Notice { .. } | Sent::Alarm { .. }) | None => {}
+            }
+        }
+    }
+
+    /// A responder: one NAK for each gap, duplicates acknowledged with the newest PSN.
+    fn respond(&self, world: &mut World, host: usize, psn: u32) {
+        let state = &mut world.hosts[host];
+        let reply = if psn == state.expected {
+            state.expected = SPACE.next(psn);
+            state.has_sent_nak = false;
+            Packet::Ack(psn)
+        } else if SPACE.lt(psn, state.expected) {
+            Packet::Ack(SPACE.previous(state.expected))
+        } else if state.has_sent_nak {
+            return;
+        } else {
+            state.has_sent_nak = true;
+            Packet::Nak(state.expected)
+        };
+        self.emit(world, End::Host(host), reply);
+    }
+
+    /// A requester: cumulative ACKs, go-back-N, a NAK acknowledges all before it.
+    fn complete(&self, world: &mut World, host: usize, acked_before: u32, is_nak: bool) {
+        for (stream, &(sender, _)) in self.streams.iter().enumerate() {
+            let requester = &mut world.requesters[stream];
+            if sender != host
+                || SPACE.lt(acked_before, requester.unacked)
+                || SPACE.lt(requester.fresh, acked_before)
+                || requester.fresh == self.range(stream).0
+            {
+                continue;
+            }
+            let lacks = |(at, state): (usize, &Host)| {
+                at != sender && SPACE.lt(state.expected, acked_before)
+            };
+            if world.hosts.iter().enumerate().any(lacks) {
+                world.violation = Some(if is_nak {
+                    "a NAK covers a loss"
+                } else {
+                    "an ACK beyond the minimum"
+                });
+            }
+            requester.unacked = acked_before;
+            if is_nak || SPACE.lt(requester.next, acked_before) {
+                requester.next = acked_before;
+            }
+        }
+    }
+
+    fn send(&self, world: &mut World, stream: usize) {
+        let requester = &mut world.requesters[stream];
+        let psn = requester.next;
+        requester.next = SPACE.next(psn);
+        if SPACE.lt(requester.fresh, requester.next) {
+            requester.fresh = requester.next;
+        }
+        self.emit(world, End::Host(self.streams[stream].0), Packet::Data(psn));
+    }
+
+    /// Everything that may arrive next.
+    fn moving(&self, world: &World) -> Vec<Moving> {
+        let visible = |len: usize| match self.nature {
+            Nature::Hostile => len,
+            Nature::Kind => len.min(1),
+        };
+        let mut moving = Vec::new();
+        for (direction, wire) in world.wire.iter().enumerate() {
+            let packets = &wire[..visible(wire.len())];
+            moving.extend(packets.iter().map(|&p| Moving::OnWire(direction, p)));
+        }
+        for switch in 0..self.switches {
+            let rounds = world.rounds[switch].len();
+            moving.extend((0..rounds).map(|at| Moving::Round(switch, at)));
+            let up = &world.up[switch];
+            moving.extend(
+                up[..visible(up.len())]
+                    .iter()
+                    .map(|&p| Moving::Up(switch, p)),
+            );
+            let down = &world.down[switch];
+            let down = &down[..visible(down.len())];
+            moving.extend(down.iter().map(|&p| Moving::Down(switch, p)));
+        }
+        moving
+    }
+
+    /// It is under way no more.
+    fn take(world: &mut World, moving: &Moving) -> Option<Queued> {
+        fn remove<T: PartialEq>(wire: &mut Vec<T>, item: &T) {
+            if let Some(at) = wire.iter().position(|other| other == item) {
+                wire.remove(at);
+            }
+        }
+        match moving {
+            Moving::OnWire(direction, packet) => remove(&mut world.wire[*direction], packet),
+            Moving::Round(switch, at) => return Some(world.rounds[*switch].remove(*at)),
+            Moving::Up(switch, packet) => remove(&mut world.up[*switch], packet),
+            Moving::Down(switch, packet) => remove(&mut world.down[*switch], packet),
+        }
+        None
+    }
+
+    fn deliver(&self, world: &mut World, moving: &Moving, round: Option<Queued>) {
+        match moving {
+            Moving::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
+            Moving::Round(switch, _) => {
+                if let Some(round) = round {
+                    let (_, queued) = world.switches[*switch].dequeue(round, world.clock);
+                    self.act(world, *switch, queued);
+                }
+            }
+            Moving::Up(switch, packet) => {
+                let paths = &world.switches[*switch].paths;
+                let read = || paths.iter().map(|path| path.ack_psn).collect();
+                if let Some(command) = world.controllers[*switch].receive(packet, read) {
+                    self.put(&mut world.down[*switch], command);
+                }
+            }
+            Moving::Down(switch, command) => {
+                let queued = world.switches[*switch].command(*command);
+                self.act(world, *switch, queued);
+            }
+        }
+    }
+
+    /// Everything under way is lost and the adversary goes home: do the messages complete?
+    fn recovers(&self, world: &World) -> bool {
+        let kind = Fabric {
+            nature: Nature::Kind,
+            ..self.clone()
+        };
+        let mut world = world.clone();
+        world.wire.iter_mut().for_each(Vec::clear);
+        world.rounds.iter_mut().for_each(Vec::clear);
+        world.up.iter_mut().for_each(Vec::clear);
+        world.down.iter_mut().for_each(Vec::clear);
+        let packets: u32 = self.streams.iter().map(|stream| stream.1).sum();
+        for _ in 0..4 * packets + 4 {
+            if self.is_complete(&world) {
+                return true;
+            }
+            // Senders are far more patient than walks.
+            world.clock += AGE;
+            for stream in 0..self.streams.len() {
+                let end = self.range(stream).1;
+                if !self.may_send(&world, stream) || world.requesters[stream].unacked == end {
+                    continue;
+                }
+                world.requesters[stream].next = world.requesters[stream].unacked;
+                while world.requesters[stream].next != end {
+                    kind.send(&mut world, stream);
+                    while let Some(moving) = kind.moving(&world).first() {
+                        let round = Self::take(&mut world, moving);
+                        kind.deliver(&mut world, moving, round);
+                    }
+                }
+            }
+        }
+        self.is_complete(&world)
+    }
+}
+
+impl Model for Fabric {
+    type State = World;
+    type Action = Step;
+
+    fn init_states(&self) -> Vec<World> {
+        let config = Config {
+            space: SPACE,
+            strategy: self.strategy,
+            paths_per_pass: 1,
+            walk_timeout: AGE - 1,
+            flaw: self.flaw,
+        };
+        let ports = |switch| {
+            let ends = self.links.iter();
+            let port = move |(near, far)| match near {
+                End::Switch(at, port) if at == switch => Some((port, matches!(far, End::Host(_)))),
+                _ => None,
+            };
+            ends.flat_map(|&(a, b)| [(a, b), (b, a)])
+                .filter_map(port)
+                .collect::<Vec<_>>()
+        };
+        let group = |switch| Group::new(config, &ports(switch), FIRST_PSN, 0);
+        let controller = |switch| {
+            let ports: Vec<Port> = ports(switch).iter().map(|port| port.0).collect();
+            Aggregator::new(SPACE, &ports, FIRST_PSN, 0)
+        };
+        let host = |host| Host {
+            // Who sends first swaps its numbers afterwards.
+            expected: if self.streams[0].0 == host {
+                self.range(0).1
+            } else {
+                FIRST_PSN
+            },
+            has_sent_nak: false,
+        };
+        let requester = |stream| {
+            let first = self.range(stream).0;
+            Requester {
+                unacked: first,
+                next: first,
+                fresh: first,
+            }
+        };
+        vec![World {
+            switches: (0..self.switches).map(group).collect(),
+            controllers: (0..self.switches).map(controller).collect(),
+            rounds: vec![Vec::new(); self.switches],
+            up: vec![Vec::new(); self.switches],
+            down: vec![Vec::new(); self.switches],
+            hosts: (0..self.hosts).map(host).collect(),
+            requesters: (0..self.streams.len()).map(requester).collect(),
+            wire: vec![Vec::new(); 2 * self.links.len()],
+            clock: 0,
+            violation: None,
+        }]
+    }
+
+    fn actions(&self, world: &World, steps: &mut Vec<Step>) {
+        if world.violation.is_some() {
+            return;
+        }
+        for (stream, requester) in world.requesters.iter().enumerate() {
+            if self.may_send(world, stream) && requester.next != self.range(stream).1 {
+                steps.push(Step::Send(stream));
+            }
+        }
+        let moving = self.moving(world);
+        steps.extend(moving.iter().cloned().map(Step::Arrive));
+        if self.nature == Nature::Kind {
+            return;
+        }
+        for (stream, requester) in world.requesters.iter().enumerate() {
+            if requester.unacked != requester.next {
+                steps.push(Step::Timeout(stream));
+            }
+        }
+        for moving in moving {
+            if !matches!(moving, Moving::Round(..)) {
+                steps.push(Step::ArriveTwice(moving.clone()));
+            }
+            steps.push(Step::Lose(moving));
+        }
+        let is_walking = |group: &Group| group.walk.busy.is_some();
+        if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
+            steps.push(Step::Age);
+        }
+    }
+
+    fn next_state(&self, world: &World, step: Step) -> Option<World> {
+        let mut world = world.clone();
+        match step {
+            Step::Send(stream) => self.send(&mut world, stream),
+            Step::Timeout(stream) => {
+                world.requesters[stream].next = world.requesters[stream].unacked;
+            }
+            Step::Arrive(moving) => {
+                let round = Self::take(&mut world, &moving);
+                self.deliver(&mut world, &moving, round);
+            }
+            Step::ArriveTwice(moving) => self.deliver(&mut world, &moving, None),
+            Step::Lose(moving) => {
+                Self::take(&mut world, &moving);
+            }
+            Step::Age => world.clock += AGE,
+        }
+        Some(world)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        let mut properties = vec![
+            Property::always(ONLY_WHAT_ALL_HOLD, |_, world: &World| {
+                world.violation.is_none()
+            }),
+            Property::sometimes("completes", |fabric: &Fabric, world: &World| {
+                fabric.is_complete(world)
+            }),
+        ];
+        properties.push(match self.nature {
+            Nature::Hostile => Property::always(RECOVERS, |fabric: &Fabric, world: &World| {
+                world.violation.is_some() || fabric.recovers(world)
+            }),
+            Nature::Kind => Property::always(NEEDS_NO_TIMEOUT, |fabric: &Fabric, world: &World| {
+                !fabric.is_quiet(world) || fabric.is_complete(world)
+            }),
+        });
+        properties
+    }
+}

@@ -1,0 +1,273 @@
+//! The rules of aggregation, explored to the end: every interleaving of sends, losses, duplicates, reordering
+//! and timeouts, for small trees of switches. Every switch is the plain model `alfirk_sim::mft`, which another
+//! test holds against the compiled pipeline.
+//!
+//! Invariants 1 to 4 of ARCHITECTURE.md: no sender ever sees an ACK beyond what all others hold, no NAK covers an
+//! earlier loss, and from every state in which everything under way is lost a fabric without further losses
+//! completes the messages; across the wrap-around and a change of the source. A walk's packets are under way like
+//! any others, and so is what goes to a controller and back.
+//!
+//! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that forgets
+//! news would break first.
+//!
+//! The tests that are ignored take minutes: `cargo test --release -p alfirk-sim --test feedback_model -- --ignored
+//! --nocapture` runs them and prints the number of states.
+
+mod fabric;
+
+use std::time::Instant;
+
+use alfirk_sim::mft::{Flaw, Port, Strategy};
+use stateright::{Checker, HasDiscoveries, Model};
+
+use fabric::{End, Fabric, Nature, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS};
+
+/// Host 0 sends `packets` packets, and one at most is under way on a link.
+fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
+    let ends = || links.iter().flat_map(|&(a, b)| [a, b]);
+    let switches = ends().map(|end| match end {
+        End::Switch(switch, _) => switch + 1,
+        End::Host(_) => 0,
+    });
+    let hosts = ends().filter(|end| matches!(end, End::Host(_))).count();
+    Fabric {
+        switches: switches.max().unwrap_or(0),
+        hosts,
+        links,
+        streams: vec![(0, packets)],
+        strategy,
+        flaw: Flaw::None,
+        nature: Nature::Hostile,
+        in_flight: 1,
+        ages: u64::from(strategy == Strategy::Walk),
+    }
+}
+
+/// Sender and `receivers` receivers at one switch.
+fn one_switch(receivers: usize) -> Vec<(End, End)> {
+    (0..=receivers)
+        .map(|host| (End::Host(host), End::Switch(0, host as Port + 1)))
+        .collect()
+}
+
+/// Sender and `above` receivers at the first switch, `below` receivers at the second.
+fn two_switches(above: usize, below: usize) -> Vec<(End, End)> {
+    let mut links = one_switch(above);
+    links.push((End::Switch(0, above as Port + 2), End::Switch(1, 1)));
+    let host = |at: usize| (End::Host(above + 1 + at), End::Switch(1, at as Port + 2));
+    links.extend((0..below).map(host));
+    links
+}
+
+/// A sender's leaf without receivers and two leaves below it, one receiver each.
+fn three_switches() -> Vec<(End, End)> {
+    vec![
+        (End::Host(0), End::Switch(0, 1)),
+        (End::Switch(0, 2), End::Switch(1, 1)),
+        (End::Switch(0, 3), End::Switch(2, 1)),
+        (End::Host(1), End::Switch(1, 2)),
+        (End::Host(2), End::Switch(2, 2)),
+    ]
+}
+
+trait But: Sized {
+    fn but(self, change: impl FnOnce(&mut Self)) -> Self;
+}
+
+impl But for Fabric {
+    fn but(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+}
+
+fn kind(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
+    hostile(links, packets, strategy).but(|fabric| fabric.nature = Nature::Kind)
+}
+
+/// Explores all states.
+fn holds(what: &str, fabric: Fabric) {
+    let begin = Instant::now();
+    let checker = fabric.checker().threads(2).spawn_bfs().join();
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "{what}: {} states, {seconds:.1} s",
+        checker.unique_state_count()
+    );
+    checker.assert_properties();
+}
+
+/// Looks for the shortest way to a failure, and stops at the first.
+fn fails(what: &str, fabric: Fabric, property: &'static str) {
+    let begin = Instant::now();
+    let checker = fabric
+        .checker()
+        .threads(2)
+        .finish_when(HasDiscoveries::AnyOf([property].into()))
+        .spawn_bfs()
+        .join();
+    let seconds = begin.elapsed().as_secs_f64();
+    let states = checker.unique_state_count();
+    let path = checker
+        .discovery(property)
+        .unwrap_or_else(|| panic!("{what}: nothing found in {states} states"));
+    println!("{what}: found among {states} states in {seconds:.1} s:\n{path}");
+}
+
+#[test]
+fn a_tree_keeps_the_invariants() {
+    let tree = Strategy::Tree;
+    holds(
+        "1 switch, 2 receivers, 2 packets",
+        hostile(one_switch(2), 2, tree),
+    );
+    holds(
+        "2 switches, 2 receivers, 1 packet",
+        hostile(two_switches(1, 1), 1, tree),
+    );
+    holds(
+        "3 switches, 2 receivers, 1 packet",
+        hostile(three_switches(), 1, tree),
+    );
+}
+
+#[test]
+fn walks_keep_the_invariants() {
+    let fabric = hostile(one_switch(2), 1, Strategy::Walk);
+    holds("1 switch, 2 receivers, 1 packet", fabric);
+}
+
+#[test]
+fn a_controller_keeps_the_invariants() {
+    let fabric = hostile(one_switch(2), 1, Strategy::Punt);
+    holds("1 switch, 2 receivers, 1 packet", fabric);
+}
+
+#[test]
+fn no_strategy_needs_a_timeout_in_a_kind_world() {
+    for strategy in [Strategy::Tree, Strategy::Walk, Strategy::Punt] {
+        holds("1 switch, 3 receivers", kind(one_switch(3), 2, strategy));
+        holds(
+            "2 switches, 2 receivers",
+            kind(two_switches(1, 1), 2, strategy),
+        );
+    }
+}
+
+#[test]
+fn the_source_may_change_while_others_lack_packets() {
+    let fabric = hostile(one_switch(2), 1, Strategy::Tree);
+    let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
+    holds("1 switch, 2 sources", fabric);
+}
+
+/// One source after another, at two switches: the second has a neighbour that may lack what the first sent.
+fn two_sources(strategy: Strategy) -> Fabric {
+    let fabric = hostile(two_switches(0, 2), 1, strategy);
+    fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)])
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_tree_one_switch() {
+    holds(
+        "1 switch, 2 receivers, 3 packets",
+        hostile(one_switch(2), 3, Strategy::Tree),
+    );
+    holds(
+        "1 switch, 3 receivers, 2 packets",
+        hostile(one_switch(3), 2, Strategy::Tree),
+    );
+    holds(
+        "1 switch, 4 receivers, 1 packet",
+        hostile(one_switch(4), 1, Strategy::Tree),
+    );
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_tree_more_switches() {
+    holds(
+        "2 switches, 2 receivers, 2 packets",
+        hostile(two_switches(1, 1), 2, Strategy::Tree),
+    );
+    holds(
+        "2 switches, 3 receivers, 1 packet",
+        hostile(two_switches(1, 2), 1, Strategy::Tree),
+    );
+    let roomy = |links| hostile(links, 1, Strategy::Tree).but(|fabric| fabric.in_flight = 2);
+    holds(
+        "3 switches, 2 receivers, 1 packet, 2 in flight",
+        roomy(three_switches()),
+    );
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_two_sources() {
+    holds("2 switches, 2 sources, tree", two_sources(Strategy::Tree));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_walks() {
+    let patient =
+        |links, packets| hostile(links, packets, Strategy::Walk).but(|fabric| fabric.ages = 0);
+    holds(
+        "1 switch, 2 receivers, 2 packets, no takeover",
+        patient(one_switch(2), 2),
+    );
+    holds(
+        "2 switches, 2 receivers, 1 packet, no takeover",
+        patient(two_switches(1, 1), 1),
+    );
+    let fabric = hostile(one_switch(2), 1, Strategy::Walk).but(|fabric| fabric.ages = 2);
+    holds("1 switch, 2 receivers, 1 packet, 2 takeovers", fabric);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_controller() {
+    holds(
+        "1 switch, 3 receivers, 1 packet",
+        hostile(one_switch(3), 1, Strategy::Punt),
+    );
+    holds(
+        "1 switch, 2 receivers, 2 packets",
+        hostile(one_switch(2), 2, Strategy::Punt),
+    );
+    holds(
+        "2 switches, 2 receivers, 1 packet",
+        hostile(two_switches(1, 1), 1, Strategy::Punt),
+    );
+}
+
+#[test]
+fn the_checker_finds_a_nak_that_covers_a_loss() {
+    let fabric = hostile(one_switch(2), 3, Strategy::Tree);
+    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::CoveredNak);
+    fails("covered NAK", fabric, ONLY_WHAT_ALL_HOLD);
+}
+
+#[test]
+fn the_checker_finds_a_dropped_answer_to_acknowledged_data() {
+    let fabric = hostile(two_switches(1, 1), 1, Strategy::Tree);
+    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::DroppedTailAck);
+    fails("dropped answer", fabric, RECOVERS);
+}
+
+#[test]
+fn the_checker_finds_a_laggard_that_a_walk_forgets() {
+    let fabric = kind(one_switch(2), 2, Strategy::Walk);
+    let fabric = fabric.but(|fabric| fabric.flaw = Flaw::ForgottenLaggard);
+    fails("forgotten laggard", fabric, NEEDS_NO_TIMEOUT);
+}
+
+#[test]
+fn the_checker_finds_a_sender_that_vouches_for_its_neighbours() {
+    let fabric = hostile(two_switches(0, 2), 1, Strategy::Tree).but(|fabric| {
+        fabric.streams = vec![(0, 1), (1, 1)];
+        fabric.flaw = Flaw::SenderVouches;
+    });
+    fails("vouching sender", fabric, ONLY_WHAT_ALL_HOLD);
+}
