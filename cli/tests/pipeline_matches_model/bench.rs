@@ -1,0 +1,209 @@
+//! A switch with one group, and what can be seen of it.
+
+use std::path::Path;
+use std::sync::{Arc, LazyLock};
+
+use alfirk_bmv2::{CloneSession, EntryTarget, KeyMatch, Program, Replica, Switch, SwitchOptions};
+use alfirk_compiler::driver::{compile, CompileOptions};
+use alfirk_ctrl::tables::absent;
+use alfirk_sim::mft::{Group, Port, Strategy};
+
+use crate::wire::MCST_ID;
+
+pub const CPU_PORT: u32 = 510;
+pub const GROUP_INDEX: u16 = 5;
+const MAX_PATHS: u64 = 64;
+const COOKIE: u32 = 0xc0ff_ee00;
+/// The path byte of a word that a sender's data wrote.
+const BY_SENDER: u64 = 0xff;
+const PATH_NONE: u64 = 0xff;
+const WORK_CELLS: u64 = 8;
+
+static PROGRAM: LazyLock<Arc<Program>> = LazyLock::new(|| {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
+    let compiled = compile(&CompileOptions::new(source)).expect("p4src compiles");
+    let json = serde_json::to_string(&compiled.json).expect("BMv2 JSON is JSON");
+    Arc::new(Program::from_json(&json).expect("the switch loads what the compiler writes"))
+});
+
+/// A switch with one group, whose path `n` is the port `ports[n].0`; the flag says that a host is behind it.
+pub fn switch(
+    strategy: Strategy,
+    ports: &[(Port, bool)],
+    initial_psn: u32,
+    initial_msn: u32,
+) -> Switch {
+    let mut switch = Switch::new(SwitchOptions {
+        cpu_port: Some(CPU_PORT),
+        ..SwitchOptions::default()
+    });
+    switch.load(PROGRAM.clone());
+    initialise_registers(&mut switch, ports.len(), initial_psn, initial_msn);
+    let group = GROUP_INDEX.to_be_bytes().to_vec();
+    add(
+        &mut switch,
+        ["group_lookup", "groups", "set_group"],
+        &[MCST_ID.octets().to_vec()],
+        &[
+            group.clone(),
+            vec![ports.len() as u8],
+            vec![number_of(strategy)],
+            vec![0],
+        ],
+    );
+    for (path, &(port, is_host)) in ports.iter().enumerate() {
+        let key = [group.clone(), (port as u16).to_be_bytes().to_vec()];
+        let absent = absent(path, ports.len()).to_be_bytes().to_vec();
+        add(
+            &mut switch,
+            ["group_lookup", "mft", "set_path"],
+            &key,
+            &[vec![path as u8], absent, vec![u8::from(is_host)]],
+        );
+        if is_host {
+            // Its packets look like those between switches, so that there is nothing to rewrite.
+            add(
+                &mut switch,
+                ["bridge_entry", "members", "enter"],
+                &[key[0].clone(), key[1].clone(), MCST_ID.octets().to_vec()],
+                &[vec![0], vec![0]],
+            );
+        }
+        add_clone_session(&mut switch, port);
+    }
+    add_clone_session(&mut switch, CPU_PORT);
+    let replicas: Vec<Replica> = ports
+        .iter()
+        .enumerate()
+        .map(|(path, &(port, _))| Replica {
+            port,
+            rid: path as u16,
+        })
+        .collect();
+    let pre = switch.pre_mut().expect("a program is loaded");
+    pre.create_group(u32::from(GROUP_INDEX) + 1)
+        .expect("a new group");
+    pre.set_group(u32::from(GROUP_INDEX) + 1, &replicas)
+        .expect("the group exists");
+    switch
+}
+
+fn number_of(strategy: Strategy) -> u8 {
+    match strategy {
+        Strategy::Tree => 0,
+        Strategy::Walk => 1,
+        Strategy::Punt => 2,
+    }
+}
+
+fn add_clone_session(switch: &mut Switch, port: Port) {
+    let session = CloneSession {
+        replicas: vec![Replica { port, rid: 0 }],
+        group: None,
+        truncate_bytes: 0,
+        class_of_service: 0,
+    };
+    let pre = switch.pre_mut().expect("a program is loaded");
+    pre.set_session(port, session).expect("a new session");
+}
+
+fn add(
+    switch: &mut Switch,
+    [control, table, action]: [&str; 3],
+    key: &[Vec<u8>],
+    args: &[Vec<u8>],
+) {
+    let name = |what: &str| format!("ingress.{control}.{what}");
+    let table = switch.table(&name(table)).expect("the table exists");
+    let key: Vec<KeyMatch> = key
+        .iter()
+        .map(|value| KeyMatch::Exact {
+            value: value.clone(),
+        })
+        .collect();
+    let target = EntryTarget::Action {
+        name: name(action),
+        args: args.to_vec(),
+    };
+    switch
+        .insert_entry(table, &key, 0, &target, 0, 0)
+        .expect("the entry is well formed");
+}
+
+fn initialise_registers(switch: &mut Switch, paths: usize, initial_psn: u32, initial_msn: u32) {
+    let mut frame = vec![1, 0, 0];
+    frame.extend([1, 0, 0, paths as u8]);
+    frame.extend(GROUP_INDEX.to_be_bytes());
+    frame.extend([0, 0]);
+    frame.extend((u64::from(initial_msn) << 24 | u64::from(initial_psn)).to_be_bytes());
+    frame.extend(COOKIE.to_be_bytes());
+    let answers = switch.process(CPU_PORT, &frame, 0);
+    let [(CPU_PORT, answer)] = &answers[..] else {
+        panic!("one answer expected: {answers:?}")
+    };
+    assert_eq!((answer[0], answer[4]), (1, 0), "reason and status");
+    assert_eq!(
+        &answer[answer.len() - 4..],
+        COOKIE.to_be_bytes(),
+        "cookie of {answer:02x?}"
+    );
+}
+
+/// All that a group keeps, under the registers' names.
+pub fn registers(switch: &Switch, paths: usize) -> Vec<(String, u64)> {
+    let group = u64::from(GROUP_INDEX);
+    let mut cells = Vec::new();
+    let mut read = |name: &str, index: u64, label: String| {
+        let bytes = switch.read_register(name, index).expect(name);
+        let value = bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
+        cells.push((label, value));
+    };
+    for name in ["agg", "nak", "src_port", "walk.state", "walk.tri_path"] {
+        let register = format!("ingress.ack_aggregate.{name}");
+        read(&register, group, name.to_owned());
+    }
+    for path in 0..paths as u64 {
+        let (leaf, slot) = ((group * MAX_PATHS + path) / 4, group * MAX_PATHS + path);
+        let child = format!("ingress.ack_aggregate.leaves.child_{}", path % 4);
+        read(&child, leaf, format!("word {path}"));
+        let msn = "ingress.ack_aggregate.path_msn";
+        read(msn, slot, format!("msn {path}"));
+        let filter = "egress.retransmission_filter.acked";
+        read(filter, slot, format!("filter {path}"));
+    }
+    cells
+}
+
+/// The same of the model, in the same order.
+pub fn expected_registers(model: &Group) -> Vec<u64> {
+    let (psn, msn) = model.agg;
+    let nak = model.waiting;
+    let state = model.walk.busy.map_or(0, |busy| {
+        1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
+    });
+    let mut cells = vec![
+        u64::from(psn) << 24 | u64::from(msn),
+        nak.map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn)),
+        model.src_port.map_or(0, u64::from),
+        state,
+        model.walk.trigger.map_or(PATH_NONE, |path| path as u64),
+    ];
+    for (at, path) in model.paths.iter().enumerate() {
+        let number = if path.by_sender { BY_SENDER } else { at as u64 };
+        cells.extend([
+            u64::from(path.ack_psn) << 8 | number,
+            u64::from(path.msn & 0xffff),
+            u64::from(path.filter),
+        ]);
+    }
+    cells
+}
+
+/// Feedback that came in, told, recirculations and punts, as the pipeline counts them.
+pub fn work(switch: &Switch, strategy: Strategy) -> [u64; 4] {
+    [0, 1, 2, 3].map(|cell| {
+        let at = u64::from(number_of(strategy)) * WORK_CELLS + cell;
+        let counter = switch.read_counter("ingress.ack_aggregate.work", at);
+        counter.expect("the counter exists").packets
+    })
+}

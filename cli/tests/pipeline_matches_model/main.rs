@@ -1,0 +1,194 @@
+//! The compiled pipeline and the plain model of the multicast forwarding table get the same packets and must
+//! give the same ones, with each strategy of finding the minimum: data, acknowledgements of all kinds and CNPs
+//! in random order on random ports, with losses, duplicates, old numbers and changing sources, across the
+//! wrap-around of PSNs, MSNs and clocks.
+//!
+//! What is queued between ingress and egress goes on in random order too. So walks are overtaken by other
+//! packets between their passes, lose their packets, and are taken over; and what the controller is asked
+//! about is old when it answers. In the end all registers and counters are compared.
+
+mod bench;
+mod script;
+mod wire;
+
+use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
+use alfirk_sim::mft::{self, Aggregator, Config, Group, PacketOut, Port, Sent, Space, Strategy};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+use bench::CPU_PORT;
+use script::{Event, Packet, Scene, Script};
+
+/// Both, side by side.
+struct Pair {
+    strategy: Strategy,
+    switch: Switch,
+    model: Group,
+    /// What is queued, in the order of queueing.
+    queued: Vec<(Queued, mft::Queued)>,
+    /// The controller's part, and what it has not yet sent.
+    aggregator: Aggregator,
+    commands: Vec<PacketOut>,
+    /// In nanoseconds.
+    now: u64,
+}
+
+impl Pair {
+    fn new(strategy: Strategy, scene: &Scene) -> Pair {
+        let ports = scene.ports();
+        let (psn, msn) = (scene.initial_psn, scene.initial_msn);
+        let numbers: Vec<Port> = ports.iter().map(|port| port.0).collect();
+        Pair {
+            strategy,
+            switch: bench::switch(strategy, &ports, psn, msn),
+            model: Group::new(Config::pipeline(strategy), &ports, psn, msn),
+            queued: Vec::new(),
+            aggregator: Aggregator::new(Space::PSN, &numbers, psn, msn),
+            commands: Vec::new(),
+            now: scene.start,
+        }
+    }
+
+    fn play(&mut self, event: Event) -> TestCaseResult {
+        match event {
+            Event::Wait(nanoseconds) => self.now += nanoseconds,
+            Event::Arrive(packet) => {
+                let (port, frame, queued) = self.give_model(packet);
+                self.give_switch(port, &frame, queued)?;
+            }
+            Event::Dequeue(at) if !self.queued.is_empty() => {
+                self.dequeue(at % self.queued.len())?
+            }
+            Event::Lose(at) if !self.queued.is_empty() => {
+                self.queued.remove(at % self.queued.len());
+            }
+            Event::Command(at) if !self.commands.is_empty() => {
+                let command = self.commands.remove(at % self.commands.len());
+                self.command(command)?;
+            }
+            Event::Drain => self.drain()?,
+            Event::Dequeue(_) | Event::Lose(_) | Event::Command(_) => {}
+        }
+        Ok(())
+    }
+
+    fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<mft::Queued>) {
+        let now = self.now / 1_000;
+        match packet {
+            Packet::Data { port, psn } => (port, wire::data(psn), self.model.data(port, psn, now)),
+            Packet::Feedback { port, feedback } => {
+                let frame = wire::feedback(feedback);
+                (port, frame, self.model.feedback(port, feedback, now))
+            }
+            Packet::Notice { port, notice } => {
+                let frame = wire::notice(notice);
+                (port, frame, self.model.notice(port, notice, now))
+            }
+        }
+    }
+
+    fn give_switch(&mut self, port: Port, frame: &[u8], model: Vec<mft::Queued>) -> TestCaseResult {
+        let mut fx = Effects::default();
+        self.switch.ingress(port, frame, self.now, &mut fx);
+        self.pair_up(fx, model)
+    }
+
+    /// Both have queued as much; or the switch has, of what it recirculated.
+    fn pair_up(&mut self, fx: Effects, model: Vec<mft::Queued>) -> TestCaseResult {
+        let ports: Vec<Port> = fx.enqueued.iter().map(|queued| queued.port).collect();
+        prop_assert_eq!(ports.len(), model.len(), "{:?} for {:?}", ports, model);
+        self.queued.extend(fx.enqueued.into_iter().zip(model));
+        Ok(())
+    }
+
+    fn dequeue(&mut self, at: usize) -> TestCaseResult {
+        let (queued, expected) = self.queued.remove(at);
+        let mut fx = Effects::default();
+        let what = format!("{expected:?}");
+        let (sent, more) = self.model.dequeue(expected, self.now / 1_000);
+        let state = QueueState {
+            enq_timestamp: self.now,
+            ..QueueState::default()
+        };
+        self.switch.egress(queued, self.now, state, &mut fx);
+        let output = std::mem::take(&mut fx.output);
+        let output: Vec<Sent> = output
+            .iter()
+            .map(|output| wire::parse(output.port, &output.frame))
+            .collect();
+        prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
+        if let [Sent::ToController(packet)] = &output[..] {
+            let paths = &self.model.paths;
+            let read = || paths.iter().map(|path| path.ack_psn).collect();
+            self.commands.extend(self.aggregator.receive(packet, read));
+        }
+        self.pair_up(fx, more)
+    }
+
+    fn command(&mut self, command: PacketOut) -> TestCaseResult {
+        let expected = self.model.command(command);
+        self.give_switch(CPU_PORT, &wire::packet_out(command), expected)
+    }
+
+    fn drain(&mut self) -> TestCaseResult {
+        loop {
+            if !self.queued.is_empty() {
+                self.dequeue(0)?;
+            } else if !self.commands.is_empty() {
+                let command = self.commands.remove(0);
+                self.command(command)?;
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check_state(&self) -> TestCaseResult {
+        let expected = bench::expected_registers(&self.model);
+        let registers = bench::registers(&self.switch, self.model.paths.len());
+        for ((name, value), expected) in registers.into_iter().zip(expected) {
+            prop_assert_eq!(
+                (&name, format!("{value:#x}")),
+                (&name, format!("{expected:#x}"))
+            );
+        }
+        let work = self.model.work;
+        prop_assert_eq!(
+            bench::work(&self.switch, self.strategy),
+            [work.feedback, work.told, work.recirculations, work.punts],
+            "feedback, told, recirculations, punts"
+        );
+        Ok(())
+    }
+}
+
+fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
+    let mut pair = Pair::new(strategy, scene);
+    for event in script.events(scene) {
+        let what = format!("{event:?}");
+        pair.play(event)
+            .and_then(|()| pair.check_state())
+            .map_err(|error| TestCaseError::fail(format!("{what}: {error}")))?;
+    }
+    pair.drain()?;
+    pair.check_state()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+
+    #[test]
+    fn tree_matches_the_model(scene in script::scene(), script in script::script()) {
+        check(Strategy::Tree, &scene, &script)?;
+    }
+
+    #[test]
+    fn walk_matches_the_model(scene in script::scene(), script in script::script()) {
+        check(Strategy::Walk, &scene, &script)?;
+    }
+
+    #[test]
+    fn punt_matches_the_model(scene in script::scene(), script in script::script()) {
+        check(Strategy::Punt, &scene, &script)?;
+    }
+}
