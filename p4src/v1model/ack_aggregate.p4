@@ -3,7 +3,8 @@
 //   data p from port i ──> own path := max(own path, p)
 //                            │ p is older than or equal to the minimum: everyone has it
 //                            ├───────────────────────────────> ANSWER: ACK of the minimum to port i
-//                            └ else src_port := i ───────────> REPLICATE
+//                            └ else ─────────────────────────> REPLICATE
+//                            (and src_port := i, if it is new)
 //   ACK p, NAK p+1 of path i ──> path i := max(path i, p) ──> m = minimum over all paths
 //                            │ a NAK waits and m is just before it
 //                            ├───────────────────────────────> FEEDBACK: the NAK to src_port
@@ -18,7 +19,9 @@
 // the minimum has come to e - 1. A NAK that the minimum has passed is stale.
 //
 // The sender's own path counts as having all that it sent, so the minimum needs no
-// exception for the source and a change of the source needs no repair.
+// exception for the source and a change of the source needs no repair. It speaks for all
+// that is behind its port: a source may begin when all members have what was sent before,
+// though feedback about it may still be on the way.
 //
 // An acknowledged PSN that comes again means that its ACK was lost between here and
 // the sender. It is answered, not dropped: else the sender would retry until it gives up.
@@ -76,6 +79,7 @@ control AckAggregate(inout headers_t hdr,
     word_t word = 0;
     path_t at = 0;
     bit<1> is_news = 0;
+    bit<1> is_old = 0;
     bit<1> is_first = 0;
     bit<1> is_data = 0;
     bit<1> is_init = 0;
@@ -160,7 +164,10 @@ control AckAggregate(inout headers_t hdr,
                 absent = 4w0b1110;
             }
         }
-        leaves.apply(op, meta.group_index, meta.path_index, absent, is_first, word, at, is_news);
+        leaves.apply(op, meta.group_index, meta.path_index, absent, is_first, word, at, is_news, is_old);
+        if (is_data == 1) {
+            meta.is_retransmission = is_old;
+        }
         if (op == TREE_INIT || op == TREE_FORCE
             || (op == TREE_UPDATE && meta.min_psn == MIN_PSN_TREE)) {
             tree.apply(op, meta.group_index, meta.path_index, meta.absent, word);
@@ -284,14 +291,16 @@ control AckAggregate(inout headers_t hdr,
             hdr.packet_out.setInvalid();
         } else if (is_data == 1) {
             path_msn.read(meta.asker_msn, path_slot);
+            if (is_news == 1) {
+                // Even if everyone has it already: its first copies may have passed when it did not count.
+                source = (bit<16>)standard_metadata.ingress_port;
+                src_port.write(group, source);
+            }
             if (PSN_LT(minimum, hdr.bth.psn)) {
                 meta.verdict = VERDICT_REPLICATE;
-                meta.is_retransmission = ~is_news;
-                if (is_news == 1) {
-                    src_port.write(group, (bit<16>)standard_metadata.ingress_port);
-                } else if (meta.role == ROLE_PROBE) {
+                if (meta.role == ROLE_PROBE) {
                     work.count(work_slot + WORK_RECIRCULATIONS);
-                } else if (meta.min_psn == MIN_PSN_PUNT) {
+                } else if (meta.min_psn == MIN_PSN_PUNT && is_old == 1) {
                     work.count(work_slot + WORK_PUNTS);
                     meta.packet_in_reason = PACKET_IN_PROBE;
                 }

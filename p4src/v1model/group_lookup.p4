@@ -1,7 +1,7 @@
 // Multicast forwarding table: which group is this, and which of its paths?
 //
 //   dstIP = McstID ──> groups ──> group_index ─┐
-//   ingress port ──────────────────────────────┴─> mft ──> path_index, lone, is_host
+//   ingress port ──────────────────────────────┴─> mft ──> path_index, absent, is_host
 //
 // All members of a group know it by its McstID, an address that looks like unicast.
 // A path is a port of the group's tree; paths are numbered densely from 0 per group

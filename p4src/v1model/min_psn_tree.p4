@@ -34,9 +34,11 @@ const bit<3> TREE_INIT = 2;
 const bit<3> TREE_READ = 3;
 const bit<3> TREE_WALK = 4;
 
-// `is_first` says that `word` does not count yet. `at` is the path of the oldest word.
+// `is_first` says that `word` does not count yet. `at` is the path of the oldest word. `is_news` says that the
+// path has risen to `word`, or acknowledged it again; `is_old` that data had come before.
 control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> absent,
-                   in bit<1> is_first, inout word_t word, inout path_t at, out bit<1> is_news) {
+                   in bit<1> is_first, inout word_t word, inout path_t at, out bit<1> is_news,
+                   out bit<1> is_old) {
     register<word_t>(SIZE_PATHS >> 2) child_0;
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
@@ -44,6 +46,7 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
     bit<32> node;
     word_t own;
     word_t sibling;
+    psn_t ahead;
     bit<1> is_open;
     // Children that are not read.
     bit<4> passed;
@@ -61,6 +64,7 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
     apply {
         node = ((bit<32>)group << (PATH_BITS - 2)) | (bit<32>)(path >> 2);
         is_news = 0;
+        is_old = 0;
         is_open = is_first;
         passed = absent;
         if (op == TREE_INIT) {
@@ -83,10 +87,13 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
                 }
                 // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
                 // is sent again as well, and must not look new to the filter, nor make its sender the source.
-                if (op == TREE_READ
-                    || (op == TREE_UPDATE
-                        && (WORD_LT(word | 0xff, own)
-                            || (WORD_PATH(word) == PATH_OF_SENDER && WORD_PSN(word) == WORD_PSN(own))))) {
+                ahead = WORD_PSN(word) - WORD_PSN(own);
+                if (WORD_PATH(word) == PATH_OF_SENDER) {
+                    is_old = (bit<1>)(ahead == 0 || ahead[23:23] == 1);
+                } else {
+                    is_old = ahead[23:23];
+                }
+                if (op == TREE_READ || (op == TREE_UPDATE && is_old == 1)) {
                     word = own;
                 } else {
                     is_news = 1;

@@ -88,7 +88,7 @@ control MinPsnWalk(inout metadata_t meta, in bit<1> is_init, in bit<1> is_data, 
                         tri_path.write(group, PATH_NONE);
                     }
                 }
-            } else if (!is_busy) {
+            } else if (meta.is_retransmission == 1 && !is_busy) {
                 meta.role = ROLE_PROBE;
                 meta.walk_start = clock;
                 meta.walk_node = 0;

@@ -56,12 +56,15 @@ control RetransmissionFilter(inout headers_t hdr,
             }
         } else {
             psn = meta.acked_psn[15:0];
-            if (meta.verdict == VERDICT_REPLICATE) {
-                psn = hdr.bth.psn[15:0];
-                meta.drop_reason = DROP_OWN_COPY;
-            }
             slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
             acked.read(newest, slot);
+            if (meta.verdict == VERDICT_REPLICATE) {
+                meta.drop_reason = DROP_OWN_COPY;
+                psn = newest;
+                if (meta.is_retransmission == 0) {
+                    psn = hdr.bth.psn[15:0];
+                }
+            }
             if (SHORT_LT(newest, psn)) {
                 acked.write(slot, psn);
             }

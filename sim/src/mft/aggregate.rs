@@ -13,17 +13,15 @@ impl Group {
         let own = self.path_at(port);
         let path = &mut self.paths[own];
         let is_old = !space.lt(path.ack_psn, psn);
-        // What a host sends shows that it has all before. A switch may have other hosts behind it, which
-        // lack what somebody else sent before: its word counts only if nothing is missing in between.
-        let is_whole = path.is_host
-            || psn == space.next(path.ack_psn)
-            || self.config.flaw == Flaw::SenderVouches;
-        let is_news = !is_old && is_whole;
+        let is_news = !is_old;
         if is_news {
             path.ack_psn = psn;
             path.by_sender = true;
         }
         let asker_msn = path.msn;
+        if is_news {
+            self.src_port = Some(port);
+        }
         let minimum = self.known_minimum();
         if !space.lt(minimum.0, psn) {
             if self.config.flaw == Flaw::DroppedTailAck {
@@ -32,9 +30,6 @@ impl Group {
             return vec![self.answer((port, psn, asker_msn), minimum)];
         }
 
-        if is_news {
-            self.src_port = Some(port);
-        }
         let mut queued = Vec::new();
         match self.config.strategy {
             Strategy::Tree => {}

@@ -140,20 +140,6 @@ fn the_source_may_change() {
 }
 
 #[test]
-fn a_switch_does_not_vouch_for_the_hosts_behind_it() {
-    let mut group = group(3);
-    for port in [2, 4] {
-        group.report(port, ack(3));
-    }
-    group.report(3, ack(2));
-    // Somebody behind port 3 has packet 3 and goes on; somebody else there has not.
-    assert_eq!(group.send(3, 4), copies(&[1, 2, 4], 4));
-    assert_eq!(group.minimum().psn, 2);
-    assert_eq!(group.src_port, Some(1));
-    assert_eq!(group.report(3, ack(3)), told(ack(3)));
-}
-
-#[test]
 fn the_last_news_of_the_oldest_path_is_not_lost_in_a_walk() {
     let mut group = group_of(Strategy::Walk, 3);
     group.report(2, ack(2));
@@ -190,6 +176,54 @@ fn a_lost_walk_is_taken_over() {
         "the filter learns when an ACK is dequeued"
     );
     assert_eq!(group.run(lost, 2_001), [], "it comes back late");
+}
+
+/// What 64 packets cost when `receivers` acknowledge each, every time in another order.
+fn price(strategy: Strategy, receivers: u32) -> Work {
+    const PACKETS: u32 = 64;
+    let ports: Vec<(Port, bool)> = (1..=receivers + 1).map(|port| (port, true)).collect();
+    let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
+    let numbers: Vec<Port> = ports.iter().map(|port| port.0).collect();
+    let mut aggregator = Aggregator::new(Space::PSN, &numbers, 0, 0);
+    for psn in 0..PACKETS {
+        group.send(1, psn);
+        for turn in 0..receivers {
+            let port = 2 + (turn * 11 + psn * 5) % receivers;
+            for sent in group.report(port, ack(psn)) {
+                let Sent::ToController(packet) = sent else {
+                    continue;
+                };
+                if let Some(command) = aggregator.receive(&packet, Vec::new) {
+                    let queued = group.command(command);
+                    group.run(queued, 0);
+                }
+            }
+        }
+        assert_eq!(group.agg.0, psn, "{strategy:?} with {receivers} receivers");
+    }
+    assert_eq!(group.work.feedback, u64::from(PACKETS * receivers));
+    println!("{strategy:?}, {receivers} receivers: {:?}", group.work);
+    group.work
+}
+
+#[test]
+fn each_strategy_has_its_price() {
+    for receivers in [3, 15, 63] {
+        let tree = price(Strategy::Tree, receivers);
+        assert_eq!((tree.recirculations, tree.punts), (0, 0));
+        let punt = price(Strategy::Punt, receivers);
+        assert_eq!((punt.recirculations, punt.punts), (0, punt.feedback));
+        let walk = price(Strategy::Walk, receivers);
+        assert_eq!(walk.punts, 0);
+        // With each packet the trigger moves a number of times that grows with the logarithm of the receivers'
+        // (each walk ends at one of those that have not reported yet), and a walk looks at all nodes.
+        let nodes = u64::from(receivers + 1).div_ceil(4);
+        let walks_per_packet = walk.recirculations as f64 / (nodes * walk.told) as f64;
+        assert!(
+            walks_per_packet < 2.0 * f64::from(receivers).ln(),
+            "{walk:?}"
+        );
+    }
 }
 
 #[test]

@@ -56,8 +56,6 @@ pub enum Flaw {
     DroppedTailAck,
     /// News of the path that a walk takes for the oldest, while the walk is under way, is forgotten.
     ForgottenLaggard,
-    /// A sender's data counts for all hosts behind its port, even if they lack what others sent before.
-    SenderVouches,
 }
 
 /// A negative acknowledgement that waits until the minimum has come to the PSN before it.
