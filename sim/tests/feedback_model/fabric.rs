@@ -49,6 +49,8 @@ pub struct Fabric {
     pub hosts: usize,
     /// Who sends, and how many packets, one after another.
     pub streams: Vec<(usize, u32)>,
+    /// A mistake of the members: a source begins when it has what was sent before, though others may not.
+    pub begins_too_early: bool,
     pub strategy: Strategy,
     pub flaw: Flaw,
     pub nature: Nature,
@@ -133,9 +135,15 @@ impl Fabric {
         }
     }
 
-    /// A sender begins when it has all that was sent before.
+    /// A sender begins when all have what was sent before; too early, when it has that itself.
     fn may_send(&self, world: &World, stream: usize) -> bool {
-        stream == 0 || world.hosts[self.streams[stream].0].expected == self.range(stream).0
+        let first = self.range(stream).0;
+        let has_all = |host: &Host| !SPACE.lt(host.expected, first);
+        stream == 0
+            || match self.begins_too_early {
+                true => has_all(&world.hosts[self.streams[stream].0]),
+                false => world.hosts.iter().all(has_all),
+            }
     }
 
     fn is_complete(&self, world: &World) -> bool {
