@@ -7,8 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
-use tokio_stream::wrappers::TcpListenerStream;
-use tonic::transport::Server;
+use tonic::transport::server::{Server, TcpIncoming};
 
 use super::control::control_server::ControlServer;
 use super::files::{self, FileError, StateFile, SwitchAddress};
@@ -184,7 +183,7 @@ async fn serve(
     let service = ControlServer::new(ControlService::new(handle.clone()));
     let server = Server::builder()
         .add_service(service)
-        .serve_with_incoming(TcpListenerStream::new(listener));
+        .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
     let starting = async {
         handle.ready(Duration::from_secs(args.wait)).await?;
         announce(ready_line(args.json, local, count));
