@@ -3,6 +3,8 @@
 //! Everything here is a state machine without I/O and without a clock: time comes in as `now`, in nanoseconds since
 //! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
 //! time, and `alfirk host` on a packet socket.
+//!
+//! Collectives and registrations work over [`verbs::Verbs`], which [`host::Host`] is, and any other RDMA stack can be.
 
 pub mod collective;
 pub mod dcqcn;
@@ -10,4 +12,5 @@ pub mod host;
 pub mod icrc;
 pub mod rc;
 pub mod registration;
+pub mod verbs;
 pub mod wire;

@@ -1,6 +1,6 @@
 //! Collectives: one member's data reaches all members of a group, by different ways over reliable connections.
 //!
-//! A [`Transfer`] is the application of one host in one collective, a state machine over [`crate::host::Host`]. What it
+//! A [`Transfer`] is the application of one host in one collective, a state machine over [`crate::verbs::Verbs`]. What it
 //! does is a [`Plan`]: which slices of the data come and go along which edges, in which order. Each algorithm
 //! is a function that makes the plan of one rank, in a file of its own; the machine that executes plans is the same for
 //! all. An algorithm is added by writing one such function.

@@ -5,24 +5,27 @@ use std::sync::Arc;
 
 use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use super::transfer::{Connection, TransferError};
-use crate::host::Host;
 use crate::rc::{MemoryKey, MemorySlice, Payload, SendOperation, SendRequest};
+use crate::verbs::Verbs;
 use crate::wire::mr_info;
 
 /// Marks the work requests that carry memory region information; the rest of the number is the slice's.
 pub(super) const MR_INFO: u64 = 1 << 63;
 
 /// The room for the data.
-pub(super) fn register(host: &mut Host, spec: &TransferSpec) -> Result<MemoryKey, TransferError> {
+pub(super) fn register(
+    host: &mut dyn Verbs,
+    spec: &TransferSpec,
+) -> Result<MemoryKey, TransferError> {
     match (spec.group_write(), spec.group) {
         (Some(WriteMode::Uniform), Some(GroupSpec { va, rkey, .. })) => {
             let key = MemoryKey(rkey);
-            host.memory_mut().register_at(key, va, spec.size)?;
+            host.register_at(key, va, spec.size)?;
             Ok(key)
         }
         // Only windows are open.
-        (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)),
-        _ => Ok(host.register_memory(spec.size, spec.op.writes())),
+        (Some(WriteMode::PerRequest), _) => Ok(host.register_memory(spec.size, false)?),
+        _ => Ok(host.register_memory(spec.size, spec.op.writes())?),
     }
 }
 
@@ -56,7 +59,7 @@ impl Connection {
     /// acknowledged: it could else overtake them, and wait behind the switch, turned to the wrong region, until it is in order.
     pub(super) fn is_told(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         spec: &TransferSpec,
         slice: u32,
     ) -> Result<bool, TransferError> {
@@ -76,7 +79,7 @@ impl Connection {
 
     fn tell_regions(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         spec: &TransferSpec,
         slice: u32,
     ) -> Result<(), TransferError> {
@@ -113,7 +116,7 @@ impl Connection {
     /// Posts what carries a slice, which is all here.
     pub(super) fn post_slice(
         &self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         spec: &TransferSpec,
         key: MemoryKey,
         slice: u32,

@@ -10,12 +10,13 @@ use super::digest::Digest;
 use super::plan::Flow;
 use super::post::{receivers, register, MR_INFO};
 use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
-use crate::host::{Host, HostEvent};
+use crate::host::HostEvent;
 use crate::icrc::neutral::Unsolvable;
 use crate::rc::{
     Completion, CompletionError, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation,
     PostError, QpFailure, QpStats, RecvRequest, Remote,
 };
+use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
 /// Why a transfer cannot go on.
@@ -136,7 +137,7 @@ impl Transfer {
     /// Makes the queue pairs of this member's edges and posts its receive buffers. The endpoints are for the other
     /// members.
     pub fn prepare(
-        host: &mut Host,
+        host: &mut dyn Verbs,
         spec: TransferSpec,
     ) -> Result<(Transfer, Vec<Endpoint>), TransferError> {
         spec.check(host.ip())?;
@@ -189,7 +190,7 @@ impl Transfer {
     /// with [`WriteMode::PerRequest`].
     pub fn connect(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         now: u64,
         peers: &[Endpoint],
     ) -> Result<(), TransferError> {
@@ -249,7 +250,7 @@ impl Transfer {
     /// Where members take turns, this hands a source the data of its next part; every member must hold the parts before it.
     pub fn start(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         now: u64,
         data: Arc<[u8]>,
     ) -> Result<(), TransferError> {
@@ -280,12 +281,12 @@ impl Transfer {
         }
         match self.memory {
             Some(key) => {
-                host.memory_mut().write(key, offset, &data)?;
+                host.write_memory(key, offset, &data)?;
                 if part > 0 {
                     self.take_over(host, now)?;
                 }
             }
-            None => self.memory = Some(host.register_shared(data)),
+            None => self.memory = Some(host.register_shared(data)?),
         }
         self.next_part = part + 1;
         self.missing -= slices.len() as u32;
@@ -294,7 +295,7 @@ impl Transfer {
     }
 
     /// Goes on where the last source has ended.
-    fn take_over(&mut self, host: &mut Host, now: u64) -> Result<(), TransferError> {
+    fn take_over(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         for connection in &self.outgoing {
             // Everybody holds what this member sent in an earlier turn.
             host.conclude_sends(now, connection.qpn);
@@ -304,7 +305,7 @@ impl Transfer {
     }
 
     /// Takes an event of the host, and says whether it belonged to this transfer.
-    pub fn handle_event(&mut self, host: &mut Host, now: u64, event: &HostEvent) -> bool {
+    pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         let qpn = match event {
             HostEvent::Connected { qpn } | HostEvent::QpFailed { qpn, .. } => *qpn,
             HostEvent::Completion(completion) => completion.qpn,
@@ -327,8 +328,8 @@ impl Transfer {
             HostEvent::QpFailed { failure, .. } => Err(TransferError::Connection {
                 qpn,
                 remote: host
-                    .qp(qpn)
-                    .and_then(|qp| qp.remote())
+                    .view(qpn)
+                    .and_then(|qp| qp.remote)
                     .map_or(Ipv4Addr::UNSPECIFIED, |r| r.ip),
                 error: *failure,
             }),
@@ -366,10 +367,10 @@ impl Transfer {
     }
 
     /// How far this member is.
-    pub fn progress(&self, host: &Host) -> Progress {
+    pub fn progress(&self, host: &dyn Verbs) -> Progress {
         if self.spec.takes_turns() {
-            let received = self.incoming.iter().filter_map(|c| host.qp(c.qpn));
-            let received: u64 = received.map(|qp| qp.stats().request_bytes_received).sum();
+            let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
+            let received: u64 = received.map(|qp| qp.stats.request_bytes_received).sum();
             let own = (0..self.next_part).filter(|p| self.spec.source_of(*p) == self.spec.rank);
             let own: u64 = own.map(|part| self.spec.part(part).1).sum();
             return Progress {
@@ -393,46 +394,49 @@ impl Transfer {
             bytes: self
                 .incoming
                 .iter()
-                .filter_map(|c| host.qp(c.qpn))
-                .map(|qp| qp.stats().request_bytes_received)
+                .filter_map(|c| host.view(c.qpn))
+                .map(|qp| qp.stats.request_bytes_received)
                 .sum(),
             total: self.spec.size,
         }
     }
 
     /// The counters of this member's queue pairs, receiving ones first.
-    pub fn qp_stats<'a>(&'a self, host: &'a Host) -> impl Iterator<Item = (EdgeId, QpStats)> + 'a {
+    pub fn qp_stats<'a>(
+        &'a self,
+        host: &'a dyn Verbs,
+    ) -> impl Iterator<Item = (EdgeId, QpStats)> + 'a {
         self.connections()
-            .filter_map(|c| Some((c.flow.edge, host.qp(c.qpn)?.stats())))
+            .filter_map(|c| Some((c.flow.edge, host.view(c.qpn)?.stats)))
     }
 
     /// The data, as far as it is here.
-    pub fn data<'a>(&self, host: &'a Host) -> &'a [u8] {
+    pub fn data<'a>(&self, host: &'a dyn Verbs) -> &'a [u8] {
         self.memory
-            .and_then(|key| host.memory().region(key).ok())
-            .map_or(&[], |region| region.bytes())
+            .and_then(|key| host.memory(key).ok())
+            .unwrap_or(&[])
     }
 
     /// Ends the transfer: its queue pairs and its memory are given up.
-    pub fn close(self, host: &mut Host) {
+    pub fn close(self, host: &mut dyn Verbs) {
         for connection in self.connections() {
             // An absent queue pair is as good as a destroyed one.
             let _ = host.destroy_qp(connection.qpn);
         }
         if let Some(key) = self.memory {
-            let _ = host.memory_mut().deregister(key);
+            let _ = host.deregister(key);
         }
     }
 
     // ---- Setting up ----
 
-    fn open(&self, host: &mut Host, flow: Flow) -> Result<Connection, TransferError> {
+    fn open(&self, host: &mut dyn Verbs, flow: Flow) -> Result<Connection, TransferError> {
         let mut config = self.spec.rc.unwrap_or(host.default_rc());
         config.priority = flow.priority;
         let shared = self.incoming.iter().find(|c| c.flow.edge == flow.edge);
         let qpn = match shared {
             Some(connection) => connection.qpn,
-            None => host.create_qp(config),
+            None => host.create_qp(config)?,
         };
         if let (EdgeId::Group { .. }, Some(group)) = (flow.edge, self.spec.group) {
             host.set_sq_psn(qpn, group.initial_psn)?;
@@ -450,7 +454,11 @@ impl Transfer {
     }
 
     /// One receive per slice: into its place for a SEND, and an empty one for the notice of a WRITE.
-    fn post_receives(&self, host: &mut Host, connection: &Connection) -> Result<(), TransferError> {
+    fn post_receives(
+        &self,
+        host: &mut dyn Verbs,
+        connection: &Connection,
+    ) -> Result<(), TransferError> {
         let key = self.memory.expect("a member that receives has memory");
         for slice in &connection.flow.slices {
             let (offset, len) = match self.spec.op {
@@ -466,7 +474,7 @@ impl Transfer {
 
     fn endpoint(
         &self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         connection: &Connection,
         receives: bool,
     ) -> Result<Endpoint, TransferError> {
@@ -483,18 +491,19 @@ impl Transfer {
         };
         let region = written
             .filter(|_| named)
-            .and_then(|key| host.memory().region(key).ok());
+            .map(|key| host.locate(key))
+            .transpose()?;
         Ok(Endpoint {
             edge: connection.flow.edge,
             rank: self.spec.rank,
             ip: host.ip(),
             qpn: connection.qpn,
             psn: host
-                .qp(connection.qpn)
-                .map_or(Psn::new(0), |qp| qp.sq_psn()),
-            memory: region.map(|region| RemoteMemory {
-                va: region.virtual_address(),
-                rkey: region.key().0,
+                .view(connection.qpn)
+                .map_or(Psn::new(0), |qp| qp.sq_psn),
+            memory: region.map(|(va, rkey)| RemoteMemory {
+                va,
+                rkey,
                 len: self.spec.size,
             }),
             requests,
@@ -504,13 +513,12 @@ impl Transfer {
     /// A window for each slice, none of which is where another member has its own.
     fn bind_windows(
         &self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         key: MemoryKey,
     ) -> Result<Vec<RemoteMemory>, TransferError> {
         let windows = (0..self.spec.slices).map(|slice| {
             let (offset, len) = self.spec.slice(slice);
-            let (window, va) = host.bind_window(MemorySlice { key, offset, len })?;
-            let rkey = window.0;
+            let (va, rkey) = host.bind_window(MemorySlice { key, offset, len })?;
             Ok(RemoteMemory { va, rkey, len })
         });
         windows.collect()
@@ -528,7 +536,7 @@ impl Transfer {
 
     fn handle_completion(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         now: u64,
         completion: &Completion,
     ) -> Result<(), TransferError> {
@@ -578,7 +586,7 @@ impl Transfer {
     }
 
     /// Sends what can be sent, and notes whether the work is done.
-    fn advance(&mut self, host: &mut Host, now: u64) -> Result<(), TransferError> {
+    fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         let Some(key) = self.memory else {
             return Ok(());
         };
@@ -630,7 +638,7 @@ impl Transfer {
     }
 
     /// Verifies the data and reports it.
-    fn finish(&mut self, host: &Host, now: u64) -> Result<(), TransferError> {
+    fn finish(&mut self, host: &dyn Verbs, now: u64) -> Result<(), TransferError> {
         let got = Digest::of(self.data(host));
         if let Some(expected) = self.spec.expected_sha256 {
             if got != expected {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::verbs::DeviceError;
 use crate::wire::mr_info;
 
 /// Name of a region, as L_Key and R_Key.
@@ -45,6 +46,8 @@ pub enum MemoryError {
     KeyTaken(MemoryKey),
     #[error("a region of {len} bytes at {va:#x} passes the end of the address space")]
     BadAddress { va: u64, len: u64 },
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 enum Storage {

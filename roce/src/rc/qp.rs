@@ -15,6 +15,7 @@ use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
 use crate::dcqcn::{NotificationPoint, ReactionPoint};
+use crate::verbs::DeviceError;
 use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 
 /// The longest message in bytes (IBTA vol. 1, 9.7.7: 2^31).
@@ -109,9 +110,11 @@ pub enum PostError {
     TooLong(u64),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
-/// Why a queue pair cannot be modified.
+/// Why a queue pair cannot be made or modified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError {
     #[error("queue pair {0} does not exist")]
@@ -120,6 +123,8 @@ pub enum ModifyError {
     Busy(QpNum),
     #[error("queue pair {qpn} is {state:?}")]
     WrongState { qpn: QpNum, state: QpState },
+    #[error(transparent)]
+    Device(#[from] DeviceError),
 }
 
 /// Why a queue pair failed.

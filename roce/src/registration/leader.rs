@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::host::{Host, HostEvent};
+use crate::host::HostEvent;
+use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
 use crate::wire::Psn;
 
@@ -105,7 +106,7 @@ struct Exchange {
 
 impl Leader {
     /// A leader whose members' queue pairs are not known yet.
-    pub fn new(host: &mut Host, spec: GroupSpec, timing: LeaderTiming) -> Leader {
+    pub fn new(host: &mut dyn Verbs, spec: GroupSpec, timing: LeaderTiming) -> Leader {
         host.bind_udp(PORT);
         Leader {
             nodes: BTreeMap::from([(spec.leader.ip, spec.leader)]),
@@ -119,7 +120,12 @@ impl Leader {
     }
 
     /// Takes a member's queue pair; with the last one, registration begins. Others than the expected members are ignored.
-    pub fn gather(&mut self, host: &mut Host, now: u64, node: Node) -> Result<(), TooManyNodes> {
+    pub fn gather(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        node: Node,
+    ) -> Result<(), TooManyNodes> {
         if self.state != State::Gathering || !self.spec.members.contains(&node.ip) {
             self.ignored += 1;
             return Ok(());
@@ -145,7 +151,7 @@ impl Leader {
     }
 
     /// Adds a member to the registered group, between messages.
-    pub fn join(&mut self, host: &mut Host, now: u64, node: Node) -> Result<(), NotNow> {
+    pub fn join(&mut self, host: &mut dyn Verbs, now: u64, node: Node) -> Result<(), NotNow> {
         self.idle()?;
         let missing = BTreeSet::from([node.ip]);
         self.begin(host, now, State::Joining, Kind::Join, &[node], missing)
@@ -153,7 +159,12 @@ impl Leader {
     }
 
     /// Takes members out of the registered group.
-    pub fn leave(&mut self, host: &mut Host, now: u64, ips: &[Ipv4Addr]) -> Result<(), NotNow> {
+    pub fn leave(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        ips: &[Ipv4Addr],
+    ) -> Result<(), NotNow> {
         self.idle()?;
         let nodes: Vec<Node> = ips
             .iter()
@@ -166,7 +177,7 @@ impl Leader {
     }
 
     /// Has every switch forget the group.
-    pub fn deregister(&mut self, host: &mut Host, now: u64) {
+    pub fn deregister(&mut self, host: &mut dyn Verbs, now: u64) {
         let missing = BTreeSet::from([self.spec.leader.ip]);
         // One packet without nodes always fits.
         let _ = self.begin(
@@ -181,7 +192,7 @@ impl Leader {
 
     /// Says that the group makes no progress, so that dead members, links and switches are looked for. What comes of it is
     /// told by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
-    pub fn stalled(&mut self, host: &mut Host, now: u64) {
+    pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
         if !self.is_registered() {
             return;
         }
@@ -233,7 +244,7 @@ impl Leader {
     }
 
     /// Sends again what is due at `now`, or gives up.
-    pub fn handle_timeout(&mut self, now: u64, host: &mut Host) {
+    pub fn handle_timeout(&mut self, now: u64, host: &mut dyn Verbs) {
         let Some(exchange) = self.exchange.take_if(|e| e.deadline <= now) else {
             return;
         };
@@ -286,7 +297,7 @@ impl Leader {
 
     fn begin(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         now: u64,
         state: State,
         kind: Kind,
@@ -308,7 +319,7 @@ impl Leader {
     }
 
     /// Sends the packets that name nodes which have not confirmed; those that no node is to confirm always.
-    fn send(&mut self, host: &mut Host, now: u64) {
+    fn send(&mut self, host: &mut dyn Verbs, now: u64) {
         let Some(exchange) = &mut self.exchange else {
             return;
         };

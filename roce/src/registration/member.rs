@@ -3,7 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 
-use crate::host::{Host, HostEvent};
+use crate::host::HostEvent;
+use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
@@ -33,7 +34,7 @@ pub struct Member {
 
 impl Member {
     /// A member without queue pairs.
-    pub fn new(host: &mut Host) -> Member {
+    pub fn new(host: &mut dyn Verbs) -> Member {
         host.bind_udp(PORT);
         Member {
             expected: BTreeSet::new(),
@@ -57,7 +58,7 @@ impl Member {
     /// Takes a datagram; says whether it was a registration.
     ///
     /// A registration that came before is confirmed again, because its confirmation may have been lost.
-    pub fn handle_event(&mut self, now: u64, host: &mut Host, event: &HostEvent) -> bool {
+    pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
         let HostEvent::Udp {
             source: leader,
             destination_port: PORT,

@@ -10,7 +10,7 @@
 //! send. Any packet may be lost: the leader sends again the packets that name nodes which have not confirmed, and
 //! gives up after some attempts, with the names of those missing. Members confirm each time they are asked.
 //!
-//! Both are machines over [`Host`](crate::host::Host)'s datagrams: the user passes events and timeouts on, as with
+//! Both are machines over the datagrams of [`Verbs`](crate::verbs::Verbs): the user passes events and timeouts on, as with
 //! queue pairs. What goes over TCP in the papers, the members' queue pair numbers, is the user's to bring to
 //! [`Leader::gather`].
 

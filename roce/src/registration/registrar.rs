@@ -1,7 +1,8 @@
 //! Both sides on one host.
 
 use super::{GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
-use crate::host::{Host, HostEvent};
+use crate::host::HostEvent;
+use crate::verbs::Verbs;
 use crate::wire::mrp::{Node, TooManyNodes};
 use crate::wire::QpNum;
 
@@ -14,7 +15,7 @@ pub struct Registrar {
 
 impl Registrar {
     /// Allows a queue pair to be registered by another host.
-    pub fn expect(&mut self, host: &mut Host, qpn: QpNum) {
+    pub fn expect(&mut self, host: &mut dyn Verbs, qpn: QpNum) {
         self.member
             .get_or_insert_with(|| Member::new(host))
             .expect(qpn);
@@ -23,7 +24,7 @@ impl Registrar {
     /// Registers a group; `nodes` are the other members.
     pub fn lead(
         &mut self,
-        host: &mut Host,
+        host: &mut dyn Verbs,
         now: u64,
         spec: GroupSpec,
         timing: LeaderTiming,
@@ -43,7 +44,7 @@ impl Registrar {
     }
 
     /// Takes an event; says whether it was a registration's.
-    pub fn handle_event(&mut self, host: &mut Host, now: u64, event: &HostEvent) -> bool {
+    pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
         let led = self.leader.as_mut().is_some_and(|l| l.handle_event(event));
         led || self
             .member
@@ -57,7 +58,7 @@ impl Registrar {
     }
 
     /// Sends again what is due at `now`, or gives up.
-    pub fn handle_timeout(&mut self, host: &mut Host, now: u64) {
+    pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
         if let Some(leader) = &mut self.leader {
             leader.handle_timeout(now, host);
         }
