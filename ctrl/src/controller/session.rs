@@ -17,18 +17,18 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_p4runtime::{Code, Status};
 
+mod register_access;
+
+use self::register_access::RegisterTask;
 use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
-use super::registers::{refusal, RegisterControl};
+use super::registers::RegisterControl;
 use crate::constants::{
     PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_MRP, PACKET_IN_PROBE,
-    PACKET_IN_REGISTERS, PACKET_OUT_FORWARD, PACKET_OUT_REGISTERS, REGISTER_OP_READ,
+    PACKET_IN_REGISTERS, PACKET_OUT_FORWARD,
 };
 use crate::tables::{Counts, PacketOutHeader, Program};
-
-/// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
-const REGISTER_WINDOW: usize = 64;
 
 /// Names a task; chosen by the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,19 +136,6 @@ struct WriteTask {
     error: Option<SwitchError>,
 }
 
-/// A register access under way.
-#[derive(Debug)]
-struct RegisterTask {
-    task: TaskId,
-    header: RegisterControl,
-    sent: u32,
-    answered: u32,
-    /// Of the answer.
-    value: u64,
-    /// When to send it again, or to give up after the last attempt.
-    deadline: u64,
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -165,7 +152,7 @@ pub(super) struct Session {
     writes: BTreeMap<TaskId, WriteTask>,
     /// Those under way, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
-    /// Those that wait until there are fewer than [`REGISTER_WINDOW`] under way.
+    /// Those that wait until there are fewer than [`register_access::WINDOW`] under way.
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
     /// Reads of counters under way, each with when to give up.
     counting: BTreeMap<RequestId, (TaskId, u64)>,
@@ -640,38 +627,6 @@ impl Session {
         }
     }
 
-    fn register_answer(&mut self, packet: &PacketIn) {
-        let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
-            tracing::warn!(
-                switch = self.name,
-                "register access answered with too few bytes"
-            );
-            return;
-        };
-        // Else an answer to an access of an earlier connection.
-        if let Some(task) = self.registers.get_mut(&answer.cookie) {
-            task.answered += 1;
-            if let Some(reason) = refusal(answer.status) {
-                let error = SwitchError::Registers {
-                    switch: self.name.clone(),
-                    reason,
-                };
-                self.finish_register(answer.cookie, Err(error));
-            } else if task.answered == task.sent || task.header.op == REGISTER_OP_READ {
-                // A late copy of a read does no harm.
-                self.finish_register(answer.cookie, Ok(answer.value));
-            } else {
-                task.value = answer.value;
-            }
-        }
-    }
-
-    fn finish_register(&mut self, cookie: u32, result: Result<u64, SwitchError>) {
-        if let Some(task) = self.registers.remove(&cookie) {
-            self.notices.push_back(Notice::Done(task.task, result));
-        }
-    }
-
     /// Sends the next Write, if none is under way and something waits.
     fn send_writes(&mut self, now: u64, context: &Context) {
         if self.in_flight.is_some() || self.queue.is_empty() {
@@ -766,57 +721,6 @@ impl Session {
         }
     }
 
-    /// Sends register accesses whose time has come again, and first ones as far as the window lets them.
-    ///
-    /// An access that was sent twice is done when both copies are answered, or one is and the other had its time:
-    /// a copy that is still on its way must not find the group in use.
-    fn send_registers(&mut self, now: u64, context: &Context) {
-        let mut finished = Vec::new();
-        for (cookie, task) in &mut self.registers {
-            if task.deadline > now {
-                continue;
-            }
-            if task.answered > 0 || task.sent >= context.config.register_attempts {
-                finished.push((*cookie, (task.answered > 0).then_some(task.value)));
-                continue;
-            }
-            task.sent += 1;
-            task.deadline = now + context.config.register_retry_ns;
-            let packet = register_packet(context, &task.header);
-            self.outputs.push_back(Output::Stream(packet));
-        }
-        for (cookie, answered) in finished {
-            let result = match answered {
-                Some(value) => Ok(value),
-                None => Err(self.timed_out(context, "a register access")),
-            };
-            self.finish_register(cookie, result);
-        }
-        self.start_registers(now, context);
-    }
-
-    fn start_registers(&mut self, now: u64, context: &Context) {
-        while self.registers.len() < REGISTER_WINDOW {
-            let Some((task, access)) = self.waiting_registers.pop_front() else {
-                return;
-            };
-            self.next_cookie = self.next_cookie.wrapping_add(1);
-            let cookie = self.next_cookie;
-            let header = RegisterControl { cookie, ..access };
-            let packet = register_packet(context, &header);
-            self.outputs.push_back(Output::Stream(packet));
-            let task = RegisterTask {
-                task,
-                header,
-                sent: 1,
-                answered: 0,
-                value: 0,
-                deadline: now + context.config.register_retry_ns,
-            };
-            self.registers.insert(cookie, task);
-        }
-    }
-
     /// Fails everything that is under way.
     fn abandon(&mut self, why: &str) {
         self.enter(State::Closed, why);
@@ -871,15 +775,6 @@ impl Session {
         self.next_request += 1;
         RequestId(self.next_request)
     }
-}
-
-fn register_packet(context: &Context, access: &RegisterControl) -> StreamMessageRequest {
-    let header = PacketOutHeader {
-        kind: PACKET_OUT_REGISTERS,
-        egress_port: 0,
-    };
-    let packet_io = &context.program.packet_io;
-    packet_message(packet_io.packet_out(header, access.to_bytes()))
 }
 
 fn packet_message(packet: PacketOut) -> StreamMessageRequest {

@@ -1,0 +1,119 @@
+//! Register accesses of a switch: packets that its pipeline answers, sent again until it does.
+
+use alfirk_p4runtime::p4::v1::{PacketIn, StreamMessageRequest};
+
+use super::{packet_message, Context, Notice, Output, Session, TaskId};
+use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_OP_READ};
+use crate::controller::error::SwitchError;
+use crate::controller::registers::{refusal, RegisterControl};
+use crate::tables::PacketOutHeader;
+
+/// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
+const WINDOW: usize = 64;
+
+/// A register access under way.
+#[derive(Debug)]
+pub(super) struct RegisterTask {
+    pub(super) task: TaskId,
+    pub(super) header: RegisterControl,
+    pub(super) sent: u32,
+    pub(super) answered: u32,
+    /// Of the answer.
+    pub(super) value: u64,
+    /// When to send it again, or to give up after the last attempt.
+    pub(super) deadline: u64,
+}
+
+impl Session {
+    pub(super) fn register_answer(&mut self, packet: &PacketIn) {
+        let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
+            tracing::warn!(
+                switch = self.name,
+                "register access answered with too few bytes"
+            );
+            return;
+        };
+        // Else an answer to an access of an earlier connection.
+        if let Some(task) = self.registers.get_mut(&answer.cookie) {
+            task.answered += 1;
+            if let Some(reason) = refusal(answer.status) {
+                let error = SwitchError::Registers {
+                    switch: self.name.clone(),
+                    reason,
+                };
+                self.finish_register(answer.cookie, Err(error));
+            } else if task.answered == task.sent || task.header.op == REGISTER_OP_READ {
+                // A late copy of a read does no harm.
+                self.finish_register(answer.cookie, Ok(answer.value));
+            } else {
+                task.value = answer.value;
+            }
+        }
+    }
+
+    fn finish_register(&mut self, cookie: u32, result: Result<u64, SwitchError>) {
+        if let Some(task) = self.registers.remove(&cookie) {
+            self.notices.push_back(Notice::Done(task.task, result));
+        }
+    }
+
+    /// Sends register accesses whose time has come again, and first ones as far as the window lets them.
+    ///
+    /// An access that was sent twice is done when both copies are answered, or one is and the other had its time:
+    /// a copy that is still on its way must not find the group in use.
+    pub(super) fn send_registers(&mut self, now: u64, context: &Context) {
+        let mut finished = Vec::new();
+        for (cookie, task) in &mut self.registers {
+            if task.deadline > now {
+                continue;
+            }
+            if task.answered > 0 || task.sent >= context.config.register_attempts {
+                finished.push((*cookie, (task.answered > 0).then_some(task.value)));
+                continue;
+            }
+            task.sent += 1;
+            task.deadline = now + context.config.register_retry_ns;
+            let packet = register_packet(context, &task.header);
+            self.outputs.push_back(Output::Stream(packet));
+        }
+        for (cookie, answered) in finished {
+            let result = match answered {
+                Some(value) => Ok(value),
+                None => Err(self.timed_out(context, "a register access")),
+            };
+            self.finish_register(cookie, result);
+        }
+        self.start_registers(now, context);
+    }
+
+    pub(super) fn start_registers(&mut self, now: u64, context: &Context) {
+        while self.registers.len() < WINDOW {
+            let Some((task, access)) = self.waiting_registers.pop_front() else {
+                return;
+            };
+            self.next_cookie = self.next_cookie.wrapping_add(1);
+            let cookie = self.next_cookie;
+            let header = RegisterControl { cookie, ..access };
+            let packet = register_packet(context, &header);
+            self.outputs.push_back(Output::Stream(packet));
+            let task = RegisterTask {
+                task,
+                header,
+                sent: 1,
+                answered: 0,
+                value: 0,
+                deadline: now + context.config.register_retry_ns,
+            };
+            self.registers.insert(cookie, task);
+        }
+    }
+}
+
+fn register_packet(context: &Context, access: &RegisterControl) -> StreamMessageRequest {
+    let header = PacketOutHeader {
+        kind: PACKET_OUT_REGISTERS,
+        egress_port: 0,
+    };
+    let packet_io = &context.program.packet_io;
+    packet_message(packet_io.packet_out(header, access.to_bytes()))
+}
