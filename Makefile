@@ -18,10 +18,10 @@ PYTHON := .venv/bin/python
 ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench mininet ptf install uninstall fmt lint clean lock setup
+.PHONY: help build run test bench mininet ptf guest-image install uninstall fmt lint clean lock setup setup-interop
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the alfirk command, optimised
 	@$(CARGO) build --quiet --release --package alfirk-cli
@@ -41,6 +41,9 @@ mininet: build setup ## Run the main job on Mininet: veth links, separate proces
 
 ptf: build setup ## Run the packet tests against a live switch (needs root)
 	@ptf-tests/run --alfirk $(ALFIRK) $(if $(SWITCH),--switch $(SWITCH))
+
+guest-image: build setup-interop ## Build what QEMU guests with Linux's own RDMA stack boot
+	@interop/run build --alfirk $(ALFIRK)
 
 install: build ## Install the command, its P4 sources and the BMv2 names under PREFIX
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
@@ -76,3 +79,6 @@ lock: setup ## Choose and pin the newest Python packages that work together
 
 setup:
 	@tools/setup
+
+setup-interop:
+	@tools/setup --interop
