@@ -63,9 +63,10 @@ def tcp_segments_leave_with_their_checksums(network: Network) -> None:
     address = last.address.partition("/")[0]
     last.cmd("iperf -s -p 5001 >/dev/null 2>&1 &")
     try:
-        # The server may not listen yet: a refused connection is tried again.
+        # The server may not listen yet: a refused connection, which iperf calls a success, is tried again.
         answer = first.cmd(
-            f"for try in 1 2 3 4 5 6 7 8 9; do iperf -c {address} -p 5001 -n 1M && break; sleep 0.2; done"
+            f"for try in $(seq 50); do answer=$(iperf -c {address} -p 5001 -n 1M 2>&1); "
+            'case "$answer" in *bits/sec*) break;; esac; sleep 0.2; done; echo "$answer"'
         )
     finally:
         last.cmd("kill -KILL %iperf")
