@@ -79,6 +79,11 @@ impl AckTimeout {
         AckTimeout(exponent & 31)
     }
 
+    /// The exponent, 0 to 31, as verbs take it.
+    pub const fn exponent(self) -> u8 {
+        self.0
+    }
+
     /// The timeout in nanoseconds; `None` when it is off.
     pub const fn ns(self) -> Option<u64> {
         match self.0 {
@@ -103,6 +108,14 @@ impl Retries {
         match value {
             7.. => Retries::Endless,
             limit => Retries::Limited(limit),
+        }
+    }
+
+    /// The nearest verbs attribute. It has three bits: no more than 6 can be asked for short of 7, which means for ever.
+    pub const fn attribute(self) -> u8 {
+        match self {
+            Retries::Endless | Retries::Limited(7..) => 7,
+            Retries::Limited(limit) => limit,
         }
     }
 }

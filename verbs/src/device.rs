@@ -1,0 +1,433 @@
+//! A host whose RDMA stack is a device's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+
+use alfirk_roce::host::{HostEvent, HostStats};
+use alfirk_roce::rc::{
+    AckTimeout, BadMtu, MemoryError, MemoryKey, MemorySlice, ModifyError, PathMtu, PostError,
+    QpFailure, RcConfig, RecvRequest, Remote, SendRequest,
+};
+use alfirk_roce::verbs::{DeviceError, QpView, Verbs};
+use alfirk_roce::wire::{NakCode, Psn, QpNum};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::counters::Counters;
+use crate::memory::Memory;
+use crate::queue_pair::QueuePair;
+use crate::sys::{Context, Info};
+
+/// Which device, and how patient its queue pairs are by default.
+#[derive(Debug, Clone)]
+pub struct DeviceConfig {
+    /// Its name, as `ibv_devices` lists it.
+    pub name: String,
+    /// Its port, from 1 on.
+    pub port: u8,
+    pub ack_timeout: AckTimeout,
+}
+
+impl DeviceConfig {
+    /// Port 1, and 134 ms until a timeout, which suits software switches too.
+    pub fn new(name: impl Into<String>) -> DeviceConfig {
+        DeviceConfig {
+            name: name.into(),
+            port: 1,
+            ack_timeout: AckTimeout::new(15),
+        }
+    }
+}
+
+/// Why a device cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// There is none of that name, or it has no GID for RoCEv2 over IPv4.
+    #[error("RDMA device {name}: {error}")]
+    Device { name: String, error: DeviceError },
+    #[error("RDMA device {name}: port {port} is not active: is its network interface up?")]
+    Down { name: String, port: u8 },
+    #[error("RDMA device {name}: {error}")]
+    Mtu { name: String, error: BadMtu },
+    #[error("epoll: {0}")]
+    Epoll(io::Error),
+}
+
+/// An RDMA device as a host: queue pairs and memory by its verbs, datagrams by sockets of the system.
+///
+/// It is driven like this: wait until its file descriptor ([`AsFd`]) is readable, call [`Device::handle_ready`], and take events
+/// from [`Verbs::poll_event`]. It has no timers of its own.
+///
+/// What it cannot do: choose keys of memory ([`Verbs::register_at`]), congestion control by the settings of a queue pair, and
+/// counters of single packets per queue pair ([`QpView::stats`] counts what messages hold, without retransmissions).
+pub struct Device {
+    // Fields end in this order: queue pairs before the memory that they use.
+    qps: BTreeMap<QpNum, QueuePair>,
+    /// By the number that the device knows their completion queue by.
+    cookies: BTreeMap<u64, QpNum>,
+    memory: Memory,
+    sockets: BTreeMap<u16, UdpSocket>,
+    events: VecDeque<HostEvent>,
+    next_cookie: u64,
+    config: DeviceConfig,
+    rc: RcConfig,
+    info: Info,
+    counters: Counters,
+    epoll: Epoll,
+    context: Context,
+}
+
+impl Device {
+    /// Opens a device. Its port must be up and have an IPv4 address.
+    pub fn open(config: DeviceConfig) -> Result<Device, OpenError> {
+        let name = config.name.clone();
+        let (context, info) =
+            Context::open(&name, config.port).map_err(|error| OpenError::Device {
+                name: name.clone(),
+                error,
+            })?;
+        if !info.active {
+            let port = config.port;
+            return Err(OpenError::Down { name, port });
+        }
+        let mtu = PathMtu::try_from(info.mtu).map_err(|error| OpenError::Mtu {
+            name: name.clone(),
+            error,
+        })?;
+        let epoll =
+            Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| OpenError::Epoll(e.into()))?;
+        let device = Device {
+            qps: BTreeMap::new(),
+            cookies: BTreeMap::new(),
+            memory: Memory::default(),
+            sockets: BTreeMap::new(),
+            events: VecDeque::new(),
+            next_cookie: 1,
+            rc: RcConfig {
+                ack_timeout: config.ack_timeout,
+                ..RcConfig::new(mtu)
+            },
+            counters: Counters::new(&name, config.port, info.gid_index),
+            config,
+            info,
+            epoll,
+            context,
+        };
+        device
+            .watch(device.context.completion_fd())
+            .and_then(|()| device.watch(device.context.async_fd()))
+            .map_err(OpenError::Epoll)?;
+        Ok(device)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    /// The network interface that it belongs to.
+    pub fn interface(&self) -> io::Result<String> {
+        self.counters.interface()
+    }
+
+    fn watch(&self, fd: RawFd) -> io::Result<()> {
+        // SAFETY: the descriptors watched belong to the context and the sockets of this device, and are open.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        Ok(self
+            .epoll
+            .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
+    }
+
+    /// Takes what has come: completions, failures and datagrams. Does not wait.
+    pub fn handle_ready(&mut self) {
+        while let Some(cookie) = self.context.next_completion_event() {
+            // One of a queue pair that is gone means nothing.
+            if let Some(qpn) = self.cookies.get(&cookie).copied() {
+                self.drain(qpn);
+            }
+        }
+        while let Some((event, qpn)) = self.context.next_async_event() {
+            self.happened(event, QpNum::new(qpn));
+        }
+        for (port, socket) in &self.sockets {
+            receive(socket, *port, &mut self.events);
+        }
+    }
+
+    /// Takes the completions of one queue pair. Nothing is heard of those that wait unless this is called after posting anew.
+    fn drain(&mut self, qpn: QpNum) {
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.drain(&self.context, &mut self.memory, &mut self.events);
+        }
+    }
+
+    /// Events of `enum ibv_event_type`.
+    fn happened(&mut self, event: u32, qpn: QpNum) {
+        let failure = match event {
+            1 => QpFailure::Responder(NakCode::RemoteOperationalError),
+            2 => QpFailure::Responder(NakCode::InvalidRequest),
+            3 => QpFailure::Responder(NakCode::RemoteAccessError),
+            _ => return,
+        };
+        // What completed before is told before.
+        self.drain(qpn);
+        if let Some(qp) = self.qps.get_mut(&qpn) {
+            qp.fail(failure, &mut self.memory, &mut self.events);
+        }
+    }
+
+    fn qp_mut(&mut self, qpn: QpNum) -> Result<&mut QueuePair, ModifyError> {
+        self.qps
+            .get_mut(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))
+    }
+
+    /// The socket of a UDP port, made if it is not there.
+    fn socket(&mut self, port: u16) -> io::Result<&UdpSocket> {
+        if !self.sockets.contains_key(&port) {
+            let socket = UdpSocket::bind((self.info.ip, port))?;
+            socket.set_nonblocking(true)?;
+            self.watch(socket.as_raw_fd())?;
+            self.sockets.insert(port, socket);
+        }
+        Ok(&self.sockets[&port])
+    }
+}
+
+impl AsFd for Device {
+    /// Readable when [`Device::handle_ready`] has something to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
+    }
+}
+
+fn receive(socket: &UdpSocket, destination_port: u16, events: &mut VecDeque<HostEvent>) {
+    let mut buffer = [0; 65536];
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Ok((len, SocketAddr::V4(from))) => events.push_back(HostEvent::Udp {
+                source: *from.ip(),
+                source_port: from.port(),
+                destination_port,
+                payload: buffer[..len].to_vec(),
+            }),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+            // Among others, that a peer of earlier does not listen.
+            Err(error) => {
+                tracing::debug!("UDP port {destination_port}: {error}");
+                return;
+            }
+        }
+    }
+}
+
+/// Whether the network, not the device, has refused a connection.
+fn is_unreachable(error: ModifyError) -> bool {
+    let ModifyError::Device(DeviceError::System { errno, .. }) = error else {
+        return false;
+    };
+    [libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH].contains(&errno)
+}
+
+impl Verbs for Device {
+    fn ip(&self) -> Ipv4Addr {
+        self.info.ip
+    }
+
+    fn default_rc(&self) -> RcConfig {
+        self.rc
+    }
+
+    fn stats(&self) -> HostStats {
+        self.counters.read()
+    }
+
+    fn poll_event(&mut self) -> Option<HostEvent> {
+        self.events.pop_front()
+    }
+
+    fn create_qp(&mut self, config: RcConfig) -> Result<QpNum, ModifyError> {
+        if config.congestion.is_some() {
+            let what = "congestion control is the device's own to set, not a queue pair's";
+            return Err(DeviceError::Unsupported(what).into());
+        }
+        if config.mtu > self.rc.mtu {
+            let what = "its link is too small for the path MTU asked for";
+            return Err(DeviceError::Unsupported(what).into());
+        }
+        let cookie = self.next_cookie;
+        self.next_cookie += 1;
+        let psn = Psn::new(RandomState::new().build_hasher().finish() as u32);
+        let depth = self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1);
+        let qp = QueuePair::create(&self.context, depth, cookie, psn, config)?;
+        let qpn = qp.qpn();
+        self.cookies.insert(cookie, qpn);
+        self.qps.insert(qpn, qp);
+        Ok(qpn)
+    }
+
+    fn set_sq_psn(&mut self, qpn: QpNum, psn: Psn) -> Result<(), ModifyError> {
+        self.qp_mut(qpn)?.set_sq_psn(psn)
+    }
+
+    /// Waits until the address is resolved, with rxe a second at most.
+    fn connect_qp(
+        &mut self,
+        _now: u64,
+        qpn: QpNum,
+        remote: Remote,
+        rq_psn: Psn,
+    ) -> Result<(), ModifyError> {
+        match self.qp_mut(qpn)?.connect(remote, rq_psn) {
+            Ok(()) => self.events.push_back(HostEvent::Connected { qpn }),
+            Err(error) if is_unreachable(error) => {
+                let failure = QpFailure::Unreachable(remote.ip);
+                if let Some(qp) = self.qps.get_mut(&qpn) {
+                    qp.fail(failure, &mut self.memory, &mut self.events);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn take_over_sending(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.drain(qpn);
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        qp.take_over_sending(&self.memory)
+    }
+
+    fn expect_next_source(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        qp.expect_next_source(&self.memory)
+    }
+
+    fn conclude_sends(&mut self, _now: u64, qpn: QpNum) {
+        self.drain(qpn);
+        let Some(qp) = self.qps.get_mut(&qpn) else {
+            return;
+        };
+        if let Err(error) = qp.conclude(&mut self.memory, &mut self.events) {
+            tracing::warn!("queue pair {qpn}: {error}");
+            qp.fail(QpFailure::Closed, &mut self.memory, &mut self.events);
+        }
+    }
+
+    /// A device counts messages by itself: the number that acknowledgements bear starts at 0.
+    fn join_at(&mut self, qpn: QpNum, psn: Psn, _messages: u32) -> Result<(), ModifyError> {
+        self.drain(qpn);
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        qp.join_at(&self.memory, psn)
+    }
+
+    fn destroy_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.qps
+            .remove(&qpn)
+            .ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        self.cookies.retain(|_, known| *known != qpn);
+        Ok(())
+    }
+
+    fn post_send(&mut self, qpn: QpNum, request: SendRequest) -> Result<(), PostError> {
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(PostError::NoSuchQueuePair(qpn))?;
+        qp.post_send(&self.context, &mut self.memory, request)
+    }
+
+    fn post_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), PostError> {
+        let qp = self
+            .qps
+            .get_mut(&qpn)
+            .ok_or(PostError::NoSuchQueuePair(qpn))?;
+        qp.post_recv(&self.memory, request)
+    }
+
+    fn view(&self, qpn: QpNum) -> Option<QpView> {
+        self.qps.get(&qpn).map(|qp| QpView {
+            sq_psn: qp.sq_psn(),
+            remote: qp.remote(),
+            stats: qp.stats(),
+        })
+    }
+
+    fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError> {
+        if len > self.info.max_mr_size {
+            let what = "a memory region of that length";
+            return Err(DeviceError::Unsupported(what).into());
+        }
+        self.memory.register(&self.context, len, remote_write)
+    }
+
+    fn register_shared(&mut self, bytes: Arc<[u8]>) -> Result<MemoryKey, MemoryError> {
+        self.memory.register_shared(&self.context, bytes)
+    }
+
+    fn register_at(&mut self, _key: MemoryKey, _va: u64, _len: u64) -> Result<(), MemoryError> {
+        let what = "it chooses the keys of its memory by itself, so a group's members cannot all have the same";
+        Err(DeviceError::Unsupported(what).into())
+    }
+
+    fn bind_window(&mut self, part: MemorySlice) -> Result<(u64, u32), MemoryError> {
+        self.memory.bind_window(&self.context, part)
+    }
+
+    fn deregister(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
+        self.memory.remove(key)
+    }
+
+    fn locate(&self, key: MemoryKey) -> Result<(u64, u32), MemoryError> {
+        self.memory.locate(key)
+    }
+
+    fn memory(&self, key: MemoryKey) -> Result<&[u8], MemoryError> {
+        self.memory.bytes(key)
+    }
+
+    fn write_memory(
+        &mut self,
+        key: MemoryKey,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), MemoryError> {
+        self.memory.write(key, offset, bytes)
+    }
+
+    fn bind_udp(&mut self, port: u16) {
+        if let Err(error) = self.socket(port) {
+            tracing::warn!("UDP port {port}: {error}");
+        }
+    }
+
+    fn send_udp(
+        &mut self,
+        _now: u64,
+        destination: Ipv4Addr,
+        source_port: u16,
+        destination_port: u16,
+        payload: Vec<u8>,
+    ) {
+        let to = SocketAddrV4::new(destination, destination_port);
+        let sent = self
+            .socket(source_port)
+            .and_then(|socket| socket.send_to(&payload, to));
+        if let Err(error) = sent {
+            // As with any datagram that is lost, whoever waits for an answer sends again.
+            tracing::debug!("UDP to {to}: {error}");
+        }
+    }
+}

@@ -1,0 +1,535 @@
+//! A queue pair of a device, with the books that libibverbs leaves to its user.
+//!
+//! - Work requests beyond the depth of the device's queues wait here.
+//! - What a work request was is known from the order in which they end, because the completion of a failed one does not say.
+//! - PSNs can only be set on the way from RESET to RTS. A queue pair whose PSNs change goes that way again under its number, and its
+//!   receive buffers are posted anew.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use alfirk_roce::host::HostEvent;
+use alfirk_roce::rc::{
+    Completed, Completion, CompletionError, MemoryKey, MemorySlice, ModifyError, Operation,
+    Payload, PostError, QpFailure, QpState, QpStats, RcConfig, RecvRequest, Remote, SendOperation,
+    SendRequest, MAX_MESSAGE,
+};
+use alfirk_roce::verbs::DeviceError;
+use alfirk_roce::wire::{NakCode, Psn, QpNum};
+
+use crate::memory::Memory;
+use crate::sys::{self, Context, Path};
+
+/// Up to so many bytes are copied into the work request itself.
+const INLINE: u32 = 64;
+/// Work requests that the device is asked to hold.
+const SENDS: u32 = 1024;
+const RECEIVES: u32 = 2048;
+
+/// Marks work requests of the receive queue.
+const RECEIVE: u64 = 1;
+const SEND: u64 = 0;
+
+/// A message that the device has.
+struct Sent {
+    wr_id: u64,
+    operation: Operation,
+    bytes: u64,
+    packets: u64,
+    /// Memory that was registered for it alone.
+    bounce: Option<MemoryKey>,
+}
+
+pub(crate) struct QueuePair {
+    qpn: QpNum,
+    handle: sys::Qp,
+    config: RcConfig,
+    depth: (usize, usize),
+    /// Of the next request.
+    sq_psn: Psn,
+    remote: Option<Remote>,
+    failure: Option<QpFailure>,
+    sends: VecDeque<Sent>,
+    waiting_sends: VecDeque<SendRequest>,
+    receives: VecDeque<RecvRequest>,
+    waiting_receives: VecDeque<RecvRequest>,
+    /// Whether the responder is to expect what follows our own requests as soon as they are acknowledged.
+    follows: bool,
+    stats: QpStats,
+}
+
+impl QueuePair {
+    pub(crate) fn create(
+        context: &Context,
+        max_depth: u32,
+        cookie: u64,
+        psn: Psn,
+        config: RcConfig,
+    ) -> Result<QueuePair, DeviceError> {
+        let (sends, receives) = (SENDS.min(max_depth), RECEIVES.min(max_depth));
+        let (handle, qpn) = sys::Qp::create(context, cookie, sends, receives, INLINE)?;
+        Ok(QueuePair {
+            qpn: QpNum::new(qpn),
+            handle,
+            config,
+            depth: (sends as usize, receives as usize),
+            sq_psn: psn,
+            remote: None,
+            failure: None,
+            sends: VecDeque::new(),
+            waiting_sends: VecDeque::new(),
+            receives: VecDeque::new(),
+            waiting_receives: VecDeque::new(),
+            follows: false,
+            stats: QpStats::default(),
+        })
+    }
+
+    pub(crate) fn qpn(&self) -> QpNum {
+        self.qpn
+    }
+
+    pub(crate) fn remote(&self) -> Option<Remote> {
+        self.remote
+    }
+
+    pub(crate) fn sq_psn(&self) -> Psn {
+        self.sq_psn
+    }
+
+    pub(crate) fn stats(&self) -> QpStats {
+        self.stats
+    }
+
+    fn state(&self) -> QpState {
+        match (self.failure, self.remote) {
+            (Some(failure), _) => QpState::Error(failure),
+            (None, Some(_)) => QpState::Ready,
+            (None, None) => QpState::Init,
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.sends.is_empty() && self.waiting_sends.is_empty()
+    }
+
+    // ---- Connecting ----
+
+    pub(crate) fn set_sq_psn(&mut self, psn: Psn) -> Result<(), ModifyError> {
+        match self.state() {
+            QpState::Init => {
+                self.sq_psn = psn;
+                Ok(())
+            }
+            state => Err(self.wrong_state(state)),
+        }
+    }
+
+    pub(crate) fn connect(&mut self, remote: Remote, rq_psn: Psn) -> Result<(), ModifyError> {
+        match self.state() {
+            QpState::Init => {}
+            state => return Err(self.wrong_state(state)),
+        }
+        self.remote = Some(remote);
+        self.establish(remote, rq_psn)?;
+        Ok(())
+    }
+
+    fn establish(&mut self, remote: Remote, rq_psn: Psn) -> Result<(), DeviceError> {
+        self.handle.connect(&Path {
+            ip: remote.ip,
+            dest_qpn: remote.qpn.get(),
+            rq_psn: rq_psn.get(),
+            sq_psn: self.sq_psn.get(),
+            mtu: self.config.mtu.into(),
+            timeout: self.config.ack_timeout.exponent(),
+            retry_cnt: self.config.retries.attribute(),
+            rnr_retry: self.config.rnr_retries.attribute(),
+            min_rnr_timer: self.config.rnr_timer.code(),
+        })
+    }
+
+    /// Starts both directions anew. What has been received so far must have been polled, and nothing may be under way.
+    fn restart(&mut self, memory: &Memory, sq_psn: Psn, rq_psn: Psn) -> Result<(), ModifyError> {
+        let Some(remote) = self.remote.filter(|_| self.failure.is_none()) else {
+            return Err(self.wrong_state(self.state()));
+        };
+        self.handle.reset()?;
+        self.sq_psn = sq_psn;
+        for request in &self.receives {
+            // The memory was there when it was posted first.
+            post_receive(&mut self.handle, memory, request).map_err(device)?;
+        }
+        Ok(self.establish(remote, rq_psn)?)
+    }
+
+    pub(crate) fn take_over_sending(&mut self, memory: &Memory) -> Result<(), ModifyError> {
+        if !self.is_idle() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        let psn = Psn::new(self.handle.rq_psn()?);
+        self.follows = false;
+        self.restart(memory, psn, psn)
+    }
+
+    /// At once if nothing is under way, else when that is acknowledged.
+    pub(crate) fn expect_next_source(&mut self, memory: &Memory) -> Result<(), ModifyError> {
+        self.follows = true;
+        self.follow(memory)
+    }
+
+    fn follow(&mut self, memory: &Memory) -> Result<(), ModifyError> {
+        if !self.follows || !self.is_idle() {
+            return Ok(());
+        }
+        self.follows = false;
+        self.restart(memory, self.sq_psn, self.sq_psn)
+    }
+
+    pub(crate) fn join_at(&mut self, memory: &Memory, psn: Psn) -> Result<(), ModifyError> {
+        if !self.is_idle() {
+            return Err(ModifyError::Busy(self.qpn));
+        }
+        self.restart(memory, psn, psn)
+    }
+
+    /// Completes everything posted as acknowledged.
+    pub(crate) fn conclude(
+        &mut self,
+        memory: &mut Memory,
+        events: &mut VecDeque<HostEvent>,
+    ) -> Result<(), ModifyError> {
+        if self.sends.is_empty() {
+            return Ok(());
+        }
+        while let Some(sent) = self.sends.pop_front() {
+            events.push_back(self.sent(memory, sent, Ok(())));
+        }
+        let rq_psn = Psn::new(self.handle.rq_psn()?);
+        self.restart(memory, self.sq_psn, rq_psn)
+    }
+
+    // ---- Work ----
+
+    pub(crate) fn post_send(
+        &mut self,
+        context: &Context,
+        memory: &mut Memory,
+        request: SendRequest,
+    ) -> Result<(), PostError> {
+        match self.state() {
+            QpState::Ready => {}
+            state => {
+                let qpn = self.qpn;
+                return Err(PostError::WrongState { qpn, state });
+            }
+        }
+        let len = request.payload.len();
+        if len > MAX_MESSAGE {
+            return Err(PostError::TooLong(len));
+        }
+        if let Payload::Memory(slice) = request.payload {
+            memory.part(slice)?;
+        }
+        self.waiting_sends.push_back(request);
+        self.refill(context, memory)
+    }
+
+    pub(crate) fn post_recv(
+        &mut self,
+        memory: &Memory,
+        request: RecvRequest,
+    ) -> Result<(), PostError> {
+        if let state @ QpState::Error(_) = self.state() {
+            let qpn = self.qpn;
+            return Err(PostError::WrongState { qpn, state });
+        }
+        memory.part(request.buffer)?;
+        self.waiting_receives.push_back(request);
+        self.refill_receives(memory)
+    }
+
+    /// Hands the device what it has room for.
+    fn refill(&mut self, context: &Context, memory: &mut Memory) -> Result<(), PostError> {
+        while self.sends.len() < self.depth.0 {
+            let Some(request) = self.waiting_sends.pop_front() else {
+                break;
+            };
+            self.send(context, memory, request)?;
+        }
+        Ok(())
+    }
+
+    fn refill_receives(&mut self, memory: &Memory) -> Result<(), PostError> {
+        while self.receives.len() < self.depth.1 {
+            let Some(request) = self.waiting_receives.pop_front() else {
+                break;
+            };
+            post_receive(&mut self.handle, memory, &request)?;
+            self.receives.push_back(request);
+        }
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        context: &Context,
+        memory: &mut Memory,
+        request: SendRequest,
+    ) -> Result<(), PostError> {
+        let bytes = request.payload.len();
+        let mut bounce = None;
+        let (address, lkey) = match &request.payload {
+            Payload::Memory(slice) => {
+                let (address, lkey) = memory.part(*slice)?;
+                (address.cast_const(), Some(lkey))
+            }
+            Payload::Bytes(inline) if bytes <= INLINE.into() => (inline.as_ptr(), None),
+            Payload::Bytes(long) => {
+                let key = memory.register_shared(context, Arc::clone(long))?;
+                bounce = Some(key);
+                let (offset, len) = (0, bytes);
+                let (address, lkey) = memory.part(MemorySlice { key, offset, len })?;
+                (address.cast_const(), Some(lkey))
+            }
+        };
+        let (operation, write, immediate) = match request.operation {
+            SendOperation::Send { immediate } => (Operation::Send, None, immediate),
+            SendOperation::Write {
+                remote_va,
+                rkey,
+                immediate,
+            } => (Operation::Write, Some((remote_va, rkey)), immediate),
+        };
+        let send = sys::Message {
+            wr_id: SEND,
+            address,
+            len: bytes as u32,
+            lkey,
+            write,
+            immediate,
+        };
+        // SAFETY: memory with a key stays until its registration ends, when the device refuses the request; other bytes are copied.
+        unsafe { self.handle.send(&send)? };
+        let packets = packets(bytes, self.config);
+        self.sq_psn = Psn::new(self.sq_psn.get().wrapping_add(packets as u32));
+        self.stats.requests_sent += packets;
+        self.stats.request_bytes_sent += bytes;
+        self.sends.push_back(Sent {
+            wr_id: request.wr_id,
+            operation,
+            bytes,
+            packets,
+            bounce,
+        });
+        Ok(())
+    }
+
+    // ---- Completions ----
+
+    /// Takes what has ended, and goes on with what waits.
+    pub(crate) fn drain(
+        &mut self,
+        context: &Context,
+        memory: &mut Memory,
+        events: &mut VecDeque<HostEvent>,
+    ) {
+        if let Err(error) = self.handle.arm() {
+            tracing::warn!("queue pair {}: {error}", self.qpn);
+        }
+        let mut failure = None;
+        let mut found = Vec::new();
+        loop {
+            found.clear();
+            if let Err(error) = self.handle.poll(&mut found) {
+                tracing::warn!("queue pair {}: {error}", self.qpn);
+            }
+            if found.is_empty() {
+                break;
+            }
+            for completion in &found {
+                self.completed(completion, memory, events, &mut failure);
+            }
+        }
+        if let Some(failure) = failure {
+            self.fail(failure, memory, events);
+        }
+        if self.failure.is_none() {
+            let refilled = self
+                .refill(context, memory)
+                .and_then(|()| self.refill_receives(memory));
+            if let Err(error) = refilled {
+                tracing::warn!("queue pair {}: {error}", self.qpn);
+                self.fail(
+                    QpFailure::Requester(CompletionError::LocalProtection),
+                    memory,
+                    events,
+                );
+            } else if let Err(error) = self.follow(memory) {
+                tracing::warn!("queue pair {}: {error}", self.qpn);
+                self.fail(QpFailure::Closed, memory, events);
+            }
+        }
+    }
+
+    fn completed(
+        &mut self,
+        completion: &sys::Completion,
+        memory: &mut Memory,
+        events: &mut VecDeque<HostEvent>,
+        failure: &mut Option<QpFailure>,
+    ) {
+        let is_receive = completion.wr_id & RECEIVE != 0;
+        let error = completion.outcome.err().map(error_of);
+        if let Some(error) = error.filter(|e| *e != CompletionError::Flushed) {
+            failure.get_or_insert(match is_receive {
+                true => QpFailure::Responder(NakCode::InvalidRequest),
+                false => QpFailure::Requester(error),
+            });
+        }
+        if !is_receive {
+            // Without one it was concluded before.
+            if let Some(sent) = self.sends.pop_front() {
+                let outcome = error.map_or(Ok(()), Err);
+                events.push_back(self.sent(memory, sent, outcome));
+            }
+            return;
+        }
+        let Some(request) = self.receives.pop_front() else {
+            return;
+        };
+        let (operation, outcome) = match completion.outcome {
+            Err(code) => (Operation::Receive, Err(error_of(code))),
+            Ok(done) => {
+                let bytes = u64::from(done.len);
+                self.stats.requests_received += packets(bytes, self.config);
+                self.stats.request_bytes_received += bytes;
+                let operation = match done.is_write {
+                    true => Operation::ReceiveWrite,
+                    false => Operation::Receive,
+                };
+                let immediate = done.immediate;
+                (operation, Ok(Completed { bytes, immediate }))
+            }
+        };
+        events.push_back(HostEvent::Completion(Completion {
+            qpn: self.qpn,
+            wr_id: request.wr_id,
+            operation,
+            outcome,
+        }));
+    }
+
+    /// A message is done.
+    fn sent(
+        &mut self,
+        memory: &mut Memory,
+        sent: Sent,
+        outcome: Result<(), CompletionError>,
+    ) -> HostEvent {
+        if let Some(key) = sent.bounce {
+            // It is there since the message was posted.
+            let _ = memory.remove(key);
+        }
+        if outcome.is_ok() {
+            self.stats.requests_acknowledged += sent.packets;
+        }
+        HostEvent::Completion(Completion {
+            qpn: self.qpn,
+            wr_id: sent.wr_id,
+            operation: sent.operation,
+            outcome: outcome.map(|()| Completed {
+                bytes: sent.bytes,
+                immediate: None,
+            }),
+        })
+    }
+
+    /// The queue pair is of no more use. What the device has not flushed is flushed here.
+    pub(crate) fn fail(
+        &mut self,
+        failure: QpFailure,
+        memory: &mut Memory,
+        events: &mut VecDeque<HostEvent>,
+    ) {
+        if self.failure.is_some() {
+            return;
+        }
+        self.failure = Some(failure);
+        while let Some(sent) = self.sends.pop_front() {
+            events.push_back(self.sent(memory, sent, Err(CompletionError::Flushed)));
+        }
+        let flushed = |wr_id, operation| {
+            HostEvent::Completion(Completion {
+                qpn: self.qpn,
+                wr_id,
+                operation,
+                outcome: Err(CompletionError::Flushed),
+            })
+        };
+        let receives = self
+            .receives
+            .drain(..)
+            .chain(self.waiting_receives.drain(..));
+        events.extend(receives.map(|r| flushed(r.wr_id, Operation::Receive)));
+        events.extend(self.waiting_sends.drain(..).map(|r| {
+            let operation = match r.operation {
+                SendOperation::Send { .. } => Operation::Send,
+                SendOperation::Write { .. } => Operation::Write,
+            };
+            flushed(r.wr_id, operation)
+        }));
+        events.push_back(HostEvent::QpFailed {
+            qpn: self.qpn,
+            failure,
+        });
+    }
+
+    fn wrong_state(&self, state: QpState) -> ModifyError {
+        ModifyError::WrongState {
+            qpn: self.qpn,
+            state,
+        }
+    }
+}
+
+fn post_receive(
+    handle: &mut sys::Qp,
+    memory: &Memory,
+    request: &RecvRequest,
+) -> Result<(), PostError> {
+    let (address, lkey) = memory.part(request.buffer)?;
+    // SAFETY: the memory stays until its registration ends, when the device refuses to write.
+    unsafe { handle.receive(RECEIVE, address, request.buffer.len as u32, lkey)? };
+    Ok(())
+}
+
+/// How many packets a message takes.
+fn packets(bytes: u64, config: RcConfig) -> u64 {
+    bytes.div_ceil(config.mtu.bytes() as u64).max(1)
+}
+
+fn device(error: PostError) -> ModifyError {
+    match error {
+        PostError::Device(error) => error.into(),
+        _ => DeviceError::System {
+            call: "ibv_post_recv",
+            errno: libc::EFAULT,
+        }
+        .into(),
+    }
+}
+
+/// Status codes of `enum ibv_wc_status`.
+fn error_of(status: u32) -> CompletionError {
+    match status {
+        1 => CompletionError::LocalLength,
+        2..=4 | 8 => CompletionError::LocalProtection,
+        5 => CompletionError::Flushed,
+        9 => CompletionError::RemoteInvalidRequest,
+        10 => CompletionError::RemoteAccess,
+        12 => CompletionError::RetryExceeded,
+        13 => CompletionError::RnrRetryExceeded,
+        _ => CompletionError::RemoteOperational,
+    }
+}

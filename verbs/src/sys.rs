@@ -1,0 +1,544 @@
+//! libibverbs, by way of `shim.c`: owned handles and errors. The only module with declarations of foreign functions.
+//!
+//! A queue pair and a memory region keep their device open; whatever is dropped last closes it.
+
+use std::ffi::{c_char, c_int, c_void, CStr, CString};
+use std::net::Ipv4Addr;
+use std::os::fd::RawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use alfirk_roce::verbs::DeviceError;
+
+mod raw {
+    use super::{c_char, c_int, c_void};
+
+    #[repr(C)]
+    pub(super) struct Device {
+        _opaque: [u8; 0],
+    }
+    #[repr(C)]
+    pub(super) struct Mr {
+        _opaque: [u8; 0],
+    }
+    #[repr(C)]
+    pub(super) struct Qp {
+        _opaque: [u8; 0],
+    }
+
+    #[repr(C)]
+    #[derive(Default)]
+    pub(super) struct Info {
+        pub(super) gid: [u8; 16],
+        pub(super) gid_index: u32,
+        pub(super) mtu: u32,
+        pub(super) max_qp_wr: u32,
+        pub(super) max_cqe: u32,
+        pub(super) max_mr_size: u64,
+        pub(super) active: u8,
+    }
+
+    #[repr(C)]
+    pub(super) struct Path {
+        pub(super) gid: [u8; 16],
+        pub(super) dest_qpn: u32,
+        pub(super) rq_psn: u32,
+        pub(super) sq_psn: u32,
+        pub(super) mtu: u32,
+        pub(super) timeout: u8,
+        pub(super) retry_cnt: u8,
+        pub(super) rnr_retry: u8,
+        pub(super) min_rnr_timer: u8,
+    }
+
+    #[repr(C)]
+    pub(super) struct Send {
+        pub(super) wr_id: u64,
+        pub(super) address: u64,
+        pub(super) len: u32,
+        pub(super) lkey: u32,
+        pub(super) opcode: u32,
+        pub(super) rkey: u32,
+        pub(super) remote_va: u64,
+        pub(super) immediate: u32,
+        pub(super) has_immediate: u8,
+        pub(super) is_inline: u8,
+    }
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Default)]
+    pub(super) struct Completion {
+        pub(super) wr_id: u64,
+        pub(super) status: u32,
+        pub(super) len: u32,
+        pub(super) immediate: u32,
+        pub(super) flags: u32,
+    }
+
+    extern "C" {
+        pub(super) fn shim_open(
+            name: *const c_char,
+            port: u8,
+            device: *mut *mut Device,
+            info: *mut Info,
+            call: *mut *const c_char,
+        ) -> c_int;
+        pub(super) fn shim_close(device: *mut Device);
+        pub(super) fn shim_completion_fd(device: *const Device) -> c_int;
+        pub(super) fn shim_async_fd(device: *const Device) -> c_int;
+        pub(super) fn shim_next_completion_event(device: *mut Device, cookie: *mut u64) -> c_int;
+        pub(super) fn shim_next_async_event(
+            device: *mut Device,
+            event: *mut u32,
+            qpn: *mut u32,
+        ) -> c_int;
+        pub(super) fn shim_register(
+            device: *mut Device,
+            address: *mut c_void,
+            len: u64,
+            local_write: c_int,
+            remote_write: c_int,
+            mr: *mut *mut Mr,
+            lkey: *mut u32,
+            rkey: *mut u32,
+        ) -> c_int;
+        pub(super) fn shim_deregister(mr: *mut Mr) -> c_int;
+        pub(super) fn shim_create_qp(
+            device: *mut Device,
+            cookie: u64,
+            sends: u32,
+            receives: u32,
+            inline_len: u32,
+            qp: *mut *mut Qp,
+            qpn: *mut u32,
+            call: *mut *const c_char,
+        ) -> c_int;
+        pub(super) fn shim_destroy_qp(qp: *mut Qp);
+        pub(super) fn shim_connect(
+            qp: *mut Qp,
+            path: *const Path,
+            call: *mut *const c_char,
+        ) -> c_int;
+        pub(super) fn shim_reset(qp: *mut Qp, call: *mut *const c_char) -> c_int;
+        pub(super) fn shim_query_rq_psn(qp: *mut Qp, rq_psn: *mut u32) -> c_int;
+        pub(super) fn shim_send(qp: *mut Qp, request: *const Send) -> c_int;
+        pub(super) fn shim_receive(
+            qp: *mut Qp,
+            wr_id: u64,
+            address: u64,
+            len: u32,
+            lkey: u32,
+        ) -> c_int;
+        pub(super) fn shim_arm(qp: *mut Qp) -> c_int;
+        pub(super) fn shim_poll(qp: *mut Qp, completions: *mut Completion, count: c_int) -> c_int;
+    }
+}
+
+type Result<T> = std::result::Result<T, DeviceError>;
+
+/// What the shim's last argument `call` points to when it fails.
+fn check(result: c_int, call: *const c_char, otherwise: &'static str) -> Result<()> {
+    if result >= 0 {
+        return Ok(());
+    }
+    let call = match call.is_null() {
+        true => otherwise,
+        // SAFETY: the shim names calls by string literals, which live as long as the program and are ASCII.
+        false => unsafe { CStr::from_ptr(call) }
+            .to_str()
+            .unwrap_or(otherwise),
+    };
+    let errno = -result;
+    Err(DeviceError::System { call, errno })
+}
+
+fn simple(result: c_int, call: &'static str) -> Result<()> {
+    check(result, std::ptr::null(), call)
+}
+
+/// What a device says about itself and its port.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Info {
+    /// Of the RoCEv2 entry of its GID table.
+    pub(crate) ip: Ipv4Addr,
+    /// Its place in that table.
+    pub(crate) gid_index: u32,
+    /// Payload bytes per packet that the link allows.
+    pub(crate) mtu: u32,
+    pub(crate) max_qp_wr: u32,
+    pub(crate) max_cqe: u32,
+    pub(crate) max_mr_size: u64,
+    /// Whether the port is up.
+    pub(crate) active: bool,
+}
+
+/// An open device with its protection domain and its completion channel.
+#[derive(Debug)]
+struct Handle(NonNull<raw::Device>);
+
+// SAFETY: libibverbs is thread-safe (ibv_open_device(3) and the rdma-core documentation say so of all verbs), and the shim's own
+// fields are constant after opening.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: opened by `shim_open`, and everything made from it holds an `Arc` of this and is gone.
+        unsafe { raw::shim_close(self.0.as_ptr()) }
+    }
+}
+
+/// An open device.
+#[derive(Debug, Clone)]
+pub(crate) struct Context(Arc<Handle>);
+
+impl Context {
+    /// Opens the device called `name`.
+    pub(crate) fn open(name: &str, port: u8) -> Result<(Context, Info)> {
+        let no_name = DeviceError::System {
+            call: "ibv_open_device",
+            errno: libc::ENODEV,
+        };
+        let name = CString::new(name).map_err(|_| no_name)?;
+        let mut device = std::ptr::null_mut();
+        let mut info = raw::Info::default();
+        let mut call = std::ptr::null();
+        // SAFETY: every pointer is to a live variable of the type that the shim writes.
+        let result =
+            unsafe { raw::shim_open(name.as_ptr(), port, &mut device, &mut info, &mut call) };
+        check(result, call, "calloc")?;
+        let device = NonNull::new(device).expect("shim_open gives a device when it succeeds");
+        let [.., a, b, c, d] = info.gid;
+        let found = Info {
+            ip: Ipv4Addr::new(a, b, c, d),
+            gid_index: info.gid_index,
+            mtu: info.mtu,
+            max_qp_wr: info.max_qp_wr,
+            max_cqe: info.max_cqe,
+            max_mr_size: info.max_mr_size,
+            active: info.active != 0,
+        };
+        Ok((Context(Arc::new(Handle(device))), found))
+    }
+
+    fn ptr(&self) -> *mut raw::Device {
+        self.0 .0.as_ptr()
+    }
+
+    /// Readable when a completion queue that was armed has something.
+    pub(crate) fn completion_fd(&self) -> RawFd {
+        // SAFETY: the device is open.
+        unsafe { raw::shim_completion_fd(self.ptr()) }
+    }
+
+    /// Readable when something happened to the device.
+    pub(crate) fn async_fd(&self) -> RawFd {
+        // SAFETY: the device is open.
+        unsafe { raw::shim_async_fd(self.ptr()) }
+    }
+
+    /// The cookie of a queue pair whose completion queue has something.
+    pub(crate) fn next_completion_event(&self) -> Option<u64> {
+        let mut cookie = 0;
+        // SAFETY: the device is open, its channel does not block, and the pointer is to a live variable.
+        let result = unsafe { raw::shim_next_completion_event(self.ptr(), &mut cookie) };
+        (result == 0).then_some(cookie)
+    }
+
+    /// What happened to the device, and to which queue pair (0: to none).
+    pub(crate) fn next_async_event(&self) -> Option<(u32, u32)> {
+        let (mut event, mut qpn) = (0, 0);
+        // SAFETY: the device is open, its file does not block, and the pointers are to live variables.
+        let result = unsafe { raw::shim_next_async_event(self.ptr(), &mut event, &mut qpn) };
+        (result == 0).then_some((event, qpn))
+    }
+}
+
+/// Memory that the device may use.
+#[derive(Debug)]
+pub(crate) struct Mr {
+    mr: Option<NonNull<raw::Mr>>,
+    lkey: u32,
+    rkey: u32,
+    _context: Context,
+}
+
+// SAFETY: as for `Handle`; a region is only freed, once.
+unsafe impl Send for Mr {}
+// SAFETY: as above.
+unsafe impl Sync for Mr {}
+
+impl Mr {
+    /// Registers memory.
+    ///
+    /// # Safety
+    /// The `len` bytes at `address` must stay allocated until this is dropped. Unless both flags are false, the device writes to them, so
+    /// nobody may hold a reference to bytes that a message can still reach.
+    pub(crate) unsafe fn register(
+        context: &Context,
+        address: *mut u8,
+        len: u64,
+        local_write: bool,
+        remote_write: bool,
+    ) -> Result<Mr> {
+        let (mut mr, mut lkey, mut rkey) = (std::ptr::null_mut(), 0, 0);
+        // SAFETY: the device is open, pointers are to live variables, and the caller vouches for the memory.
+        let result = unsafe {
+            raw::shim_register(
+                context.ptr(),
+                address.cast(),
+                len,
+                local_write.into(),
+                remote_write.into(),
+                &mut mr,
+                &mut lkey,
+                &mut rkey,
+            )
+        };
+        simple(result, "ibv_reg_mr")?;
+        Ok(Mr {
+            mr: Some(NonNull::new(mr).expect("shim_register gives a region when it succeeds")),
+            lkey,
+            rkey,
+            _context: context.clone(),
+        })
+    }
+
+    pub(crate) fn lkey(&self) -> u32 {
+        self.lkey
+    }
+
+    pub(crate) fn rkey(&self) -> u32 {
+        self.rkey
+    }
+}
+
+impl Mr {
+    /// Ends the registration; says whether the device has let go of the memory.
+    pub(crate) fn end(&mut self) -> bool {
+        // SAFETY: registered by `shim_register`, and ended once.
+        let end = |mr: NonNull<raw::Mr>| unsafe { raw::shim_deregister(mr.as_ptr()) } == 0;
+        self.mr.take().is_none_or(end)
+    }
+}
+
+impl Drop for Mr {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Where a queue pair leads, and how patient it is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Path {
+    pub(crate) ip: Ipv4Addr,
+    pub(crate) dest_qpn: u32,
+    pub(crate) rq_psn: u32,
+    pub(crate) sq_psn: u32,
+    pub(crate) mtu: u32,
+    pub(crate) timeout: u8,
+    pub(crate) retry_cnt: u8,
+    pub(crate) rnr_retry: u8,
+    pub(crate) min_rnr_timer: u8,
+}
+
+/// A message to be sent from memory at `address`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    pub(crate) wr_id: u64,
+    pub(crate) address: *const u8,
+    pub(crate) len: u32,
+    /// The key of the memory; `None` has the bytes copied at once.
+    pub(crate) lkey: Option<u32>,
+    /// Remote address and key, of a WRITE.
+    pub(crate) write: Option<(u64, u32)>,
+    pub(crate) immediate: Option<u32>,
+}
+
+/// A finished work request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Completion {
+    pub(crate) wr_id: u64,
+    /// The status code of verbs when it failed.
+    pub(crate) outcome: std::result::Result<Finished, u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Finished {
+    /// Bytes received; means nothing for what was sent.
+    pub(crate) len: u32,
+    /// Whether it was a WRITE of the other side.
+    pub(crate) is_write: bool,
+    pub(crate) immediate: Option<u32>,
+}
+
+/// A queue pair with a completion queue of its own.
+#[derive(Debug)]
+pub(crate) struct Qp {
+    qp: NonNull<raw::Qp>,
+    _context: Context,
+}
+
+// SAFETY: as for `Handle`; the shim's fields are constant.
+unsafe impl Send for Qp {}
+
+impl Qp {
+    /// Makes one in the state INIT; gives its number.
+    pub(crate) fn create(
+        context: &Context,
+        cookie: u64,
+        sends: u32,
+        receives: u32,
+        inline_len: u32,
+    ) -> Result<(Qp, u32)> {
+        let (mut qp, mut qpn, mut call) = (std::ptr::null_mut(), 0, std::ptr::null());
+        // SAFETY: the device is open and the pointers are to live variables.
+        let result = unsafe {
+            raw::shim_create_qp(
+                context.ptr(),
+                cookie,
+                sends,
+                receives,
+                inline_len,
+                &mut qp,
+                &mut qpn,
+                &mut call,
+            )
+        };
+        check(result, call, "calloc")?;
+        let qp = NonNull::new(qp).expect("shim_create_qp gives a queue pair when it succeeds");
+        let _context = context.clone();
+        Ok((Qp { qp, _context }, qpn))
+    }
+
+    fn ptr(&self) -> *mut raw::Qp {
+        self.qp.as_ptr()
+    }
+
+    /// From INIT to RTS. Waits until the address is resolved, about a second at most.
+    pub(crate) fn connect(&mut self, path: &Path) -> Result<()> {
+        let path = raw::Path {
+            gid: path.ip.to_ipv6_mapped().octets(),
+            dest_qpn: path.dest_qpn,
+            rq_psn: path.rq_psn,
+            sq_psn: path.sq_psn,
+            mtu: path.mtu,
+            timeout: path.timeout,
+            retry_cnt: path.retry_cnt,
+            rnr_retry: path.rnr_retry,
+            min_rnr_timer: path.min_rnr_timer,
+        };
+        let mut call = std::ptr::null();
+        // SAFETY: the queue pair is alive and the pointers are to live variables.
+        let result = unsafe { raw::shim_connect(self.ptr(), &path, &mut call) };
+        check(result, call, "ibv_modify_qp")
+    }
+
+    /// Back to INIT; forgets every work request.
+    pub(crate) fn reset(&mut self) -> Result<()> {
+        let mut call = std::ptr::null();
+        // SAFETY: the queue pair is alive and the pointer is to a live variable.
+        let result = unsafe { raw::shim_reset(self.ptr(), &mut call) };
+        check(result, call, "ibv_modify_qp")
+    }
+
+    /// The PSN that it expects next.
+    pub(crate) fn rq_psn(&self) -> Result<u32> {
+        let mut psn = 0;
+        // SAFETY: the queue pair is alive and the pointer is to a live variable.
+        let result = unsafe { raw::shim_query_rq_psn(self.ptr(), &mut psn) };
+        simple(result, "ibv_query_qp").map(|()| psn)
+    }
+
+    /// Posts a message.
+    ///
+    /// # Safety
+    /// With a key, the bytes must stay registered under it, and unchanged, until the message completes or the queue pair is reset or gone;
+    /// without, they must be readable now.
+    pub(crate) unsafe fn send(&mut self, send: &Message) -> Result<()> {
+        let (remote_va, rkey) = send.write.unwrap_or_default();
+        let request = raw::Send {
+            wr_id: send.wr_id,
+            address: send.address as u64,
+            len: send.len,
+            lkey: send.lkey.unwrap_or(0),
+            opcode: send.write.is_some().into(),
+            rkey,
+            remote_va,
+            immediate: send.immediate.unwrap_or(0),
+            has_immediate: send.immediate.is_some().into(),
+            is_inline: (send.lkey.is_none() && send.len > 0).into(),
+        };
+        // SAFETY: the queue pair is alive, and the caller vouches for the memory.
+        let result = unsafe { raw::shim_send(self.ptr(), &request) };
+        simple(result, "ibv_post_send")
+    }
+
+    /// Posts a buffer.
+    ///
+    /// # Safety
+    /// The bytes must stay registered under `lkey`, with nobody holding a reference to them, until a message completes in them or the
+    /// queue pair is reset or gone.
+    pub(crate) unsafe fn receive(
+        &mut self,
+        wr_id: u64,
+        address: *mut u8,
+        len: u32,
+        lkey: u32,
+    ) -> Result<()> {
+        // SAFETY: the queue pair is alive, and the caller vouches for the memory.
+        let result = unsafe { raw::shim_receive(self.ptr(), wr_id, address as u64, len, lkey) };
+        simple(result, "ibv_post_recv")
+    }
+
+    /// Asks for an event at the next completion.
+    pub(crate) fn arm(&mut self) -> Result<()> {
+        // SAFETY: the queue pair is alive.
+        simple(unsafe { raw::shim_arm(self.ptr()) }, "ibv_req_notify_cq")
+    }
+
+    /// Takes some finished work requests; none are left when it gives none.
+    pub(crate) fn poll(&mut self, found: &mut Vec<Completion>) -> Result<()> {
+        const BATCH: usize = 16;
+        let mut batch = [raw::Completion::default(); BATCH];
+        // SAFETY: the queue pair is alive, and there is room for as many completions as are asked for.
+        let result = unsafe { raw::shim_poll(self.ptr(), batch.as_mut_ptr(), BATCH as c_int) };
+        simple(result, "ibv_poll_cq")?;
+        found.extend(batch[..result as usize].iter().map(|raw| Completion {
+            wr_id: raw.wr_id,
+            outcome: match raw.status {
+                0 => Ok(Finished {
+                    len: raw.len,
+                    is_write: raw.flags & 2 != 0,
+                    immediate: (raw.flags & 4 != 0).then_some(raw.immediate),
+                }),
+                status => Err(status),
+            },
+        }));
+        Ok(())
+    }
+}
+
+impl Drop for Qp {
+    fn drop(&mut self) {
+        // SAFETY: made by `shim_create_qp`, and dropped once.
+        unsafe { raw::shim_destroy_qp(self.qp.as_ptr()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_device_is_named_as_such() {
+        let error = Context::open("no-such-device", 1).unwrap_err();
+        let DeviceError::System { errno, .. } = error else {
+            panic!("{error}");
+        };
+        // ENOSYS where the kernel has no RDMA at all.
+        assert!([libc::ENODEV, libc::ENOSYS].contains(&errno), "{error}");
+        assert!(Context::open("a\0b", 1).is_err());
+    }
+}
