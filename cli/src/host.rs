@@ -1,9 +1,10 @@
-//! `alfirk host`: the RC endpoint of the simulator on a real interface.
+//! `alfirk host`: the RC endpoint of the simulator on a real interface, or an RDMA device in its place.
 //!
-//! The command drives one [`alfirk_roce::host::Host`] with a packet socket, the monotonic clock and a Unix socket by which an
-//! orchestrator runs transfers ([`protocol`]; [`client`] is the orchestrator's end).
+//! The command drives one host ([`station`]) with the monotonic clock and a Unix socket by which an orchestrator runs transfers
+//! ([`protocol`]; [`client`] is the orchestrator's end). The host is our own stack on a packet socket ([`packets`]), or with `--verbs`
+//! what an RDMA device and its driver make of the same calls (`rdma.rs`).
 //!
-//! The kernel and the host share the interface, and neither must disturb the other:
+//! The kernel and our own stack share the interface, and neither must disturb the other:
 //!
 //! - The kernel need not have the address. Then it ignores everything, and this process answers ARP. Where it does have the
 //!   address (so that ping and iperf work), both answer ARP with the same Ethernet address, which does no harm; and this
@@ -16,36 +17,57 @@ pub mod client;
 mod control;
 mod driver;
 mod interface;
+mod packets;
 pub mod protocol;
+#[cfg(feature = "verbs")]
+mod rdma;
+mod station;
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use alfirk_roce::host::{HostConfig, HostTiming};
+use alfirk_roce::host::{Host, HostConfig, HostTiming};
 use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::wire::MacAddr;
 
+use tracing::info;
+
 use crate::exit::{Failure, Outcome};
+use station::Station;
 
 /// Run an RDMA host on an interface of this network namespace, driven by JSON lines through a Unix socket.
 ///
-/// The host speaks RoCEv2 over a packet socket; the kernel's RDMA stack is not needed. It runs until SIGTERM, SIGINT or the
-/// request `stop`.
+/// The host speaks RoCEv2 over a packet socket, and the kernel's RDMA stack is not needed; or, with --verbs, it uses an RDMA device
+/// and no stack of our own. It runs until SIGTERM, SIGINT or the request `stop`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  sudo ip netns exec h1 alfirk host --interface h1-eth0 --ip 10.0.0.1/8 --control /tmp/h1.sock")]
+Examples:
+  sudo ip netns exec h1 alfirk host --interface h1-eth0 --ip 10.0.0.1/8 --control /tmp/h1.sock
+  sudo alfirk host --verbs --device rxe0 --control /tmp/h1.sock")]
 pub struct HostArgs {
     /// The interface to send and receive on
-    #[arg(long, value_name = "IFACE")]
-    interface: String,
+    #[arg(long, value_name = "IFACE", required_unless_present = "verbs")]
+    interface: Option<String>,
 
-    /// Unix socket to listen on for requests
+    /// Use an RDMA device in place of a packet socket
+    #[arg(long, requires = "device", conflicts_with_all = ["interface", "ip", "mac", "gateway", "mtu", "pcap"])]
+    verbs: bool,
+
+    /// With --verbs: the device, as `ibv_devices` lists it
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "verbs",
+        conflicts_with = "interface"
+    )]
+    device: Option<String>,
+
+    /// Unix socket to listen on for requests, or a character device such as a virtual machine's serial port
     #[arg(long, value_name = "PATH")]
     control: PathBuf,
 
-    /// Name of the host in messages [default: the interface's]
+    /// Name of the host in messages [default: the interface's or the device's]
     #[arg(long)]
     name: Option<String>,
 
@@ -104,16 +126,39 @@ impl FromStr for Address {
 
 /// Runs until told to stop.
 pub fn run(args: HostArgs) -> Outcome {
-    let config = config(&args)?;
-    let host = alfirk_roce::host::Host::new(config).map_err(|error| {
-        Failure::bad_input(format_args!("interface {}: {error}", args.interface))
-    })?;
-    driver::run(host, &args)
+    let station = open(&args)?;
+    info!("{} is {}", station.info().name, station.info().ip);
+    driver::run(station, &args.control)
+}
+
+fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
+    // The parser makes sure that there is one of the two.
+    let Some(interface) = &args.interface else {
+        return open_device(args);
+    };
+    let host = Host::new(config(args, interface)?)
+        .map_err(|error| Failure::bad_input(format_args!("interface {interface}: {error}")))?;
+    let station = packets::PacketStation::open(host, interface, args.pcap.as_deref())?;
+    Ok(Box::new(station))
+}
+
+#[cfg(feature = "verbs")]
+fn open_device(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
+    let device = args.device.as_deref().unwrap_or_default();
+    let ack_timeout = AckTimeout::new(args.ack_timeout);
+    let station = rdma::RdmaStation::open(device, args.name.as_deref(), ack_timeout)?;
+    Ok(Box::new(station))
+}
+
+#[cfg(not(feature = "verbs"))]
+fn open_device(_args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
+    Err(Failure::bad_input(
+        "this alfirk was built without RDMA devices: build it with `--features verbs`, which needs libibverbs-dev",
+    ))
 }
 
 /// What the flags leave open, the interface says.
-fn config(args: &HostArgs) -> Result<HostConfig, Failure> {
-    let name = &args.interface;
+fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
     let found = interface::read(name)
         .map_err(|error| Failure::bad_input(format_args!("interface {name}: {error}")))?;
     let address = args.ip.or(found.address).ok_or_else(|| {
@@ -122,7 +167,7 @@ fn config(args: &HostArgs) -> Result<HostConfig, Failure> {
         ))
     })?;
     let mut config = HostConfig::new(
-        args.name.as_ref().unwrap_or(name),
+        args.name.as_deref().unwrap_or(name),
         args.mac.unwrap_or(found.mac),
         address.ip,
         address.prefix_len,
@@ -180,7 +225,7 @@ mod tests {
             "/tmp/p",
         ])
         .unwrap();
-        assert_eq!(args.interface, "h1-eth0");
+        assert_eq!(args.interface.as_deref(), Some("h1-eth0"));
         assert_eq!(args.control, PathBuf::from("/tmp/s"));
         assert_eq!(args.name.as_deref(), Some("h1"));
         let ip = Ipv4Addr::new(10, 0, 0, 1);
@@ -189,6 +234,22 @@ mod tests {
         assert_eq!(args.gateway, Some(Ipv4Addr::new(10, 0, 0, 254)));
         assert_eq!((args.mtu, args.seed, args.ack_timeout), (Some(4200), 7, 12));
         assert_eq!(args.pcap, Some(PathBuf::from("/tmp/p")));
+    }
+
+    #[test]
+    fn device_takes_the_place_of_an_interface() {
+        let device = ["--verbs", "--device", "rxe0", "--control", "c"];
+        let args = parse(&device).unwrap();
+        assert!(args.verbs);
+        assert_eq!(args.device.as_deref(), Some("rxe0"));
+        let with = |more: &[&str]| parse(&[&device, more].concat());
+        assert!(with(&["--interface", "i"]).is_err());
+        assert!(with(&["--pcap", "f"]).is_err());
+        assert!(parse(&["--control", "c"]).is_err());
+        assert!(parse(&["--verbs", "--control", "c"]).is_err());
+        assert!(parse(&["--interface", "i", "--device", "rxe0", "--control", "c"]).is_err());
+        // Here there is no such device, or no RDMA at all.
+        assert!(open(&args).is_err());
     }
 
     #[test]
@@ -212,7 +273,7 @@ mod tests {
         ])
         .unwrap();
         assert!(
-            matches!(config(&args), Err(Failure::BadInput(e)) if e.to_string().contains("no-such-if"))
+            matches!(open(&args).map(drop), Err(Failure::BadInput(e)) if e.to_string().contains("no-such-if"))
         );
     }
 }

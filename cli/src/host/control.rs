@@ -1,9 +1,16 @@
 //! The control socket: clients come and go, requests come in, answers and events go out. Nothing blocks.
+//!
+//! In its place there can be a character device, such as the serial port of a virtual machine. It has one client at a time: when the
+//! other end closes, what was under way to it is forgotten, and the next who opens it finds a fresh line.
 
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 
 use super::protocol::{Line, NumberedRequest};
 
@@ -15,15 +22,23 @@ const MOST_UNREAD: usize = 64 << 20;
 /// One orchestrator.
 struct Client {
     token: u64,
-    stream: UnixStream,
+    stream: File,
     input: Vec<u8>,
     output: Vec<u8>,
 }
 
-/// The listening socket and its clients. The socket's file goes away with it.
+/// Where clients come from.
+enum Door {
+    /// Any number, one after the other and side by side. The socket's file goes away with it.
+    Socket(UnixListener),
+    /// One. While nobody is at the other end, the open device is kept here.
+    Device(Option<File>),
+}
+
+/// The door and the clients who came in.
 pub(super) struct Control {
     path: PathBuf,
-    listener: UnixListener,
+    door: Door,
     clients: Vec<Client>,
     next_token: u64,
 }
@@ -36,42 +51,60 @@ pub(super) struct Incoming {
 }
 
 impl Control {
-    /// Listens at `path`. A file that a dead process left there is replaced; a socket that answers is not. Clients get tokens from
-    /// `first_token` on.
-    pub(super) fn listen(path: &Path, first_token: u64) -> io::Result<Control> {
-        let listener = match UnixListener::bind(path) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                if UnixStream::connect(path).is_ok() {
-                    return Err(io::Error::new(
-                        error.kind(),
-                        "another process listens there",
-                    ));
-                }
-                std::fs::remove_file(path)?;
-                UnixListener::bind(path)?
-            }
-            other => other?,
+    /// Opens the character device at `path`, or listens there on a socket. A file that a dead process left there is replaced; a socket that
+    /// answers is not. Clients get tokens from `first_token` on.
+    pub(super) fn open(path: &Path, first_token: u64) -> io::Result<Control> {
+        let is_device = path
+            .metadata()
+            .is_ok_and(|found| found.file_type().is_char_device());
+        let door = match is_device {
+            true => Door::Device(Some(open_device(path)?)),
+            false => Door::Socket(listen(path)?),
         };
-        listener.set_nonblocking(true)?;
         Ok(Control {
             path: path.to_owned(),
-            listener,
+            door,
             clients: Vec::new(),
             next_token: first_token,
         })
     }
 
-    pub(super) fn listener_fd(&self) -> RawFd {
-        self.listener.as_raw_fd()
+    /// Readable when a client waits at the door. A device has no such thing: see [`Control::is_waiting`].
+    pub(super) fn listener_fd(&self) -> Option<RawFd> {
+        match &self.door {
+            Door::Socket(listener) => Some(listener.as_raw_fd()),
+            Door::Device(_) => None,
+        }
+    }
+
+    /// Whether [`Control::accept`] should be called again and again, because nothing tells when somebody comes.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(self.door, Door::Device(_)) && self.clients.is_empty()
     }
 
     /// Takes clients that wait at the door; descriptors to watch, with their tokens.
     pub(super) fn accept(&mut self) -> Vec<(RawFd, u64)> {
-        let mut new = Vec::new();
-        while let Ok((stream, _)) = self.listener.accept() {
-            if stream.set_nonblocking(true).is_err() {
-                continue;
+        let mut streams = Vec::new();
+        match &mut self.door {
+            Door::Socket(listener) => {
+                while let Ok((stream, _)) = listener.accept() {
+                    if stream.set_nonblocking(true).is_ok() {
+                        streams.push(File::from(OwnedFd::from(stream)));
+                    }
+                }
             }
+            Door::Device(_) if !self.clients.is_empty() => {}
+            Door::Device(device) => {
+                let file = device.take().or_else(|| open_device(&self.path).ok());
+                match file {
+                    Some(file) if has_peer(&file) => streams.push(file),
+                    // Closed and opened again, it could lose what somebody sends meanwhile.
+                    other => *device = other,
+                }
+            }
+        }
+        let mut new = Vec::new();
+        for stream in streams {
             let token = self.next_token;
             self.next_token += 1;
             new.push((stream.as_raw_fd(), token));
@@ -138,9 +171,53 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // It may be gone already.
-        let _ = std::fs::remove_file(&self.path);
+        if let Door::Socket(_) = self.door {
+            // It may be gone already.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let listener = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            if UnixStream::connect(path).is_ok() {
+                return Err(io::Error::new(
+                    error.kind(),
+                    "another process listens there",
+                ));
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)?
+        }
+        other => other?,
+    };
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A terminal is made to pass everything on as it is.
+fn open_device(path: &Path) -> io::Result<File> {
+    use nix::sys::termios::{cfmakeraw, tcgetattr, tcsetattr, SetArg};
+
+    let device = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    if let Ok(mut settings) = tcgetattr(&device) {
+        cfmakeraw(&mut settings);
+        tcsetattr(&device, SetArg::TCSANOW, &settings)?;
+    }
+    Ok(device)
+}
+
+/// Whether somebody has the other end of a device open.
+fn has_peer(device: &File) -> bool {
+    let mut fds = [PollFd::new(device.as_fd(), PollFlags::POLLIN)];
+    let polled = poll(&mut fds, PollTimeout::ZERO);
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+    polled.is_ok() && !fds[0].revents().is_some_and(|found| found.intersects(gone))
 }
 
 impl Client {
@@ -175,5 +252,50 @@ impl Client {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::protocol::{Reply, Request};
+    use nix::pty::openpty;
+    use nix::unistd::ttyname;
+
+    #[test]
+    fn terminal_serves_one_client_until_it_closes() {
+        let pty = openpty(None, None).unwrap();
+        let path = ttyname(&pty.slave).unwrap();
+        let mut control = Control::open(&path, 7).unwrap();
+        drop(pty.slave);
+        assert!(control.listener_fd().is_none());
+        assert!(control.is_waiting());
+        assert_eq!(control.accept().len(), 1);
+        assert!(!control.is_waiting());
+        assert!(control.accept().is_empty());
+
+        let mut master = File::from(pty.master);
+        master
+            .write_all(b"{\"id\":1,\"request\":\"info\"}\nx\n")
+            .unwrap();
+        let got = control.read(7);
+        assert_eq!(got[0].client, 7);
+        assert_eq!(got[0].request.as_ref().unwrap().request, Request::Info);
+        assert!(got[1].request.is_err());
+
+        let reply = Reply::Accepted;
+        control.send(7, &Line::Reply { id: 1, reply });
+        assert!(!control.flush());
+        let mut line = [0; 64];
+        let count = master.read(&mut line).unwrap();
+        // The terminal neither echoes nor changes the end of the line.
+        assert_eq!(&line[..count], b"{\"id\":1,\"reply\":\"accepted\"}\n");
+
+        drop(master);
+        assert!(control.read(7).is_empty());
+        assert!(control.is_waiting());
+        // Nobody is there to come in.
+        assert!(control.accept().is_empty());
+        drop(control);
     }
 }
