@@ -18,7 +18,7 @@ PYTHON := .venv/bin/python
 ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench mininet ptf guest-image install uninstall fmt lint clean lock setup setup-interop
+.PHONY: help build run test bench mininet ptf guest-image install uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,7 +42,7 @@ mininet: build setup ## Run the main job on Mininet: veth links, separate proces
 ptf: build setup ## Run the packet tests against a live switch (needs root)
 	@ptf-tests/run --alfirk $(ALFIRK) $(if $(SWITCH),--switch $(SWITCH))
 
-guest-image: build setup-interop ## Build what QEMU guests with Linux's own RDMA stack boot
+guest-image: build-verbs ## Build what QEMU guests with Linux's own RDMA stack boot
 	@interop/run build --alfirk $(ALFIRK)
 
 install: build ## Install the command, its P4 sources and the BMv2 names under PREFIX
@@ -79,6 +79,10 @@ lock: setup ## Choose and pin the newest Python packages that work together
 
 setup:
 	@tools/setup
+
+# libibverbs comes with the packages.
+build-verbs: setup-interop
+	@$(CARGO) build --quiet --release --package alfirk-cli --features verbs
 
 setup-interop:
 	@tools/setup --interop

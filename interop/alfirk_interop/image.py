@@ -1,6 +1,6 @@
 """What guests boot: a kernel, and a first and only root file system with RDMA tools and alfirk.
 
-The folder of an image holds ``vmlinux``, ``initramfs`` and ``manifest.json``, which says what they were made of;
+The folder of an image holds ``vmlinux``, ``initramfs`` and ``manifest.json``, which says what made them;
 it is made again only when something of that has changed.
 """
 

@@ -48,7 +48,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     network.add_argument("--pcap", type=Path, metavar="DIR", help="write captures there")
 
-    serve = commands.add_parser("serve", parents=[network], help="a network for another program")
+    guests = argparse.ArgumentParser(add_help=False)
+    guests.add_argument(
+        "--guests",
+        type=lambda names: names.split(","),
+        default=[],
+        metavar="NAMES",
+        help="hosts that are QEMU guests with Linux's RDMA stack, with commas between",
+    )
+    guests.add_argument("--guest-image", type=Path, metavar="DIR", help="what they boot")
+    guests.add_argument(
+        "--guest-rdma",
+        choices=["linux", "alfirk"],
+        default="linux",
+        help="the RDMA stack that they use (default: %(default)s)",
+    )
+
+    serve = commands.add_parser("serve", parents=[network, guests], help="a network for another program")
     serve.set_defaults(run=_serve)
     cli = commands.add_parser("cli", parents=[network], help="a network with controller and Mininet's prompt")
     cli.set_defaults(run=_cli)
@@ -80,6 +96,9 @@ def _serve(options: argparse.Namespace) -> int:
             loss=options.loss,
             seed=options.seed,
             pcap=options.pcap and options.pcap.absolute(),
+            guests=options.guests,
+            guest_image=options.guest_image and options.guest_image.absolute(),
+            guest_verbs=options.guest_rdma == "linux",
         ),
     )
 

@@ -39,6 +39,8 @@ MEMORY = 224
 TAP_QUEUE = 4096
 #: The name of the guest's only network interface, and of the RDMA device on it.
 INTERFACE, DEVICE = "eth0", "rxe0"
+#: Where ``alfirk host`` finds its port in the guest.
+CONTROL_PORT = "/dev/virtio-ports/alfirk.control"
 #: Seconds in which a kernel on KVM must have said something, and then come to the end of its way.
 KVM_FIRST_WORD, KVM_LIMIT = 1.5, 5.0
 
@@ -241,9 +243,11 @@ def make_tap(name: str, mtu: int) -> None:
         )
 
 
-def host_program(alfirk_flags: list[str]) -> str:
-    """Write the start script of a guest that runs ``alfirk host``."""
-    return f"exec alfirk host {shlex.join(alfirk_flags)}\n"
+def host_program(guest: Guest, *, seed: int) -> str:
+    """Write the start script of a guest that runs ``alfirk host``, on Linux's RDMA stack if it has that."""
+    device = ["--verbs", "--device", DEVICE] if guest.rxe else ["--interface", INTERFACE]
+    flags = [*device, "--name", guest.name, "--control", CONTROL_PORT, "--seed", str(seed)]
+    return f"exec alfirk host {shlex.join(flags)}\n"
 
 
 def check_tools() -> None:

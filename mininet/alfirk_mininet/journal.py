@@ -109,11 +109,13 @@ def _remove(record: _Record) -> str:
 
 
 def _our_interfaces(names: set[str]) -> list[str]:
-    """Of these names, those that are veth ends and carry our alias: a name alone may be somebody else's."""
-    listed = subprocess.run(
-        ["ip", "-json", "link", "show", "type", "veth"], capture_output=True, text=True, check=False
-    )
-    links: list[dict[str, Any]] = json.loads(listed.stdout or "[]") if listed.returncode == 0 else []
+    """Of these names, the veth ends and taps that carry our alias: a name alone may be somebody else's."""
+    links: list[dict[str, Any]] = []
+    for kind in ("veth", "tun"):
+        listed = subprocess.run(
+            ["ip", "-json", "link", "show", "type", kind], capture_output=True, text=True, check=False
+        )
+        links += json.loads(listed.stdout or "[]") if listed.returncode == 0 else []
     return [
         str(link["ifname"]) for link in links if link.get("ifname") in names and link.get("ifalias") == ALIAS
     ]

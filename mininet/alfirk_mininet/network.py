@@ -9,10 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mininet.link import Intf
 from mininet.log import setLogLevel
 from mininet.net import Mininet
 
+from alfirk_mininet import guests, interfaces
 from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.guests import Guest, Image
 from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.nodes import AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
 from alfirk_mininet.process import Child, kill_guests, stop_all
@@ -30,6 +33,8 @@ class Network:
         self.settings = settings
         self._journal: Journal | None = None
         self._mininet: Mininet | None = None
+        #: By name, in the order of the topology file.
+        self.guests: dict[str, Guest] = {}
 
     def __enter__(self) -> Network:
         try:
@@ -50,15 +55,22 @@ class Network:
         clean()
         self._journal = Journal()
         settings = replace(self.settings, journal=self._journal)
+        image = self._guest_image()
         for name in (host.name for host in self.topology.hosts):
             check_socket_path(settings.workdir / f"{name}.sock")
         self._mininet = Mininet(topo=AlfirkTopo(self.topology, settings), controller=None, build=False)
         self._mininet.build()
+        # They take the longest to get ready.
+        if image:
+            for name in settings.guests:
+                self._start_guest(name, image)
         hosts = self.hosts if settings.rdma else []
         for host in hosts:
             host.start_rdma()
         self._mininet.start()
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
+        started = [(guest.child, guest.answers) for guest in self.guests.values() if guest.child]
+        wait_ready(started, guests.START_LIMIT)
 
     def stop(self) -> None:
         """Take everything down; what Mininet cannot, the journal does."""
@@ -66,10 +78,18 @@ class Network:
         journal, self._journal = self._journal, None
         if mininet:
             # All at once: one after the other would take each one's time to end.
-            stop_all([node.child for node in _nodes(mininet) if node.child])
+            for guest in self.guests.values():
+                if guest.child:
+                    # It has nothing to save, and would take its time.
+                    guest.child.process.kill()
+            children = [*_nodes(mininet), *self.guests.values()]
+            stop_all([child for child in (node.child for node in children) if child])
             kill_guests(host.pid for host in mininet.hosts)
             with contextlib.suppress(Exception):
                 mininet.stop()
+        for guest in self.guests.values():
+            guest.forget()
+        self.guests = {}
         if journal:
             journal.close()
 
@@ -90,13 +110,67 @@ class Network:
 
     @property
     def hosts(self) -> list[AlfirkHost]:
-        """The hosts in the order of the topology file."""
-        return [node for h in self.topology.hosts if isinstance(node := self.mininet[h.name], AlfirkHost)]
+        """The hosts in the order of the topology file, without those that are guests."""
+        names = [host.name for host in self.topology.hosts if host.name not in self.settings.guests]
+        return [node for name in names if isinstance(node := self.mininet[name], AlfirkHost)]
 
     @property
     def children(self) -> list[Child]:
         """Every process that must run as long as the network does."""
-        return [node.child for node in _nodes(self.mininet) if node.child]
+        nodes = [*_nodes(self.mininet), *self.guests.values()]
+        return [child for child in (node.child for node in nodes) if child]
+
+    @property
+    def members(self) -> list[AlfirkHost | Guest]:
+        """Hosts and guests in the order of the topology file."""
+        hosts: dict[str, AlfirkHost | Guest] = {host.name: host for host in self.hosts}
+        hosts |= self.guests
+        return [hosts[host.name] for host in self.topology.hosts if host.name in hosts]
+
+    def _guest_image(self) -> Image | None:
+        settings = self.settings
+        if not settings.guests:
+            return None
+        known = {host.name for host in self.topology.hosts}
+        for name in settings.guests:
+            if name not in known:
+                raise NetworkError(f"there is no host {name} to be a guest", "name hosts of the topology")
+        if settings.guest_image is None:
+            raise NetworkError("guests need an image", "give its folder by --guest-image")
+        image = Image(settings.guest_image)
+        image.check(settings.alfirk)
+        guests.check_tools()
+        return image
+
+    def _start_guest(self, name: str, image: Image) -> None:
+        """Give the switch port a tap in place of a veth's end, and boot the guest behind it."""
+        settings = self.settings
+        host = next(host for host in self.topology.hosts if host.name == name)
+        link = next(link for link in self.topology.links if name in (link.a.node, link.b.node))
+        end = link.b if link.a.node == name else link.a
+        switch = self.mininet[end.node]
+        if not isinstance(switch, AlfirkSwitch) or end.port is None:
+            raise NetworkError(f"host {name} has no link to a switch", "mend the topology")
+        tap = interfaces.switch_interface(switch.name, switch.device_id, end.port)
+        mtu = link.attributes.mtu
+        if self._journal:
+            self._journal.interfaces([tap])
+        guests.make_tap(tap, mtu)
+        Intf(tap, node=switch, port=end.port)
+        guest = Guest(
+            name=name,
+            address=str(host.ip),
+            mac=host.mac,
+            mtu=mtu,
+            tap=tap,
+            workdir=settings.workdir,
+            image=image,
+            rxe=settings.guest_verbs,
+        )
+        if settings.rdma:
+            guest.program = guests.host_program(guest, seed=settings.seed)
+        self.guests[name] = guest
+        guest.start(self._journal)
 
     def _make_directories(self) -> None:
         for directory in filter(None, (self.settings.workdir, self.settings.pcap)):

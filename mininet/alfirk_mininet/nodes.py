@@ -57,6 +57,10 @@ class Settings:
     rdma: bool = True
     #: Further options for every switch, before the `--`.
     switch_options: Sequence[str] = field(default=())
+    #: Hosts that are QEMU guests, what they boot, and whether they use Linux's RDMA stack or alfirk's own.
+    guests: Sequence[str] = field(default=())
+    guest_image: Path | None = None
+    guest_verbs: bool = True
 
 
 class AlfirkSwitch(Switch):
@@ -240,10 +244,10 @@ class AlfirkLink(Link):
         )
 
 
-def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]]) -> None:
+def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]], limit: float = START_LIMIT) -> None:
     """Poll until every process answers; fail when one ends or the time is up."""
     todo = list(waiting)
-    deadline = time.monotonic() + START_LIMIT
+    deadline = time.monotonic() + limit
     pause = 0.005
     while todo:
         for child, _ in todo:
@@ -252,7 +256,7 @@ def wait_ready(waiting: Sequence[tuple[Child, Callable[[], bool]]]) -> None:
         if todo and time.monotonic() > deadline:
             names = ", ".join(child.what for child, _ in todo)
             raise NetworkError(
-                f"{names} did not answer within {START_LIMIT:.0f} s",
+                f"{names} did not answer within {limit:.0f} s",
                 f"the end of {todo[0][0].log}: {todo[0][0].last_lines() or 'nothing'}",
             )
         if todo:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from alfirk_mininet.guests import Guest
     from alfirk_mininet.nodes import AlfirkHost, AlfirkSwitch
     from alfirk_mininet.process import Child
 
@@ -48,7 +49,7 @@ def serve(topology_file: Path, settings: Settings) -> int:
             say(
                 event="ready",
                 switches={switch.name: switch.address for switch in network.switches},
-                hosts={host.name: str(host.control) for host in network.hosts if host.child},
+                hosts={host.name: str(host.control) for host in network.members if host.child},
                 interfaces={
                     switch.name: {port: intf.name for port, intf in sorted(switch.intfs.items()) if port}
                     for switch in network.switches
@@ -120,7 +121,7 @@ def _obey(network: Network, line: bytes) -> Child | None:
         raise NetworkError(f"a line on stdin is no JSON: {error}", hint) from error
     match request:
         case {"kill": str(name)}:
-            nodes: list[AlfirkSwitch | AlfirkHost] = [*network.switches, *network.hosts]
+            nodes: list[AlfirkSwitch | AlfirkHost | Guest] = [*network.switches, *network.members]
             for child in (node.child for node in nodes if node.name == name):
                 if child is not None and child.ended() is None:
                     return child

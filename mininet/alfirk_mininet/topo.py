@@ -20,7 +20,9 @@ class AlfirkTopo(Topo):
         """Add every host, switch and link."""
         settings = settings or Settings(Path("alfirk"), Path.cwd(), kernel_ip=True, rdma=False)
         mtus = {end.node: link.attributes.mtu for link in topology.links for end in (link.a, link.b)}
-        for host in topology.hosts:
+        # Guests are no nodes of Mininet's: their taps become ports of switches later.
+        guests = set(settings.guests)
+        for host in (host for host in topology.hosts if host.name not in guests):
             self.addHost(
                 host.name,
                 cls=AlfirkHost,
@@ -40,6 +42,8 @@ class AlfirkTopo(Topo):
                 },
             )
         for link in topology.links:
+            if guests & {link.a.node, link.b.node}:
+                continue
             self.addLink(
                 link.a.node,
                 link.b.node,

@@ -232,6 +232,7 @@ impl Driver {
     fn execute(&mut self, request: Request) -> Result<Reply, String> {
         match request {
             Request::Info => Ok(Reply::Info(self.station.info())),
+            Request::Clock => Ok(Reply::Clock { at: monotonic() }),
             Request::Prepare { transfer, spec } => {
                 if self.transfers.contains_key(&transfer) {
                     return Err(format!(

@@ -44,6 +44,8 @@ pub struct NumberedRequest {
 pub enum Request {
     /// Who are you? Answer: [`Reply::Info`].
     Info,
+    /// What does your clock say? Answer: [`Reply::Clock`].
+    Clock,
     /// Make this member's queue pairs; `transfer` is a number of the client's choice. Answer: [`Reply::Prepared`].
     Prepare { transfer: u32, spec: TransferSpec },
     /// Connect them. Answer: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
@@ -89,6 +91,7 @@ pub enum Line {
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
     Info(Info),
+    Clock { at: u64 },
     Prepared { endpoints: Vec<Endpoint> },
     Accepted,
     Started { at: u64 },

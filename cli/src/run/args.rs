@@ -1,6 +1,6 @@
 //! The flags of `alfirk run`, and the checked configuration they become.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
@@ -28,7 +28,8 @@ Examples:
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
   alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
-  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB")]
+  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
+  sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
 pub struct Args {
     /// The network, as YAML [default: a fat-tree with k = 4: 16 hosts, 20 switches]
     #[arg(long, value_name = "FILE")]
@@ -131,6 +132,24 @@ pub struct Args {
     /// What carries the packets
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     driver: Driver,
+
+    /// Hosts that are QEMU guests with a kernel of their own: all, or their names (Mininet driver)
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    guests: Vec<String>,
+
+    /// Whose RDMA stack guests use
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        requires = "guests",
+        default_value_t = GuestRdma::Linux
+    )]
+    guest_rdma: GuestRdma,
+
+    /// What guests boot, as `make guest-image` builds it [default: guest/ beside the folder of this command]
+    #[arg(long, value_name = "DIR", requires = "guests")]
+    guest_image: Option<PathBuf>,
 
     /// Print one JSON object instead of the table
     #[arg(long)]
@@ -251,6 +270,35 @@ pub enum Driver {
     Mininet,
 }
 
+/// Who brings RDMA to guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GuestRdma {
+    /// Linux, by rdma_rxe and libibverbs
+    Linux,
+    /// This command, as on other hosts
+    Alfirk,
+}
+
+impl GuestRdma {
+    /// As on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            GuestRdma::Linux => "linux",
+            GuestRdma::Alfirk => "alfirk",
+        }
+    }
+}
+
+/// The hosts that are guests.
+#[derive(Debug)]
+pub struct Guests {
+    /// In the order of the topology; at least one.
+    pub hosts: Vec<HostIndex>,
+    pub rdma: GuestRdma,
+    /// The folder with what they boot.
+    pub image: PathBuf,
+}
+
 impl Driver {
     /// As in results.
     pub fn name(self) -> &'static str {
@@ -286,6 +334,7 @@ pub struct Config {
     pub dead_after: u64,
     pub seed: u64,
     pub driver: Driver,
+    pub guests: Option<Guests>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
@@ -338,6 +387,7 @@ impl Args {
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
             ));
         }
+        let guests = self.guests(&topology)?;
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),
             (None, size) => {
@@ -387,6 +437,7 @@ impl Args {
             dead_after,
             seed: self.seed,
             driver: self.driver,
+            guests,
             json: self.json,
             pcap: self.pcap,
             trace: self.trace,
@@ -431,6 +482,47 @@ impl Args {
         Err(Failure::bad_input(refused))
     }
 
+    fn guests(&self, topology: &Topology) -> Result<Option<Guests>, Failure> {
+        if self.guests.is_empty() {
+            return Ok(None);
+        }
+        let refuse = |why: String| Err(Failure::bad_input(format!("--guests: {why}")));
+        if self.driver != Driver::Mininet {
+            return refuse("virtual hosts have no kernel; add --driver mininet".to_owned());
+        }
+        if self.guest_rdma == GuestRdma::Linux && !cfg!(feature = "verbs") {
+            return refuse(
+                "this alfirk cannot use Linux's RDMA; build it with `--features verbs`, as `make interop` does, or add \
+                 --guest-rdma alfirk"
+                    .to_owned(),
+            );
+        }
+        let mut hosts = Vec::new();
+        for name in &self.guests {
+            match (name.as_str(), topology.host_named(name)) {
+                (_, Some(host)) => hosts.push(host),
+                ("all", None) => hosts.extend(topology.host_indexes()),
+                (name, None) => {
+                    let (topology, names) = (topology.name(), some_names(topology));
+                    return refuse(format!(
+                        "topology {topology} has no host {name}; its hosts are {names}"
+                    ));
+                }
+            }
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        let image = match &self.guest_image {
+            Some(folder) => folder.clone(),
+            None => guest_image()?,
+        };
+        Ok(Some(Guests {
+            hosts,
+            rdma: self.guest_rdma,
+            image,
+        }))
+    }
+
     fn registration(&self) -> Result<Registration, Failure> {
         match self.registration {
             How::Api => Ok(Registration::Service),
@@ -465,6 +557,19 @@ impl Args {
             .map(|text| kill(topology, source, text))
             .collect()
     }
+}
+
+/// Beside the folder that holds this command: in the target folder of a build, and under share where it is installed.
+fn guest_image() -> Result<PathBuf, Failure> {
+    let alfirk = std::env::current_exe()
+        .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
+    let prefix = alfirk.parent().and_then(Path::parent);
+    let prefix = prefix.unwrap_or(Path::new("/"));
+    let installed = prefix.join("share/alfirk/guest");
+    Ok(match installed.is_dir() {
+        true => installed,
+        false => prefix.join("guest"),
+    })
 }
 
 /// `h3@20us`, `s1@1ms`, `s1-s2@50us`.

@@ -6,6 +6,7 @@ class Intf:
     name: str
     node: Node
     link: Link | None
+    def __init__(self, name: str, node: Node | None = None, port: int | None = None) -> None: ...
 
 class Link:
     intf1: Intf

@@ -1,6 +1,6 @@
 //! A [`Fabric`] on Mininet.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
@@ -33,8 +33,11 @@ use crate::run::args::Config;
 use crate::run::controller_config;
 
 /// How long the network may take to be built, and then the switches to get pipelines and routes.
-const START_LIMIT: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_secs(150);
 const READY_LIMIT: Duration = Duration::from_secs(60);
+
+/// How often a guest is asked what its clock says: the quickest answer is the best one.
+const CLOCK_QUESTIONS: usize = 5;
 
 /// How long the controller may take for a group.
 const GROUP_LIMIT: Duration = Duration::from_secs(60);
@@ -46,6 +49,8 @@ pub struct MininetFabric {
     hosts: Vec<HostClient>,
     /// Hosts that have been killed, and are not spoken to any more.
     dead: BTreeSet<HostIndex>,
+    /// How far the clock of each guest is behind this machine's, in nanoseconds.
+    clocks: BTreeMap<HostIndex, i64>,
     controller: Handle,
     /// What befalls groups.
     news: UnboundedReceiver<GroupNews>,
@@ -92,9 +97,11 @@ impl MininetFabric {
             .iter()
             .map(|host| connect(&network, &host.name))
             .collect::<Result<Vec<_>, Failure>>()?;
+        let guests = config.guests.iter().flat_map(|guests| guests.hosts.clone());
         let mut fabric = MininetFabric {
             hosts,
             dead: BTreeSet::new(),
+            clocks: guests.map(|host| (host, 0)).collect(),
             controller,
             news,
             runtime,
@@ -219,6 +226,32 @@ impl MininetFabric {
         }
     }
 
+    /// Finds out what the clock of a guest says. They are told apart anew for each transfer, since clocks drift.
+    fn set_clock(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let mut best: Option<(u64, i64)> = None;
+        for _ in 0..CLOCK_QUESTIONS {
+            let asked = self.now();
+            let at = match self.ask(host, Request::Clock)? {
+                Reply::Clock { at } => at,
+                other => return Err(self.unexpected(host, &other)),
+            };
+            let took = self.now() - asked;
+            let behind = (asked + took / 2).wrapping_sub(at) as i64;
+            if best.is_none_or(|(least, _)| took < least) {
+                best = Some((took, behind));
+            }
+        }
+        if let Some((_, behind)) = best {
+            self.clocks.insert(host, behind);
+        }
+        Ok(())
+    }
+
+    /// A host's time in ours.
+    fn our_time(&self, host: HostIndex, at: u64) -> u64 {
+        at.wrapping_add_signed(self.clocks.get(&host).copied().unwrap_or(0))
+    }
+
     /// Frames on all links, each counted once per link: what switches send, and what they get from hosts.
     fn wire_packets(&self) -> u64 {
         let mut packets = 0;
@@ -278,7 +311,12 @@ impl MininetFabric {
                     Err(error) => return Err(self.explain(error)),
                 };
                 let Some(event) = event else { break };
-                if let Some(event) = member_event(event, self.transfer) {
+                if let Some(mut event) = member_event(event, self.transfer) {
+                    if let MemberEvent::Done { at, .. } | MemberEvent::PartDone { at, .. } =
+                        &mut event
+                    {
+                        *at = self.our_time(host, *at);
+                    }
                     return Ok(Some((host, event)));
                 }
             }
@@ -380,6 +418,9 @@ impl Fabric for MininetFabric {
         if spec.is_root() {
             self.transfer += 1;
         }
+        if self.clocks.contains_key(&host) {
+            self.set_clock(host)?;
+        }
         let transfer = self.transfer;
         match self.ask(host, Request::Prepare { transfer, spec })? {
             Reply::Prepared { endpoints } => Ok(endpoints),
@@ -402,7 +443,7 @@ impl Fabric for MininetFabric {
         }
         let transfer = self.transfer;
         match self.ask(host, Request::Start { transfer, file })? {
-            Reply::Started { at } => Ok(at),
+            Reply::Started { at } => Ok(self.our_time(host, at)),
             other => Err(self.unexpected(host, &other)),
         }
     }

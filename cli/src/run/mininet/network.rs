@@ -89,6 +89,17 @@ impl MininetNetwork {
         if let Some(folder) = &config.pcap {
             command.arg("--pcap").arg(folder);
         }
+        if let Some(guests) = &config.guests {
+            let names = guests.hosts.iter();
+            let names: Vec<&str> = names
+                .map(|&host| config.topology.host(host).name.as_str())
+                .collect();
+            command
+                .args(["--guests", &names.join(",")])
+                .args(["--guest-rdma", guests.rdma.name()])
+                .arg("--guest-image")
+                .arg(&guests.image);
+        }
         let mut child = command.spawn().map_err(|error| {
             Failure::failed(format_args!(
                 "cannot start {}: {error}; set PYTHON to a Python that has Mininet",
