@@ -374,7 +374,7 @@ impl Transfer {
             let own = (0..self.next_part).filter(|p| self.spec.source_of(*p) == self.spec.rank);
             let own: u64 = own.map(|part| self.spec.part(part).1).sum();
             return Progress {
-                bytes: received + own,
+                bytes: (received + own).max(self.held_bytes()),
                 total: self.spec.size,
             };
         }
@@ -390,15 +390,18 @@ impl Transfer {
                 total: self.spec.size * self.outgoing.len() as u64,
             };
         }
+        let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
+        let received: u64 = received.map(|qp| qp.stats.request_bytes_received).sum();
         Progress {
-            bytes: self
-                .incoming
-                .iter()
-                .filter_map(|c| host.view(c.qpn))
-                .map(|qp| qp.stats.request_bytes_received)
-                .sum(),
+            bytes: received.max(self.held_bytes()),
             total: self.spec.size,
         }
+    }
+
+    /// Bytes of the slices that are here. Where WRITEs are not counted, as by an RDMA device, this is all there is to know.
+    fn held_bytes(&self) -> u64 {
+        let held = (0..self.spec.slices).filter(|slice| self.held[*slice as usize]);
+        held.map(|slice| self.spec.slice(slice).1).sum()
     }
 
     /// The counters of this member's queue pairs, receiving ones first.
