@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Parser, ValueEnum};
 
-use super::{link::LinkOptions, link_args::LinkArgs, SwitchError};
+use super::{chosen::Chosen, link::LinkOptions, link_args::LinkArgs, SwitchError};
 use crate::SwitchOptions;
 
 /// Run a BMv2 program on network interfaces, controlled by P4Runtime.
@@ -224,6 +224,8 @@ pub struct Config {
     /// Links of ports with options of their own, and of all others.
     pub links: BTreeMap<u32, LinkOptions>,
     pub default_link: LinkOptions,
+    /// Frames that ports lose on purpose.
+    pub chosen: Vec<(u32, Chosen)>,
     /// Queues of each port, and packets that each holds, where a link has a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
@@ -242,6 +244,12 @@ impl Config {
     /// The link of a port.
     pub fn link(&self, port: u32) -> LinkOptions {
         self.links.get(&port).copied().unwrap_or(self.default_link)
+    }
+
+    /// The frames that a port loses on purpose.
+    pub fn chosen(&self, port: u32) -> Vec<Chosen> {
+        let of_port = self.chosen.iter().filter(|(of, _)| *of == port);
+        of_port.map(|(_, chosen)| chosen.clone()).collect()
     }
 }
 
@@ -281,7 +289,9 @@ impl SwitchArgs {
         }
 
         let (default_link, links) = self.links.links().map_err(SwitchError::BadInput)?;
-        if let Some(port) = links.keys().find(|port| !interfaces.contains_key(port)) {
+        let chosen = self.links.port_drop.clone();
+        let mut ports = links.keys().chain(chosen.iter().map(|(port, _)| port));
+        if let Some(port) = ports.find(|port| !interfaces.contains_key(port)) {
             return bad(format!("--port-...: no interface is on port {port}"));
         }
 
@@ -311,6 +321,7 @@ impl SwitchArgs {
             address: parse_address(&target.grpc_server_addr)?,
             links,
             default_link,
+            chosen,
             priority_queues: target.priority_queues as usize,
             queue_depth: self.links.queue_depth,
             ring: (self.ring as usize) << 20,
@@ -477,6 +488,11 @@ mod tests {
             (0.1, 0.2)
         );
         assert_eq!((config.queue_depth, config.priority_queues), (5, 4));
+
+        let config =
+            parse("--no-p4 -i 1@a -i 2@b --port-drop 2=in,1 --port-drop 2=out,3,42=11").unwrap();
+        assert_eq!(config.chosen(1), []);
+        assert_eq!(config.chosen(2)[1], "out,3,42=11".parse().unwrap());
     }
 
     #[test]
@@ -507,6 +523,8 @@ mod tests {
         assert!(why("--no-p4 --rate 0.1bps").contains("at least 1"));
         assert!(why("--no-p4 --reorder 0.1").contains("--delay"));
         assert!(why("--no-p4 --port-loss 3=0.1").contains("no interface is on port 3"));
+        assert!(why("--no-p4 --port-drop 3=in,1").contains("no interface is on port 3"));
+        assert!(why("--no-p4 -i 1@a --port-drop 1=in,x").contains("no number"));
         assert!(why("--no-p4 -- --grpc-server-addr nonsense").contains("nonsense"));
         assert!(why("--no-p4 -- --no-such-flag").contains("--no-such-flag"));
     }

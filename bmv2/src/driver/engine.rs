@@ -15,6 +15,7 @@ use tracing::{debug, error, info, trace, warn};
 
 use super::{
     args::TraceFormat,
+    chosen::{Chosen, Way},
     command::{Command, CommandReceiver, StreamSender},
     link::{Link, LinkOptions},
     metrics::Exposition,
@@ -76,6 +77,8 @@ pub struct PortSetup<'a> {
     pub number: u32,
     pub interface: &'a str,
     pub link: LinkOptions,
+    /// Frames to lose on purpose.
+    pub chosen: Vec<Chosen>,
     /// Used when the link has a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
@@ -161,7 +164,7 @@ impl Engine {
             ring: setup.ring,
             index,
             running: true,
-            link: Link::new(setup.link, setup.seed, setup.number),
+            link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             capture,
@@ -256,7 +259,7 @@ impl Engine {
             port.counters.received += 1;
             let server = &mut self.server;
             let whole = self.batch.frames(i, |frame| {
-                if port.link.loses() {
+                if port.link.loses(Way::In, frame) {
                     return;
                 }
                 if let Some((capture, _)) = &mut port.capture {
@@ -286,7 +289,7 @@ impl Engine {
             };
             let server = &mut self.server;
             let taken = socket.take(&mut self.batch, |frame| {
-                if link.loses() {
+                if link.loses(Way::In, frame) {
                     return;
                 }
                 if let Some((capture, _)) = capture {
@@ -392,7 +395,7 @@ impl Engine {
         };
         if !port.link.is_plain() {
             port.link.push(now, frame);
-        } else if !port.link.loses() {
+        } else if !port.link.loses(Way::Out, &frame) {
             port.sending.push(frame);
             if port.sending.len() >= BATCH {
                 port.send();

@@ -9,6 +9,8 @@ use std::{collections::BTreeMap, time::Duration};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use super::chosen::{Chosen, Way};
+
 /// What a port's link does to frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkOptions {
@@ -52,6 +54,7 @@ pub struct Link {
     jitter: u64,
     rate: Option<Rate>,
     loss: Chance,
+    chosen: Vec<Chosen>,
     duplicate: Chance,
     reorder: Chance,
     random: ChaCha8Rng,
@@ -94,6 +97,7 @@ impl Link {
             jitter: nanos(options.jitter),
             rate: options.rate,
             loss: Chance::new(options.loss),
+            chosen: Vec::new(),
             duplicate: Chance::new(options.duplicate),
             reorder: Chance::new(options.reorder),
             random,
@@ -105,9 +109,20 @@ impl Link {
         }
     }
 
-    /// Whether the next frame, in or out, is lost.
-    pub fn loses(&mut self) -> bool {
-        let lost = self.loss.strikes(&mut self.random);
+    /// Loses these frames, too.
+    #[must_use]
+    pub fn with_chosen(mut self, chosen: Vec<Chosen>) -> Link {
+        self.chosen = chosen;
+        self
+    }
+
+    /// Whether the next frame is lost.
+    pub fn loses(&mut self, way: Way, frame: &[u8]) -> bool {
+        let mut lost = self.loss.strikes(&mut self.random);
+        // Each counts for itself.
+        for chosen in &mut self.chosen {
+            lost |= chosen.takes(way, frame);
+        }
         self.lost += u64::from(lost);
         lost
     }
@@ -138,7 +153,7 @@ impl Link {
             let start = self.busy_until.max(now);
             self.busy_until = start.saturating_add(rate.time_of(frame.len()));
         }
-        if self.loses() {
+        if self.loses(Way::Out, &frame) {
             return;
         }
         let sent = self.busy_until.max(now);
@@ -186,7 +201,7 @@ mod tests {
             ..Default::default()
         };
         let mut link = Link::new(options, seed, port);
-        (0..10_000).map(|_| link.loses()).collect()
+        (0..10_000).map(|_| link.loses(Way::In, &[])).collect()
     }
 
     /// Arrivals of `count` frames that are all put on the link at time 0.

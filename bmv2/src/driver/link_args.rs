@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
 use clap::Args;
 
+use super::chosen::Chosen;
 use super::link::{LinkOptions, Rate};
 
 #[derive(Args, Clone, Debug)]
@@ -60,6 +61,12 @@ pub struct LinkArgs {
     /// --rate for one port, such as 2=100Mbps.
     #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str))]
     port_rate: Vec<(u32, Rate)>,
+
+    /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three that come in on port 2 with a byte 0x11 at offset 42 of
+    /// the frame; `54=60/e0` looks at some bits of a byte only.
+    #[arg(long, value_name = "PORT=in|out,N[-M][,OFFSET=HEX[/MASK]]...",
+        value_parser = |s: &str| of_port(s, Chosen::from_str))]
+    pub port_drop: Vec<(u32, Chosen)>,
 }
 
 impl LinkArgs {

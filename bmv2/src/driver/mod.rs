@@ -5,6 +5,7 @@
 //! through a queue. Nothing here decides what happens to a packet.
 
 mod args;
+mod chosen;
 mod command;
 mod engine;
 mod grpc;
@@ -107,6 +108,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             number,
             interface,
             link: config.link(number),
+            chosen: config.chosen(number),
             priority_queues: config.priority_queues,
             queue_depth: config.queue_depth,
             ring: config.ring,
