@@ -3,6 +3,7 @@
 //! Results go to stdout and logs to stderr. Exit codes: 0 it went well; 1 the thing that was run, built or
 //! tested was found bad; 2 wrong usage or bad input, nothing was tried.
 
+mod check_pcap;
 mod ctrl;
 mod exit;
 mod host;
@@ -49,6 +50,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     // The parts describe themselves: their help is written beside their arguments.
+    CheckPcap(check_pcap::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Host(host::HostArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
@@ -63,6 +65,7 @@ enum Command {
 impl Command {
     fn run(self) -> Outcome {
         match self {
+            Command::CheckPcap(args) => check_pcap::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Host(args) => host::run(args),
             Command::P4c(args) => p4c::run(&args),

@@ -1,0 +1,288 @@
+//! `alfirk check-pcap`: reads captures and checks every packet as its receiver would.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use alfirk_roce::icrc;
+use alfirk_roce::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
+use serde::Serialize;
+
+use crate::exit::{print, Failure, Outcome};
+
+const ETHERTYPE_IPV4: u16 = 0x0800;
+const PROTOCOL_UDP: u8 = 17;
+/// Bad packets that are described one by one, of each file.
+const DESCRIBED: usize = 5;
+
+/// Check IPv4 and UDP checksums and the ICRC of every packet in captures.
+///
+/// Reads pcap files of Ethernet frames, as --pcap and tcpdump write them. Prints one line per file, and exits with 1 when a packet
+/// is bad.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  alfirk check-pcap /tmp/pcaps/s1-eth2_out.pcap")]
+pub struct Args {
+    /// Captures
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// Print one JSON object instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a capture holds.
+#[derive(Debug, Default, Serialize, PartialEq, Eq)]
+struct Found {
+    frames: u64,
+    ipv4: u64,
+    roce: u64,
+    bad_ipv4: u64,
+    bad_udp: u64,
+    bad_icrc: u64,
+    /// Too short for what they claim to be.
+    malformed: u64,
+    /// RoCEv2 packets by opcode.
+    opcodes: BTreeMap<String, u64>,
+    /// The first bad ones.
+    bad: Vec<String>,
+}
+
+impl Found {
+    fn is_good(&self) -> bool {
+        self.bad_ipv4 + self.bad_udp + self.bad_icrc + self.malformed == 0
+    }
+}
+
+/// What is wrong with a frame.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    Ipv4(String),
+    Udp,
+    Icrc { found: u32, expected: u32 },
+    Malformed(String),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Fault::Ipv4(why) | Fault::Malformed(why) => f.write_str(why),
+            Fault::Udp => f.write_str("wrong UDP checksum"),
+            Fault::Icrc { found, expected } => {
+                write!(f, "ICRC {found:08x} instead of {expected:08x}")
+            }
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let mut files = BTreeMap::new();
+    for file in &args.files {
+        let refuse = |why| Failure::bad_input(format_args!("{}: {why}", file.display()));
+        let content = std::fs::read(file).map_err(|error| refuse(error.to_string()))?;
+        let found = check(&content).map_err(refuse)?;
+        files.insert(file.as_path(), found);
+    }
+    let good = files.values().all(Found::is_good);
+    print(if args.json {
+        json(&files)
+    } else {
+        table(&files)
+    })?;
+    match good {
+        true => Ok(()),
+        false => Err(Failure::failed(
+            "some packets are not what their receiver accepts",
+        )),
+    }
+}
+
+fn json(files: &BTreeMap<&Path, Found>) -> String {
+    let object = serde_json::to_string(files).expect("paths of files that were given are text");
+    format!("{object}\n")
+}
+
+fn table(files: &BTreeMap<&Path, Found>) -> String {
+    let mut text = String::new();
+    for (file, found) in files {
+        let Found {
+            frames,
+            roce,
+            bad_ipv4,
+            bad_udp,
+            bad_icrc,
+            malformed,
+            ..
+        } = found;
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "{}: {frames} frames, {roce} of them RoCEv2; wrong IPv4 checksums {bad_ipv4}, UDP checksums {bad_udp}, \
+             ICRCs {bad_icrc}; {malformed} malformed",
+            file.display()
+        );
+        for bad in &found.bad {
+            let _ = writeln!(text, "    {bad}");
+        }
+    }
+    text
+}
+
+/// Checks all frames of a capture; an error when it is none.
+fn check(capture: &[u8]) -> Result<Found, String> {
+    let mut found = Found::default();
+    for frame in frames(capture)? {
+        found.frames += 1;
+        let Err(fault) = check_frame(frame, &mut found) else {
+            continue;
+        };
+        *match fault {
+            Fault::Ipv4(_) => &mut found.bad_ipv4,
+            Fault::Udp => &mut found.bad_udp,
+            Fault::Icrc { .. } => &mut found.bad_icrc,
+            Fault::Malformed(_) => &mut found.malformed,
+        } += 1;
+        if found.bad.len() < DESCRIBED {
+            found.bad.push(format!("frame {}: {fault}", found.frames));
+        }
+    }
+    Ok(found)
+}
+
+/// The frames of a pcap file of either byte order, with micro- or nanoseconds (draft-ietf-opsawg-pcap).
+///
+/// A last frame that is not all there, as a writer leaves it that was killed, is left out.
+fn frames(capture: &[u8]) -> Result<Vec<&[u8]>, String> {
+    let word = |at: usize| -> Option<[u8; 4]> { capture.get(at..at + 4)?.try_into().ok() };
+    let magic = word(0).map(u32::from_le_bytes);
+    let read: fn([u8; 4]) -> u32 = match magic {
+        Some(0xa1b2_c3d4 | 0xa1b2_3c4d) => u32::from_le_bytes,
+        Some(0xd4c3_b2a1 | 0x4d3c_b2a1) => u32::from_be_bytes,
+        // A switch makes the file before it has anything to write.
+        None if capture.is_empty() => return Ok(Vec::new()),
+        _ => return Err("this is no pcap file".to_owned()),
+    };
+    if word(20).map(read) != Some(1) {
+        return Err("these are no Ethernet frames".to_owned());
+    }
+    let mut frames = Vec::new();
+    let mut at = 24;
+    while let Some(length) = word(at + 8).map(read) {
+        let begin = at + 16;
+        at = begin + length as usize;
+        match capture.get(begin..at) {
+            Some(frame) => frames.push(frame),
+            None => break,
+        }
+    }
+    Ok(frames)
+}
+
+/// Checks what a receiver checks, and counts what the frame is.
+fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
+    let malformed = |error: alfirk_roce::wire::WireError| Fault::Malformed(error.to_string());
+    let ethernet = ethernet::View::new_checked(frame).map_err(malformed)?;
+    if ethernet.ethertype() != ETHERTYPE_IPV4 {
+        return Ok(());
+    }
+    found.ipv4 += 1;
+    let ip = ipv4::View::new_checked(ethernet.payload()).map_err(malformed)?;
+    ip.check_checksum()
+        .map_err(|error| Fault::Ipv4(error.to_string()))?;
+    if ip.protocol() != PROTOCOL_UDP || ip.is_fragment() {
+        return Ok(());
+    }
+    let datagram = udp::View::new_checked(ip.payload()).map_err(malformed)?;
+    // 0 is none.
+    if datagram.checksum() != 0 && !udp_checksum_is_right(&ip) {
+        return Err(Fault::Udp);
+    }
+    if datagram.destination_port() != udp::PORT_ROCE {
+        return Ok(());
+    }
+    found.roce += 1;
+    let bth = bth::View::new_checked(datagram.payload()).map_err(malformed)?;
+    let opcode = format!("{:?}", bth.opcode());
+    *found.opcodes.entry(opcode).or_default() += 1;
+    let view = trailer::View::new_checked(ip.whole()).map_err(malformed)?;
+    let expected = icrc::compute(view.covered()).map_err(malformed)?;
+    match view.icrc() {
+        found if found == expected => Ok(()),
+        found => Err(Fault::Icrc { found, expected }),
+    }
+}
+
+/// Over the pseudo-header of RFC 768 too.
+fn udp_checksum_is_right(ip: &ipv4::View<'_>) -> bool {
+    let payload = ip.payload();
+    let mut bytes = Vec::with_capacity(12 + payload.len());
+    bytes.extend(ip.source().octets());
+    bytes.extend(ip.destination().octets());
+    bytes.extend([0, PROTOCOL_UDP]);
+    bytes.extend((payload.len() as u16).to_be_bytes());
+    bytes.extend(payload);
+    ipv4::checksum(&bytes) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_bmv2::pcap::PcapWriter;
+
+    /// A UDP datagram to the RoCEv2 port: an ACK with PSN 7, its ICRC computed.
+    fn ack() -> Vec<u8> {
+        let mut ip = vec![
+            0x45, 0, 0, 48, 0, 1, 0x40, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ];
+        let sum = ipv4::checksum(&ip);
+        ip[10..12].copy_from_slice(&sum.to_be_bytes());
+        ip.extend([0xc0, 0, 0x12, 0xb7, 0, 28, 0, 0]);
+        ip.extend([0x11, 0x40, 0xff, 0xff, 0, 0, 0, 17, 0, 0, 0, 7]);
+        ip.extend([0x1f, 0, 0, 1]);
+        ip.extend(icrc::compute(&ip).unwrap().to_le_bytes());
+        let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
+        frame.extend(ip);
+        frame
+    }
+
+    fn fault(frame: &[u8]) -> Option<Fault> {
+        check_frame(frame, &mut Found::default()).err()
+    }
+
+    #[test]
+    fn each_sum_is_checked() {
+        let good = ack();
+        assert_eq!(fault(&good), None);
+        let changed = |at: usize| {
+            let mut frame = good.clone();
+            frame[at] ^= 1;
+            fault(&frame)
+        };
+        assert!(matches!(changed(14 + 4), Some(Fault::Ipv4(_))));
+        assert_eq!(changed(14 + 26), Some(Fault::Udp));
+        assert!(matches!(changed(14 + 39), Some(Fault::Icrc { .. })));
+        assert!(matches!(changed(14 + 47), Some(Fault::Icrc { .. })));
+        // The class of traffic may change on the way.
+        assert!(matches!(fault(&good[..30]), Some(Fault::Malformed(_))));
+        // Ethernet's padding is nobody's business.
+        assert_eq!(fault(&[&good[..], &[0; 9]].concat()), None);
+    }
+
+    #[test]
+    fn captures_are_read_to_their_last_whole_frame() {
+        let mut bytes = Vec::new();
+        let mut pcap = PcapWriter::new(&mut bytes).unwrap();
+        let mut bad = ack();
+        bad[60] ^= 0x40;
+        for frame in [&ack(), &bad, &ack()] {
+            pcap.write(1, frame).unwrap();
+        }
+        let found = check(&bytes[..bytes.len() - 1]).unwrap();
+        assert_eq!((found.frames, found.roce, found.bad_icrc), (2, 2, 1));
+        assert!(found.bad[0].starts_with("frame 2: ICRC"), "{:?}", found.bad);
+        assert!(check(b"GIF89a and so on").is_err());
+        assert_eq!(check(b""), Ok(Found::default()));
+    }
+}
