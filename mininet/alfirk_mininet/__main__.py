@@ -46,6 +46,14 @@ def _parser() -> argparse.ArgumentParser:
     network.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of all that is random (default: 1)"
     )
+    network.add_argument(
+        "--port-drop",
+        type=_port_drop,
+        action="append",
+        default=[],
+        metavar="SWITCH:RULE",
+        help="lose chosen frames, as `alfirk switch --port-drop` has them",
+    )
     network.add_argument("--pcap", type=Path, metavar="DIR", help="write captures there")
 
     guests = argparse.ArgumentParser(add_help=False)
@@ -81,6 +89,14 @@ def _probability(text: str) -> float:
     return value
 
 
+def _port_drop(text: str) -> tuple[str, str]:
+    switch, colon, rule = text.partition(":")
+    if not colon:
+        message = f"{text} is no SWITCH:RULE, such as s1:2=in,1"
+        raise argparse.ArgumentTypeError(message)
+    return switch, rule
+
+
 def _serve(options: argparse.Namespace) -> int:
     problem = _missing()
     if problem:
@@ -96,6 +112,7 @@ def _serve(options: argparse.Namespace) -> int:
             loss=options.loss,
             seed=options.seed,
             pcap=options.pcap and options.pcap.absolute(),
+            port_drops=options.port_drop,
             guests=options.guests,
             guest_image=options.guest_image and options.guest_image.absolute(),
             guest_verbs=options.guest_rdma == "linux",
@@ -119,6 +136,7 @@ def _cli(options: argparse.Namespace) -> int:
             loss=options.loss,
             seed=options.seed,
             pcap=options.pcap and options.pcap.absolute(),
+            port_drops=options.port_drop,
             kernel_ip=True,
             rdma=False,
         ),

@@ -57,6 +57,8 @@ class Settings:
     rdma: bool = True
     #: Further options for every switch, before the `--`.
     switch_options: Sequence[str] = field(default=())
+    #: Frames that ports of switches lose on purpose, as `alfirk switch --port-drop` has them, by switch.
+    port_drops: Sequence[tuple[str, str]] = field(default=())
     #: Hosts that are QEMU guests, what they boot, and whether they use Linux's RDMA stack or alfirk's own.
     guests: Sequence[str] = field(default=())
     guest_image: Path | None = None
@@ -105,6 +107,8 @@ class AlfirkSwitch(Switch):
             line += ["--port-loss", f"{port}={loss!r}"] if loss > 0 else []
         for port, delay in sorted(self.port_delay.items()):
             line += ["--port-delay", f"{port}={delay}"]
+        for switch, drop in settings.port_drops:
+            line += ["--port-drop", drop] if switch == self.name else []
         line += ["--seed", str(settings.seed * 65536 + self.device_id)]
         if settings.pcap is not None:
             line += ["--pcap", str(settings.pcap)]

@@ -7,6 +7,7 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
+use alfirk_roce::wire::Psn;
 use alfirk_sim::experiment::{Congestion, Kill, Registration, Victim};
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
@@ -107,6 +108,19 @@ pub struct Args {
         allow_negative_numbers = true
     )]
     loss: f64,
+
+    /// Lose chosen packets at the port of a host's switch, such as h2:from:ack:1, the first ACK that comes from h2, or
+    /// h2:to:data:3-5 (Mininet driver)
+    #[arg(
+        long,
+        value_name = "HOST:from|to:data|ack|nak|rnr:N[-M]",
+        value_delimiter = ','
+    )]
+    lose: Vec<String>,
+
+    /// The first PSN of the group's data [default: drawn from the seed]
+    #[arg(long, value_name = "PSN", value_parser = clap::value_parser!(u32).range(..1 << 24))]
+    initial_psn: Option<u32>,
 
     /// How the group is registered
     #[arg(long, value_enum, default_value_t = How::Api)]
@@ -327,6 +341,8 @@ pub struct Config {
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub loss: f64,
+    pub lose: Vec<super::lose::Lost>,
+    pub initial_psn: Option<Psn>,
     pub registration: Registration,
     pub fallback: Option<Algorithm>,
     pub kills: Vec<Kill>,
@@ -388,6 +404,7 @@ impl Args {
             ));
         }
         let guests = self.guests(&topology)?;
+        let lose = self.lose(&topology)?;
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),
             (None, size) => {
@@ -431,6 +448,8 @@ impl Args {
             mtu,
             slices: self.slices,
             loss: self.loss,
+            lose,
+            initial_psn: self.initial_psn.map(Psn::new),
             registration,
             fallback,
             kills,
@@ -480,6 +499,19 @@ impl Args {
             return Ok(());
         };
         Err(Failure::bad_input(refused))
+    }
+
+    fn lose(&self, topology: &Topology) -> Result<Vec<super::lose::Lost>, Failure> {
+        if !self.lose.is_empty() && self.driver != Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--lose: only switches that run by themselves lose chosen packets; add --driver mininet, or use --loss",
+            ));
+        }
+        let read = |text: &String| {
+            super::lose::Lost::read(topology, text)
+                .map_err(|why| Failure::bad_input(format_args!("--lose {text}: {why}")))
+        };
+        self.lose.iter().map(read).collect()
     }
 
     fn guests(&self, topology: &Topology) -> Result<Option<Guests>, Failure> {

@@ -2,6 +2,7 @@
 
 mod args;
 mod input;
+mod lose;
 mod mininet;
 mod progress;
 mod records;
@@ -115,7 +116,7 @@ fn job(config: &Config) -> Job {
             IcrcMode::Neutral | IcrcMode::Punt => GroupRange::default().first(),
         },
         seed: config.seed,
-        initial_psn: None,
+        initial_psn: config.initial_psn,
         registration: config.registration,
         fallback: config.fallback,
         kills: config.kills.clone(),

@@ -86,6 +86,9 @@ impl MininetNetwork {
         if config.loss > 0.0 {
             command.args(["--loss", &config.loss.to_string()]);
         }
+        for lost in &config.lose {
+            command.arg("--port-drop").arg(lost.rule());
+        }
         if let Some(folder) = &config.pcap {
             command.arg("--pcap").arg(folder);
         }

@@ -1,0 +1,127 @@
+//! `--lose`: packets of a kind that a switch is to lose at a host's port, and the rule for the switch that they become.
+
+use alfirk_ctrl::topology::{Node, Topology};
+
+/// Packets to lose.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lost {
+    switch: String,
+    port: u32,
+    from_host: bool,
+    kind: Kind,
+    /// "1", or "1-3".
+    numbers: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Data,
+    Ack,
+    Nak,
+    Rnr,
+}
+
+impl Lost {
+    /// Reads `h2:from:ack:1`; an error is for people.
+    pub fn read(topology: &Topology, text: &str) -> Result<Lost, String> {
+        let parts: Vec<&str> = text.split(':').collect();
+        let [host, way, kind, numbers] = parts[..] else {
+            return Err("write it as HOST:from|to:data|ack|nak|rnr:N, as h2:from:ack:1".to_owned());
+        };
+        let found = topology.host_named(host);
+        let host = found.ok_or_else(|| {
+            let name = topology.name();
+            format!("topology {name} has no host {host}")
+        })?;
+        let mut ends = topology.links().iter().filter_map(|link| {
+            let here = link.ends.iter().any(|end| end.node == Node::Host(host));
+            let there = link.ends.iter().find_map(|end| match end.node {
+                Node::Switch(switch) => Some((switch, end.port)),
+                Node::Host(_) => None,
+            });
+            there.filter(|_| here)
+        });
+        let (switch, port) = ends.next().ok_or("the host has no switch")?;
+        let from_host = match way {
+            "from" => true,
+            "to" => false,
+            _ => return Err(format!("`{way}` is neither `from` nor `to`")),
+        };
+        let kind = match kind {
+            "data" => Kind::Data,
+            "ack" => Kind::Ack,
+            "nak" => Kind::Nak,
+            "rnr" => Kind::Rnr,
+            _ => return Err(format!("`{kind}` is none of data, ack, nak and rnr")),
+        };
+        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let counted = |text: &str| text.parse::<u64>().is_ok_and(|number| number > 0);
+        if !counted(first) || !counted(last) {
+            return Err(format!(
+                "`{numbers}`: packets are counted from 1, as 1 or 2-5"
+            ));
+        }
+        Ok(Lost {
+            switch: topology.switch(switch).name.clone(),
+            port,
+            from_host,
+            kind,
+            numbers: numbers.to_owned(),
+        })
+    }
+
+    /// As `SWITCH:` and a value of `alfirk switch --port-drop`.
+    ///
+    /// A RoCEv2 packet has UDP port 4791 at offset 36 of its frame and its opcode at 42; an ACK or NAK has its syndrome at 54, whose
+    /// upper three bits tell the kind (IBTA vol. 1, 9.2.1 and 9.7.5.1.1).
+    pub fn rule(&self) -> String {
+        let way = if self.from_host { "in" } else { "out" };
+        let kind = match self.kind {
+            Kind::Data => "42=00/f0",
+            Kind::Ack => "42=11,54=00/e0",
+            Kind::Rnr => "42=11,54=20/e0",
+            Kind::Nak => "42=11,54=60/e0",
+        };
+        let Lost {
+            switch,
+            port,
+            numbers,
+            ..
+        } = self;
+        format!("{switch}:{port}={way},{numbers},36=12,37=b7,{kind}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_ctrl::topology::testbed;
+
+    #[test]
+    fn kinds_become_bytes_at_the_port_of_the_host() {
+        let rule = |text| Lost::read(&testbed(), text).map(|lost| lost.rule());
+        let rule_of = |text| rule(text).unwrap();
+        assert_eq!(
+            rule_of("h2:from:ack:1"),
+            "s1:2=in,1,36=12,37=b7,42=11,54=00/e0"
+        );
+        assert_eq!(
+            rule_of("h3:to:data:2-4"),
+            "s1:3=out,2-4,36=12,37=b7,42=00/f0"
+        );
+        assert_eq!(
+            rule_of("h3:from:nak:1"),
+            "s1:3=in,1,36=12,37=b7,42=11,54=60/e0"
+        );
+        for (text, why) in [
+            ("h2", "write it as"),
+            ("h9:from:ack:1", "no host h9"),
+            ("h2:at:ack:1", "neither"),
+            ("h2:to:cnp:1", "none of"),
+            ("h2:to:ack:0", "from 1"),
+            ("h2:to:ack:1-x", "from 1"),
+        ] {
+            assert!(rule(text).unwrap_err().contains(why), "{text}");
+        }
+    }
+}
