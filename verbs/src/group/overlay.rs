@@ -1,0 +1,148 @@
+//! Groups without multicast: connections between every two members, and a chain or a star over them.
+
+use std::time::Instant;
+
+use alfirk_roce::rc::{
+    MemorySlice, Operation, Payload, RecvRequest, Remote, SendOperation, SendRequest,
+};
+use alfirk_roce::verbs::Verbs;
+
+use super::link::{End, Message};
+use super::{over, Group, GroupError, Result, Way, LEADER};
+
+/// What a member of a chain passes on at a time.
+const SLICE: u64 = 64 << 10;
+
+impl Group {
+    /// Connects every two members. The leader tells everybody's queue pairs to all.
+    pub(super) fn make_mesh(&mut self, deadline: Instant) -> Result<()> {
+        let what = "connecting the members";
+        let rc = self.device.default_rc();
+        let mut ends = Vec::new();
+        for to in self.others() {
+            let qpn = self.device.create_qp(rc)?;
+            let view = self.device.view(qpn).expect("it has just been made");
+            self.mesh.insert(to, qpn);
+            ends.push(End {
+                from: self.rank,
+                to,
+                qpn,
+                psn: view.sq_psn,
+            });
+        }
+        if self.rank == LEADER {
+            for rank in self.others() {
+                let Message::Mesh { ends: theirs } = self.mail_from(rank, deadline, what)? else {
+                    return Err(over("a member does not speak our language"));
+                };
+                ends.extend(theirs);
+            }
+            for rank in self.others() {
+                let all = Message::Mesh { ends: ends.clone() };
+                self.tell(rank, &all)?;
+            }
+        } else {
+            self.tell(LEADER, &Message::Mesh { ends })?;
+            let Message::Mesh { ends: all } = self.mail_from(LEADER, deadline, what)? else {
+                return Err(over("the leader does not speak our language"));
+            };
+            ends = all;
+        }
+        let own = self.rank;
+        for end in ends.iter().filter(|end| end.to == own) {
+            let (Some(qpn), Some(card)) = (
+                self.mesh.get(&end.from).copied(),
+                self.cards.get(end.from as usize),
+            ) else {
+                return Err(over("there is a connection to nobody"));
+            };
+            let remote = Remote {
+                ip: card.ip,
+                qpn: end.qpn,
+            };
+            let now = self.now();
+            self.device.connect_qp(now, qpn, remote, end.psn)?;
+            self.take_events();
+            self.check_failures(qpn)?;
+        }
+        self.barrier(deadline)
+    }
+
+    /// This member's part in bringing bytes from the source to all.
+    pub(super) fn pass_on(
+        &mut self,
+        source: u32,
+        offset: u64,
+        len: u64,
+        deadline: Instant,
+    ) -> Result<()> {
+        // The members in a ring, beginning with the source.
+        let (before, from): (Vec<u32>, Vec<u32>) = self.alive.iter().partition(|r| **r < source);
+        let order: Vec<u32> = from.into_iter().chain(before).collect();
+        let own = order.iter().position(|rank| *rank == self.rank);
+        let own = own.ok_or_else(|| over("this member was taken out of it"))?;
+        let (previous, next): (Option<u32>, Vec<u32>) = match (self.way, own) {
+            (Way::Unicast, 0) => (None, order[1..].to_vec()),
+            (Way::Unicast, _) => (Some(source), Vec::new()),
+            (_, 0) => (None, order[1..].iter().take(1).copied().collect()),
+            (_, _) => (
+                Some(order[own - 1]),
+                order[own + 1..].iter().take(1).copied().collect(),
+            ),
+        };
+        let slice = match self.way {
+            Way::Unicast => len.max(1),
+            _ => SLICE,
+        };
+        let slices: Vec<MemorySlice> = (0..len.div_ceil(slice).max(1))
+            .map(|index| MemorySlice {
+                key: self.memory,
+                offset: offset + index * slice,
+                len: slice.min(len - index * slice),
+            })
+            .collect();
+        let to: Vec<_> = next
+            .iter()
+            .filter_map(|r| self.mesh.get(r))
+            .copied()
+            .collect();
+        if let Some(from) = previous.and_then(|rank| self.mesh.get(&rank).copied()) {
+            for buffer in slices.iter().copied() {
+                self.device
+                    .post_recv(from, RecvRequest { wr_id: 0, buffer })?;
+            }
+            for part in &slices {
+                // The same connection may also have brought a SEND of ours to its end, which is waited for below.
+                let done = self.completion(from, deadline, "a message")?;
+                let bytes = done.outcome.map_or(0, |completed| completed.bytes);
+                if done.operation != Operation::Receive || bytes != part.len {
+                    let text = format!("{bytes} bytes came in place of {}", part.len);
+                    return Err(GroupError::Verbs(text));
+                }
+                self.send_to(&to, *part)?;
+            }
+        } else {
+            for part in &slices {
+                self.send_to(&to, *part)?;
+            }
+        }
+        for qpn in to {
+            for _ in &slices {
+                self.completion(qpn, deadline, "a message")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_to(&mut self, to: &[alfirk_roce::wire::QpNum], part: MemorySlice) -> Result<()> {
+        for qpn in to {
+            let request = SendRequest {
+                wr_id: 0,
+                operation: SendOperation::Send { immediate: None },
+                payload: Payload::Memory(part),
+            };
+            self.device.post_send(*qpn, request)?;
+        }
+        Ok(())
+    }
+}
