@@ -5,7 +5,7 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use alfirk_roce::icrc;
-use alfirk_roce::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
+use alfirk_roce::wire::{aeth, bth, ethernet, icrc as trailer, ipv4, udp};
 use serde::Serialize;
 
 use crate::exit::{print, Failure, Outcome};
@@ -44,6 +44,8 @@ struct Found {
     bad_icrc: u64,
     /// Too short for what they claim to be.
     malformed: u64,
+    /// Acknowledgements that are negative, and no RNR NAKs.
+    naks: u64,
     /// RoCEv2 packets by opcode.
     opcodes: BTreeMap<String, u64>,
     /// The first bad ones.
@@ -206,6 +208,10 @@ fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
     let bth = bth::View::new_checked(datagram.payload()).map_err(malformed)?;
     let opcode = format!("{:?}", bth.opcode());
     *found.opcodes.entry(opcode).or_default() += 1;
+    if bth.opcode() == bth::Opcode::Acknowledge {
+        let aeth = aeth::View::new_checked(bth.payload()).map_err(malformed)?;
+        found.naks += u64::from(matches!(aeth.syndrome(), aeth::Syndrome::Nak(_)));
+    }
     let view = trailer::View::new_checked(ip.whole()).map_err(malformed)?;
     let expected = icrc::compute(view.covered()).map_err(malformed)?;
     match view.icrc() {

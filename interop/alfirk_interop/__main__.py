@@ -7,8 +7,12 @@ import os
 import sys
 from pathlib import Path
 
+from alfirk_mininet.guests import Image, kvm_works
+
 from alfirk_interop import image
 from alfirk_interop.errors import InteropError
+from alfirk_interop.runner import Runner, own_namespace
+from alfirk_interop.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
@@ -31,19 +35,41 @@ def main() -> int:
     )
     build = commands.add_parser("build", parents=[common], help="build what guests boot")
     build.set_defaults(run=_build)
+    run = commands.add_parser("run", parents=[common], help="run scenarios")
+    run.add_argument("--quick", action="store_true", help="a few of them only")
+    run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
+    run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
+    run.set_defaults(run=_run)
     options = parser.parse_args()
     try:
-        run: int = options.run(options)
+        code: int = options.run(options)
     except InteropError as error:
         sys.stderr.write(f"interop: {error}\n")
         return 1
-    return run
+    return code
 
 
 def _build(options: argparse.Namespace) -> int:
     built = image.build(options.image.absolute(), options.alfirk.absolute())
     sys.stdout.write(f"{built.folder}: {'built' if built.fresh else 'up to date'}\n")
     return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    # Before the namespace, from which no package can be fetched.
+    image.build(options.image.absolute(), options.alfirk.absolute())
+    own_namespace()
+    os.environ["ALFIRK_KVM"] = str(int(kvm_works(Image(options.image.absolute()).kernel)))
+    chosen = [
+        scenario
+        for scenario in SCENARIOS
+        if (scenario.quick or not options.quick) and (options.only or "") in scenario.name
+    ]
+    if not chosen:
+        message = f"no scenario has `{options.only}` in its name"
+        raise InteropError(message)
+    runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
+    return 1 if runner.run_all(chosen) else 0
 
 
 if __name__ == "__main__":

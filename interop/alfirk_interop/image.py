@@ -36,6 +36,8 @@ PROGRAMS = {
 DRIVER = Path("/etc/libibverbs.d/rxe.driver")
 PROVIDERS = "*-linux-gnu/libibverbs/librxe-rdmav*.so"
 _HERE = Path(__file__).parent
+#: The files here that decide what is in an image.
+BUILDER = ["image.py", "kernel.py", "cpio.py", "init"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def build(folder: Path, alfirk: Path) -> Image:
     """Build the image for an alfirk command, unless it is there."""
     files = _programs()
     package = kernel.package()
-    parts = {"kernel": package, "system": _digest([*files, *sorted(_HERE.glob("*.py")), _HERE / "init"])}
+    parts = {"kernel": package, "system": _digest([*files, *(_HERE / name for name in BUILDER)])}
     binary = stamp(alfirk)
     manifest = _manifest(folder)
     if manifest == {**parts, "alfirk": binary}:

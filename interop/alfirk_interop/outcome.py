@@ -1,0 +1,94 @@
+"""What a run has left: its report, what it said, and its captures."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from alfirk_mininet.interfaces import switch_interface
+
+if TYPE_CHECKING:
+    from alfirk_mininet.topology import Topology
+
+#: Bytes in a packet of data on links of 4,200 bytes.
+PATH_MTU = 4096
+_DATA = ("Send", "Write")
+
+
+@dataclass
+class Outcome:
+    """A run that is over."""
+
+    code: int
+    errors: str
+    report: dict[str, Any]
+    topology: Topology
+    alfirk: Path
+    pcaps: Path
+    guests: list[str]
+    _checked: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The first result; empty when there is none."""
+        results: list[dict[str, Any]] = self.report.get("results", [])
+        return results[0] if results else {}
+
+    @property
+    def source(self) -> str:
+        """The host that sent."""
+        return str(self.report.get("group", {}).get("source", "h1"))
+
+    @property
+    def packets_of_message(self) -> int:
+        """How many packets the message needs."""
+        size: int = self.report.get("input", {}).get("size", 0)
+        return max(1, math.ceil(size / PATH_MTU))
+
+    def data_from(self, host: str) -> int:
+        """Count the data packets that came from a host."""
+        opcodes: dict[str, int] = self.captures(host, "in")["opcodes"]
+        return sum(count for name, count in opcodes.items() if name.startswith(_DATA))
+
+    def opcode_from(self, host: str, name: str) -> int:
+        """Count the packets of an opcode that came from a host."""
+        return int(self.captures(host, "in")["opcodes"].get(name, 0))
+
+    def naks_from(self, host: str) -> int:
+        """Count the NAKs that came from a host."""
+        return int(self.captures(host, "in")["naks"])
+
+    def captures(self, host: str, way: str) -> dict[str, Any]:
+        """Check the capture of a host's port: what came ``in`` from the host, or went ``out`` to it."""
+        if (host, way) not in self._checked:
+            file = self.pcaps / f"{self._port(host)}_{way}.pcap"
+            command = [str(self.alfirk), "check-pcap", "--json", str(file)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if not done.stdout:
+                return {"frames": 0, "roce": 0, "bad_icrc": 0, "naks": 0, "opcodes": {}, "bad": [done.stderr]}
+            self._checked[host, way] = json.loads(done.stdout)[str(file)]
+        return self._checked[host, way]
+
+    def bad_packets(self) -> str | None:
+        """Say what packets to or from guests were bad, or that there were none at all."""
+        seen = 0
+        for host in self.guests:
+            for way in ("in", "out"):
+                found = self.captures(host, way)
+                if found["bad"]:
+                    return f"{host}, {way}: {'; '.join(found['bad'])}"
+                seen += found["roce"]
+        return None if seen else "no RoCEv2 packet reached or left a guest"
+
+    def _port(self, host: str) -> str:
+        for link in self.topology.links:
+            for end, other in ((link.a, link.b), (link.b, link.a)):
+                if end.node == host and other.port is not None:
+                    switch = next(s for s in self.topology.switches if s.name == other.node)
+                    return switch_interface(switch.name, switch.device_id, other.port)
+        message = f"the topology has no host {host}"
+        raise KeyError(message)

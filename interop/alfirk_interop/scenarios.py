@@ -1,0 +1,171 @@
+"""The scenarios: runs of ``alfirk run`` whose hosts are guests, and what must be true of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from alfirk_interop.perftest import beside
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from alfirk_interop.outcome import Outcome
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Says what is wrong with a run, if anything is.
+Check: TypeAlias = "Callable[[Outcome], str | None]"
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One run and its checks."""
+
+    name: str
+    flags: str
+    guests: str = "h1,h2,h3"
+    #: The network: the name of a file in topologies, or what `alfirk topology` takes.
+    topology: str = "testbed"
+    #: Checks beside the usual ones; each says what is wrong.
+    checks: Sequence[Check] = ()
+    #: Whether the run and its packets are to be good.
+    good: bool = True
+    #: What is done in guests while the run goes on; says what is wrong.
+    meanwhile: Callable[[Path], str | None] | None = None
+    #: Whether it is one of those that every change runs.
+    quick: bool = False
+    limit: float = field(default=120)
+
+
+def resent(outcome: Outcome) -> str | None:
+    """Demand that the source has sent packets again."""
+    sent, needed = outcome.data_from(outcome.source), outcome.packets_of_message
+    return None if sent > needed else f"the source sent {sent} data packets, so that nothing was sent again"
+
+
+def each_once(outcome: Outcome) -> str | None:
+    """Demand that each byte crossed the source's link once."""
+    sent, needed = outcome.data_from(outcome.source), outcome.packets_of_message
+    return None if sent == needed else f"the source sent {sent} data packets instead of {needed}"
+
+
+def lost(name: str) -> Check:
+    """Demand that the group went on without this member."""
+
+    def check(outcome: Outcome) -> str | None:
+        found = outcome.row.get("lost", [])
+        return None if found == [name] else f"lost were {found} instead of {name} alone"
+
+    return check
+
+
+def nak_from(host: str) -> Check:
+    """Demand that a guest sent a NAK."""
+
+    def check(outcome: Outcome) -> str | None:
+        return None if outcome.naks_from(host) else f"{host} sent no NAK"
+
+    return check
+
+
+def refused(words: str) -> Check:
+    """Demand that the run failed for a reason that it names."""
+
+    def check(outcome: Outcome) -> str | None:
+        return None if words in outcome.errors else f"it did not say `{words}` but: {outcome.errors}"
+
+    return check
+
+
+def silent(*hosts: str) -> Check:
+    """Demand that guests acknowledged nothing, and that the checks of captures found out why."""
+
+    def check(outcome: Outcome) -> str | None:
+        answers = {host: outcome.opcode_from(host, "Acknowledge") for host in hosts}
+        if any(answers.values()):
+            return f"guests acknowledged packets with a wrong ICRC: {answers}"
+        wrong = {host: outcome.captures(host, "out")["bad_icrc"] for host in hosts}
+        if not all(wrong.values()):
+            return f"captures were found good though their ICRCs were wrong: {wrong}"
+        return None
+
+    return check
+
+
+SCENARIOS = [
+    Scenario("SEND of 1 B to two", "--group 3 --size 1B", checks=[each_once]),
+    Scenario("SEND of 64 KiB to two", "--group 3 --size 64KiB", checks=[each_once], quick=True),
+    Scenario("SEND of 1 MiB to two", "--group 3 --size 1MiB"),
+    Scenario("SEND of 64 KiB to three", "--group 4 --size 64KiB", guests="all"),
+    Scenario(
+        "SEND of 256 KiB over two tiers",
+        "--group 4 --size 256KiB",
+        guests="h1,h2,h3",
+        topology="leaf-spine --leaves 2 --spines 1 --hosts 2",
+    ),
+    Scenario("WRITE to aligned regions", "--group 3 --size 64KiB --op write --write aligned", quick=True),
+    Scenario("WRITE to regions told by packet", "--group 3 --size 64KiB --op write --write per-request"),
+    Scenario(
+        "WRITE to uniform regions is refused",
+        "--group 3 --size 64KiB --op write --write uniform",
+        checks=[refused("key")],
+        good=False,
+    ),
+    Scenario("WRITE with immediate", "--group 3 --size 64KiB --op write-imm"),
+    Scenario(
+        "data lost before one receiver",
+        "--group 3 --size 256KiB --lose h2:to:data:5",
+        checks=[resent, nak_from("h2")],
+        quick=True,
+    ),
+    Scenario(
+        "data lost before both, at different places",
+        "--group 3 --size 256KiB --lose h2:to:data:5,h3:to:data:20",
+        checks=[resent, nak_from("h2")],
+    ),
+    Scenario("ACK of one receiver lost", "--group 3 --size 64KiB --lose h2:from:ack:1", checks=[resent]),
+    Scenario(
+        "NAK lost",
+        "--group 3 --size 256KiB --lose h2:to:data:5,h2:from:nak:1",
+        checks=[resent, nak_from("h2")],
+    ),
+    Scenario("last ACK of the group lost", "--group 3 --size 64KiB --lose h1:to:ack:1", checks=[resent]),
+    Scenario("1 % of all frames lost", "--group 3 --size 512KiB --loss 0.01 --seed 5"),
+    Scenario("PSNs wrap round", "--group 3 --size 256KiB --initial-psn 16777200", quick=True),
+    Scenario("the source changes, and back", "--group 3 --size 192KiB --switch-source 3"),
+    Scenario(
+        "a guest is killed in the middle",
+        "--group 4 --size 8MiB --kill h3@300ms --time-limit 90s",
+        checks=[lost("h3")],
+        limit=180,
+    ),
+    Scenario("minimum by walks", "--group 3 --size 256KiB --min-psn walk"),
+    Scenario("minimum by the controller", "--group 3 --size 256KiB --min-psn punt"),
+    Scenario("ICRC by the pipeline", "--group 3 --size 256KiB --icrc recompute"),
+    Scenario("ICRC by the controller", "--group 3 --size 64KiB --icrc punt"),
+    Scenario("registration in band", "--group 3 --size 64KiB --registration mrp"),
+    Scenario(
+        "mixed group, a guest sends", "--group 4 --size 256KiB --loss 0.005", guests="h1,h2", quick=True
+    ),
+    Scenario("mixed group, another host sends", "--group 4 --size 256KiB --source h3", guests="h1,h2"),
+    Scenario(
+        "chain, binomial and unicast",
+        "--group 3 --size 256KiB --algorithms chain,binomial,unicast",
+    ),
+    Scenario("our own endpoint in guests", "--group 3 --size 64KiB --guest-rdma alfirk"),
+    Scenario(
+        "perftest beside a group",
+        "--group 2 --size 24MiB --time-limit 100s",
+        guests="h2,h3,h4",
+        meanwhile=beside("h3", "h4"),
+        limit=180,
+    ),
+    Scenario(
+        "wrong ICRCs are dropped and found",
+        f"--group 3 --size 16KiB --time-limit 4s --fallback none --p4src {ROOT}/interop/unrepaired.p4",
+        checks=[silent("h2", "h3")],
+        good=False,
+    ),
+]
