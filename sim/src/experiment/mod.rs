@@ -8,6 +8,7 @@ pub mod in_band;
 mod incidents;
 mod job;
 mod report;
+mod safeguard;
 mod virtual_fabric;
 
 pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
@@ -16,6 +17,7 @@ pub use report::{
     goodput_gbps, Failure, Fallback, GroupSummary, Input, PartRow, Report, Row, Settings,
     TopologySummary,
 };
+pub use safeguard::{Decision, LowGoodput, Safeguard, SafeguardConfig};
 pub use virtual_fabric::VirtualFabric;
 
 pub use crate::network::MemberEvent;
