@@ -14,11 +14,14 @@
 //!    With several sources ([`TransferSpec::sources`]) the first one gets its part, and each of the others its own when every
 //!    member has said [`TransferEvent::PartDone`] of the part before.
 //! 4. Every member says [`TransferEvent::Done`] with the SHA-256 of what it holds, or [`TransferEvent::Failed`].
+//!
+//! On the way a transfer may go on by another algorithm, each member with the slices that it still lacks: [`Leg`].
 
 mod alfirk;
 mod binomial;
 mod chain;
 mod digest;
+mod leg;
 mod parts;
 mod plan;
 mod post;
@@ -27,6 +30,7 @@ mod transfer;
 mod unicast;
 
 pub use digest::{BadDigest, Digest};
+pub use leg::Leg;
 pub use plan::{Flow, Plan};
 pub use spec::{
     Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,

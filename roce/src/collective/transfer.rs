@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::digest::Digest;
+use super::leg::Legs;
 use super::plan::Flow;
 use super::post::{receivers, register, MR_INFO};
 use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
@@ -48,6 +49,14 @@ pub enum TransferError {
     NotReady(usize),
     #[error("the transfer has been started already")]
     Started,
+    #[error(
+        "this leg does not fit: {members} members of which this one holds {own} slices, and it says that they hold {told:?}"
+    )]
+    BadLeg {
+        members: usize,
+        own: u32,
+        told: Vec<u32>,
+    },
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
         qpn: QpNum,
@@ -113,24 +122,25 @@ pub(super) struct Connection {
 
 /// The application of one host in one collective.
 pub struct Transfer {
-    spec: TransferSpec,
+    pub(super) spec: TransferSpec,
     /// The data, or the room for it.
     memory: Option<MemoryKey>,
-    incoming: Vec<Connection>,
-    outgoing: Vec<Connection>,
+    pub(super) incoming: Vec<Connection>,
+    pub(super) outgoing: Vec<Connection>,
     /// Which slices are here.
-    held: Vec<bool>,
+    pub(super) held: Vec<bool>,
     missing: u32,
     /// Queue pairs whose address is not resolved yet, and what they are to reach.
-    connecting: BTreeMap<QpNum, Ipv4Addr>,
-    connected: bool,
+    pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
+    pub(super) connected: bool,
     /// The parts before this one have had their turn, as far as this member is their source.
     next_part: u32,
     /// Which parts have been told as done, where members take turns.
     parts_told: Vec<bool>,
     done: bool,
     failed: bool,
-    events: VecDeque<TransferEvent>,
+    pub(super) events: VecDeque<TransferEvent>,
+    pub(super) legs: Legs,
 }
 
 impl Transfer {
@@ -160,6 +170,7 @@ impl Transfer {
             done: false,
             failed: false,
             events: VecDeque::new(),
+            legs: Legs::new(spec.group_write() == Some(WriteMode::PerRequest)),
             spec,
         };
         let mut endpoints = Vec::new();
@@ -242,6 +253,7 @@ impl Transfer {
         for (qpn, remote, rq_psn) in remotes {
             host.connect_qp(now, qpn, remote, rq_psn)?;
         }
+        self.tell_if_ready();
         Ok(())
     }
 
@@ -288,6 +300,7 @@ impl Transfer {
             }
             None => self.memory = Some(host.register_shared(data)?),
         }
+        self.legs.begin();
         self.next_part = part + 1;
         self.missing -= slices.len() as u32;
         self.held[slices.start as usize..slices.end as usize].fill(true);
@@ -314,7 +327,11 @@ impl Transfer {
         if !self.connections().any(|c| c.qpn == qpn) {
             return false;
         }
-        if self.failed {
+        let is_late = match event {
+            HostEvent::Completion(completion) => completion.outcome.is_err(),
+            _ => true,
+        };
+        if self.failed || (self.legs.is_left() && is_late) {
             return true;
         }
         let result = match event {
@@ -385,15 +402,16 @@ impl Transfer {
                 .flat_map(|c| &c.flow.slices[..c.completed])
                 .map(|slice| self.spec.slice(*slice).1)
                 .sum();
+            let all = self.outgoing.iter().flat_map(|c| &c.flow.slices);
             return Progress {
                 bytes,
-                total: self.spec.size * self.outgoing.len() as u64,
+                total: all.map(|slice| self.spec.slice(*slice).1).sum(),
             };
         }
         let received = self.incoming.iter().filter_map(|c| host.view(c.qpn));
         let received: u64 = received.map(|qp| qp.stats.request_bytes_received).sum();
         Progress {
-            bytes: received.max(self.held_bytes()),
+            bytes: (self.legs.base + received).max(self.held_bytes()),
             total: self.spec.size,
         }
     }
@@ -421,7 +439,8 @@ impl Transfer {
     }
 
     /// Ends the transfer: its queue pairs and its memory are given up.
-    pub fn close(self, host: &mut dyn Verbs) {
+    pub fn close(mut self, host: &mut dyn Verbs) {
+        self.stand_down(host);
         for connection in self.connections() {
             // An absent queue pair is as good as a destroyed one.
             let _ = host.destroy_qp(connection.qpn);
@@ -433,7 +452,11 @@ impl Transfer {
 
     // ---- Setting up ----
 
-    fn open(&self, host: &mut dyn Verbs, flow: Flow) -> Result<Connection, TransferError> {
+    pub(super) fn open(
+        &self,
+        host: &mut dyn Verbs,
+        flow: Flow,
+    ) -> Result<Connection, TransferError> {
         let mut config = self.spec.rc.unwrap_or(host.default_rc());
         config.priority = flow.priority;
         let shared = self.incoming.iter().find(|c| c.flow.edge == flow.edge);
@@ -457,7 +480,7 @@ impl Transfer {
     }
 
     /// One receive per slice: into its place for a SEND, and an empty one for the notice of a WRITE.
-    fn post_receives(
+    pub(super) fn post_receives(
         &self,
         host: &mut dyn Verbs,
         connection: &Connection,
@@ -475,15 +498,15 @@ impl Transfer {
         Ok(())
     }
 
-    fn endpoint(
-        &self,
+    pub(super) fn endpoint(
+        &mut self,
         host: &mut dyn Verbs,
         connection: &Connection,
         receives: bool,
     ) -> Result<Endpoint, TransferError> {
         let written = self.memory.filter(|_| receives && self.spec.op.writes());
         let requests = match (self.spec.group_write(), written) {
-            (Some(WriteMode::PerRequest), Some(key)) => self.bind_windows(host, key)?,
+            (Some(WriteMode::PerRequest), Some(key)) => self.slice_windows(host, key)?,
             _ => Vec::new(),
         };
         // A group is registered with regions that there is something to turn to.
@@ -494,7 +517,7 @@ impl Transfer {
         };
         let region = written
             .filter(|_| named)
-            .map(|key| host.locate(key))
+            .map(|key| self.whole_region(host, key))
             .transpose()?;
         Ok(Endpoint {
             edge: connection.flow.edge,
@@ -504,31 +527,13 @@ impl Transfer {
             psn: host
                 .view(connection.qpn)
                 .map_or(Psn::new(0), |qp| qp.sq_psn),
-            memory: region.map(|(va, rkey)| RemoteMemory {
-                va,
-                rkey,
-                len: self.spec.size,
-            }),
+            memory: region,
             requests,
         })
     }
 
-    /// A window for each slice, none of which is where another member has its own.
-    fn bind_windows(
-        &self,
-        host: &mut dyn Verbs,
-        key: MemoryKey,
-    ) -> Result<Vec<RemoteMemory>, TransferError> {
-        let windows = (0..self.spec.slices).map(|slice| {
-            let (offset, len) = self.spec.slice(slice);
-            let (va, rkey) = host.bind_window(MemorySlice { key, offset, len })?;
-            Ok(RemoteMemory { va, rkey, len })
-        });
-        windows.collect()
-    }
-
     /// One for each queue pair.
-    fn connections(&self) -> impl Iterator<Item = &Connection> {
+    pub(super) fn connections(&self) -> impl Iterator<Item = &Connection> {
         let is_new = |c: &&Connection| self.incoming.iter().all(|other| other.qpn != c.qpn);
         self.incoming
             .iter()
@@ -589,14 +594,22 @@ impl Transfer {
     }
 
     /// Sends what can be sent, and notes whether the work is done.
-    fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
+    pub(super) fn advance(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         let Some(key) = self.memory else {
             return Ok(());
         };
-        for connection in &mut self.outgoing {
+        let outgoing = match self.legs.is_halted() {
+            true => &mut [],
+            false => &mut self.outgoing[..],
+        };
+        for connection in outgoing {
             let posted = (connection.posted, connection.untold);
             while let Some(slice) = connection.flow.slices.get(connection.posted).copied() {
-                if !self.held[slice as usize] || !connection.is_told(host, &self.spec, slice)? {
+                let open = connection.posted - connection.completed;
+                if self.legs.keeps_back(slice, open)
+                    || !self.held[slice as usize]
+                    || !connection.is_told(host, &self.spec, slice)?
+                {
                     break;
                 }
                 connection.posted += 1;

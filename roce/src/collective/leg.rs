@@ -1,0 +1,300 @@
+//! Legs: a transfer goes on by another algorithm from where it is.
+//!
+//! A leg is left before the next one begins: [`Transfer::leave`] destroys the queue pairs, so that nothing that is still under way can
+//! write to memory any more, and when the events from before are handled the number of slices held stands: [`Transfer::held`]. Slices
+//! come in order whatever the algorithm, so this number says all. The orchestrator gathers it from all members, and the next leg
+//! carries to each member exactly the slices that it lacks: [`Transfer::resume`], [`Transfer::connect`], [`Transfer::proceed`].
+//!
+//! A group sends the same to everybody. So a leg over a group begins where all members hold the same, which the leg before sees to when
+//! it is paused: [`Transfer::pause`]. The group's queue pairs can be made while the leg before still runs ([`Transfer::stand_by`]), so
+//! that a group that is refused again costs nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::Flow;
+use super::spec::{Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError};
+use super::transfer::{Connection, Transfer, TransferError, TransferEvent};
+use crate::rc::{MemoryKey, MemorySlice};
+use crate::verbs::Verbs;
+
+/// How a transfer goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leg {
+    pub algorithm: Algorithm,
+    /// For algorithms that need one.
+    #[serde(default)]
+    pub group: Option<GroupSpec>,
+    /// How many slices each member holds, by rank; the root holds all.
+    pub held: Vec<u32>,
+    /// How many slices the root posts on an edge before the first of them is acknowledged; all at once if `None`. A leg that may be
+    /// paused needs a limit: what is posted is sent.
+    #[serde(default)]
+    pub ahead: Option<u32>,
+}
+
+/// What is known of legs beside the connections of the present one.
+#[derive(Default)]
+pub(super) struct Legs {
+    stage: Stage,
+    ahead: Option<u32>,
+    /// The first slice that the root does not post in this leg.
+    limit: Option<u32>,
+    /// Bytes that were here when the leg began.
+    pub(super) base: u64,
+    /// A queue pair for a group that may become the next leg's.
+    standby: Option<(GroupSpec, Connection)>,
+    /// Windows for each slice, and one for everything, once they have been bound.
+    windows: Vec<RemoteMemory>,
+    whole: Option<RemoteMemory>,
+    /// Whether memory is open to WRITEs only through windows.
+    sealed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stage {
+    #[default]
+    Running,
+    /// The queue pairs are gone; events from before may still come.
+    Left,
+    /// The next leg's queue pairs are there, and nothing is posted yet.
+    Waiting,
+}
+
+impl Legs {
+    /// The first leg; `sealed` says that memory is open to WRITEs only through windows.
+    pub(super) fn new(sealed: bool) -> Legs {
+        Legs {
+            sealed,
+            ..Legs::default()
+        }
+    }
+
+    /// The root has got its data.
+    pub(super) fn begin(&mut self) {
+        self.stage = Stage::Running;
+    }
+
+    /// Whether nothing may be posted now.
+    pub(super) fn is_halted(&self) -> bool {
+        self.stage != Stage::Running
+    }
+
+    /// Whether what befalls queue pairs does not matter any more.
+    pub(super) fn is_left(&self) -> bool {
+        self.stage == Stage::Left
+    }
+
+    /// Whether the root keeps a slice back that it could post, with `open` slices of the edge posted and not acknowledged.
+    pub(super) fn keeps_back(&self, slice: u32, open: usize) -> bool {
+        self.limit.is_some_and(|limit| slice >= limit)
+            || self.ahead.is_some_and(|ahead| open >= ahead as usize)
+    }
+}
+
+impl Transfer {
+    /// Destroys the queue pairs of this leg. What they have delivered is still told by events that are under way.
+    pub fn leave(&mut self, host: &mut dyn Verbs) {
+        self.legs.stage = Stage::Left;
+        self.connecting.clear();
+        for connection in self.connections() {
+            // An absent queue pair is as good as a destroyed one.
+            let _ = host.destroy_qp(connection.qpn);
+        }
+    }
+
+    /// How many slices are here. They come in order.
+    pub fn held(&self) -> u32 {
+        let here = self.held.iter().position(|held| !held);
+        here.unwrap_or(self.held.len()) as u32
+    }
+
+    /// Makes the queue pairs of the next leg, which this member has no part in yet: see [`Transfer::connect`] and
+    /// [`Transfer::proceed`].
+    pub fn resume(
+        &mut self,
+        host: &mut dyn Verbs,
+        leg: Leg,
+    ) -> Result<Vec<Endpoint>, TransferError> {
+        self.check_leg(&leg)?;
+        if !self.legs.is_left() {
+            self.leave(host);
+        }
+        self.incoming.clear();
+        self.outgoing.clear();
+        self.connected = false;
+        self.spec.algorithm = leg.algorithm;
+        self.spec.group = leg.group;
+        self.legs.stage = Stage::Waiting;
+        self.legs.ahead = leg.ahead.filter(|_| self.spec.is_root());
+        self.legs.limit = None;
+        self.legs.base = (0..self.held()).map(|slice| self.spec.slice(slice).1).sum();
+
+        let lacks = |mut flow: Flow| {
+            let first = match flow.edge {
+                EdgeId::Pair { to, .. } => leg.held[to as usize],
+                EdgeId::Group { .. } => leg.held[1],
+            };
+            flow.slices.retain(|slice| *slice >= first);
+            (!flow.slices.is_empty()).then_some(flow)
+        };
+        let plan = self.spec.plan();
+        let mut endpoints = Vec::new();
+        for flow in plan.incoming.into_iter().filter_map(lacks) {
+            let connection = self.open_leg(host, flow)?;
+            self.post_receives(host, &connection)?;
+            endpoints.push(self.endpoint(host, &connection, true)?);
+            self.incoming.push(connection);
+        }
+        for flow in plan.outgoing.into_iter().filter_map(lacks) {
+            let connection = self.open_leg(host, flow)?;
+            endpoints.push(self.endpoint(host, &connection, false)?);
+            self.outgoing.push(connection);
+        }
+        self.stand_down(host);
+        Ok(endpoints)
+    }
+
+    /// Begins to send, when every member is ready for the leg.
+    pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
+        if !self.is_ready() {
+            return Err(TransferError::NotReady(self.connecting.len()));
+        }
+        self.legs.stage = Stage::Running;
+        self.advance(host, now)
+    }
+
+    /// Has the root post nothing new in this leg; gives the number of slices that each member will hold when it is over. That may be
+    /// all of them.
+    pub fn pause(&mut self, host: &mut dyn Verbs, now: u64) -> Result<u32, TransferError> {
+        let posted = self.outgoing.iter().flat_map(|c| {
+            let last = c.flow.slices[..c.posted].last();
+            // What the flow does not carry, its receiver holds.
+            last.map(|slice| slice + 1)
+                .or_else(|| c.flow.slices.first().copied())
+        });
+        let limit = posted.max().unwrap_or(self.spec.slices);
+        self.legs.limit = Some(limit);
+        self.advance(host, now)?;
+        Ok(limit)
+    }
+
+    /// Makes this member's queue pair for a group that may become the next leg's; one made before is given up. Gives what the group is
+    /// to be registered with.
+    pub fn stand_by(
+        &mut self,
+        host: &mut dyn Verbs,
+        group: GroupSpec,
+    ) -> Result<Endpoint, TransferError> {
+        self.stand_down(host);
+        let present = (self.spec.algorithm, self.spec.group);
+        (self.spec.algorithm, self.spec.group) = (Algorithm::Alfirk, Some(group));
+        let flow = Flow::all(EdgeId::Group { root: 0 }, 0, 0);
+        let made = self.open(host, flow).and_then(|connection| {
+            let endpoint = self.endpoint(host, &connection, !self.spec.is_root());
+            self.legs.standby = Some((group, connection));
+            endpoint
+        });
+        (self.spec.algorithm, self.spec.group) = present;
+        made
+    }
+
+    /// Gives the queue pair up that [`Transfer::stand_by`] has made, if there is one.
+    pub fn stand_down(&mut self, host: &mut dyn Verbs) {
+        if let Some((_, connection)) = self.legs.standby.take() {
+            // An absent queue pair is as good as a destroyed one.
+            let _ = host.destroy_qp(connection.qpn);
+        }
+    }
+
+    fn open_leg(&mut self, host: &mut dyn Verbs, flow: Flow) -> Result<Connection, TransferError> {
+        match self.legs.standby.take() {
+            Some((group, connection)) if self.spec.group == Some(group) => {
+                Ok(Connection { flow, ..connection })
+            }
+            other => {
+                self.legs.standby = other;
+                self.open(host, flow)
+            }
+        }
+    }
+
+    fn check_leg(&self, leg: &Leg) -> Result<(), TransferError> {
+        if self.spec.takes_turns() {
+            return Err(SpecError::NoTurns(leg.algorithm).into());
+        }
+        if leg.algorithm.needs_group() && leg.group.is_none() {
+            return Err(SpecError::NoGroup(leg.algorithm).into());
+        }
+        let (members, own) = (self.spec.members.len(), self.held());
+        let known = leg.held.get(self.spec.rank as usize).copied();
+        let is_known = self.spec.is_root() || known == Some(own);
+        let receivers = leg.held.get(1..).unwrap_or_default();
+        let is_equal = receivers.windows(2).all(|pair| pair[0] == pair[1]);
+        if leg.held.len() != members || !is_known || (leg.algorithm.needs_group() && !is_equal) {
+            return Err(TransferError::BadLeg {
+                members,
+                own,
+                told: leg.held.clone(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Windows for each slice, with [`WriteMode::PerRequest`](super::WriteMode::PerRequest); none of them is where another member has
+    /// its own.
+    pub(super) fn slice_windows(
+        &mut self,
+        host: &mut dyn Verbs,
+        key: MemoryKey,
+    ) -> Result<Vec<RemoteMemory>, TransferError> {
+        if self.legs.windows.is_empty() {
+            let windows = (0..self.spec.slices).map(|slice| {
+                let (offset, len) = self.spec.slice(slice);
+                bind(host, MemorySlice { key, offset, len })
+            });
+            self.legs.windows = windows.collect::<Result<_, _>>()?;
+        }
+        Ok(self.legs.windows.clone())
+    }
+
+    /// Everything, for a neighbour in an overlay to write to.
+    pub(super) fn whole_region(
+        &mut self,
+        host: &mut dyn Verbs,
+        key: MemoryKey,
+    ) -> Result<RemoteMemory, TransferError> {
+        let len = self.spec.size;
+        if !self.legs.sealed {
+            let (va, rkey) = host.locate(key)?;
+            return Ok(RemoteMemory { va, rkey, len });
+        }
+        match self.legs.whole {
+            Some(whole) => Ok(whole),
+            None => {
+                let whole = bind(
+                    host,
+                    MemorySlice {
+                        key,
+                        offset: 0,
+                        len,
+                    },
+                )?;
+                self.legs.whole = Some(whole);
+                Ok(whole)
+            }
+        }
+    }
+
+    /// Says that there is nothing to connect, where that is so.
+    pub(super) fn tell_if_ready(&mut self) {
+        if self.is_ready() {
+            self.events.push_back(TransferEvent::Ready);
+        }
+    }
+}
+
+fn bind(host: &mut dyn Verbs, part: MemorySlice) -> Result<RemoteMemory, TransferError> {
+    let (va, rkey) = host.bind_window(part)?;
+    let len = part.len;
+    Ok(RemoteMemory { va, rkey, len })
+}
