@@ -4,7 +4,8 @@
 "interfaces":{"s1":{"1":"s1-eth1",..},..}}`` comes once everything answers.  The network stands until stdin
 closes or SIGTERM comes; then it is taken down and the exit code is 0.
 A line ``{"kill":"h3"}`` on stdin ends a node's process at once, and ``{"cut":"s1-eth1"}`` takes a switch's
-interface down, so that a program can see what its network does without them.
+interface down, so that a program can see what its network does without them.  ``{"mend":"s1-eth1"}`` takes it
+up again.
 ``{"event":"failed","what":"..","hint":".."}`` and exit code 1 come when something cannot start or a process
 dies.
 """
@@ -114,7 +115,7 @@ def _watch(network: Network) -> None:
 
 def _obey(network: Network, line: bytes) -> Child | None:
     """Carry out a request; return the process that is to be killed, if it is about one."""
-    hint = 'write {"kill":"h3"} or {"cut":"s1-eth1"}'
+    hint = 'write {"kill":"h3"}, {"cut":"s1-eth1"} or {"mend":"s1-eth1"}'
     try:
         request = json.loads(line)
     except ValueError as error:
@@ -126,9 +127,10 @@ def _obey(network: Network, line: bytes) -> Child | None:
                 if child is not None and child.ended() is None:
                     return child
             raise NetworkError(f"{name} has no process to kill", "name a host or switch that still runs")
-        case {"cut": str(interface)}:
+        case {"cut": str(interface)} | {"mend": str(interface)}:
             if interface not in {intf.name for switch in network.switches for intf in switch.intfList()}:
                 raise NetworkError(f"no switch has an interface {interface}", hint)
-            subprocess.run(["ip", "link", "set", "dev", interface, "down"], check=True)
+            state = "down" if "cut" in request else "up"
+            subprocess.run(["ip", "link", "set", "dev", interface, state], check=True)
             return None
     raise NetworkError(f"{line.decode(errors='replace')} is no request", hint)

@@ -52,6 +52,21 @@ def all_algorithms_run_on_the_testbed() -> None:
     assert all(result["verified"] for result in report["results"])
 
 
+def a_group_that_stalls_is_gone_around_and_used_again() -> None:
+    report = _job(
+        "testbed",
+        *("--size", "160MiB", "--algorithms", "alfirk", "--fallback", "chain", "--fallback-below", "20%"),
+        *("--fallback-window", "200ms", "--fallback-retry", "400ms", "--loss", "s1-h3:1@400ms-1500ms"),
+    )
+    (result,) = report["results"]
+    assert result["verified"] is True
+    ways = [change["to"] for change in result["safeguard"]]
+    assert ways[0] == "chain"
+    assert "alfirk" in ways
+    held = [change["held"] for change in result["safeguard"]]
+    assert held == sorted(held)
+
+
 def lost_frames_are_sent_again() -> None:
     report = _job("testbed", "--size", "512KiB", "--algorithms", "alfirk", "--loss", "0.01", "--seed", "3")
     (result,) = report["results"]

@@ -270,10 +270,63 @@ impl Driver {
                     .map_err(text)?;
                 Ok(Reply::Started { at })
             }
+            Request::Leave { transfer } => {
+                let running = find(&mut self.transfers, transfer)?;
+                running.transfer.leave(self.station.verbs_mut());
+                // What the queue pairs have delivered waits among the events.
+                self.events();
+                let held = find(&mut self.transfers, transfer)?.transfer.held();
+                self.control
+                    .broadcast(&Line::Event(Event::Left { transfer, held }));
+                Ok(Reply::Accepted)
+            }
+            Request::Resume { transfer, leg } => {
+                let running = find(&mut self.transfers, transfer)?;
+                running.finished_told = false;
+                let resumed = running.transfer.resume(self.station.verbs_mut(), leg);
+                let endpoints = resumed.map_err(text)?;
+                Ok(Reply::Prepared { endpoints })
+            }
+            Request::Proceed { transfer } => {
+                let running = find(&mut self.transfers, transfer)?;
+                running
+                    .transfer
+                    .proceed(self.station.verbs_mut(), monotonic())
+                    .map_err(text)?;
+                Ok(Reply::Accepted)
+            }
+            Request::Pace { transfer, limit } => {
+                let running = find(&mut self.transfers, transfer)?;
+                running
+                    .transfer
+                    .pace(self.station.verbs_mut(), monotonic(), limit)
+                    .map_err(text)?;
+                Ok(Reply::Accepted)
+            }
+            Request::Pause { transfer } => {
+                let running = find(&mut self.transfers, transfer)?;
+                let limit = running
+                    .transfer
+                    .pause(self.station.verbs_mut(), monotonic())
+                    .map_err(text)?;
+                Ok(Reply::Paused { limit })
+            }
+            Request::StandBy { transfer, group } => {
+                let running = find(&mut self.transfers, transfer)?;
+                let made = running.transfer.stand_by(self.station.verbs_mut(), group);
+                let endpoints = vec![made.map_err(text)?];
+                Ok(Reply::Prepared { endpoints })
+            }
+            Request::StandDown { transfer } => {
+                let running = find(&mut self.transfers, transfer)?;
+                running.transfer.stand_down(self.station.verbs_mut());
+                Ok(Reply::Accepted)
+            }
             Request::Status { transfer } => {
                 let machine = &find(&mut self.transfers, transfer)?.transfer;
                 Ok(Reply::Status(Status {
                     progress: machine.progress(self.station.verbs()),
+                    held: machine.held(),
                     ready: machine.is_ready(),
                     finished: machine.is_finished(),
                     failed: machine.has_failed(),

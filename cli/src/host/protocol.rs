@@ -15,13 +15,25 @@
 //! < {"event":"finished","transfer":7}
 //! ```
 //!
+//! On the way a transfer may go on by another algorithm:
+//!
+//! ```text
+//! > {"id":5,"request":"leave","transfer":7}                      at every member; the queue pairs are gone
+//! < {"event":"left","transfer":7,"held":12}
+//! > {"id":6,"request":"resume","transfer":7,"leg":{"algorithm":"chain","held":[64,12,15],"limit":26}}
+//! < {"id":6,"reply":"prepared","endpoints":[..]}                  then `connect`, and when all are ready
+//! > {"id":8,"request":"proceed","transfer":7}
+//! ```
+//!
 //! Every request gets one answer with its `id`: a reply or `{"id":..,"error":".."}`. Events go to every client. Times are
 //! nanoseconds of the machine's monotonic clock, so those of different hosts on a machine can be compared.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
-use alfirk_roce::collective::{Digest, EdgeId, Endpoint, Progress, TransferSpec};
+use alfirk_roce::collective::{
+    Digest, EdgeId, Endpoint, GroupSpec as TransferGroup, Leg, Progress, TransferSpec,
+};
 use alfirk_roce::host::HostStats;
 use alfirk_roce::rc::QpStats;
 use alfirk_roce::registration::{GroupSpec, LeaderEvent};
@@ -52,6 +64,20 @@ pub enum Request {
     Connect { transfer: u32, peers: Vec<Endpoint> },
     /// Send the content of a file; at the root only, or at the source of the next part. Answer: [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
+    /// Destroy its queue pairs, so that it can go on another way. Answer: [`Reply::Accepted`]; then [`Event::Left`].
+    Leave { transfer: u32 },
+    /// Make the queue pairs of its next leg; `connect` follows. Answer: [`Reply::Prepared`].
+    Resume { transfer: u32, leg: Leg },
+    /// Begin to send in the leg. Answer: [`Reply::Accepted`].
+    Proceed { transfer: u32 },
+    /// Post the slices before `limit` in the leg; at the root only. Answer: [`Reply::Accepted`].
+    Pace { transfer: u32, limit: u32 },
+    /// Post nothing new in the leg; at the root only. Answer: [`Reply::Paused`].
+    Pause { transfer: u32 },
+    /// Make a queue pair for a group that may become its next leg. Answer: [`Reply::Prepared`].
+    StandBy { transfer: u32, group: TransferGroup },
+    /// Give that queue pair up. Answer: [`Reply::Accepted`].
+    StandDown { transfer: u32 },
     /// How far is it? Answer: [`Reply::Status`].
     Status { transfer: u32 },
     /// Write the data to a file. Answer: [`Reply::Accepted`].
@@ -91,10 +117,20 @@ pub enum Line {
 #[serde(tag = "reply", rename_all = "kebab-case")]
 pub enum Reply {
     Info(Info),
-    Clock { at: u64 },
-    Prepared { endpoints: Vec<Endpoint> },
+    Clock {
+        at: u64,
+    },
+    Prepared {
+        endpoints: Vec<Endpoint>,
+    },
     Accepted,
-    Started { at: u64 },
+    Started {
+        at: u64,
+    },
+    /// So many slices each member will hold when the leg is over.
+    Paused {
+        limit: u32,
+    },
     Status(Status),
 }
 
@@ -116,6 +152,9 @@ pub struct Info {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     pub progress: Progress,
+    /// Slices that are here.
+    #[serde(default)]
+    pub held: u32,
     pub ready: bool,
     /// All data is here, and everything passed on is acknowledged.
     pub finished: bool,
@@ -156,6 +195,8 @@ pub enum Event {
     PartDone { transfer: u32, part: u32, at: u64 },
     /// Everything that this member passes on is acknowledged, too.
     Finished { transfer: u32 },
+    /// The queue pairs of its leg are gone, and so many slices are here.
+    Left { transfer: u32, held: u32 },
     /// The transfer has ended without success.
     Failed { transfer: u32, error: String },
     /// News of the group that this host leads.

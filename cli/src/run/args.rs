@@ -8,11 +8,12 @@ use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::experiment::{Congestion, Kill, Registration, Victim};
+use alfirk_sim::experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
 use super::input::{Input, Source};
+use super::losses::{find_link, Losses};
 use crate::exit::Failure;
 
 /// Send one message from one host to a group of hosts, by several algorithms, and compare them.
@@ -29,6 +30,7 @@ Examples:
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
   alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
+  alfirk run --size 64MiB --fallback-below 50% --fallback chain --loss h3-p1e2:0.3@500us-3ms
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
 pub struct Args {
@@ -100,14 +102,15 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     slices: Option<u32>,
 
-    /// Probability that a link loses a frame, in each direction, feedback included
+    /// Probability that a link loses a frame, in each direction, feedback included: P for every link, NODE-NODE:P@FROM-TO for one
+    /// of them from one time after the post to another (without -TO for good); on Mininet that P is 1 [default: 0]
     #[arg(
         long,
         value_name = "P",
-        default_value_t = 0.0,
+        value_delimiter = ',',
         allow_negative_numbers = true
     )]
-    loss: f64,
+    loss: Vec<String>,
 
     /// Lose chosen packets at the port of a host's switch, such as h2:from:ack:1, the first ACK that comes from h2, or
     /// h2:to:data:3-5 (Mininet driver)
@@ -129,6 +132,25 @@ pub struct Args {
     /// What runs when the fabric has no room for the group: chain, binomial, unicast, or none to fail
     #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
     fallback: String,
+
+    /// Give the group up for the fallback, too, when its goodput is under this share of what is normal, and try it again later, as
+    /// well as a group that the fabric had no room for; 50% without a SHARE [default: never]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "50%")]
+    fallback_below: Option<String>,
+
+    /// Over which time goodput is measured: two windows in a row that are too low give the group up [default: 250us, and 500ms
+    /// on Mininet]
+    #[arg(long, value_name = "TIME", requires = "fallback_below")]
+    fallback_window: Option<String>,
+
+    /// When to try the group again; twice as late after each failure, up to 64 times [default: 8 windows]
+    #[arg(long, value_name = "TIME", requires = "fallback_below")]
+    fallback_retry: Option<String>,
+
+    /// The goodput that is normal at least [default: the slowest link's, on Mininet and for what handles packets one by one
+    /// (punt, per-request) that of the best window]
+    #[arg(long, value_name = "RATE", requires = "fallback_below")]
+    normal_goodput: Option<String>,
 
     /// Break a host, a switch, or a link (NODE-NODE) so long after the post; only alfirk heals
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
@@ -340,11 +362,16 @@ pub struct Config {
     pub switch_early: bool,
     pub mtu: PathMtu,
     pub slices: Option<u32>,
+    /// Of every link, all the time.
     pub loss: f64,
     pub lose: Vec<super::lose::Lost>,
     pub initial_psn: Option<Psn>,
+    pub outages: Vec<Outage>,
+    /// As they were written.
+    pub outage_names: Vec<String>,
     pub registration: Registration,
     pub fallback: Option<Algorithm>,
+    pub safeguard: Option<SafeguardConfig>,
     pub kills: Vec<Kill>,
     /// Nanoseconds.
     pub dead_after: u64,
@@ -383,12 +410,8 @@ impl Args {
             (None, Driver::Mininet) => 3_000_000_000,
         };
         let mtu = path_mtu(&topology, self.mtu)?;
-        if !(0.0..1.0).contains(&self.loss) {
-            return Err(Failure::bad_input(format_args!(
-                "--loss {}: a probability from 0 up to, but not including, 1 is expected",
-                self.loss
-            )));
-        }
+        let losses = Losses::parse(&self.loss, &topology, self.driver)?;
+        let safeguard = self.safeguard(&topology, &algorithms, fallback, mtu)?;
         if self.slices == Some(0) {
             return Err(Failure::bad_input("--slices 0: at least 1 is needed"));
         }
@@ -447,11 +470,14 @@ impl Args {
             switch_early: self.switch_early,
             mtu,
             slices: self.slices,
-            loss: self.loss,
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
+            loss: losses.everywhere,
+            outages: losses.outages,
+            outage_names: losses.names,
             registration,
             fallback,
+            safeguard,
             kills,
             dead_after,
             seed: self.seed,
@@ -570,6 +596,69 @@ impl Args {
         }
     }
 
+    /// What watches the group, if anything does.
+    fn safeguard(
+        &self,
+        topology: &Topology,
+        algorithms: &[Algorithm],
+        fallback: Option<Algorithm>,
+        mtu: PathMtu,
+    ) -> Result<Option<SafeguardConfig>, Failure> {
+        let Some(text) = &self.fallback_below else {
+            return Ok(None);
+        };
+        let below = share(text)?;
+        let why = if fallback.is_none() {
+            "with --fallback none there is nothing to fall back to"
+        } else if !algorithms.contains(&Algorithm::Alfirk) {
+            "only a group of the fabric is given up; add alfirk to --algorithms"
+        } else if self.switch_source.is_some_and(|n| n > 0) {
+            "an overlay has one source; leave --switch-source out"
+        } else if !self.kill.is_empty() {
+            "an overlay does not survive a death; leave --kill out"
+        } else {
+            ""
+        };
+        if !why.is_empty() {
+            return Err(Failure::bad_input(format_args!("--fallback-below: {why}")));
+        }
+        let window = match (&self.fallback_window, self.driver) {
+            (Some(text), _) => quantity("--fallback-window", text, &units::DELAY)?,
+            (None, Driver::Virtual) => 250_000,
+            (None, Driver::Mininet) => 500_000_000,
+        };
+        if window == 0 {
+            return Err(Failure::bad_input(
+                "--fallback-window 0: some time must pass",
+            ));
+        }
+        let config = SafeguardConfig::new(window);
+        let retry = match &self.fallback_retry {
+            Some(text) => quantity("--fallback-retry", text, &units::DELAY)?,
+            None => config.retry,
+        };
+        let at_once = self.min_psn == MinPsnArg::Tree
+            && self.icrc == IcrcArg::Neutral
+            && self.write != Some(Write::PerRequest);
+        let expected_bps = match (&self.normal_goodput, self.driver) {
+            (Some(text), _) => Some(quantity("--normal-goodput", text, &units::RATE)? as f64),
+            (None, Driver::Virtual) if at_once => {
+                let rates = topology.links().iter().map(|l| l.attributes.rate_bps);
+                // Headers, preamble and gap take about 90 bytes of each packet.
+                let payload = mtu.bytes() as f64;
+                let slowest = rates.min().unwrap_or(0) as f64;
+                Some(slowest * payload / (payload + 90.0))
+            }
+            (None, _) => None,
+        };
+        Ok(Some(SafeguardConfig {
+            below,
+            retry,
+            expected_bps,
+            ..config
+        }))
+    }
+
     fn kills(
         &self,
         topology: &Topology,
@@ -613,10 +702,6 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         );
     };
     let after = quantity("--kill", time, &units::DELAY)?;
-    let link = |a, b| {
-        let ends = topology.node_named(a).zip(topology.node_named(b));
-        ends.and_then(|(a, b)| topology.links_between(a, b).next())
-    };
     let victim = match (topology.node_named(name), name.split_once('-')) {
         (Some(Node::Host(host)), _) if host == source => {
             return refuse(format!(
@@ -625,7 +710,7 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         }
         (Some(Node::Host(host)), _) => Victim::Host(host),
         (Some(Node::Switch(switch)), _) => Victim::Switch(switch),
-        (None, Some((a, b))) => match link(a, b) {
+        (None, Some((a, b))) => match find_link(topology, a, b) {
             Some(link) => Victim::Link(link),
             None => return refuse(format!("the topology has no link between {a} and {b}")),
         },
@@ -637,6 +722,20 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
         name,
         after,
     })
+}
+
+/// `50%` or `0.5`.
+fn share(text: &str) -> Result<f64, Failure> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number < unit => Ok(number / unit),
+        _ => Err(Failure::bad_input(format_args!(
+            "--fallback-below {text}: a share above 0 and below 1 is expected, as 0.5 or 50%"
+        ))),
+    }
 }
 
 fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
@@ -667,7 +766,7 @@ impl ModelArgs {
     }
 }
 
-fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
+pub(super) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }

@@ -3,6 +3,7 @@
 mod args;
 mod input;
 mod lose;
+mod losses;
 mod mininet;
 mod progress;
 mod records;
@@ -119,6 +120,8 @@ fn job(config: &Config) -> Job {
         initial_psn: config.initial_psn,
         registration: config.registration,
         fallback: config.fallback,
+        safeguard: config.safeguard,
+        outages: config.outages.clone(),
         kills: config.kills.clone(),
     }
 }
@@ -185,6 +188,8 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
             mtu: config.mtu.bytes() as u32,
             slices: config.slices,
             loss: config.loss,
+            outages: config.outage_names.clone(),
+            fallback_below: config.safeguard.map(|config| config.below),
             registration: match config.registration {
                 Registration::Service => "api",
                 Registration::InBand => "mrp",

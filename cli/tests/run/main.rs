@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod common;
+mod fallback;
 mod groups;
 mod job;
 mod membership;

@@ -26,18 +26,17 @@ pub struct Leg {
     pub group: Option<GroupSpec>,
     /// How many slices each member holds, by rank; the root holds all.
     pub held: Vec<u32>,
-    /// How many slices the root posts on an edge before the first of them is acknowledged; all at once if `None`. A leg that may be
-    /// paused needs a limit: what is posted is sent.
+    /// The first slice that the root does not post until it is told to ([`Transfer::pace`]); it posts all if `None`. A leg that may be
+    /// paused needs a limit, because what is posted is sent.
     #[serde(default)]
-    pub ahead: Option<u32>,
+    pub limit: Option<u32>,
 }
 
 /// What is known of legs beside the connections of the present one.
 #[derive(Default)]
 pub(super) struct Legs {
     stage: Stage,
-    ahead: Option<u32>,
-    /// The first slice that the root does not post in this leg.
+    /// The first slice that the root does not post yet.
     limit: Option<u32>,
     /// Bytes that were here when the leg began.
     pub(super) base: u64,
@@ -84,10 +83,9 @@ impl Legs {
         self.stage == Stage::Left
     }
 
-    /// Whether the root keeps a slice back that it could post, with `open` slices of the edge posted and not acknowledged.
-    pub(super) fn keeps_back(&self, slice: u32, open: usize) -> bool {
+    /// Whether the root keeps a slice back that it could post.
+    pub(super) fn keeps_back(&self, slice: u32) -> bool {
         self.limit.is_some_and(|limit| slice >= limit)
-            || self.ahead.is_some_and(|ahead| open >= ahead as usize)
     }
 }
 
@@ -125,8 +123,7 @@ impl Transfer {
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
         self.legs.stage = Stage::Waiting;
-        self.legs.ahead = leg.ahead.filter(|_| self.spec.is_root());
-        self.legs.limit = None;
+        self.legs.limit = leg.limit.filter(|_| self.spec.is_root());
         self.legs.base = (0..self.held()).map(|slice| self.spec.slice(slice).1).sum();
 
         let lacks = |mut flow: Flow| {
@@ -160,6 +157,18 @@ impl Transfer {
             return Err(TransferError::NotReady(self.connecting.len()));
         }
         self.legs.stage = Stage::Running;
+        self.advance(host, now)
+    }
+
+    /// Lets the root post the slices before `limit`. Members that relay pass on what they get at once, so it is the root that keeps those
+    /// who are fast from holding much more than those who are slow.
+    pub fn pace(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        limit: u32,
+    ) -> Result<(), TransferError> {
+        self.legs.limit = Some(limit);
         self.advance(host, now)
     }
 

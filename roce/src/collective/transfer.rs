@@ -605,8 +605,7 @@ impl Transfer {
         for connection in outgoing {
             let posted = (connection.posted, connection.untold);
             while let Some(slice) = connection.flow.slices.get(connection.posted).copied() {
-                let open = connection.posted - connection.completed;
-                if self.legs.keeps_back(slice, open)
+                if self.legs.keeps_back(slice)
                     || !self.held[slice as usize]
                     || !connection.is_told(host, &self.spec, slice)?
                 {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
-use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
+use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Progress, TransferSpec};
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
 use crate::network::MemberEvent;
@@ -61,6 +61,34 @@ pub trait Fabric {
 
     /// Ends the transfer at a member.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
+
+    /// Destroys the queue pairs of the transfer's leg at a member. [`MemberEvent::Left`] follows when what they have delivered is
+    /// seen.
+    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError>;
+
+    /// Makes the queue pairs of the transfer's next leg at a member that has left the one before; then connect them.
+    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError>;
+
+    /// Has a member begin to send in the leg.
+    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError>;
+
+    /// Lets the root post the slices before `limit` in the leg.
+    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError>;
+
+    /// Has the root post nothing new in the leg; gives how many slices each member will hold when it is over.
+    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError>;
+
+    /// Makes a member's queue pair for a group that may become the transfer's next leg.
+    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError>;
+
+    /// Gives it up.
+    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError>;
+
+    /// How many slices a member holds.
+    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;
+
+    /// Has a link lose frames with this probability, in each direction; as at the start if `None`.
+    fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError>;
 
     /// How far the transfer at a host is.
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError>;
@@ -134,6 +162,25 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// Both together.
+    pub fn plus(&self, other: &Traffic) -> Traffic {
+        Traffic {
+            source_tx_bytes: self.source_tx_bytes + other.source_tx_bytes,
+            source_payload_bytes: self.source_payload_bytes + other.source_payload_bytes,
+            source_acks: self.source_acks + other.source_acks,
+            source_cnps: self.source_cnps + other.source_cnps,
+            marked: self.marked + other.marked,
+            cnps_sent: self.cnps_sent + other.cnps_sent,
+            wire_packets: self.wire_packets + other.wire_packets,
+            dropped_packets: self
+                .dropped_packets
+                .zip(other.dropped_packets)
+                .map(|(one, two)| one + two),
+            retransmissions: self.retransmissions + other.retransmissions,
+            implausible: self.implausible + other.implausible,
+        }
+    }
+
     /// What has been added since `earlier`.
     pub fn since(&self, earlier: &Traffic) -> Traffic {
         Traffic {

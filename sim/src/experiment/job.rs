@@ -1,5 +1,7 @@
 //! One algorithm of the main job, from queue pairs to checked bytes. Pure orchestration: the same on every fabric.
 
+mod guarded;
+
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -16,7 +18,9 @@ use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
 use super::incidents::Incidents;
+use super::outages::{Outage, Outages};
 use super::report::{goodput_gbps, Fallback, FeedbackWork, PartRow, Row};
+use super::safeguard::SafeguardConfig;
 use crate::engine::stream::seed;
 use crate::network::MemberEvent;
 
@@ -60,6 +64,11 @@ pub struct Job {
     pub registration: Registration,
     /// What to do without a group if it cannot be registered; an error if `None`.
     pub fallback: Option<Algorithm>,
+    /// When the group is given up for the fallback though it could be registered, and when it is tried again; then it is also tried
+    /// again after it could not be registered. Never if `None`, or if there is no fallback. Not for groups whose source changes.
+    pub safeguard: Option<SafeguardConfig>,
+    /// Which links lose frames, and when.
+    pub outages: Vec<Outage>,
     /// What breaks while the message is under way.
     pub kills: Vec<Kill>,
 }
@@ -85,6 +94,8 @@ impl Job {
             initial_psn: None,
             registration: Registration::Service,
             fallback: None,
+            safeguard: None,
+            outages: Vec::new(),
             kills: Vec::new(),
         }
     }
@@ -150,18 +161,23 @@ pub fn run_algorithm(
     algorithm: Algorithm,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
-    Run {
+    let run = Run {
         fabric,
         topology,
         job,
         algorithm,
         grouped: false,
+        generation: 0,
         spec: None,
         sending: 0,
         moved: (0, 0),
         incidents: Incidents::new(&job.kills),
+        outages: Outages::new(&job.outages),
+    };
+    match run.guarded() {
+        Some((config, to)) => run.run_guarded(config, to, watch),
+        None => run.run(watch),
     }
-    .run(watch)
 }
 
 struct Run<'a> {
@@ -172,6 +188,8 @@ struct Run<'a> {
     algorithm: Algorithm,
     /// Whether the message goes through a registered group.
     grouped: bool,
+    /// How many groups have been asked for before this one.
+    generation: u32,
     /// What the first member is to do.
     spec: Option<TransferSpec>,
     /// The rank of the source at present.
@@ -179,6 +197,7 @@ struct Run<'a> {
     /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
     moved: (u64, u64),
     incidents: Incidents,
+    outages: Outages,
 }
 
 /// What the members have told by now, by rank.
@@ -190,11 +209,24 @@ struct Told {
     parts: Vec<Vec<Option<u64>>>,
     /// Whose relayed data is acknowledged, too.
     finished: Vec<bool>,
+    /// How many slices each held when it had left a leg.
+    left: Vec<Option<u32>>,
     /// Who is out of the group, or dead, and need not be waited for.
     lost: Vec<bool>,
 }
 
 impl Told {
+    fn new(members: usize, parts: u32) -> Told {
+        Told {
+            ready: vec![false; members],
+            done: vec![None; members],
+            parts: vec![vec![None; members]; parts as usize],
+            finished: vec![false; members],
+            left: vec![None; members],
+            lost: vec![false; members],
+        }
+    }
+
     fn missing<'a>(
         &'a self,
         has: &'a impl Fn(&Told, usize) -> bool,
@@ -231,14 +263,7 @@ impl Run<'_> {
             let connected = self.fabric.connect(host, &endpoints);
             self.on_fabric(connected)?;
         }
-        let members = self.job.members.len();
-        let mut told = Told {
-            ready: vec![false; members],
-            done: vec![None; members],
-            parts: vec![vec![None; members]; self.parts() as usize],
-            finished: vec![false; members],
-            lost: vec![false; members],
-        };
+        let mut told = Told::new(self.job.members.len(), self.parts());
         self.wait(
             &mut told,
             "is not connected",
@@ -268,10 +293,7 @@ impl Run<'_> {
 
         self.close()?;
         if self.grouped {
-            let removed = match self.job.registration {
-                Registration::Service => self.fabric.deregister(self.job.mcst_id),
-                Registration::InBand => self.fabric.deregister_in_band(self.job.members[0]),
-            };
+            let removed = self.deregister();
             self.on_fabric(removed)?;
             // A controller that was about to heal the group is done with that now.
             let heard = self.hear_news(&mut told, self.moved.0);
@@ -307,6 +329,7 @@ impl Run<'_> {
             posted_at.push(self.on_fabric(posted)?);
             if part == 0 {
                 self.incidents.begin(posted_at[0]);
+                self.outages.begin(posted_at[0]);
             }
             if part + 1 < self.parts() {
                 // A leaf switch knows one region per receiver; what an old source sends again must not find a new one's.
@@ -357,13 +380,16 @@ impl Run<'_> {
             .map(|&host| self.topology.host(host).ip)
             .collect();
         let relays = matches!(self.algorithm, Algorithm::Chain | Algorithm::Binomial);
-        let default = self
-            .algorithm
-            .default_slices(size.div_ceil(self.parts().into()));
+        // What can change its way on the road comes in slices like those of an algorithm that relays.
+        let like = match self.guarded() {
+            Some(_) => Algorithm::Chain,
+            None => self.algorithm,
+        };
+        let default = like.default_slices(size.div_ceil(self.parts().into()));
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
         let slices = job
             .slices
-            .filter(|_| relays || requests)
+            .filter(|_| relays || requests || self.guarded().is_some())
             .map_or(default, |n| n.max(1));
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
@@ -402,7 +428,7 @@ impl Run<'_> {
     }
 
     fn group(&self) -> GroupSpec {
-        let group = GroupSpec::new(self.job.mcst_id, self.initial_psn());
+        let group = GroupSpec::new(self.mcst_id(), self.initial_psn());
         match self.job.write {
             WriteMode::Uniform => GroupSpec {
                 va: UNIFORM_VA,
@@ -424,7 +450,7 @@ impl Run<'_> {
             }),
         });
         let request = RegisterGroup {
-            mcst_id: Some(self.job.mcst_id),
+            mcst_id: Some(self.mcst_id()),
             members: members.collect(),
             initial_psn: self.initial_psn(),
             strategies: self.job.strategies,
@@ -433,6 +459,23 @@ impl Run<'_> {
             Registration::Service => self.fabric.register(request).map(|_| ()),
             Registration::InBand => self.fabric.register_in_band(self.job.members[0], request),
         }
+    }
+
+    fn deregister(&mut self) -> Result<(), FabricError> {
+        match self.job.registration {
+            Registration::Service => self.fabric.deregister(self.mcst_id()),
+            Registration::InBand => self.fabric.deregister_in_band(self.job.members[0]),
+        }
+    }
+
+    /// When the group is to be given up, and for what; nothing unless it is watched.
+    fn guarded(&self) -> Option<(SafeguardConfig, Algorithm)> {
+        let is_plain = self.algorithm.needs_group() && self.job.switch_source == 0;
+        let config = self
+            .job
+            .safeguard
+            .filter(|_| is_plain || self.generation > 0)?;
+        Some((config, self.job.fallback?))
     }
 
     /// Waits until `has` holds of every rank that is not lost.
@@ -446,26 +489,47 @@ impl Run<'_> {
         let deadline = self.fabric.now().saturating_add(self.job.time_limit);
         while told.missing(&has).next().is_some() {
             if self.fabric.now() >= deadline {
-                return Err(JobError::TimeLimit {
-                    algorithm: self.algorithm,
-                    what,
-                    hosts: told.missing(&has).map(|r| self.host_name(r)).collect(),
-                    seconds: self.job.time_limit as f64 / 1e9,
-                });
+                return Err(self.too_late(what, told.missing(&has)));
             }
-            let soon = self.fabric.now().saturating_add(self.fabric.tick());
-            let soon = self.incidents.next().map_or(soon, |at| soon.min(at));
-            let event = self.fabric.next_event(soon.min(deadline));
-            match self.on_fabric(event)? {
-                Some((host, event)) => self.take(told, host, event)?,
-                None => watch(self.progress()?),
-            }
-            if self.grouped {
+            self.step(told, deadline, watch)?;
+            if self.grouped && self.guarded().is_none() {
                 let looked = self.look_after(told);
                 self.on_fabric(looked)?;
             }
         }
         Ok(())
+    }
+
+    /// Waits for what comes next, at most until `limit`, and takes it.
+    fn step(
+        &mut self,
+        told: &mut Told,
+        limit: u64,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let soon = self.fabric.now().saturating_add(self.fabric.tick());
+        let due = [self.incidents.next(), self.outages.next()];
+        let soon = due.into_iter().flatten().fold(soon, u64::min);
+        let event = self.fabric.next_event(soon.min(limit));
+        match self.on_fabric(event)? {
+            Some((host, event)) => self.take(told, host, event)?,
+            None => watch(self.progress()?),
+        }
+        let now = self.fabric.now();
+        while let Some((link, loss)) = self.outages.take_due(now) {
+            let set = self.fabric.set_loss(link, loss);
+            self.on_fabric(set)?;
+        }
+        Ok(())
+    }
+
+    fn too_late(&self, what: &'static str, ranks: impl Iterator<Item = usize>) -> JobError {
+        JobError::TimeLimit {
+            algorithm: self.algorithm,
+            what,
+            hosts: ranks.map(|rank| self.host_name(rank)).collect(),
+            seconds: self.job.time_limit as f64 / 1e9,
+        }
     }
 
     /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
@@ -490,7 +554,7 @@ impl Run<'_> {
             self.moved.1 = now;
             let in_band = self.job.registration == Registration::InBand;
             self.fabric
-                .stalled(self.job.mcst_id, in_band.then_some(leader))?;
+                .stalled(self.mcst_id(), in_band.then_some(leader))?;
         }
         Ok(())
     }
@@ -498,7 +562,7 @@ impl Run<'_> {
     /// Takes what the controller has done to the group.
     fn hear_news(&mut self, told: &mut Told, acknowledged: u64) -> Result<(), FabricError> {
         for news in self.fabric.news()? {
-            if news.mcst_id != self.job.mcst_id {
+            if news.mcst_id != self.mcst_id() {
                 continue;
             }
             for (rank, &host) in self.job.members.iter().enumerate() {
@@ -525,6 +589,7 @@ impl Run<'_> {
                 }
             }
             MemberEvent::Finished => told.finished[rank] = true,
+            MemberEvent::Left { held } => told.left[rank] = Some(held),
             // The controller's news tell the same.
             MemberEvent::Group(_) => {}
             MemberEvent::Failed { why } => {
@@ -612,6 +677,7 @@ impl Run<'_> {
             implausible_packets: traffic.implausible,
             registration_ns: None,
             fallback: None,
+            safeguard: Vec::new(),
             failures: self.incidents.report(),
             lost,
             parts: self.part_rows(told, posted_at),
@@ -642,8 +708,17 @@ impl Run<'_> {
 
     /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.
     fn initial_psn(&self) -> Psn {
-        let drawn = || Psn::new(seed(self.job.seed, "initial psn") as u32);
+        let drawn = || match self.generation {
+            0 => Psn::new(seed(self.job.seed, "initial psn") as u32),
+            n => Psn::new(seed(self.job.seed, &format!("initial psn {n}")) as u32),
+        };
         self.job.initial_psn.unwrap_or_else(drawn)
+    }
+
+    /// The address of the present group. Each has another, so that what is left of one on the way finds no other.
+    fn mcst_id(&self) -> Ipv4Addr {
+        let first = u32::from(self.job.mcst_id);
+        first.wrapping_add(self.generation).into()
     }
 
     fn host_name(&self, rank: usize) -> String {

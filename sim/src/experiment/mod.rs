@@ -7,14 +7,16 @@ mod fabric;
 pub mod in_band;
 mod incidents;
 mod job;
+mod outages;
 mod report;
 mod safeguard;
 mod virtual_fabric;
 
 pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
+pub use outages::Outage;
 pub use report::{
-    goodput_gbps, Failure, Fallback, GroupSummary, Input, PartRow, Report, Row, Settings,
+    goodput_gbps, Change, Failure, Fallback, GroupSummary, Input, PartRow, Report, Row, Settings,
     TopologySummary,
 };
 pub use safeguard::{Decision, LowGoodput, Safeguard, SafeguardConfig};

@@ -71,6 +71,12 @@ pub struct Settings {
     pub slices: Option<u32>,
     /// Probability of loss per frame and link direction.
     pub loss: f64,
+    /// Losses of single links for a while, as they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<String>,
+    /// The share of the normal goodput under which the group is given up for an overlay; `None` if it is not watched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback_below: Option<f64>,
     /// How groups are registered: `api` or `mrp`.
     pub registration: String,
 }
@@ -128,6 +134,9 @@ pub struct Row {
     /// What ran instead, because there was no group to be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
+    /// How the message changed its way between the group and an overlay, in the order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub safeguard: Vec<Change>,
     /// What broke on the way, in the order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<Failure>,
@@ -175,6 +184,21 @@ pub struct PartRow {
 pub struct Fallback {
     pub to: String,
     pub why: String,
+}
+
+/// A message goes on another way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The algorithm from now on: `alfirk` is a return to the group.
+    pub to: String,
+    pub why: String,
+    /// Since the post at the source, in ns; 0 for what was decided before.
+    pub at_ns: u64,
+    /// From then until the source sent again, in ns.
+    pub took_ns: u64,
+    /// Slices that every receiver held then, of all.
+    pub held: u32,
+    pub slices: u32,
 }
 
 /// Something broke.
@@ -265,6 +289,9 @@ impl Report {
         }
         if settings.loss > 0.0 {
             write!(out, ", loss {} per link", settings.loss)?;
+        }
+        for outage in &settings.outages {
+            write!(out, ", loss {outage}")?;
         }
         writeln!(
             out,
@@ -406,6 +433,21 @@ impl Report {
             if let Some(Fallback { to, why }) = &row.fallback {
                 writeln!(out, "{name}: no group, so {to} ran instead: {why}")?;
             }
+            for change in &row.safeguard {
+                let way = match change.to.as_str() {
+                    "alfirk" => "back to the group",
+                    overlay => &format!("by {overlay} instead of the group"),
+                };
+                writeln!(
+                    out,
+                    "{name}: {way} after {}, in {}, with {} of {} slices everywhere: {}",
+                    duration(change.at_ns),
+                    duration(change.took_ns),
+                    change.held,
+                    change.slices,
+                    change.why,
+                )?;
+            }
             for failure in &row.failures {
                 writeln!(
                     out,
@@ -506,6 +548,7 @@ mod tests {
             implausible_packets: 0,
             registration_ns: None,
             fallback: None,
+            safeguard: Vec::new(),
             failures: Vec::new(),
             lost: Vec::new(),
             parts: Vec::new(),
@@ -543,6 +586,8 @@ mod tests {
                 mtu: 4096,
                 slices: None,
                 loss: 0.0,
+                outages: Vec::new(),
+                fallback_below: None,
                 registration: "api".to_string(),
             },
             seed: 1,

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, RegisterGroup, Tag};
 use alfirk_ctrl::tables::Counts;
-use alfirk_ctrl::topology::{End, HostIndex};
-use alfirk_roce::collective::{Endpoint, Progress, TransferError, TransferSpec};
+use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
+use alfirk_roce::collective::{
+    Endpoint, GroupSpec, Leg, Progress, Transfer, TransferError, TransferSpec,
+};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
@@ -270,6 +272,8 @@ impl Fabric for VirtualFabric {
 
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
         let connected = self.network.connect(host, peers);
+        // A leg without connections is ready at once.
+        self.collect();
         self.on_host(host, connected)
     }
 
@@ -300,6 +304,57 @@ impl Fabric for VirtualFabric {
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
         self.network.close(host);
         Ok(())
+    }
+
+    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        self.network.leave(host);
+        Ok(())
+    }
+
+    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError> {
+        let resumed = self.network.resume(host, leg);
+        self.on_host(host, resumed)
+    }
+
+    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let proceeded = self.network.proceed(host);
+        // A leg without connections is over at once.
+        self.collect();
+        self.on_host(host, proceeded)
+    }
+
+    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError> {
+        let paced = self.network.pace(root, limit);
+        self.on_host(root, paced)
+    }
+
+    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError> {
+        let paused = self.network.pause(root);
+        self.on_host(root, paused)
+    }
+
+    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError> {
+        let made = self.network.stand_by(host, group).ok_or_else(|| {
+            let host = self.network.topology().host(host).name.clone();
+            let why = "there is no transfer: prepare it first".to_string();
+            FabricError::Host { host, why }
+        })?;
+        self.on_host(host, made)
+    }
+
+    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        self.network.stand_down(host);
+        Ok(())
+    }
+
+    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
+        let transfer = self.network.host(host).transfer();
+        Ok(transfer.map_or(0, Transfer::held))
+    }
+
+    fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
+        let set = self.network.set_loss(link, loss);
+        set.map_err(|error| FabricError::Broken(error.to_string()))
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {

@@ -6,7 +6,9 @@ use alfirk_bmv2::p4rt::{Programs, Server};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
-use alfirk_roce::collective::{Endpoint, TransferError, TransferSpec};
+use alfirk_roce::collective::{
+    Endpoint, GroupSpec as TransferGroup, Leg, TransferError, TransferSpec,
+};
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::rc::BadMtu;
 use alfirk_roce::registration::{GroupSpec, LeaderTiming};
@@ -35,6 +37,8 @@ pub struct Network {
     controller: NodeId,
     /// The engine's number of each link, by the topology's index.
     links: Vec<usize>,
+    /// Those of every link at the start.
+    faults: FaultProbabilities,
 }
 
 /// Why a fabric cannot be made.
@@ -101,6 +105,7 @@ impl Network {
             hosts,
             controller,
             links,
+            faults,
         })
     }
 
@@ -231,6 +236,45 @@ impl Network {
         self.with_host(host, |node, ctx| node.kill(ctx));
     }
 
+    /// Destroys the queue pairs of a transfer's leg at a host.
+    pub fn leave(&mut self, host: HostIndex) {
+        self.with_host(host, |node, ctx| node.leave(ctx));
+    }
+
+    /// Makes the queue pairs of a transfer's next leg at a host.
+    pub fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, TransferError> {
+        self.with_host(host, |node, _| node.resume(leg))
+    }
+
+    /// Makes a queue pair at a host for a group that may become a transfer's next leg; `None` if the host has no transfer.
+    pub fn stand_by(
+        &mut self,
+        host: HostIndex,
+        group: TransferGroup,
+    ) -> Option<Result<Endpoint, TransferError>> {
+        self.with_host(host, |node, _| node.stand_by(group))
+    }
+
+    /// Gives it up.
+    pub fn stand_down(&mut self, host: HostIndex) {
+        self.with_host(host, |node, _| node.stand_down());
+    }
+
+    /// Has a host begin to send in a transfer's leg.
+    pub fn proceed(&mut self, host: HostIndex) -> Result<(), TransferError> {
+        self.with_host(host, |node, ctx| node.proceed(ctx))
+    }
+
+    /// Lets the root post the slices before `limit` in a transfer's leg.
+    pub fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), TransferError> {
+        self.with_host(root, |node, ctx| node.pace(limit, ctx))
+    }
+
+    /// Has a host post nothing new in a transfer's leg; gives how many slices each member will hold.
+    pub fn pause(&mut self, host: HostIndex) -> Result<u32, TransferError> {
+        self.with_host(host, |node, ctx| node.pause(ctx))
+    }
+
     /// What the transfer at a host has to tell.
     pub fn next_event(&mut self, host: HostIndex) -> Option<MemberEvent> {
         self.with_host(host, |node, _| node.next_event())
@@ -263,6 +307,15 @@ impl Network {
     /// Takes a link down or up.
     pub fn set_link_up(&mut self, link: LinkIndex, up: bool) {
         self.engine.set_link_up(self.links[link.0], up);
+    }
+
+    /// Has a link lose frames with this probability, in each direction; as at the start if `None`.
+    pub fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), LinkError> {
+        let faults = FaultProbabilities {
+            loss: loss.unwrap_or(self.faults.loss),
+            ..self.faults
+        };
+        self.engine.set_link_faults(self.links[link.0], faults)
     }
 
     /// The counters of what `end` sends into its link.

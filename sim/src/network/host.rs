@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    Digest, Endpoint, Progress, Transfer, TransferError, TransferEvent, TransferSpec,
+    Digest, Endpoint, GroupSpec as TransferGroup, Leg, Progress, Transfer, TransferError,
+    TransferEvent, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
@@ -27,6 +28,8 @@ pub enum MemberEvent {
     PartDone { part: u32, at: u64 },
     /// This member is done, and everything that it passed on is acknowledged, too.
     Finished,
+    /// The queue pairs of the transfer's leg are gone, and this member holds so many slices.
+    Left { held: u32 },
     /// The transfer has ended without success at this member.
     Failed { why: String },
     /// News of the group that this host leads, if it was registered in band.
@@ -109,6 +112,7 @@ impl HostNode {
             return Ok(());
         };
         transfer.connect(&mut self.host, ctx.now(), peers)?;
+        self.collect(ctx);
         self.settle(ctx);
         Ok(())
     }
@@ -117,6 +121,79 @@ impl HostNode {
     pub(super) fn start(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
         ctx.note(|| format!("post {} B", data.len()));
         ctx.send(ctx.node(), Message::Start { data }, self.model.post_delay);
+    }
+
+    // ---- Legs of a transfer ----
+
+    /// Destroys the queue pairs of the transfer's leg; [`MemberEvent::Left`] follows when the application has seen what they delivered.
+    pub(super) fn leave(&mut self, ctx: &mut Context<'_, Message>) {
+        if let Some(transfer) = &mut self.transfer {
+            ctx.note(|| "leave".to_string());
+            transfer.leave(&mut self.host);
+        }
+        self.settle(ctx);
+        let seen = self.free_at.max(ctx.now()) - ctx.now();
+        ctx.send(ctx.node(), Message::Left, seen + self.model.post_delay);
+    }
+
+    /// Makes the queue pairs of the transfer's next leg.
+    pub(super) fn resume(&mut self, leg: Leg) -> Result<Vec<Endpoint>, TransferError> {
+        self.finished = false;
+        match &mut self.transfer {
+            Some(transfer) => transfer.resume(&mut self.host, leg),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes a queue pair for a group that may become the transfer's next leg.
+    pub(super) fn stand_by(
+        &mut self,
+        group: TransferGroup,
+    ) -> Option<Result<Endpoint, TransferError>> {
+        let transfer = self.transfer.as_mut()?;
+        Some(transfer.stand_by(&mut self.host, group))
+    }
+
+    /// Gives it up.
+    pub(super) fn stand_down(&mut self) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.stand_down(&mut self.host);
+        }
+    }
+
+    /// Begins to send in the transfer's leg.
+    pub(super) fn proceed(&mut self, ctx: &mut Context<'_, Message>) -> Result<(), TransferError> {
+        let Some(transfer) = &mut self.transfer else {
+            return Ok(());
+        };
+        transfer.proceed(&mut self.host, ctx.now())?;
+        self.collect(ctx);
+        self.settle(ctx);
+        Ok(())
+    }
+
+    /// Lets the root post the slices before `limit`.
+    pub(super) fn pace(
+        &mut self,
+        limit: u32,
+        ctx: &mut Context<'_, Message>,
+    ) -> Result<(), TransferError> {
+        let Some(transfer) = &mut self.transfer else {
+            return Ok(());
+        };
+        transfer.pace(&mut self.host, ctx.now(), limit)?;
+        self.settle(ctx);
+        Ok(())
+    }
+
+    /// Posts nothing new in the transfer's leg; gives how many slices each member will hold.
+    pub(super) fn pause(&mut self, ctx: &mut Context<'_, Message>) -> Result<u32, TransferError> {
+        let Some(transfer) = &mut self.transfer else {
+            return Ok(0);
+        };
+        let limit = transfer.pause(&mut self.host, ctx.now())?;
+        self.settle(ctx);
+        Ok(limit)
     }
 
     /// What the transfer has to tell.
@@ -238,6 +315,10 @@ impl HostNode {
             Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
             Message::Start { data } => self.started(data, ctx),
+            Message::Left => {
+                let held = self.transfer.as_ref().map_or(0, Transfer::held);
+                self.tell(MemberEvent::Left { held }, ctx);
+            }
             _ => unreachable!("nobody sends this to a host"),
         }
         self.settle(ctx);
@@ -293,6 +374,7 @@ impl HostNode {
             MemberEvent::Done { at, .. } => format!("done at {at}"),
             MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
             MemberEvent::Finished => "finished".to_string(),
+            MemberEvent::Left { held } => format!("left with {held} slices"),
             MemberEvent::Failed { why } => format!("failed: {why}"),
             MemberEvent::Group(event) => format!("group: {event:?}"),
         });

@@ -34,4 +34,6 @@ pub enum Message {
     Handled { event: HostEvent, seen_at: u64 },
     /// A host to itself: the root's first post reaches the NIC.
     Start { data: Arc<[u8]> },
+    /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.
+    Left,
 }

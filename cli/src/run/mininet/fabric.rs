@@ -13,8 +13,8 @@ use alfirk_bmv2::driver::packet_io::monotonic;
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
-use alfirk_ctrl::topology::{HostIndex, Node, SwitchIndex, Topology};
-use alfirk_roce::collective::{Endpoint, Progress, TransferSpec};
+use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
+use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
@@ -181,6 +181,17 @@ impl MininetFabric {
         let name = &self.topology.switch(switch).name;
         let ports = self.network.addresses.interfaces.get(name)?;
         ports.get(&port.to_string())
+    }
+
+    /// A link's interface at a switch, without which it carries nothing either way.
+    fn switch_end(&self, link: LinkIndex) -> Result<String, FabricError> {
+        let mut ends = self.topology.link(link).ends.into_iter();
+        let interface = ends.find_map(|end| match end.node {
+            Node::Switch(switch) => self.interface(switch, end.port).cloned(),
+            Node::Host(_) => None,
+        });
+        interface
+            .ok_or_else(|| FabricError::Broken("the link has no interface at a switch".to_string()))
     }
 
     fn ask(&mut self, host: HostIndex, request: Request) -> Result<Reply, FabricError> {
@@ -395,15 +406,7 @@ impl Fabric for MininetFabric {
                 self.network.kill(&name)
             }
             Victim::Link(link) => {
-                // Without its end at a switch a link carries nothing either way.
-                let mut ends = self.topology.link(link).ends.into_iter();
-                let interface = ends.find_map(|end| match end.node {
-                    Node::Switch(switch) => self.interface(switch, end.port).cloned(),
-                    Node::Host(_) => None,
-                });
-                let interface = interface.ok_or_else(|| {
-                    FabricError::Broken("the link has no interface at a switch".to_string())
-                })?;
+                let interface = self.switch_end(link)?;
                 self.network.cut(&interface)
             }
         }
@@ -473,6 +476,65 @@ impl Fabric for MininetFabric {
         }
         let transfer = self.transfer;
         self.accepted(host, Request::Close { transfer })
+    }
+
+    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let transfer = self.transfer;
+        self.accepted(host, Request::Leave { transfer })
+    }
+
+    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError> {
+        let transfer = self.transfer;
+        match self.ask(host, Request::Resume { transfer, leg })? {
+            Reply::Prepared { endpoints } => Ok(endpoints),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let transfer = self.transfer;
+        self.accepted(host, Request::Proceed { transfer })
+    }
+
+    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError> {
+        let transfer = self.transfer;
+        self.accepted(root, Request::Pace { transfer, limit })
+    }
+
+    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError> {
+        let transfer = self.transfer;
+        match self.ask(root, Request::Pause { transfer })? {
+            Reply::Paused { limit } => Ok(limit),
+            other => Err(self.unexpected(root, &other)),
+        }
+    }
+
+    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError> {
+        let transfer = self.transfer;
+        match self.ask(host, Request::StandBy { transfer, group })? {
+            Reply::Prepared { mut endpoints } if endpoints.len() == 1 => Ok(endpoints.remove(0)),
+            other => Err(self.unexpected(host, &other)),
+        }
+    }
+
+    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError> {
+        let transfer = self.transfer;
+        self.accepted(host, Request::StandDown { transfer })
+    }
+
+    fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
+        Ok(self.status(host)?.held)
+    }
+
+    fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), FabricError> {
+        let interface = self.switch_end(link)?;
+        match loss {
+            None => self.network.mend(&interface),
+            Some(loss) if loss >= 1.0 => self.network.cut(&interface),
+            Some(loss) => Err(FabricError::Broken(format!(
+                "links of Mininet lose everything for a while or nothing, and not {loss}"
+            ))),
+        }
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
@@ -637,6 +699,7 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
         } => (transfer, MemberEvent::Done { sha256, at }),
         Event::PartDone { transfer, part, at } => (transfer, MemberEvent::PartDone { part, at }),
         Event::Finished { transfer } => (transfer, MemberEvent::Finished),
+        Event::Left { transfer, held } => (transfer, MemberEvent::Left { held }),
         Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
         Event::Group { told } => return Some(MemberEvent::Group(told)),
         Event::Progress { .. } => return None,

@@ -152,6 +152,11 @@ impl MininetNetwork {
         self.ask(&serde_json::json!({ "cut": interface }))
     }
 
+    /// Takes an interface of a switch up again.
+    pub fn mend(&mut self, interface: &str) -> Result<(), FabricError> {
+        self.ask(&serde_json::json!({ "mend": interface }))
+    }
+
     fn ask(&mut self, request: &serde_json::Value) -> Result<(), FabricError> {
         let told = match &mut self.stdin {
             Some(stdin) => writeln!(stdin, "{request}").and_then(|()| stdin.flush()),

@@ -1,0 +1,122 @@
+//! What `--loss` says: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one and a while.
+
+use alfirk_ctrl::topology::{units, LinkIndex, Topology};
+use alfirk_sim::experiment::Outage;
+
+use super::args::{quantity, Driver};
+use crate::exit::Failure;
+
+/// Losses, checked.
+#[derive(Debug, Default)]
+pub struct Losses {
+    /// Of every link, all the time.
+    pub everywhere: f64,
+    pub outages: Vec<Outage>,
+    /// The outages as they were written.
+    pub names: Vec<String>,
+}
+
+impl Losses {
+    pub fn parse(texts: &[String], topology: &Topology, driver: Driver) -> Result<Losses, Failure> {
+        let mut losses = Losses::default();
+        let mut has_all = false;
+        for text in texts {
+            let refuse = |why: &str| Failure::bad_input(format_args!("--loss {text}: {why}"));
+            let Some((link, rest)) = text.split_once(':') else {
+                losses.everywhere = text
+                    .parse()
+                    .ok()
+                    .filter(|p| (0.0..1.0).contains(p))
+                    .ok_or_else(|| {
+                        refuse(
+                            "a probability from 0 up to, but not including, 1 is expected, or a link with its own, \
+                             as s1-h3:0.2@1ms-5ms",
+                        )
+                    })?;
+                if std::mem::replace(&mut has_all, true) {
+                    return Err(refuse("there is one probability for every link already"));
+                }
+                continue;
+            };
+            let ends = link.split_once('-');
+            let link = ends.and_then(|(a, b)| find_link(topology, a, b));
+            let link = link.ok_or_else(|| refuse("the topology has no such link"))?;
+            let (loss, time) = rest.split_once('@').unwrap_or((rest, "0s"));
+            let loss: f64 = loss
+                .parse()
+                .ok()
+                .filter(|p| (0.0..=1.0).contains(p))
+                .ok_or_else(|| refuse("a probability from 0 to 1 is expected after the colon"))?;
+            if driver == Driver::Mininet && loss < 1.0 {
+                return Err(refuse(
+                    "on Mininet a link loses everything for a while or nothing: write :1",
+                ));
+            }
+            let (from, until) = match time.split_once('-') {
+                Some((from, until)) => (from, Some(until)),
+                None => (time, None),
+            };
+            let time = |text| quantity("--loss", text, &units::DELAY);
+            let from = time(from)?;
+            let until = until.map(time).transpose()?;
+            if until.is_some_and(|until| until <= from) {
+                return Err(refuse("it ends before it begins"));
+            }
+            losses.outages.push(Outage {
+                link,
+                loss,
+                from,
+                until,
+            });
+            losses.names.push(text.clone());
+        }
+        Ok(losses)
+    }
+}
+
+/// The first link between two nodes.
+pub fn find_link(topology: &Topology, a: &str, b: &str) -> Option<LinkIndex> {
+    let ends = topology.node_named(a).zip(topology.node_named(b));
+    ends.and_then(|(a, b)| topology.links_between(a, b).next())
+}
+
+#[cfg(test)]
+mod tests {
+    use alfirk_ctrl::topology::testbed;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Losses, Failure> {
+        Losses::parse(&[text.to_string()], &testbed(), Driver::Virtual)
+    }
+
+    #[test]
+    fn a_link_and_a_time_can_be_named() {
+        let losses = parse("s1-h3:0.2@1ms-5ms").unwrap();
+        let outage = &losses.outages[0];
+        assert_eq!(outage.loss, 0.2);
+        assert_eq!((outage.from, outage.until), (1_000_000, Some(5_000_000)));
+        let losses = parse("h3-s1:1").unwrap();
+        assert_eq!((losses.outages[0].from, losses.outages[0].until), (0, None));
+        assert_eq!(parse("0.25").unwrap().everywhere, 0.25);
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in [
+            "1",
+            "-0.1",
+            "much",
+            "h1-h2:0.1",
+            "s1-h3:2",
+            "s1-h3:0.1@5ms-1ms",
+            "s1:0.1",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+        let both = ["0.1".to_string(), "0.2".to_string()];
+        assert!(Losses::parse(&both, &testbed(), Driver::Virtual).is_err());
+        let some = ["s1-h3:0.1".to_string()];
+        assert!(Losses::parse(&some, &testbed(), Driver::Mininet).is_err());
+    }
+}

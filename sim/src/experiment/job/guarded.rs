@@ -1,0 +1,420 @@
+//! A message that goes on without its group when that is not to be had or too slow, and through it again when it is well.
+//!
+//! The message is cut into slices, and goes in legs: over the group, or by the overlay that the job names. What a leg has brought is
+//! settled before the next one begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg over the group
+//! has a registration, an McstID and queue pairs of its own: nothing that is left of one can be taken for the next one's.
+
+use alfirk_roce::collective::{Algorithm, Leg, Progress};
+
+use super::{JobError, Row, Run, Told};
+use crate::experiment::fabric::Traffic;
+use crate::experiment::report::Change;
+use crate::experiment::safeguard::{Decision, Safeguard, SafeguardConfig};
+
+/// How many slices the source of an overlay is ahead of the slowest receiver at least, beside one for each member that relays, and twice
+/// what that receiver has got since the last look: enough to keep links busy, and few, because they have to arrive before the group is
+/// used again.
+const AHEAD: u32 = 8;
+
+/// Why there is another leg.
+enum Reason {
+    Refused(String),
+    Slow(String),
+    Well(u32),
+}
+
+/// What goes on beside the run.
+struct Watch {
+    guard: Safeguard,
+    to: Algorithm,
+    posted_at: Option<u64>,
+    /// What all legs before this one have cost, and the counters when this one began.
+    spent: Traffic,
+    before: Traffic,
+    /// On an overlay: when the receivers were last looked at, how many slices all of them held, and what the source may post.
+    looked: (u64, u32),
+    limit: u32,
+    /// Times that the group was refused on an overlay, since the last change.
+    refusals: u32,
+    changes: Vec<Change>,
+}
+
+impl Run<'_> {
+    /// Like [`Run::run`], with an eye on the group.
+    pub(super) fn run_guarded(
+        mut self,
+        config: SafeguardConfig,
+        to: Algorithm,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Row, JobError> {
+        let asked_for = self.algorithm;
+        let endpoints = self.prepare()?;
+        let members = self.job.members.len();
+        let mut told = Told::new(members, 1);
+        let mut state = Watch {
+            guard: Safeguard::new(config),
+            to,
+            posted_at: None,
+            spent: Traffic::default(),
+            before: Traffic::default(),
+            looked: (0, 0),
+            limit: 0,
+            refusals: 0,
+            changes: Vec::new(),
+        };
+        let counted = self.fabric.counts();
+        let counted = self.on_fabric(counted)?;
+        let asked_at = self.fabric.now();
+        let mut registration_ns = None;
+        match self.register(&endpoints) {
+            Ok(()) => {
+                registration_ns = Some(self.fabric.now() - asked_at);
+                self.grouped = true;
+                for &host in &self.job.members {
+                    let connected = self.fabric.connect(host, &endpoints);
+                    self.on_fabric(connected)?;
+                }
+                self.wait(
+                    &mut told,
+                    "is not connected",
+                    |t, rank| t.ready[rank],
+                    watch,
+                )?;
+                state.before = self.traffic()?;
+                let posted = self.start()?;
+                state.posted_at = Some(posted);
+                state.guard.group_begins(posted, false);
+            }
+            Err(error) if error.leaves_members_alone() => {
+                self.fall_back(
+                    &mut told,
+                    &mut state,
+                    Reason::Refused(error.to_string()),
+                    watch,
+                )?;
+            }
+            Err(error) => return self.on_fabric(Err(error)),
+        }
+
+        self.attend(&mut told, &mut state, watch)?;
+
+        let traffic = self.traffic()?.since(&state.before);
+        let traffic = state.spent.plus(&traffic);
+        let now_counted = self.fabric.counts();
+        let counts = self.on_fabric(now_counted)? - counted;
+        self.close()?;
+        if self.grouped {
+            let removed = self.deregister();
+            self.on_fabric(removed)?;
+        }
+        self.algorithm = asked_for;
+        let posted_at = [state.posted_at.unwrap_or(asked_at)];
+        let row = self.row(&told, &posted_at, &traffic, Some(&counts));
+        Ok(Row {
+            registration_ns,
+            safeguard: state.changes,
+            ..row
+        })
+    }
+
+    /// Sees the message through, changing its way as the safeguard says.
+    fn attend(
+        &mut self,
+        told: &mut Told,
+        state: &mut Watch,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
+        let is_over = |t: &Told, rank: usize| t.done[rank].is_some() && t.finished[rank];
+        while told.missing(&is_over).next().is_some() {
+            let now = self.fabric.now();
+            if now >= deadline {
+                return Err(self.too_late("is not done", told.missing(&is_over)));
+            }
+            let mut until = deadline.min(state.guard.next().max(now + 1));
+            if !self.grouped {
+                until = until.min(self.pace(state)?);
+            }
+            self.step(told, until, watch)?;
+            let now = self.fabric.now();
+            if now < state.guard.next() || told.missing(&is_over).next().is_none() {
+                continue;
+            }
+            let acknowledged = match self.grouped {
+                true => self.acknowledged_bytes()?,
+                false => 0,
+            };
+            match state.guard.observe(now, acknowledged) {
+                Decision::Stay => {}
+                Decision::FallBack(why) => {
+                    self.fall_back(told, state, Reason::Slow(why.to_string()), watch)?;
+                }
+                Decision::Return => self.try_group(told, state, watch)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the group, if there is one, for the overlay.
+    fn fall_back(
+        &mut self,
+        told: &mut Told,
+        state: &mut Watch,
+        reason: Reason,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let asked_at = self.fabric.now();
+        let held = self.leave(told, state, watch)?;
+        if self.grouped {
+            // Nobody uses it any more. If it cannot be removed now it takes room until the controller ends, and nothing else.
+            match self.deregister() {
+                Err(error) if error.leaves_members_alone() => {}
+                removed => self.on_fabric(removed)?,
+            }
+            self.grouped = false;
+        }
+        self.algorithm = state.to;
+        state.looked = (self.fabric.now(), fewest(&held));
+        state.limit = fewest(&held) + self.ahead();
+        let leg = Leg {
+            algorithm: state.to,
+            group: None,
+            held,
+            limit: Some(state.limit),
+        };
+        let everywhere = fewest(&leg.held);
+        let began = self.begin(told, state, leg, watch)?;
+        state.note(reason, (asked_at, began), (everywhere, self.slices()));
+        state.guard.overlay_begins(began);
+        Ok(())
+    }
+
+    /// Lets the source of an overlay go on; gives when to look again.
+    fn pace(&mut self, state: &mut Watch) -> Result<u64, JobError> {
+        let now = self.fabric.now();
+        let (looked_at, had) = state.looked;
+        let pause = (self.fabric.tick() / 4).max(1);
+        if state.limit >= self.slices() {
+            return Ok(u64::MAX);
+        }
+        if now < looked_at + pause {
+            return Ok(looked_at + pause);
+        }
+        let mut held = self.slices();
+        for &host in &self.job.members[1..] {
+            let has = self.fabric.held(host);
+            held = held.min(self.on_fabric(has)?);
+        }
+        state.looked = (now, held);
+        let limit = held + self.ahead() + 2 * held.saturating_sub(had);
+        if limit > state.limit {
+            state.limit = limit;
+            let paced = self.fabric.pace(self.job.members[0], limit);
+            self.on_fabric(paced)?;
+        }
+        Ok(now + pause)
+    }
+
+    fn ahead(&self) -> u32 {
+        AHEAD + self.job.members.len() as u32
+    }
+
+    /// Asks for a group beside the overlay, and changes to it if it is granted.
+    fn try_group(
+        &mut self,
+        told: &mut Told,
+        state: &mut Watch,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        self.generation += 1;
+        let group = self.group();
+        let mut endpoints = Vec::new();
+        for &host in &self.job.members {
+            let made = self.fabric.stand_by(host, group);
+            endpoints.push(self.on_fabric(made)?);
+        }
+        match self.register(&endpoints) {
+            Ok(()) => {}
+            Err(error) if error.leaves_members_alone() => {
+                state.refusals += 1;
+                self.stand_down()?;
+                state.guard.overlay_begins(self.fabric.now());
+                return Ok(());
+            }
+            Err(error) => return self.on_fabric(Err(error)),
+        }
+        let asked_at = self.fabric.now();
+        let paused = self.fabric.pause(self.job.members[0]);
+        let limit = self.on_fabric(paused)?;
+        if limit >= self.slices() {
+            // Everything is posted already: the group comes too late.
+            let removed = self.deregister();
+            self.on_fabric(removed)?;
+            self.stand_down()?;
+            state.guard.overlay_begins(self.fabric.now());
+            return Ok(());
+        }
+        self.drain(told, limit, watch)?;
+        let held = self.leave(told, state, watch)?;
+        self.algorithm = Algorithm::Alfirk;
+        self.grouped = true;
+        let leg = Leg {
+            algorithm: Algorithm::Alfirk,
+            group: Some(group),
+            held,
+            limit: None,
+        };
+        let began = self.begin(told, state, leg, watch)?;
+        let refusals = std::mem::take(&mut state.refusals);
+        let held = (limit, self.slices());
+        state.note(Reason::Well(refusals), (asked_at, began), held);
+        state.guard.group_begins(began, true);
+        Ok(())
+    }
+
+    /// Waits until every receiver holds the first `limit` slices.
+    fn drain(
+        &mut self,
+        told: &mut Told,
+        limit: u32,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
+        let members = self.job.members.len();
+        let mut rank = 1;
+        while rank < members {
+            let held = self.fabric.held(self.job.members[rank]);
+            if self.on_fabric(held)? >= limit {
+                rank += 1;
+                continue;
+            }
+            let now = self.fabric.now();
+            if now >= deadline {
+                return Err(self.too_late("has not got what was sent", rank..members));
+            }
+            let soon = now.saturating_add(self.fabric.tick() / 8).max(now + 1);
+            self.step(told, soon.min(deadline), watch)?;
+        }
+        Ok(())
+    }
+
+    /// Has all members leave the present leg, the root first; gives how many slices each holds.
+    fn leave(
+        &mut self,
+        told: &mut Told,
+        state: &mut Watch,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<u32>, JobError> {
+        if state.posted_at.is_some() {
+            let cost = self.traffic()?.since(&state.before);
+            state.spent = state.spent.plus(&cost);
+        }
+        told.left.fill(None);
+        for &host in &self.job.members {
+            let left = self.fabric.leave(host);
+            self.on_fabric(left)?;
+        }
+        self.wait(
+            told,
+            "has not left the group",
+            |t, rank| t.left[rank].is_some(),
+            watch,
+        )?;
+        let slices = self.slices();
+        let held = told.left.iter().enumerate();
+        let held = held.map(|(rank, held)| match rank {
+            0 => slices,
+            _ => held.unwrap_or(0),
+        });
+        Ok(held.collect())
+    }
+
+    /// Makes, connects and starts the queue pairs of a leg; gives when it began.
+    fn begin(
+        &mut self,
+        told: &mut Told,
+        state: &mut Watch,
+        leg: Leg,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<u64, JobError> {
+        told.ready.fill(false);
+        told.finished.fill(false);
+        let mut endpoints = Vec::new();
+        for &host in &self.job.members {
+            let resumed = self.fabric.resume(host, leg.clone());
+            endpoints.extend(self.on_fabric(resumed)?);
+        }
+        for &host in &self.job.members {
+            let connected = self.fabric.connect(host, &endpoints);
+            self.on_fabric(connected)?;
+        }
+        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
+        state.before = self.traffic()?;
+        for &host in &self.job.members[1..] {
+            let proceeded = self.fabric.proceed(host);
+            self.on_fabric(proceeded)?;
+        }
+        if state.posted_at.is_some() {
+            let proceeded = self.fabric.proceed(self.job.members[0]);
+            self.on_fabric(proceeded)?;
+            return Ok(self.fabric.now());
+        }
+        let posted = self.start()?;
+        state.posted_at = Some(posted);
+        Ok(posted)
+    }
+
+    /// Hands the source its data; gives when.
+    fn start(&mut self) -> Result<u64, JobError> {
+        let posted = self.fabric.start(self.job.members[0], &self.job.data);
+        let posted = self.on_fabric(posted)?;
+        self.incidents.begin(posted);
+        self.outages.begin(posted);
+        Ok(posted)
+    }
+
+    fn stand_down(&mut self) -> Result<(), JobError> {
+        for &host in &self.job.members {
+            let done = self.fabric.stand_down(host);
+            self.on_fabric(done)?;
+        }
+        Ok(())
+    }
+
+    /// Of the source's packets, as many as the group has acknowledged, as if all were full.
+    fn acknowledged_bytes(&mut self) -> Result<u64, JobError> {
+        let packets = self.fabric.acknowledged(self.job.members[0]);
+        Ok(self.on_fabric(packets)? * self.job.mtu.bytes() as u64)
+    }
+
+    fn slices(&self) -> u32 {
+        self.spec.as_ref().map_or(1, |spec| spec.slices)
+    }
+}
+
+impl Watch {
+    fn note(&mut self, reason: Reason, (asked_at, began): (u64, u64), (held, slices): (u32, u32)) {
+        let (to, why) = match reason {
+            Reason::Refused(why) => (self.to, why),
+            Reason::Slow(why) => (self.to, why),
+            Reason::Well(0) => (Algorithm::Alfirk, "the group is tried again".to_string()),
+            Reason::Well(refusals) => (
+                Algorithm::Alfirk,
+                format!("there is room for the group, after {refusals} refusals more"),
+            ),
+        };
+        self.changes.push(Change {
+            to: to.to_string(),
+            why,
+            at_ns: asked_at.saturating_sub(self.posted_at.unwrap_or(asked_at)),
+            took_ns: began.saturating_sub(asked_at),
+            held,
+            slices,
+        });
+    }
+}
+
+/// How many slices every member holds.
+fn fewest(held: &[u32]) -> u32 {
+    held.iter().copied().min().unwrap_or(0)
+}
