@@ -29,7 +29,7 @@ build: ## Build the alfirk command, optimised
 run: build ## Send a file to 16 hosts of a fat-tree by four algorithms, in virtual time
 	@$(ALFIRK) run --topology $(TOPOLOGY) --group $(GROUP) --input $(INPUT) --algorithms $(ALGORITHMS)
 
-test: setup ## Run every check and test there is
+test: setup-interop ## Run every check and test there is
 	@$(PYTHON) tools/checks.py
 
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
@@ -43,7 +43,7 @@ ptf: build setup ## Run the packet tests against a live switch (needs root)
 	@ptf-tests/run --alfirk $(ALFIRK) $(if $(SWITCH),--switch $(SWITCH))
 
 interop: build-verbs ## Run the scenarios on guests with Linux's own RDMA stack (needs root)
-	@interop/run run --alfirk $(ALFIRK) $(INTEROP)
+	@interop/run run --alfirk $(ALFIRK) --speed $(INTEROP)
 
 guest-image: build-verbs ## Build what QEMU guests with Linux's own RDMA stack boot
 	@interop/run build --alfirk $(ALFIRK)

@@ -128,6 +128,15 @@ def test_checks(*, root: bool) -> Iterator[Check]:
             count=count_pytest,
             env=environment,
         )
+        # After the Python tests, which are for alfirk as most people build it.
+        yield Check(
+            "build for guests", cargo("build", "--quiet", "--package", "alfirk-cli", "--features", "verbs")
+        )
+        yield Check(
+            "interop",
+            [str(ROOT / "interop" / "run"), "run", "--quick", "--alfirk", str(ALFIRK)],
+            count=count_pytest,
+        )
         yield Check(
             "packet tests",
             [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK)],
@@ -218,7 +227,7 @@ def main() -> int:
         total += run(check, TARGET / "checks")
     if options.only != "lint" and not root:
         sys.stdout.write(
-            "NOT RUN: Mininet and packet tests (they need root and network namespaces): sudo make test\n"
+            "NOT RUN: Mininet, guest and packet tests (they need root and namespaces): sudo make test\n"
         )
     if options.json:
         sys.stdout.write(json.dumps({"passed": total.passed, "failed": total.failed}) + "\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from alfirk_mininet.guests import Image, kvm_works
 
-from alfirk_interop import image
+from alfirk_interop import image, speed
 from alfirk_interop.errors import InteropError
 from alfirk_interop.runner import Runner, own_namespace
 from alfirk_interop.scenarios import SCENARIOS
@@ -38,6 +38,7 @@ def main() -> int:
     run = commands.add_parser("run", parents=[common], help="run scenarios")
     run.add_argument("--quick", action="store_true", help="a few of them only")
     run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
+    run.add_argument("--speed", action="store_true", help="measure speed afterwards")
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
     run.set_defaults(run=_run)
     options = parser.parse_args()
@@ -69,7 +70,10 @@ def _run(options: argparse.Namespace) -> int:
         message = f"no scenario has `{options.only}` in its name"
         raise InteropError(message)
     runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
-    return 1 if runner.run_all(chosen) else 0
+    failed = runner.run_all(chosen, others=not (options.quick or options.only))
+    if options.speed:
+        speed.report(options.alfirk.absolute(), options.image.absolute())
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -10,17 +10,19 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from alfirk_mininet.topology import Topology
 
 from alfirk_interop.errors import InteropError
+from alfirk_interop.killed import killed_run_leaves_nothing
 from alfirk_interop.outcome import Outcome
 from alfirk_interop.scenarios import ROOT, Scenario
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 #: Set in the environment of processes that are in a namespace of ours already.
 _INSIDE = "ALFIRK_INTEROP_NAMESPACE"
@@ -48,20 +50,29 @@ class Runner:
     image: Path
     keep: Path | None = None
 
-    def run_all(self, scenarios: Sequence[Scenario]) -> int:
-        """Run them and print a line for each, and a summary; give the number of failures."""
+    def run_all(self, scenarios: Sequence[Scenario], *, others: bool) -> int:
+        """Run them, and `others` that are no transfers; print a line for each and a summary.
+
+        Gives the number of failures.
+        """
+        jobs: list[tuple[str, Callable[[], list[str]]]] = [
+            (scenario.name, partial(self.run, scenario)) for scenario in scenarios
+        ]
+        for builder in (False, True) if others else ():
+            name = f"nothing is left when {'its network' if builder else 'a run'} is killed"
+            jobs.append((name, partial(killed_run_leaves_nothing, self.alfirk, self.image, builder=builder)))
         failed = 0
-        for scenario in scenarios:
-            sys.stdout.write(f"{scenario.name:<44} ")
+        for name, job in jobs:
+            sys.stdout.write(f"{name:<44} ")
             sys.stdout.flush()
             begin = time.monotonic()
-            problems = self.run(scenario)
+            problems = job()
             failed += bool(problems)
             took = time.monotonic() - begin
             sys.stdout.write(f"{'FAILED' if problems else 'ok':<6} {took:5.1f} s\n")
             sys.stdout.writelines(f"    {line}\n" for problem in problems for line in problem.splitlines())
             sys.stdout.flush()
-        sys.stdout.write(f"{len(scenarios) - failed} passed, {failed} failed\n")
+        sys.stdout.write(f"{len(jobs) - failed} passed, {failed} failed\n")
         return failed
 
     def run(self, scenario: Scenario) -> list[str]:
