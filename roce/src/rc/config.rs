@@ -133,6 +133,18 @@ pub enum NakRule {
     OncePerAck,
 }
 
+/// What message counts (MSNs) in answers a requester finds plausible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MsnRule {
+    /// Those of a responder that counts from the connection's beginning, as ours do across changes of the source.
+    #[default]
+    Counted,
+    /// Any: in a group with RDMA devices. Their PSNs can only be set by way of RESET, after which they count from 0 again,
+    /// so that counts of members differ when the source changes. They are then taken for inexact, and PSNs alone decide.
+    Restarts,
+}
+
 /// Settings of a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RcConfig {
@@ -161,6 +173,9 @@ pub struct RcConfig {
     /// What to do about one NAK after the other.
     #[serde(default)]
     pub nak_rule: NakRule,
+    /// Which message counts to believe.
+    #[serde(default)]
+    pub msn_rule: MsnRule,
     /// Congestion control: request packets go out as ECN-capable, marks are answered with CNPs, and CNPs slow the requester
     /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
     #[serde(default)]
@@ -182,6 +197,7 @@ impl RcConfig {
             ack_coalescing: false,
             priority: 0,
             nak_rule: NakRule::EachGap,
+            msn_rule: MsnRule::Counted,
             congestion: None,
         }
     }

@@ -17,7 +17,7 @@ mod timer;
 mod violations;
 
 pub use completion::{Completed, Completion, CompletionError, Operation};
-pub use config::{AckTimeout, BadMtu, NakRule, PathMtu, RcConfig, Retries};
+pub use config::{AckTimeout, BadMtu, MsnRule, NakRule, PathMtu, RcConfig, Retries};
 pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable};
 pub use packet::{RcHeaders, RcPacket};
 pub use qp::{

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use super::completion::{Completed, CompletionError, Operation};
-use super::config::{NakRule, PathMtu, RcConfig, Retries};
+use super::config::{MsnRule, NakRule, PathMtu, RcConfig, Retries};
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, Shared};
 use super::timer::Timer;
@@ -305,7 +305,7 @@ impl Requester {
             Syndrome::Ack { .. } => seq + 1,
             _ => seq,
         };
-        let Some(completed) = self.check_msn(aeth.msn, acknowledged, stats) else {
+        let Some(completed) = self.check_msn(aeth.msn, acknowledged, config, stats) else {
             return Ok(());
         };
         match aeth.syndrome {
@@ -417,17 +417,30 @@ impl Requester {
 
     /// The count of completed messages that an answer tells, if it can be: no more than were sent. Fewer than an answer before it
     /// told are implausible, too, if it acknowledges something new, but do no harm.
-    fn check_msn(&mut self, msn: u32, acknowledged: u64, stats: &mut QpStats) -> Option<u64> {
+    fn check_msn(
+        &mut self,
+        msn: u32,
+        acknowledged: u64,
+        config: &RcConfig,
+        stats: &mut QpStats,
+    ) -> Option<u64> {
         // Serial arithmetic in 24 bits: shifted to the top, the sign is that of the distance.
         let ahead = (msn.wrapping_sub(self.told as u32) << 8) as i32 >> 8;
         let completed = self.told.checked_add_signed(ahead.into());
         let Some(completed) = completed.filter(|c| *c <= self.completed_by(self.sent)) else {
+            if config.msn_rule == MsnRule::Restarts {
+                stats.inexact_msns += 1;
+                return Some(self.told);
+            }
             stats.violations.msn_beyond_sent += 1;
             return None;
         };
         if completed < self.told && acknowledged > self.unacked {
             // The PSN says what has arrived, and the count of an earlier answer holds.
-            stats.violations.msn_went_back += 1;
+            match config.msn_rule {
+                MsnRule::Counted => stats.violations.msn_went_back += 1,
+                MsnRule::Restarts => stats.inexact_msns += 1,
+            }
             return Some(self.told);
         }
         if completed != self.completed_by(acknowledged) {

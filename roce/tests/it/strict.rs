@@ -1,6 +1,6 @@
 //! What a strict stack thinks of answers and requests that no correct peer or switch sends.
 
-use alfirk_roce::rc::{NakRule, RcConfig, Violations};
+use alfirk_roce::rc::{MsnRule, NakRule, RcConfig, Violations};
 
 use crate::conversation::{config, converse, converse_from};
 use alfirk_roce::wire::Psn;
@@ -50,6 +50,32 @@ fn message_count_that_goes_back_while_the_psn_goes_on_is_counted() {
     assert_eq!(stats.violations.msn_went_back, 1);
     assert_eq!(stats.violations.total(), 1);
     assert_eq!(stats.stale_acks, 1, "an overtaken ACK is no violation");
+}
+
+/// Linux rxe counts from 0 again when its PSNs are set anew, as they are when the source of a group changes.
+#[test]
+fn message_counts_of_devices_may_begin_again() {
+    let restarts = RcConfig {
+        msn_rule: MsnRule::Restarts,
+        ..config()
+    };
+    let stats = converse(
+        restarts,
+        "post send len=1
+         < SendOnly 0 len=1 ack
+         > Ack 0 msn=1
+         ! Send #0: 1 bytes
+         post send len=1
+         < SendOnly 1 len=1 ack
+         > Ack 1 msn=0
+         ! Send #1: 1 bytes
+         post send len=1
+         < SendOnly 2 len=1 ack
+         > Ack 2 msn=77
+         ! Send #2: 1 bytes",
+    );
+    assert_eq!(stats.violations.total(), 0);
+    assert_eq!(stats.inexact_msns, 2);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
-use alfirk_roce::rc::{PathMtu, RcConfig};
+use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
 use alfirk_sim::experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
@@ -605,6 +605,10 @@ impl Fabric for MininetFabric {
     fn rc(&self, mtu: PathMtu) -> RcConfig {
         RcConfig {
             ack_timeout: HostTiming::SOFTWARE.ack_timeout,
+            msn_rule: match self.clocks.is_empty() {
+                true => MsnRule::Counted,
+                false => MsnRule::Restarts,
+            },
             ..RcConfig::new(mtu)
         }
     }
