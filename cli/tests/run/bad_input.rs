@@ -57,6 +57,24 @@ fn unknown_host() {
 }
 
 #[test]
+fn guests_that_cannot_be() {
+    run(&["--guests", "h1"], &["--guests", "--driver mininet"]);
+    run(&["--guest-rdma", "linux"], &["--guests"]);
+    let mininet = ["--driver", "mininet", "--guest-rdma", "alfirk"];
+    let with = |names| [&mininet[..], &["--guests", names]].concat();
+    run(&with("h1,h9"), &["no host h9", "h1, h2, h3, h4"]);
+}
+
+#[test]
+fn packets_that_cannot_be_lost() {
+    run(&["--lose", "h2:to:data:1"], &["--lose", "--driver mininet"]);
+    let mininet = |rule| ["--driver", "mininet", "--lose", rule];
+    run(&mininet("h2:to:cnp:1"), &["h2:to:cnp:1", "none of data"]);
+    run(&mininet("h9:to:data:1"), &["no host h9"]);
+    run(&["--initial-psn", "16777216"], &["--initial-psn"]);
+}
+
+#[test]
 fn deaths_that_cannot_be() {
     run(&["--kill", "h2"], &["h2", "NODE@TIME"]);
     run(&["--kill", "h9@1us"], &["h9", "no host or switch"]);
