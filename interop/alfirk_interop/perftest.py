@@ -45,7 +45,7 @@ def beside(server: str, client: str) -> Callable[[Path], str | None]:
         address = f"10.0.0.{server.removeprefix('h')}"
         try:
             for tool in ("ib_send_bw", "ib_write_bw"):
-                measure(shells[0], shells[1], address, tool, 4096, 200)
+                measure(shells[0], shells[1], address, tool, 4096, 100)
         except NetworkError as error:
             return f"{error.what}: {error.hint}"
         return None

@@ -167,7 +167,7 @@ SCENARIOS = [
     Scenario("our own endpoint in guests", "--group 3 --size 64KiB --guest-rdma alfirk"),
     Scenario(
         "perftest beside a group",
-        "--group 2 --size 24MiB --time-limit 100s",
+        "--group 2 --size 40MiB --time-limit 100s --algorithms alfirk,unicast",
         guests="h2,h3,h4",
         meanwhile=beside("h3", "h4"),
         limit=180,
