@@ -76,7 +76,7 @@ def _one_to_two(alfirk: Path, image: Path, load: Load) -> tuple[float, float]:
     """Send by a group, and by one queue pair per receiver; messages that reach both, per second."""
     command = [str(alfirk), "run", "--driver", "mininet", "--json", "--topology", str(TESTBED)]
     command += ["--guests", "h1,h2,h3", "--guest-image", str(image), "--group", "3", "--op", load.op]
-    command += ["--size", f"{load.size * load.count}B", "--slices", str(load.count)]
+    command += ["--size", f"{load.size * load.count}B", "--messages", str(load.count)]
     command += ["--algorithms", "alfirk,unicast"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if done.returncode:

@@ -102,6 +102,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     slices: Option<u32>,
 
+    /// Messages into which alfirk and unicast cut the data, to see how many go in a second [default: one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    messages: Option<u32>,
+
     /// Probability that a link loses a frame, in each direction, feedback included: P for every link, NODE-NODE:P@FROM-TO for one
     /// of them from one time after the post to another (without -TO for good); on Mininet that P is 1 [default: 0]
     #[arg(
@@ -362,6 +366,7 @@ pub struct Config {
     pub switch_early: bool,
     pub mtu: PathMtu,
     pub slices: Option<u32>,
+    pub messages: Option<u32>,
     /// Of every link, all the time.
     pub loss: f64,
     pub lose: Vec<super::lose::Lost>,
@@ -470,6 +475,7 @@ impl Args {
             switch_early: self.switch_early,
             mtu,
             slices: self.slices,
+            messages: self.messages,
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
             loss: losses.everywhere,

@@ -111,6 +111,7 @@ fn job(config: &Config) -> Job {
         switch_early: config.switch_early,
         mtu: config.mtu,
         slices: config.slices,
+        messages: config.messages,
         time_limit: config.time_limit,
         mcst_id: match config.strategies.icrc {
             IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),

@@ -47,6 +47,8 @@ pub struct Job {
     /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
     /// `None`.
     pub slices: Option<u32>,
+    /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
+    pub messages: Option<u32>,
     /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
     /// through all members. Algorithms without a group send everything from the first member.
     pub switch_source: u32,
@@ -88,6 +90,7 @@ impl Job {
             switch_early: false,
             mtu: PathMtu::B4096,
             slices: None,
+            messages: None,
             time_limit: 60_000_000_000,
             mcst_id: GroupRange::default().first(),
             seed: 1,
@@ -387,10 +390,9 @@ impl Run<'_> {
         };
         let default = like.default_slices(size.div_ceil(self.parts().into()));
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
-        let slices = job
-            .slices
-            .filter(|_| relays || requests || self.guarded().is_some())
-            .map_or(default, |n| n.max(1));
+        let cut = relays || requests || self.guarded().is_some();
+        let slices = if cut { job.slices } else { job.messages };
+        let slices = slices.map_or(default, |n| n.max(1));
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
             let spec = TransferSpec {
