@@ -139,7 +139,7 @@ pub struct News {
 pub struct Traffic {
     /// Bytes of the frames that the source put on its link; here and below all sources together, if there are several.
     pub source_tx_bytes: u64,
-    /// Message bytes in them.
+    /// Message bytes in them; 0 if a source is a device that does not count them.
     pub source_payload_bytes: u64,
     /// ACK and NAK frames that reached the source.
     pub source_acks: u64,

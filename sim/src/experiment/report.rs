@@ -97,7 +97,7 @@ pub struct Row {
     pub receivers_verified: usize,
     /// Bytes of all frames that the source (all sources, where it changed) put on its link, from the Ethernet header to the ICRC.
     pub sender_tx_bytes: u64,
-    /// Of these the bytes of the message, each as often as it was sent.
+    /// Of these the bytes of the message, each as often as it was sent; 0 if the source is a device that does not count them.
     pub sender_payload_bytes: u64,
     /// Frames on all links, each link counted once, ARP and feedback included.
     pub wire_packets: u64,
@@ -378,6 +378,10 @@ impl Report {
                 duration(part.completion_ns),
                 part.goodput_gbps
             )?;
+        }
+        if payload == 0 && size > 0 {
+            // A source that does not count its packets.
+            return Ok(());
         }
         write!(
             out,

@@ -29,7 +29,7 @@ use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
 use crate::program::Program;
-use crate::run::args::Config;
+use crate::run::args::{Config, GuestRdma};
 use crate::run::controller_config;
 
 /// How long the network may take to be built, and then the switches to get pipelines and routes.
@@ -51,6 +51,8 @@ pub struct MininetFabric {
     dead: BTreeSet<HostIndex>,
     /// How far the clock of each guest is behind this machine's, in nanoseconds.
     clocks: BTreeMap<HostIndex, i64>,
+    /// Whether guests have Linux's RDMA stack, which does not count the packets of a queue pair.
+    linux_rdma: bool,
     controller: Handle,
     /// What befalls groups.
     news: UnboundedReceiver<GroupNews>,
@@ -102,6 +104,7 @@ impl MininetFabric {
             hosts,
             dead: BTreeSet::new(),
             clocks: guests.map(|host| (host, 0)).collect(),
+            linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
             controller,
             news,
             runtime,
@@ -578,6 +581,11 @@ impl Fabric for MininetFabric {
                 traffic.source_tx_bytes += self.info(source)?.stats.tx_bytes;
             }
         }
+        let is_opaque = |host| self.linux_rdma && self.clocks.contains_key(host);
+        if members[..sources].iter().any(is_opaque) {
+            // What it counts are messages, without what it sent again.
+            traffic.source_payload_bytes = 0;
+        }
         traffic.wire_packets = self.wire_packets();
         Ok(traffic)
     }
@@ -605,9 +613,9 @@ impl Fabric for MininetFabric {
     fn rc(&self, mtu: PathMtu) -> RcConfig {
         RcConfig {
             ack_timeout: HostTiming::SOFTWARE.ack_timeout,
-            msn_rule: match self.clocks.is_empty() {
-                true => MsnRule::Counted,
-                false => MsnRule::Restarts,
+            msn_rule: match self.linux_rdma {
+                true => MsnRule::Restarts,
+                false => MsnRule::Counted,
             },
             ..RcConfig::new(mtu)
         }
