@@ -37,10 +37,10 @@ def measure(
     raise NetworkError(f"{tool} between {server.guest} and {client.guest} failed", output.strip()[-400:])
 
 
-def beside(server: str, client: str) -> Callable[[Path], str | None]:
+def beside(server: str, client: str) -> Callable[[Path, Path], str | None]:
     """Run SENDs and WRITEs between two guests of a run that goes on meanwhile."""
 
-    def meanwhile(workdir: Path) -> str | None:
+    def meanwhile(workdir: Path, _alfirk: Path) -> str | None:
         shells = [Shell(name, workdir / f"{name}.shell") for name in (client, server)]
         address = f"10.0.0.{server.removeprefix('h')}"
         try:

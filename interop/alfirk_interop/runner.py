@@ -125,7 +125,7 @@ class Runner:
             time.sleep(0.1)
         # The switches get their routes now.
         time.sleep(1)
-        problem = scenario.meanwhile(workdir) if scenario.meanwhile else None
+        problem = scenario.meanwhile(workdir, self.alfirk) if scenario.meanwhile else None
         if problem is None and process.poll() is not None:
             problem = "the run was over before what was to happen beside it"
         return [problem] if problem else []

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from alfirk_interop.library import example
 from alfirk_interop.perftest import beside
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ class Scenario:
     checks: Sequence[Check] = ()
     #: Whether the run and its packets are to be good.
     good: bool = True
-    #: What is done in guests while the run goes on; says what is wrong.
-    meanwhile: Callable[[Path], str | None] | None = None
+    #: What is done in guests while the run goes on, given its folder and alfirk; says what is wrong.
+    meanwhile: Callable[[Path, Path], str | None] | None = None
     #: Whether it is one of those that every change runs.
     quick: bool = False
     limit: float = field(default=120)
@@ -171,6 +172,18 @@ SCENARIOS = [
         guests="h2,h3,h4",
         meanwhile=beside("h3", "h4"),
         limit=180,
+    ),
+    Scenario(
+        "the library in C beside a group",
+        "--group 2 --size 40MiB --time-limit 100s --algorithms alfirk,unicast,chain,binomial",
+        guests="h2,h3,h4",
+        meanwhile=example("h2", "h3", "h4"),
+        limit=180,
+    ),
+    Scenario(
+        "the source changes in a mixed group",
+        "--group 4 --size 64KiB --switch-source 5 --loss 0.005",
+        guests="h1,h3",
     ),
     Scenario(
         "wrong ICRCs are dropped and found",
