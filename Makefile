@@ -18,10 +18,10 @@ PYTHON := .venv/bin/python
 ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench mininet ptf interop guest-image install uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build run test bench mininet ptf interop guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## Build the alfirk command, optimised
 	@$(CARGO) build --quiet --release --package alfirk-cli
@@ -58,8 +58,15 @@ install: build ## Install the command, its P4 sources and the BMv2 names under P
 	cp -R mininet/alfirk_mininet $(ROOM)/mininet/
 	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
 
+install-library: setup-interop ## Install the library for programs on RDMA devices under PREFIX
+	@$(CARGO) build --quiet --release --package alfirk-verbs
+	install -D -m 644 verbs/include/alfirk.h $(DESTDIR)$(PREFIX)/include/alfirk.h
+	install -D -m 755 $(TARGET)/release/libalfirk_verbs.so $(DESTDIR)$(PREFIX)/lib/libalfirk_verbs.so
+	install -D -m 644 $(TARGET)/release/libalfirk_verbs.a $(DESTDIR)$(PREFIX)/lib/libalfirk_verbs.a
+
 uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch_grpc p4c-bm2-ss)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a)
 	rm -rf $(ROOM)
 
 fmt: setup ## Format all Rust and Python
