@@ -407,7 +407,10 @@ impl Args {
         };
         let members = members(&topology, self.source.as_deref(), self.group)?;
         let kills = self.kills(&topology, &algorithms, members[0])?;
-        let registration = self.registration()?;
+        let registration = match self.registration {
+            How::Api => Registration::Service,
+            How::Mrp => Registration::InBand,
+        };
         let fallback = fallback(&self.fallback)?;
         let dead_after = match (&self.dead_after, self.driver) {
             (Some(text), _) => quantity("--dead-after", text, &units::DELAY)?,
@@ -585,21 +588,6 @@ impl Args {
             rdma: self.guest_rdma,
             image,
         }))
-    }
-
-    fn registration(&self) -> Result<Registration, Failure> {
-        match self.registration {
-            How::Api => Ok(Registration::Service),
-            How::Mrp
-                if self.op != Op::Send && matches!(self.write, None | Some(Write::Aligned)) =>
-            {
-                Err(Failure::bad_input(
-                    "--registration mrp: its packets carry no memory regions, which WRITEs need; use --op send, \
-                     --write uniform, --write per-request, or --registration api",
-                ))
-            }
-            How::Mrp => Ok(Registration::InBand),
-        }
     }
 
     /// What watches the group, if anything does.

@@ -90,12 +90,16 @@ fn deaths_that_cannot_be() {
 #[test]
 fn groups_that_cannot_be() {
     run(
-        &["--registration", "mrp", "--op", "write"],
-        &[
-            "--registration mrp",
-            "--write uniform",
-            "--registration api",
-        ],
+        &["--fallback-below", "1.5"],
+        &["--fallback-below 1.5", "50%"],
+    );
+    run(
+        &["--fallback-below", "--fallback", "none"],
+        &["nothing to fall back to"],
+    );
+    run(
+        &["--fallback-below", "--kill", "h2@1us"],
+        &["--kill", "does not survive"],
     );
     run(&["--fallback", "alfirk"], &["--fallback alfirk", "chain"]);
     run(&["--fallback", "prayer"], &["--fallback", "prayer"]);

@@ -103,6 +103,39 @@ fn a_group_of_several_packets_is_registered_in_band_under_loss() {
     assert_eq!(row.receivers, 431);
 }
 
+#[test]
+fn regions_are_registered_in_band_under_loss() {
+    let topology = fat_tree(8).unwrap();
+    // 61 nodes with their regions fit into a packet.
+    for (op, members, size) in [
+        (TransferOp::Write, 128, 3_000),
+        (TransferOp::WriteImm, 2, 1),
+        (TransferOp::Write, 5, 0),
+    ] {
+        let job = Job {
+            op,
+            write: WriteMode::Aligned,
+            ..in_band(members, size, 5)
+        };
+        let row = alfirk(&topology, &job, FaultProbabilities::lossy(0.005)).unwrap();
+        assert!(row.verified, "{members} members");
+        assert_eq!(row.receivers, members - 1);
+        assert_eq!(row.implausible_packets, 0);
+    }
+}
+
+#[test]
+fn regions_of_more_than_183_members_are_registered_in_band() {
+    let topology = fat_tree(10).unwrap();
+    let job = Job {
+        op: TransferOp::Write,
+        ..in_band(topology.hosts().len(), 1_000, 2)
+    };
+    let row = alfirk(&topology, &job, FaultProbabilities::lossy(0.001)).unwrap();
+    assert!(row.verified);
+    assert_eq!(row.receivers, 249);
+}
+
 /// Kills `victim` 30 us after the post, and sends enough that the message is still under way then.
 fn with_death(topology: &Topology, registration: Registration, victim: Victim) -> Row {
     let members = topology.hosts().len();

@@ -18,12 +18,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
+use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
+use super::mrp::frame::member_node;
 use super::position::Position;
 use super::registers::RegisterControl;
 use super::session::{Task, TaskId};
@@ -666,11 +667,7 @@ impl Controller {
         let Some(leader) = leader.and_then(|group| group.members.first()) else {
             return;
         };
-        let node = Node {
-            ip: member.spec.ip,
-            qpn: member.spec.qpn,
-            flags: 0,
-        };
+        let node = member_node(&member.spec);
         let frame = self.mrp_member_frame(mcst_id, leader.spec.ip, psn, &node);
         let (switch, port) = self.topology.attachment(member.host);
         self.send_frame(switch, port, frame);

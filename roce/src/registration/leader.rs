@@ -346,7 +346,9 @@ impl Leader {
         // A switch confirms in the group's name, a member in its own and only for itself.
         let from_switch = source == self.spec.mcst_id;
         let is_right = |node: &Node| {
-            node.ip == source && self.nodes.get(&source).is_some_and(|n| n.qpn == node.qpn)
+            let known = self.nodes.get(&source);
+            let is_same = |n: &Node| n.qpn == node.qpn && n.region == node.region;
+            node.ip == source && known.is_some_and(is_same)
         };
         let who = match from_switch {
             true => Some(self.spec.leader.ip),

@@ -27,6 +27,7 @@ fn node(n: u8) -> Node {
         ip: ip(n),
         qpn: QpNum::new(0x100 + u32::from(n)),
         flags: 0,
+        region: None,
     }
 }
 
@@ -35,6 +36,7 @@ fn group() -> Node {
         ip: GROUP,
         qpn: QpNum::new(1),
         flags: mrp::NODE_IS_GROUP,
+        region: None,
     }
 }
 
@@ -265,4 +267,28 @@ fn a_member_confirms_as_often_as_it_is_asked_and_tells_once() {
     member.forget(node(2).qpn);
     assert!(member.handle_event(20, &mut host, &asked));
     assert_eq!((sent(&mut host, 20), member.ignored()), (vec![], 1));
+}
+
+#[test]
+fn a_confirmation_bears_the_region_that_was_registered() {
+    let mut host = host(1);
+    let with_region = |va| Node {
+        region: mrp::Region::new(va, 7, 4096),
+        ..node(2)
+    };
+    let spec = GroupSpec {
+        mcst_id: GROUP,
+        initial_psn: Psn::new(7),
+        leader: node(1),
+        members: BTreeSet::from([ip(2)]),
+    };
+    let mut leader = Leader::new(&mut host, spec, TIMING);
+    leader.gather(&mut host, 0, with_region(1 << 20)).unwrap();
+    let confirm = |node| datagram(ip(2), &packet(Kind::Confirm, vec![node, group()]));
+    for wrong in [node(2), with_region(1 << 21)] {
+        leader.handle_event(&confirm(wrong));
+        assert_eq!(leader.poll(), None);
+    }
+    leader.handle_event(&confirm(with_region(1 << 20)));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Registered));
 }

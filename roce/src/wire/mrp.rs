@@ -3,6 +3,9 @@
 //! Eight bytes of metadata, then eight bytes per node. In 1,500 bytes of IP there is room for 183 nodes; a larger
 //! group goes in several packets, numbered by `seq` out of `total`.
 //!
+//! A node whose flags have [`NODE_HAS_REGION`] is followed by two records more, for the memory that WRITEs to the group find there, so
+//! that 61 such nodes fit. `count` counts records of eight bytes, and no node is cut in two.
+//!
 //! ```text
 //!  0        4        8                16               24               32
 //! +--------+--------+----------------+----------------+----------------+
@@ -14,7 +17,18 @@
 //! +---------------------------------------------------+----------------+
 //! | queue pair number of node 0                       | node flags     |
 //! +---------------------------------------------------+----------------+
+//! | virtual address of its region, if it has one (upper half)          |
+//! +--------------------------------------------------------------------+
+//! | (lower half)                                                       |
+//! +--------------------------------------------------------------------+
+//! | R_Key of its region                                                |
+//! +----------------+---------------------------------------------------+
+//! | log2 of length | 0                                                 |
+//! +----------------+---------------------------------------------------+
 //! ```
+//!
+//! The region's address is a multiple of its length, which is rounded up to a power of two: only so can a switch turn the address of a
+//! WRITE into each receiver's by one XOR.
 
 use std::net::Ipv4Addr;
 
@@ -26,9 +40,11 @@ use super::psn::{Psn, QpNum};
 
 /// Length of the metadata in bytes.
 pub const METADATA_LEN: usize = 8;
-/// Length of one node in bytes.
+/// Length of one record in bytes: a node without its region.
 pub const NODE_LEN: usize = 8;
-/// How many nodes fit into 1,500 bytes of IPv4 and UDP.
+/// Records of a region, behind its node.
+const REGION_RECORDS: usize = 2;
+/// How many records, and so nodes without regions, fit into 1,500 bytes of IPv4 and UDP.
 pub const MAX_NODES: usize = 183;
 /// The UDP port of both ends.
 pub const PORT: u16 = 4790;
@@ -37,6 +53,10 @@ pub const PORT: u16 = 4790;
 /// The leaf switch adds such a node when it hands a registration to a member's host, whose packet no longer has the
 /// McstID as destination; confirmations and refusals carry it back.
 pub const NODE_IS_GROUP: u8 = 0x80;
+/// In a node's flags on the wire: two records follow with the node's [`Region`].
+pub const NODE_HAS_REGION: u8 = 0x40;
+/// The largest value for the length of a region: half of all addresses.
+pub const MAX_LOG2_LEN: u8 = 63;
 /// The only version there is.
 pub const VERSION: u8 = 1;
 
@@ -99,6 +119,8 @@ pub enum Refusal {
     Loop,
     #[error("there is no such group, or another host leads it")]
     NoSuchGroup,
+    #[error("the memory region of a member does not start at a multiple of its length")]
+    BadRegion,
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -114,6 +136,7 @@ impl Refusal {
             5 => Refusal::Busy,
             6 => Refusal::Loop,
             7 => Refusal::NoSuchGroup,
+            8 => Refusal::BadRegion,
             other => Refusal::Other(other),
         }
     }
@@ -127,6 +150,7 @@ impl Refusal {
             Refusal::Busy => 5,
             Refusal::Loop => 6,
             Refusal::NoSuchGroup => 7,
+            Refusal::BadRegion => 8,
             Refusal::Other(bits) => bits,
         }
     }
@@ -164,9 +188,128 @@ impl Kind {
 pub struct Node {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
-    /// Bits that the members' software may use, and [`NODE_IS_GROUP`]; switches copy them.
+    /// Bits that the members' software may use, and [`NODE_IS_GROUP`]; switches copy them. [`NODE_HAS_REGION`] goes with `region`.
     #[serde(default)]
     pub flags: u8,
+    /// Where WRITEs to the group find this member's memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<Region>,
+}
+
+/// Memory of a member that WRITEs to the group reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Region {
+    /// Virtual address of its first byte, a multiple of its length.
+    pub va: u64,
+    pub rkey: u32,
+    /// Of its length in bytes, rounded up to a power of two: at most [`MAX_LOG2_LEN`].
+    pub log2_len: u8,
+}
+
+impl Region {
+    /// A region of `len` bytes; `None` if it has none, or more than can be told.
+    pub fn new(va: u64, rkey: u32, len: u64) -> Option<Region> {
+        let rounded = len.checked_next_power_of_two().filter(|_| len > 0)?;
+        let log2_len = rounded.trailing_zeros() as u8;
+        Some(Region { va, rkey, log2_len })
+    }
+
+    /// Its length in bytes, rounded up.
+    pub fn len(&self) -> u64 {
+        1 << self.log2_len.min(MAX_LOG2_LEN)
+    }
+
+    /// Whether it holds nothing, which no region does.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Whether a switch can turn addresses into its own.
+    pub fn is_aligned(&self) -> bool {
+        self.va % self.len() == 0
+    }
+}
+
+impl Node {
+    fn has_region(&self) -> bool {
+        self.region.is_some()
+    }
+
+    /// How many records it takes.
+    fn records(&self) -> usize {
+        1 + usize::from(self.has_region()) * REGION_RECORDS
+    }
+
+    /// Takes the first node from whole records, of which [`View::new_checked`] has seen that they make sense.
+    fn take(records: &mut &[u8]) -> Option<Node> {
+        let (b, rest) = records.split_at_checked(NODE_LEN)?;
+        *records = rest;
+        let mut node = Node {
+            ip: get_array::<4>(b, 0).into(),
+            qpn: QpNum::new(get_u24(b, 4)),
+            flags: b[7] & !NODE_HAS_REGION,
+            region: None,
+        };
+        if b[7] & NODE_HAS_REGION != 0 {
+            let (b, rest) = records.split_at_checked(REGION_RECORDS * NODE_LEN)?;
+            *records = rest;
+            node.region = Some(Region {
+                va: u64::from_be_bytes(get_array(b, 0)),
+                rkey: u32::from_be_bytes(get_array(b, 8)),
+                log2_len: b[12],
+            });
+        }
+        Some(node)
+    }
+
+    fn emit(&self, out: &mut [u8]) {
+        put(out, 0..4, &self.ip.octets());
+        put_u24(out, 4, self.qpn.get());
+        out[7] = self.flags & !NODE_HAS_REGION;
+        if let Some(region) = self.region {
+            out[7] |= NODE_HAS_REGION;
+            put(out, 8..16, &region.va.to_be_bytes());
+            put(out, 16..20, &region.rkey.to_be_bytes());
+            put(out, 20..24, &[region.log2_len, 0, 0, 0]);
+        }
+    }
+}
+
+/// Refuses regions that are cut off or make no sense.
+fn check_regions(mut records: &[u8]) -> Result<(), WireError> {
+    while let Some((node, rest)) = records.split_at_checked(NODE_LEN) {
+        records = rest;
+        if node[7] & NODE_HAS_REGION == 0 {
+            continue;
+        }
+        if node[7] & NODE_IS_GROUP != 0 {
+            return Err(WireError::bad_field(
+                Header::Mrp,
+                "node flags",
+                node[7].into(),
+            ));
+        }
+        let cut = WireError {
+            header: Header::Mrp,
+            reason: Reason::BadLength {
+                field: "region",
+                value: records.len(),
+            },
+        };
+        let (region, rest) = records
+            .split_at_checked(REGION_RECORDS * NODE_LEN)
+            .ok_or(cut)?;
+        records = rest;
+        if region[12] > MAX_LOG2_LEN {
+            let value = region[12].into();
+            return Err(WireError::bad_field(Header::Mrp, "region length", value));
+        }
+        if let Some(byte) = region[13..].iter().find(|byte| **byte != 0) {
+            let value = (*byte).into();
+            return Err(WireError::bad_field(Header::Mrp, "region padding", value));
+        }
+    }
+    Ok(())
 }
 
 /// A view over a buffer that holds a whole packet.
@@ -174,7 +317,7 @@ pub struct Node {
 pub struct View<'a>(&'a [u8]);
 
 impl<'a> View<'a> {
-    /// Checks version, type, numbering, and that all announced nodes are there.
+    /// Checks version, type, numbering, that all announced records are there, and that regions make sense.
     pub fn new_checked(buffer: &'a [u8]) -> Result<View<'a>, WireError> {
         need(Header::Mrp, buffer, METADATA_LEN)?;
         let version = buffer[VERSION_TYPE] >> 4;
@@ -200,6 +343,7 @@ impl<'a> View<'a> {
         }
         let length = METADATA_LEN + count * NODE_LEN;
         need(Header::Mrp, buffer, length)?;
+        check_regions(&buffer[METADATA_LEN..length])?;
         Ok(View(&buffer[..length]))
     }
 
@@ -226,12 +370,9 @@ impl<'a> View<'a> {
     }
 
     /// The nodes of this packet.
-    pub fn nodes(&self) -> impl ExactSizeIterator<Item = Node> + 'a {
-        self.0[METADATA_LEN..].chunks_exact(NODE_LEN).map(|b| Node {
-            ip: get_array::<4>(b, 0).into(),
-            qpn: QpNum::new(get_u24(b, 4)),
-            flags: b[7],
-        })
+    pub fn nodes(&self) -> impl Iterator<Item = Node> + 'a {
+        let mut records = &self.0[METADATA_LEN..];
+        std::iter::from_fn(move || Node::take(&mut records))
     }
 }
 
@@ -246,13 +387,17 @@ pub struct Repr {
     /// The PSN with which every member starts.
     pub initial_psn: Psn,
     pub flags: u8,
-    /// At most [`MAX_NODES`].
+    /// At most [`MAX_NODES`] records of them.
     pub nodes: Vec<Node>,
 }
 
 /// A group that no sequence of packets can describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a group of {0} nodes is too large to register: the limit is {limit}", limit = MAX_NODES * 255)]
+#[error(
+    "a group of {0} nodes is too large to register: the limit is {limit}, and {written} with memory regions",
+    limit = MAX_NODES * 255,
+    written = MAX_NODES / (1 + REGION_RECORDS) * 255
+)]
 pub struct TooManyNodes(pub usize);
 
 impl Repr {
@@ -274,22 +419,28 @@ impl Repr {
         flags: u8,
         nodes: &[Node],
     ) -> Result<Vec<Repr>, TooManyNodes> {
-        let total = nodes.len().div_ceil(MAX_NODES).max(1);
-        let total = u8::try_from(total).map_err(|_| TooManyNodes(nodes.len()))?;
-        Ok((0..total)
-            .map(|seq| {
-                let from = usize::from(seq) * MAX_NODES;
-                let to = nodes.len().min(from + MAX_NODES);
-                Repr {
-                    kind,
-                    seq,
-                    total,
-                    initial_psn,
-                    flags,
-                    nodes: nodes[from..to].to_vec(),
-                }
-            })
-            .collect())
+        let mut parts: Vec<Vec<Node>> = vec![Vec::new()];
+        let mut records = 0;
+        for node in nodes {
+            records += node.records();
+            if records > MAX_NODES {
+                parts.push(Vec::new());
+                records = node.records();
+            }
+            if let Some(part) = parts.last_mut() {
+                part.push(*node);
+            }
+        }
+        let total = u8::try_from(parts.len()).map_err(|_| TooManyNodes(nodes.len()))?;
+        let packets = (0..total).zip(parts).map(|(seq, nodes)| Repr {
+            kind,
+            seq,
+            total,
+            initial_psn,
+            flags,
+            nodes,
+        });
+        Ok(packets.collect())
     }
 
     /// The packet's bytes.
@@ -311,7 +462,11 @@ impl Repr {
 
     /// Length of the packet in bytes.
     pub fn buffer_len(&self) -> usize {
-        METADATA_LEN + self.nodes.len() * NODE_LEN
+        METADATA_LEN + self.records() * NODE_LEN
+    }
+
+    fn records(&self) -> usize {
+        self.nodes.iter().map(Node::records).sum()
     }
 
     /// Writes the packet to the first [`Repr::buffer_len`] bytes of `buffer`, which must hold them.
@@ -319,17 +474,14 @@ impl Repr {
         buffer[VERSION_TYPE] = VERSION << 4 | self.kind.bits();
         buffer[SEQ] = self.seq;
         buffer[TOTAL] = self.total;
-        buffer[COUNT] = self.nodes.len() as u8;
+        buffer[COUNT] = self.records() as u8;
         put_u24(buffer, INITIAL_PSN, self.initial_psn.get());
         buffer[FLAGS] = self.flags;
-        for (node, b) in self
-            .nodes
-            .iter()
-            .zip(buffer[METADATA_LEN..].chunks_exact_mut(NODE_LEN))
-        {
-            put(b, 0..4, &node.ip.octets());
-            put_u24(b, 4, node.qpn.get());
-            b[7] = node.flags;
+        let mut at = METADATA_LEN;
+        for node in &self.nodes {
+            let end = at + node.records() * NODE_LEN;
+            node.emit(&mut buffer[at..end]);
+            at = end;
         }
     }
 }
@@ -347,7 +499,83 @@ mod tests {
             ip: (0x0a00_0000 + n).into(),
             qpn: QpNum::new(n + 17),
             flags: 0,
+            region: None,
         }
+    }
+
+    fn with_region(n: u32) -> Node {
+        Node {
+            region: Region::new(u64::from(n) << 20, n + 0x100, 1 << 20),
+            ..node(n)
+        }
+    }
+
+    const WITH_REGION: &str = "11 00 01 04 000007 00  0a000001 000012 40 \
+         0000010000000000 00010203 14000000  0a000002 000013 00";
+
+    #[test]
+    fn a_region_follows_its_node() {
+        let bytes = unhex(WITH_REGION);
+        let repr = Repr::parse(&View::new_checked(&bytes).unwrap());
+        let region = Region {
+            va: 1 << 40,
+            rkey: 0x0001_0203,
+            log2_len: 20,
+        };
+        let regions: Vec<_> = repr.nodes.iter().map(|node| node.region).collect();
+        assert_eq!(regions, [Some(region), None]);
+        assert_eq!(repr.nodes[0].flags, 0);
+        assert_eq!(repr.to_bytes(), bytes);
+        refuses_every_shorter(&bytes, Header::Mrp, |b| View::new_checked(b).map(|_| ()));
+    }
+
+    #[test]
+    fn regions_that_make_no_sense_are_refused() {
+        // Cut off by the count, of the group itself, too long, with something in the padding.
+        for (at, value) in [(3, 2), (3, 1), (15, 0xc0), (28, 64), (29, 1), (31, 1)] {
+            let mut bytes = unhex(WITH_REGION);
+            bytes[at] = value;
+            assert!(View::new_checked(&bytes).is_err(), "byte {at} = {value:#x}");
+        }
+    }
+
+    #[test]
+    fn regions_are_rounded_up_to_a_power_of_two() {
+        let log2 = |len| Region::new(0, 1, len).map(|region| region.log2_len);
+        assert_eq!(
+            [log2(1), log2(2), log2(3), log2(4096), log2(4097)],
+            [0, 1, 2, 12, 13].map(Some)
+        );
+        assert_eq!(
+            (log2(0), log2(u64::MAX), log2(1 << 63)),
+            (None, None, Some(63))
+        );
+        assert!(Region::new(1 << 20, 1, 1 << 20).unwrap().is_aligned());
+        assert!(!Region::new(1 << 19, 1, 1 << 20).unwrap().is_aligned());
+    }
+
+    #[test]
+    fn no_node_is_cut_off_from_its_region() {
+        let nodes: Vec<_> = (0..100)
+            .map(|n| if n % 7 == 0 { node(n) } else { with_region(n) })
+            .chain((100..200).map(with_region))
+            .collect();
+        let packets = Repr::split(Kind::Register, Psn::new(0), 0, &nodes).unwrap();
+        assert!(packets.len() > 3);
+        for packet in &packets {
+            assert!(packet.buffer_len() <= METADATA_LEN + MAX_NODES * NODE_LEN);
+            let bytes = packet.to_bytes();
+            assert_eq!(Repr::parse(&View::new_checked(&bytes).unwrap()), *packet);
+        }
+        let joined: Vec<_> = packets.into_iter().flat_map(|p| p.nodes).collect();
+        assert_eq!(joined, nodes);
+        let full: Vec<_> = (0..61 * 255).map(with_region).collect();
+        assert_eq!(
+            Repr::split(Kind::Register, Psn::new(0), 0, &full)
+                .unwrap()
+                .len(),
+            255
+        );
     }
 
     #[test]
@@ -407,6 +635,33 @@ mod tests {
     }
 
     proptest! {
+        /// Whatever comes is refused, or is just what this would have sent.
+        #[test]
+        fn bytes_from_outside_are_refused_or_understood(
+            mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
+            kind in 1u8..8,
+            total in 1u8..4,
+            flags in proptest::collection::vec(prop_oneof![Just(0u8), Just(0x40), Just(0x80), any::<u8>()], 24),
+            quiet: bool,
+        ) {
+            if bytes.len() > METADATA_LEN {
+                (bytes[VERSION_TYPE], bytes[TOTAL]) = (VERSION << 4 | kind, total);
+                bytes[SEQ] %= total;
+                bytes[COUNT] %= 25;
+                for (record, flags) in bytes[METADATA_LEN..].chunks_exact_mut(NODE_LEN).zip(flags) {
+                    record[7] = flags;
+                    if quiet {
+                        record[4..].fill(0);
+                        record[7] = flags & NODE_HAS_REGION;
+                    }
+                }
+            }
+            if let Ok(view) = View::new_checked(&bytes) {
+                let repr = Repr::parse(&view);
+                prop_assert_eq!(&repr.to_bytes()[..], &bytes[..repr.buffer_len()]);
+            }
+        }
+
         #[test]
         fn emitted_packet_parses_back(seq in 0u8..9, psn in 0u32..1 << 24, flags: u8, count in 0u32..184) {
             let repr = Repr {

@@ -2,9 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_ctrl::controller::RegisterGroup;
+use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
 use alfirk_roce::registration::{GroupSpec, LeaderEvent};
-use alfirk_roce::wire::mrp::Node;
+use alfirk_roce::wire::mrp::{Node, Region};
 
 use super::fabric::FabricError;
 
@@ -14,16 +14,25 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     let Some(mcst_id) = group.mcst_id else {
         return refuse("a leader chooses the address that stands for its group");
     };
-    if group.members.iter().any(|member| member.region.is_some()) {
-        return refuse(
-            "its packets carry no memory regions; register those through the control service",
-        );
-    }
-    let mut nodes = group.members.iter().map(|member| Node {
+    let node = |member: &MemberSpec| Node {
         ip: member.ip,
         qpn: member.qpn,
         flags: 0,
-    });
+        region: member
+            .region
+            .and_then(|region| Region::new(region.va, region.rkey, region.len)),
+    };
+    if let Some(member) = group
+        .members
+        .iter()
+        .find(|member| member.region.is_some() && node(member).region.is_none())
+    {
+        let ip = member.ip;
+        return refuse(&format!(
+            "member {ip}: its packets tell memory regions from 1 byte to 2^63"
+        ));
+    }
+    let mut nodes = group.members.iter().map(node);
     let Some(leader) = nodes.next() else {
         return refuse("a group has at least two members");
     };

@@ -453,6 +453,7 @@ impl Group {
             ip: card.ip,
             qpn: card.qpn,
             flags: 0,
+            region: None,
         };
         let nodes: Vec<Node> = self.cards[1..].iter().map(node).collect();
         let spec = GroupSpec {

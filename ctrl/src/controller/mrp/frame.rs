@@ -2,10 +2,11 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Node, Repr, View, NODE_IS_GROUP, PORT};
+use alfirk_roce::wire::mrp::{Node, Region, Repr, View, NODE_IS_GROUP, PORT};
 use alfirk_roce::wire::{ethernet, ipv4, udp, MacAddr};
 
 use crate::constants::{VIRTUAL_MAC, VIRTUAL_QPN};
+use crate::controller::event::{MemberSpec, MemoryRegion};
 
 /// A registration packet with its addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,6 +84,32 @@ pub(in crate::controller) fn group_node(mcst_id: Ipv4Addr) -> Node {
         ip: mcst_id,
         qpn: VIRTUAL_QPN,
         flags: NODE_IS_GROUP,
+        region: None,
+    }
+}
+
+/// A member as its packets name it.
+pub(in crate::controller) fn member_node(spec: &MemberSpec) -> Node {
+    Node {
+        ip: spec.ip,
+        qpn: spec.qpn,
+        flags: 0,
+        region: spec
+            .region
+            .and_then(|region| Region::new(region.va, region.rkey, region.len)),
+    }
+}
+
+/// The member that a node names.
+pub(in crate::controller) fn member_spec(node: &Node) -> MemberSpec {
+    MemberSpec {
+        ip: node.ip,
+        qpn: node.qpn,
+        region: node.region.map(|region| MemoryRegion {
+            va: region.va,
+            rkey: region.rkey,
+            len: region.len(),
+        }),
     }
 }
 
@@ -98,6 +125,7 @@ mod tests {
             ip: Ipv4Addr::from(0x0a00_0000 + n),
             qpn: QpNum::new(n + 1),
             flags: 0,
+            region: None,
         };
         let received = Received {
             source: [10, 0, 0, 1].into(),

@@ -77,6 +77,13 @@ impl Mrp {
     }
 }
 
+/// Whether a node is this member, as its switch has it: the tables know no length of a region.
+fn is_same(spec: &MemberSpec, node: &Node) -> bool {
+    let place = |spec: &MemberSpec| spec.region.map(|region| (region.va, region.rkey));
+    let named = frame::member_spec(node);
+    spec.ip == named.ip && spec.qpn == named.qpn && place(spec) == place(&named)
+}
+
 impl Controller {
     /// Counts of registration packets.
     pub fn mrp_stats(&self) -> MrpStats {
@@ -277,6 +284,9 @@ impl Controller {
             if !seen.insert(host) || node.qpn.get() == 0 {
                 return Err(Refusal::BadNodes);
             }
+            if node.region.is_some_and(|region| !region.is_aligned()) {
+                return Err(Refusal::BadRegion);
+            }
             if !self.paths.reaches(switch, host) {
                 return Err(Refusal::SwitchFailed);
             }
@@ -292,11 +302,7 @@ impl Controller {
                 let member = GroupMember {
                     host,
                     mac: self.topology.host(host).mac,
-                    spec: MemberSpec {
-                        ip: node.ip,
-                        qpn: node.qpn,
-                        region: None,
-                    },
+                    spec: frame::member_spec(node),
                 };
                 match node.ip == agent.leader {
                     true => members.insert(0, member),
@@ -461,7 +467,7 @@ impl Controller {
         let leader = group.members.first().map(|m| m.spec.ip);
         let is_member = |node: &Node| {
             let mut members = group.members.iter();
-            members.any(|m| m.spec.ip == node.ip && m.spec.qpn == node.qpn)
+            members.any(|m| is_same(&m.spec, node))
         };
         let Some(leader) = leader else { return };
         if packet.initial_psn != group.initial_psn || !packet.members().all(is_member) {
@@ -548,18 +554,17 @@ impl Controller {
         }
         let mut members = registration.group().members.iter();
         match members.find(|m| m.spec.ip == node.ip).copied() {
-            Some(member) if member.spec.qpn == node.qpn => {
+            Some(member) if is_same(&member.spec, node) => {
                 self.mrp.stats.repeated += 1;
                 let first = registration.group().initial_psn;
                 let psn = registration.joined_at(node.ip).unwrap_or(first);
                 self.tell_joined(mcst_id, &member, psn);
             }
             _ => {
-                let spec = MemberSpec {
-                    ip: node.ip,
-                    qpn: node.qpn,
-                    region: None,
-                };
+                if node.region.is_some_and(|region| !region.is_aligned()) {
+                    return self.mrp_refuse(mcst_id, leader, Refusal::BadRegion);
+                }
+                let spec = frame::member_spec(node);
                 self.join(now, Origin::Leader(leader), mcst_id, spec);
             }
         }
@@ -615,6 +620,7 @@ impl Controller {
             ip: *ip,
             qpn: QpNum::new(0),
             flags: 0,
+            region: None,
         });
         self.mrp_say(mcst_id, leader, kind, 0, nodes.collect());
     }

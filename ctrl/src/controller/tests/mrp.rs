@@ -85,6 +85,7 @@ impl World {
             ip: self.hosts[host].ip(),
             qpn: qpn(host),
             flags: 0,
+            region: region(host),
         }
     }
 
@@ -237,12 +238,22 @@ impl World {
     }
 }
 
+/// Memory that every third host has, as it tells it in band: of a length that is no power of two.
+fn region(host: usize) -> Option<mrp::Region> {
+    let at = (host as u64 + 1) << 24;
+    mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
+}
+
 fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
     let mut fabric = Fabric::ready(topology);
     let members = hosts.iter().map(|host| MemberSpec {
         ip: fabric.controller.topology().host(HostIndex(*host)).ip,
         qpn: qpn(*host),
-        region: None,
+        region: region(*host).map(|region| MemoryRegion {
+            va: region.va,
+            rkey: region.rkey,
+            len: 10_000_000,
+        }),
     });
     let group = RegisterGroup {
         mcst_id: Some(GROUP),
@@ -468,11 +479,16 @@ fn wrong_packets_are_counted_and_ignored() {
         ip: [10, 9, 9, 9].into(),
         ..world.node(2)
     };
+    let askew = mrp::Node {
+        region: mrp::Region::new(0x1800, 1, 0x1000),
+        ..world.node(2)
+    };
     for nodes in [
         vec![],
         vec![world.node(0)],
         vec![world.node(2)],
         vec![world.node(0), stranger],
+        vec![world.node(0), askew],
     ] {
         let packet = mrp::Repr {
             nodes,
@@ -480,7 +496,7 @@ fn wrong_packets_are_counted_and_ignored() {
         };
         world.hand_up(leaf, port, &build(h1, GROUP, &packet));
     }
-    assert_eq!(world.fabric.controller.mrp_stats().refused, 4);
+    assert_eq!(world.fabric.controller.mrp_stats().refused, 5);
     assert_eq!(world.fabric.contents(), before);
 }
 
