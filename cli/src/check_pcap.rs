@@ -46,6 +46,7 @@ struct Found {
     malformed: u64,
     /// Acknowledgements that are negative, and no RNR NAKs.
     naks: u64,
+    rnr_naks: u64,
     /// RoCEv2 packets by opcode.
     opcodes: BTreeMap<String, u64>,
     /// The first bad ones.
@@ -211,6 +212,7 @@ fn check_frame(frame: &[u8], found: &mut Found) -> Result<(), Fault> {
     if bth.opcode() == bth::Opcode::Acknowledge {
         let aeth = aeth::View::new_checked(bth.payload()).map_err(malformed)?;
         found.naks += u64::from(matches!(aeth.syndrome(), aeth::Syndrome::Nak(_)));
+        found.rnr_naks += u64::from(matches!(aeth.syndrome(), aeth::Syndrome::RnrNak(_)));
     }
     let view = trailer::View::new_checked(ip.whole()).map_err(malformed)?;
     let expected = icrc::compute(view.covered()).map_err(malformed)?;

@@ -62,6 +62,10 @@ class Outcome:
         """Count the NAKs that came from a host."""
         return int(self.captures(host, "in")["naks"])
 
+    def rnr_naks_from(self, host: str) -> int:
+        """Count the RNR NAKs that came from a host."""
+        return int(self.captures(host, "in")["rnr_naks"])
+
     def captures(self, host: str, way: str) -> dict[str, Any]:
         """Check the capture of a host's port: what came ``in`` from the host, or went ``out`` to it."""
         if (host, way) not in self._checked:
@@ -69,7 +73,8 @@ class Outcome:
             command = [str(self.alfirk), "check-pcap", "--json", str(file)]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if not done.stdout:
-                return {"frames": 0, "roce": 0, "bad_icrc": 0, "naks": 0, "opcodes": {}, "bad": [done.stderr]}
+                nothing = dict.fromkeys(("frames", "roce", "bad_icrc", "naks", "rnr_naks"), 0)
+                return {**nothing, "opcodes": {}, "bad": [done.stderr]}
             self._checked[host, way] = json.loads(done.stdout)[str(file)]
         return self._checked[host, way]
 

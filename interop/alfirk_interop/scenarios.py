@@ -81,6 +81,19 @@ def no_nak_from(host: str) -> Check:
     return check
 
 
+def not_ready(*hosts: str) -> Check:
+    """Demand that guests sent RNR NAKs, and that the source heard of them."""
+
+    def check(outcome: Outcome) -> str | None:
+        quiet = [host for host in hosts if not outcome.rnr_naks_from(host)]
+        if quiet:
+            return f"no RNR NAK came from {', '.join(quiet)}"
+        told = outcome.captures(outcome.source, "out")["rnr_naks"]
+        return None if told else "the source was told of no RNR NAK"
+
+    return check
+
+
 def refused(words: str) -> Check:
     """Demand that the run failed for a reason that it names."""
 
@@ -144,6 +157,11 @@ SCENARIOS = [
     ),
     Scenario("last ACK of the group lost", "--group 3 --size 64KiB --lose h1:to:ack:1", checks=[resent]),
     Scenario("1 % of all frames lost", "--group 3 --size 512KiB --loss 0.01 --seed 5"),
+    Scenario(
+        "receives posted too late",
+        "--group 3 --size 256KiB --messages 64 --receives 1",
+        checks=[resent, not_ready("h2", "h3")],
+    ),
     Scenario("PSNs wrap round", "--group 3 --size 256KiB --initial-psn 16777200", quick=True),
     Scenario("the source changes, and back", "--group 3 --size 192KiB --switch-source 3"),
     Scenario(

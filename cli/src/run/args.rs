@@ -106,6 +106,11 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     messages: Option<u32>,
 
+    /// Receives that each receiver keeps posted; a source that gets ahead of that, with --messages or --slices, hears
+    /// RNR NAKs [default: one for each message]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    receives: Option<u32>,
+
     /// Probability that a link loses a frame, in each direction, feedback included: P for every link, NODE-NODE:P@FROM-TO for one
     /// of them from one time after the post to another (without -TO for good); on Mininet that P is 1 [default: 0]
     #[arg(
@@ -367,6 +372,7 @@ pub struct Config {
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub messages: Option<u32>,
+    pub receives: Option<u32>,
     /// Of every link, all the time.
     pub loss: f64,
     pub lose: Vec<super::lose::Lost>,
@@ -479,6 +485,7 @@ impl Args {
             mtu,
             slices: self.slices,
             messages: self.messages,
+            receives: self.receives,
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
             loss: losses.everywhere,

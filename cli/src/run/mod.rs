@@ -112,6 +112,7 @@ fn job(config: &Config) -> Job {
         mtu: config.mtu,
         slices: config.slices,
         messages: config.messages,
+        receives: config.receives,
         time_limit: config.time_limit,
         mcst_id: match config.strategies.icrc {
             IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),

@@ -104,6 +104,29 @@ fn every_strategy_delivers_every_operation_under_loss() {
 }
 
 #[test]
+fn receivers_that_are_not_ready_are_waited_for() {
+    let topology = leaf_spine(2, 2, 3).unwrap();
+    for (min_psn, op) in
+        MIN_PSNS
+            .into_iter()
+            .zip([TransferOp::Send, TransferOp::WriteImm, TransferOp::Send])
+    {
+        let job = Job {
+            op,
+            messages: Some(24),
+            receives: Some(1),
+            ..by(min_psn, IcrcMode::Neutral, job(6, 24 * 4096, 5))
+        };
+        let lossless = runs(&topology, FaultProbabilities::default(), &job);
+        assert!(
+            lossless.retransmissions > 0,
+            "{min_psn}: nobody sent an RNR NAK"
+        );
+        runs(&topology, LOSSY, &job);
+    }
+}
+
+#[test]
 fn regions_for_each_request_are_right_with_every_icrc() {
     let topology = leaf_spine(2, 1, 2).unwrap();
     for icrc in ICRCS {

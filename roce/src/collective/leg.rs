@@ -138,9 +138,8 @@ impl Transfer {
         let mut endpoints = Vec::new();
         for flow in plan.incoming.into_iter().filter_map(lacks) {
             let connection = self.open_leg(host, flow)?;
-            self.post_receives(host, &connection)?;
             endpoints.push(self.endpoint(host, &connection, true)?);
-            self.incoming.push(connection);
+            self.receive_by(host, connection)?;
         }
         for flow in plan.outgoing.into_iter().filter_map(lacks) {
             let connection = self.open_leg(host, flow)?;

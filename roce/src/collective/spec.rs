@@ -218,6 +218,10 @@ pub struct TransferSpec {
     /// there are none. No rank comes twice in a row, and the slices are dealt out evenly. Only for algorithms that need a group.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<u32>,
+    /// How many receives a member keeps posted on each queue pair, at least 1; one for every message when missing. A source that gets
+    /// ahead of that hears RNR NAKs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receives: Option<u32>,
     /// Settings of the queue pairs; the host's defaults when missing.
     #[serde(default)]
     pub rc: Option<RcConfig>,
@@ -256,6 +260,8 @@ pub enum SpecError {
     UnevenParts { slices: u32, parts: u32 },
     #[error("the data cannot be cut into 0 slices")]
     NoSlices,
+    #[error("with 0 receives posted nothing can arrive")]
+    NoReceives,
     #[error("algorithm {0} needs a group in the fabric, and none is given")]
     NoGroup(Algorithm),
 }
@@ -291,6 +297,9 @@ impl TransferSpec {
         }
         if self.slices == 0 {
             return Err(SpecError::NoSlices);
+        }
+        if self.receives == Some(0) {
+            return Err(SpecError::NoReceives);
         }
         if self.size.div_ceil(u64::from(self.slices)) > MAX_MESSAGE {
             return Err(SpecError::SlicesTooLarge {
@@ -333,6 +342,7 @@ mod tests {
             op: TransferOp::Send,
             write: WriteMode::Aligned,
             sources: Vec::new(),
+            receives: None,
             rc: None,
             group: None,
             expected_sha256: None,
@@ -385,6 +395,11 @@ mod tests {
         };
         assert_eq!(twice.check(host), Err(SpecError::DuplicateMember(host)));
         assert_eq!(spec(10, 0).check(host), Err(SpecError::NoSlices));
+        let deaf = TransferSpec {
+            receives: Some(0),
+            ..spec(10, 2)
+        };
+        assert_eq!(deaf.check(host), Err(SpecError::NoReceives));
         assert!(matches!(
             spec(1 << 33, 3).check(host),
             Err(SpecError::SlicesTooLarge { .. })

@@ -114,6 +114,8 @@ pub(super) struct Connection {
     pub(super) told: Option<u32>,
     /// To how many receivers' switches that is not acknowledged yet.
     pub(super) untold: usize,
+    /// For how many slices of the flow, if it comes in, a receive has been posted.
+    pub(super) receives: usize,
     /// How many slices of the flow have been handed to the queue pair.
     pub(super) posted: usize,
     /// How many have completed.
@@ -176,9 +178,8 @@ impl Transfer {
         let mut endpoints = Vec::new();
         for flow in plan.incoming {
             let connection = transfer.open(host, flow)?;
-            transfer.post_receives(host, &connection)?;
             endpoints.push(transfer.endpoint(host, &connection, true)?);
-            transfer.incoming.push(connection);
+            transfer.receive_by(host, connection)?;
         }
         for flow in plan.outgoing {
             let connection = transfer.open(host, flow)?;
@@ -474,26 +475,49 @@ impl Transfer {
             receivers: Vec::new(),
             told: None,
             untold: 0,
+            receives: 0,
             posted: 0,
             completed: 0,
         })
     }
 
-    /// One receive per slice: into its place for a SEND, and an empty one for the notice of a WRITE.
-    pub(super) fn post_receives(
-        &self,
+    /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
+    pub(super) fn receive_by(
+        &mut self,
         host: &mut dyn Verbs,
-        connection: &Connection,
+        connection: Connection,
+    ) -> Result<(), TransferError> {
+        let qpn = connection.qpn;
+        self.incoming.push(connection);
+        let on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
+        let posted: usize = on_qp.map(|c| c.receives).sum();
+        let limit = self.spec.receives.map_or(usize::MAX, |n| n as usize);
+        self.post_receives(host, qpn, limit.saturating_sub(posted))
+    }
+
+    /// Posts the next `count` receives of a queue pair, one per slice: into its place for a SEND, and an empty one for the notice
+    /// of a WRITE.
+    fn post_receives(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+        count: usize,
     ) -> Result<(), TransferError> {
         let key = self.memory.expect("a member that receives has memory");
-        for slice in &connection.flow.slices {
-            let (offset, len) = match self.spec.op {
-                TransferOp::Send => self.spec.slice(*slice),
-                TransferOp::Write | TransferOp::WriteImm => (0, 0),
-            };
-            let buffer = MemorySlice { key, offset, len };
-            let wr_id = u64::from(*slice);
-            host.post_recv(connection.qpn, RecvRequest { wr_id, buffer })?;
+        let mut left = count;
+        for connection in self.incoming.iter_mut().filter(|c| c.qpn == qpn) {
+            let next = connection.flow.slices[connection.receives..].iter();
+            for slice in next.take(left) {
+                let (offset, len) = match self.spec.op {
+                    TransferOp::Send => self.spec.slice(*slice),
+                    TransferOp::Write | TransferOp::WriteImm => (0, 0),
+                };
+                let buffer = MemorySlice { key, offset, len };
+                let wr_id = u64::from(*slice);
+                host.post_recv(qpn, RecvRequest { wr_id, buffer })?;
+                connection.receives += 1;
+                left -= 1;
+            }
         }
         Ok(())
     }
@@ -574,6 +598,9 @@ impl Transfer {
                 }
                 if !std::mem::replace(&mut self.held[slice as usize], true) {
                     self.missing -= 1;
+                }
+                if self.spec.receives.is_some() && !self.legs.is_left() {
+                    self.post_receives(host, qpn, 1)?;
                 }
             }
             // The leaf switch of one receiver has what it needs for the WRITE to come.

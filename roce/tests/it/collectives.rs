@@ -23,6 +23,7 @@ fn spec(
         op,
         write: Default::default(),
         sources: Vec::new(),
+        receives: None,
         rc: None,
         group: None,
         expected_sha256: None,

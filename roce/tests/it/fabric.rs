@@ -331,6 +331,8 @@ struct Case {
     write: WriteMode,
     /// Who sends each part, if members take turns.
     sources: Vec<u32>,
+    /// Receives that each member keeps posted, if not all.
+    receives: Option<u32>,
     /// Whether a source begins though the one before still waits for acknowledgements.
     early: bool,
     initial_psn: Psn,
@@ -363,6 +365,7 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         op: case.op,
         write: case.write,
         sources: case.sources.clone(),
+        receives: case.receives,
         rc: Some(case.rc),
         group: Some(group),
         expected_sha256: None,
@@ -434,6 +437,7 @@ fn root_sends_each_packet_once() {
             op,
             write: WriteMode::Aligned,
             sources: Vec::new(),
+            receives: None,
             early: false,
             initial_psn: Psn::new(0xff_ff80),
             rc: rc(PathMtu::B1024),
@@ -462,6 +466,7 @@ fn each_request_costs_one_small_packet_per_receiver() {
             op,
             write: WriteMode::PerRequest,
             sources: Vec::new(),
+            receives: None,
             early: false,
             initial_psn: Psn::new(0xff_fffe),
             rc: rc(PathMtu::B1024),
@@ -490,6 +495,7 @@ fn regions_of_each_receiver_and_request_differ() {
         op: TransferOp::Write,
         write: WriteMode::PerRequest,
         sources: Vec::new(),
+        receives: None,
         rc: None,
         group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
         expected_sha256: None,
@@ -519,6 +525,7 @@ fn members_take_turns_on_the_same_queue_pairs() {
             op,
             write,
             sources: vec![2, 0, 1, 3, 2],
+            receives: None,
             early: false,
             initial_psn: Psn::new(0xff_ff80),
             rc: rc(PathMtu::B1024),
@@ -550,6 +557,7 @@ fn source_must_hold_what_was_sent_before_its_turn() {
         op: TransferOp::Send,
         write: WriteMode::Aligned,
         sources: vec![0, 1],
+        receives: None,
         rc: None,
         group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
         expected_sha256: None,
@@ -596,6 +604,7 @@ proptest! {
         op in prop_oneof![Just(TransferOp::Send), Just(TransferOp::Write), Just(TransferOp::WriteImm)],
         write in prop_oneof![Just(WriteMode::Aligned), Just(WriteMode::Uniform), Just(WriteMode::PerRequest)],
         behind_wrap in 0u32..60,
+        receives in proptest::option::of(1u32..3),
         window in 1u32..80,
         ack_every in 1u32..40,
         patient: bool,
@@ -605,7 +614,7 @@ proptest! {
         seed: u64,
     ) {
         transfer(Case {
-            members, size, op, write,
+            members, size, op, write, receives,
             early: early && write != WriteMode::PerRequest,
             slices: slices * sources.len().max(1) as u32,
             sources,

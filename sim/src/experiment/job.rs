@@ -49,6 +49,8 @@ pub struct Job {
     pub slices: Option<u32>,
     /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
     pub messages: Option<u32>,
+    /// Receives that each member keeps posted; one for each message if `None`.
+    pub receives: Option<u32>,
     /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
     /// through all members. Algorithms without a group send everything from the first member.
     pub switch_source: u32,
@@ -91,6 +93,7 @@ impl Job {
             mtu: PathMtu::B4096,
             slices: None,
             messages: None,
+            receives: None,
             time_limit: 60_000_000_000,
             mcst_id: GroupRange::default().first(),
             seed: 1,
@@ -404,6 +407,7 @@ impl Run<'_> {
                 op: job.op,
                 write: job.write,
                 sources: self.sources(),
+                receives: job.receives,
                 rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
