@@ -55,8 +55,8 @@ def all_algorithms_run_on_the_testbed() -> None:
 def a_group_that_stalls_is_gone_around_and_used_again() -> None:
     report = _job(
         "testbed",
-        *("--size", "160MiB", "--algorithms", "alfirk", "--fallback", "chain", "--fallback-below", "20%"),
-        *("--fallback-window", "200ms", "--fallback-retry", "400ms", "--loss", "s1-h3:1@400ms-1500ms"),
+        *("--size", "256MiB", "--algorithms", "alfirk", "--fallback", "chain", "--fallback-below", "20%"),
+        *("--fallback-window", "200ms", "--fallback-retry", "100ms", "--loss", "s1-h3:1@400ms-1500ms"),
     )
     (result,) = report["results"]
     assert result["verified"] is True
