@@ -38,9 +38,10 @@ def main() -> int:
     run = commands.add_parser("run", parents=[common], help="run scenarios")
     run.add_argument("--quick", action="store_true", help="a few of them only")
     run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
-    run.add_argument("--speed", action="store_true", help="measure speed afterwards")
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
     run.set_defaults(run=_run)
+    measure = commands.add_parser("speed", parents=[common], help="measure speed, as ratios")
+    measure.set_defaults(run=_speed)
     options = parser.parse_args()
     try:
         code: int = options.run(options)
@@ -57,10 +58,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    # Before the namespace, from which no package can be fetched.
-    image.build(options.image.absolute(), options.alfirk.absolute())
-    own_namespace()
-    os.environ["ALFIRK_KVM"] = str(int(kvm_works(Image(options.image.absolute()).kernel)))
+    _enter(options)
     chosen = [
         scenario
         for scenario in SCENARIOS
@@ -71,9 +69,20 @@ def _run(options: argparse.Namespace) -> int:
         raise InteropError(message)
     runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
     failed = runner.run_all(chosen, others=not (options.quick or options.only))
-    if options.speed:
-        speed.report(options.alfirk.absolute(), options.image.absolute())
     return 1 if failed else 0
+
+
+def _speed(options: argparse.Namespace) -> int:
+    _enter(options)
+    speed.report(options.alfirk.absolute(), options.image.absolute())
+    return 0
+
+
+def _enter(options: argparse.Namespace) -> None:
+    """Build the image, then go to a namespace of our own, from which no package can be fetched."""
+    image.build(options.image.absolute(), options.alfirk.absolute())
+    own_namespace()
+    os.environ["ALFIRK_KVM"] = str(int(kvm_works(Image(options.image.absolute()).kernel)))
 
 
 if __name__ == "__main__":
