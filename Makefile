@@ -42,7 +42,7 @@ mininet: build setup ## Run the main job on Mininet: veth links, separate proces
 ptf: build setup ## Run the packet tests against a live switch (needs root)
 	@ptf-tests/run --alfirk $(ALFIRK) $(if $(SWITCH),--switch $(SWITCH))
 
-# Unoptimised: building takes a third of the time, and guests are slower than it.
+# Unoptimised, which is built sooner: guests are slower than it.
 interop: ## Run the scenarios on guests with Linux's own RDMA stack (needs root)
 	@tools/setup --apt-only --interop
 	@$(CARGO) build --quiet --package alfirk-cli --features verbs

@@ -58,7 +58,6 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    _enter(options)
     chosen = [
         scenario
         for scenario in SCENARIOS
@@ -67,6 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     if not chosen:
         message = f"no scenario has `{options.only}` in its name"
         raise InteropError(message)
+    _enter(options)
     runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
     failed = runner.run_all(chosen, others=not (options.quick or options.only))
     return 1 if failed else 0
