@@ -1,11 +1,12 @@
 //! Finding the entry of a packet: by hash for exact keys, by prefix length for lpm, by tuple space
-//! search for ternary and range keys.
+//! search for ternary and range keys. A range is sought by the prefix that all of its values share, so
+//! that only ranges across the same power of two are compared one by one, as in an interval tree.
 
 use super::key::{is_le, ones, NewKey, Packing, WideKey, Words};
 use alfirk_bmv2_json::MatchType;
 use rustc_hash::FxHashMap;
 use smallvec::{smallvec, SmallVec};
-use std::hash::Hash;
+use std::{collections::BTreeMap, hash::Hash};
 
 /// A packed key: one word, or several.
 pub(crate) trait Packed: Clone + Eq + Hash {
@@ -77,8 +78,10 @@ pub(crate) struct Prefixes<K> {
 #[derive(Clone, Debug)]
 pub(crate) struct Tuple<K> {
     mask: K,
-    /// The best rank in it.
-    best: (i32, u64),
+    /// The smallest of its priorities: what it holds cannot beat an entry of a smaller one.
+    best: i32,
+    /// How many entries it has of each priority.
+    priorities: BTreeMap<i32, u32>,
     /// Entries of one masked key, best first. There are several only with ranges, or when the
     /// program installs entries that hide one another.
     entries: FxHashMap<K, SmallVec<[Candidate; 1]>>,
@@ -88,8 +91,8 @@ pub(crate) struct Tuple<K> {
 struct Candidate {
     rank: (i32, u64),
     handle: u32,
-    /// Ranges by position of the field.
-    ranges: Vec<(usize, Words, Words)>,
+    /// Both ends of each range field, by its position.
+    ranges: Box<[(usize, Words, Words)]>,
 }
 
 impl Candidate {
@@ -122,7 +125,7 @@ impl<K: Packed> Index<K> {
             Index::Tuples(tuples) => {
                 let mut best: Option<&Candidate> = None;
                 for tuple in tuples {
-                    if best.is_some_and(|b| b.rank < tuple.best) {
+                    if best.is_some_and(|b| b.rank.0 < tuple.best) {
                         break;
                     }
                     let Some(entries) = tuple.entries.get(&key.and(&tuple.mask)) else {
@@ -166,7 +169,12 @@ impl<K: Packed> Index<K> {
                     .keys
                     .iter()
                     .enumerate()
-                    .filter_map(|(i, k)| k.range.clone().map(|(low, high)| (i, low, high)))
+                    .filter_map(|(i, k)| {
+                        k.range
+                            .as_deref()
+                            .cloned()
+                            .map(|(low, high)| (i, low, high))
+                    })
                     .collect();
                 let candidate = Candidate {
                     rank,
@@ -179,16 +187,17 @@ impl<K: Packed> Index<K> {
                     .unwrap_or_else(|| {
                         tuples.push(Tuple {
                             mask,
-                            best: rank,
+                            best: entry.priority,
+                            priorities: BTreeMap::new(),
                             entries: FxHashMap::default(),
                         });
                         tuples.len() - 1
                     });
                 let tuple = &mut tuples[at];
-                tuple.best = tuple.best.min(rank);
+                *tuple.priorities.entry(entry.priority).or_default() += 1;
                 let entries = tuple.entries.entry(key).or_default();
                 entries.insert(entries.partition_point(|e| e.rank < rank), candidate);
-                move_to_rank(tuples, at);
+                restore_order(tuples, at);
             }
         }
     }
@@ -220,18 +229,33 @@ impl<K: Packed> Index<K> {
                         tuple.entries.remove(&key);
                     }
                 }
+                if let Some(count) = tuple.priorities.get_mut(&entry.priority) {
+                    *count -= 1;
+                    if *count == 0 {
+                        tuple.priorities.remove(&entry.priority);
+                    }
+                }
                 if tuple.entries.is_empty() {
                     tuples.remove(at);
-                } else if tuple.best == (entry.priority, entry.age) {
-                    let ranks = tuple
-                        .entries
-                        .values()
-                        .filter_map(|e| e.first())
-                        .map(|e| e.rank);
-                    tuple.best = ranks.min().expect("the tuple has entries");
-                    move_to_rank(tuples, at);
+                } else {
+                    restore_order(tuples, at);
                 }
             }
+        }
+    }
+
+    /// The entry of the same values and prefix lengths. None for tuples, where entries may differ in
+    /// more than that.
+    pub(crate) fn same(&self, keys: &[NewKey], packing: &Packing) -> Option<u32> {
+        let key = || K::from_wide(packing.pack(keys.iter().map(|k| &k.value)));
+        match self {
+            Index::Exact(entries) => entries.get(&key()).copied(),
+            Index::Lpm(lengths) => {
+                let len = prefix_len(keys);
+                let prefixes = lengths.iter().find(|p| p.len == len)?;
+                prefixes.entries.get(&key()).copied()
+            }
+            Index::Tuples(_) => None,
         }
     }
 }
@@ -241,8 +265,11 @@ fn prefix_len(keys: &[NewKey]) -> u32 {
     keys.iter().map(|k| k.prefix_len).sum()
 }
 
-/// Restores the order after the tuple at `at` has got another best rank.
-fn move_to_rank<K>(tuples: &mut [Tuple<K>], mut at: usize) {
+/// Restores the order after the priorities of the tuple at `at` have changed.
+fn restore_order<K>(tuples: &mut [Tuple<K>], mut at: usize) {
+    if let Some((priority, _)) = tuples[at].priorities.first_key_value() {
+        tuples[at].best = *priority;
+    }
     while at > 0 && tuples[at - 1].best > tuples[at].best {
         tuples.swap(at - 1, at);
         at -= 1;

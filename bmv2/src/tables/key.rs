@@ -35,9 +35,11 @@ pub(crate) type Words = SmallVec<[u64; 2]>;
 /// A checked key field: matches where `field & mask == value`, and within `range`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewKey {
+    /// Of a range, with `mask`: the prefix that all of its values share.
     pub value: Words,
     pub mask: Words,
-    pub range: Option<(Words, Words)>,
+    /// Both ends. Boxed, because few keys have one.
+    pub range: Option<Box<(Words, Words)>>,
     /// Of an lpm field.
     pub prefix_len: u32,
 }
@@ -100,6 +102,15 @@ pub(crate) fn prefix(bits: u32, len: u32) -> Words {
         .collect()
 }
 
+/// A mask of the upper bits that two numbers of `bits` bits have in common.
+fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
+    let differ = a.iter().zip(b).enumerate().rev().find(|(_, (a, b))| a != b);
+    let below = differ.map_or(0, |(i, (a, b))| {
+        64 * (i as u32 + 1) - (a ^ b).leading_zeros()
+    });
+    prefix(bits, bits - below)
+}
+
 pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
     a.iter().rev().le(b.iter().rev())
 }
@@ -152,10 +163,11 @@ impl NewKey {
                 if !is_le(&low, &high) {
                     return Err(KeyFault::EmptyRange);
                 }
+                let mask = shared_prefix(bits, &low, &high);
                 NewKey {
-                    value: SmallVec::from_elem(0, low.len()),
-                    mask: SmallVec::from_elem(0, low.len()),
-                    range: Some((low, high)),
+                    value: low.iter().zip(&mask).map(|(l, m)| l & m).collect(),
+                    mask,
+                    range: Some(Box::new((low, high))),
                     prefix_len: bits,
                 }
             }
@@ -165,7 +177,7 @@ impl NewKey {
                 })
             }
         };
-        if new.value.iter().zip(&new.mask).any(|(v, m)| v & !m != 0) && new.range.is_none() {
+        if new.value.iter().zip(&new.mask).any(|(v, m)| v & !m != 0) {
             return Err(KeyFault::BeyondMask);
         }
         Ok(new)
@@ -188,7 +200,7 @@ impl NewKey {
                 mask: shortest(&self.mask),
             },
             MatchType::Range => {
-                let (low, high) = self.range.as_ref().expect("range fields have a range");
+                let (low, high) = self.range.as_deref().expect("range fields have a range");
                 KeyMatch::Range {
                     low: shortest(low),
                     high: shortest(high),
@@ -304,6 +316,15 @@ mod tests {
         assert_eq!(prefix(128, 65)[..], [1 << 63, u64::MAX]);
         assert_eq!(ones(64)[..], [u64::MAX]);
         assert_eq!(ones(65)[..], [u64::MAX, 1]);
+    }
+
+    #[test]
+    fn ranges_share_the_prefix_of_their_ends() {
+        assert_eq!(shared_prefix(16, &[0x1200], &[0x12ff])[..], [0xff00]);
+        assert_eq!(shared_prefix(16, &[0x7fff], &[0x8000])[..], [0]);
+        assert_eq!(shared_prefix(16, &[5], &[5])[..], [0xffff]);
+        assert_eq!(shared_prefix(72, &[0, 3], &[9, 3])[..], [!0xf, 0xff]);
+        assert_eq!(shared_prefix(72, &[7, 2], &[7, 3])[..], [0, 0xfe]);
     }
 
     #[test]

@@ -80,7 +80,7 @@ struct Hot {
 
 #[derive(Clone, Debug)]
 struct Cold {
-    keys: Vec<NewKey>,
+    keys: Box<[NewKey]>,
     priority: i32,
     age: u64,
     idle_timeout: u64,
@@ -103,7 +103,8 @@ pub(crate) struct TableState {
     cold: Vec<Option<Cold>>,
     meters: Vec<Meter>,
     free: Vec<u32>,
-    /// Entries by their identity: values, masks, ranges and, where the table has them, priority.
+    live: usize,
+    /// Entries by their identity, in tables whose index does not tell it: those with priorities.
     handles: FxHashMap<Vec<u64>, u32>,
     age: u64,
     pub default: Option<ActionRef>,
@@ -132,6 +133,7 @@ impl TableState {
             cold: Vec::new(),
             meters: Vec::new(),
             free: Vec::new(),
+            live: 0,
             handles: FxHashMap::default(),
             age: 0,
             default: None,
@@ -140,7 +142,7 @@ impl TableState {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.handles.len()
+        self.live
     }
 
     /// Finds the packet's entry and counts the hit.
@@ -171,9 +173,15 @@ impl TableState {
         keys: &[NewKey],
         priority: i32,
     ) -> Option<EntryHandle> {
-        self.handles
-            .get(&identity(table, keys, priority))
-            .map(|h| EntryHandle(*h))
+        let handle = if table.has_priorities() {
+            self.handles.get(&identity(table, keys, priority)).copied()
+        } else {
+            match &self.index {
+                AnyIndex::Word(index) => index.same(keys, &self.packing),
+                AnyIndex::Wide(index) => index.same(keys, &self.packing),
+            }
+        };
+        handle.map(EntryHandle)
     }
 
     /// Adds an entry that is not in the table yet.
@@ -190,7 +198,7 @@ impl TableState {
             last_hit: now,
         };
         let cold = Cold {
-            keys: entry.keys,
+            keys: entry.keys.into_boxed_slice(),
             priority: entry.priority,
             age: self.age,
             idle_timeout: entry.idle_timeout,
@@ -198,7 +206,9 @@ impl TableState {
             is_const,
         };
         self.age += 1;
-        let identity = identity(table, &cold.keys, cold.priority);
+        let identity = table
+            .has_priorities()
+            .then(|| identity(table, &cold.keys, cold.priority));
         let handle = match self.free.pop() {
             Some(handle) => {
                 self.hot[handle as usize] = hot;
@@ -218,7 +228,10 @@ impl TableState {
         }
         self.change_index(handle, &cold, true);
         self.cold[handle as usize] = Some(cold);
-        self.handles.insert(identity, handle);
+        if let Some(identity) = identity {
+            self.handles.insert(identity, handle);
+        }
+        self.live += 1;
         EntryHandle(handle)
     }
 
@@ -255,8 +268,11 @@ impl TableState {
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
         let cold = self.cold.get_mut(handle.0 as usize)?.take()?;
         self.change_index(handle.0, &cold, false);
-        self.handles
-            .remove(&identity(table, &cold.keys, cold.priority));
+        if table.has_priorities() {
+            self.handles
+                .remove(&identity(table, &cold.keys, cold.priority));
+        }
+        self.live -= 1;
         self.free.push(handle.0);
         Some(self.hot[handle.0 as usize].target.clone())
     }
@@ -360,9 +376,9 @@ pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64
     for key in keys {
         identity.extend_from_slice(&key.value);
         identity.extend_from_slice(&key.mask);
-        if let Some((low, high)) = &key.range {
-            identity.extend_from_slice(low);
-            identity.extend_from_slice(high);
+        if let Some(ends) = &key.range {
+            identity.extend_from_slice(&ends.0);
+            identity.extend_from_slice(&ends.1);
         }
     }
     if table.has_priorities() {
