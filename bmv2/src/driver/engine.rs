@@ -8,9 +8,9 @@ use std::{
     path::Path,
 };
 
-use alfirk_p4runtime::{Code, Status};
+use alfirk_p4runtime::{p4::v1::WriteResponse, Code, Status};
 use rustc_hash::FxHashMap;
-use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc::error::TrySendError, oneshot};
 use tracing::{debug, error, info, trace, warn};
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
     watch::{LinkNews, LinkWatch},
 };
 use crate::{
-    p4rt::{ClientId, Event, Server},
+    p4rt::{ClientId, Event, PendingWrite, Server},
     QueueState, Queued,
 };
 
@@ -37,6 +37,8 @@ const COMMANDS: u64 = 1 << 32;
 const WATCH: u64 = 1 << 33;
 /// Commands handled between two looks at the ports.
 const COMMANDS_PER_TURN: usize = 64;
+/// Updates of a batch between two looks at the ports; they take a few microseconds each.
+const UPDATES_PER_TURN: usize = 64;
 /// Events carried out between two looks at the ports.
 const EVENTS_PER_TURN: usize = 100_000;
 /// Frames between two looks at the clock, which costs as much as a table lookup.
@@ -103,6 +105,8 @@ pub struct Engine {
     trace: Option<TracePrinter>,
     /// Ports whose link may take a packet from their queues.
     runnable: VecDeque<u32>,
+    /// A batch of updates that takes several turns, and where its result goes. Other commands wait.
+    writing: Option<(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>)>,
     /// There is more to do than one turn may take.
     unfinished: bool,
     running: bool,
@@ -129,6 +133,7 @@ impl Engine {
             batch: ReceiveBatch::default(),
             trace: None,
             runnable: VecDeque::new(),
+            writing: None,
             unfinished: false,
             running: true,
         })
@@ -459,7 +464,15 @@ impl Engine {
 
     fn take_commands(&mut self) {
         self.commands.silence();
+        if self.writing.is_some() {
+            let now = self.now();
+            self.write_on(now);
+            self.drain(now);
+        }
         for _ in 0..COMMANDS_PER_TURN {
+            if self.writing.is_some() {
+                break;
+            }
             let Some(command) = self.commands.try_recv() else {
                 return;
             };
@@ -473,12 +486,30 @@ impl Engine {
         self.commands.ring_again();
     }
 
+    /// Goes on with the batch at work, if any. Its next updates wait until the ports had a turn.
+    fn write_on(&mut self, now: u64) {
+        let Some((mut batch, answer)) = self.writing.take() else {
+            return;
+        };
+        match self
+            .server
+            .continue_write(&mut batch, UPDATES_PER_TURN, now)
+        {
+            Some(result) => drop(answer.send(result)),
+            None => self.writing = Some((batch, answer)),
+        }
+    }
+
     /// Answers to clients that have gone away are dropped.
     fn handle(&mut self, command: Command, now: u64) {
         match command {
-            Command::Write(request, answer) => {
-                let _ = answer.send(self.server.write(&request, now));
-            }
+            Command::Write(request, answer) => match self.server.begin_write(request) {
+                Ok(batch) => {
+                    self.writing = Some((batch, answer));
+                    self.write_on(now);
+                }
+                Err(status) => drop(answer.send(Err(status))),
+            },
             Command::Read(request, parts) => {
                 let result = self.server.read_parts(&request, now, &mut |part| {
                     let _ = parts.send(Ok(part));

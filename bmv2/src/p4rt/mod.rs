@@ -32,16 +32,16 @@ use alfirk_p4runtime::{
         CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
         GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
         SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
-        StreamMessageResponse, WriteRequest, WriteResponse,
+        StreamMessageResponse,
     },
     Code, Status,
 };
 
-pub use self::programs::Programs;
 use self::{
     arbitration::{Arbitration, RoleKey},
     pipeline::Pipeline,
 };
+pub use self::{programs::Programs, write::PendingWrite};
 use crate::{trace::TraceLine, Effects, QueueState, Queued, Switch};
 
 /// Used frames kept for the next ones.
@@ -218,20 +218,6 @@ impl Server {
     ) -> Result<GetForwardingPipelineConfigResponse, Status> {
         self.check_device(request.device_id)?;
         Ok(self.get_pipeline(request.response_type()))
-    }
-
-    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is
-    /// atomic to the data plane; the atomicity mode says what becomes of it when an update fails.
-    ///
-    /// # Errors
-    /// One status per request, with an error per update in its details when updates were tried.
-    pub fn write(&mut self, request: &WriteRequest, now: u64) -> Result<WriteResponse, Status> {
-        self.check_device(request.device_id)?;
-        let role = RoleKey::new(&request.role, request.role_id);
-        self.arbitration
-            .authorize(&role, request.election_id.as_ref())?;
-        self.apply(request, now)?;
-        Ok(WriteResponse {})
     }
 
     /// Reads entities, all in one answer (§ 13).

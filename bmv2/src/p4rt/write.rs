@@ -1,14 +1,17 @@
 //! Updates, one by one and in batches (P4Runtime § 12).
 
+use std::mem;
+
 use alfirk_p4runtime::{
     p4::v1::{
         entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, update::Type,
-        write_request::Atomicity, Entity, Error, Update, WriteRequest,
+        write_request::Atomicity, Entity, Error, Update, WriteRequest, WriteResponse,
     },
     Status,
 };
 
 use super::{
+    arbitration::RoleKey,
     arrays, direct,
     error::{invalid, unimplemented, UpdateResult},
     pipeline::Pipeline,
@@ -23,43 +26,124 @@ pub struct Scope<'a> {
     pub now: u64,
 }
 
+/// A batch of updates under way, for drivers that have packets to serve meanwhile: begun by
+/// [`Server::begin_write`], taken on by [`Server::continue_write`].
+#[derive(Debug)]
+pub struct PendingWrite {
+    request: WriteRequest,
+    progress: Progress,
+}
+
+/// How far a batch has come.
+#[derive(Debug)]
+struct Progress {
+    atomicity: Atomicity,
+    /// Updates done, failed ones included.
+    done: usize,
+    /// Empty as long as none has failed; most batches need no list.
+    errors: Vec<Error>,
+    /// What undoes the updates done so far, to be applied from last to first.
+    undo: Vec<Update>,
+}
+
 impl Server {
-    pub(super) fn apply(&mut self, request: &WriteRequest, now: u64) -> Result<(), Status> {
+    /// Applies updates in order (§ 12). The switch handles no packet in between, so every batch is
+    /// atomic to the data plane; the atomicity mode says what becomes of it when an update fails.
+    ///
+    /// # Errors
+    /// One status per request, with an error per update in its details when updates were tried.
+    pub fn write(&mut self, request: &WriteRequest, now: u64) -> Result<WriteResponse, Status> {
+        let mut progress = self.admit_write(request)?;
+        let whole = progress.step(self.target_mut(), &request.updates, usize::MAX, now);
+        whole.unwrap_or(Ok(WriteResponse {}))
+    }
+
+    /// Checks who writes, and that there is something to write to. No update is applied yet. No other
+    /// request may come in before [`Server::continue_write`] has finished the batch; packets may, and
+    /// find the updates that are done.
+    ///
+    /// # Errors
+    /// One status for the whole request.
+    pub fn begin_write(&self, request: WriteRequest) -> Result<PendingWrite, Status> {
+        let progress = self.admit_write(&request)?;
+        Ok(PendingWrite { request, progress })
+    }
+
+    /// Applies the next `most` updates of a batch; all of them where it must be one step to the data
+    /// plane (DATAPLANE_ATOMIC). None when there are more.
+    ///
+    /// # Errors
+    /// As [`Server::write`].
+    pub fn continue_write(
+        &mut self,
+        batch: &mut PendingWrite,
+        most: usize,
+        now: u64,
+    ) -> Option<Result<WriteResponse, Status>> {
+        let PendingWrite { request, progress } = batch;
+        progress.step(self.target_mut(), &request.updates, most, now)
+    }
+
+    fn admit_write(&self, request: &WriteRequest) -> Result<Progress, Status> {
+        self.check_device(request.device_id)?;
+        let role = RoleKey::new(&request.role, request.role_id);
+        self.arbitration
+            .authorize(&role, request.election_id.as_ref())?;
         let atomicity = Atomicity::try_from(request.atomicity)
             .map_err(|_| invalid(format!("atomicity {} is unknown", request.atomicity)))?;
-        let device = self.target_mut();
-        if device.pipeline.is_none() {
+        if self.target().pipeline.is_none() {
             return Err(stream::no_pipeline());
         }
-        let mut errors = Vec::new();
-        let mut undo = Vec::new();
-        for (i, update) in request.updates.iter().enumerate() {
-            let before = match atomicity {
+        Ok(Progress {
+            atomicity,
+            done: 0,
+            errors: Vec::new(),
+            undo: Vec::new(),
+        })
+    }
+}
+
+impl Progress {
+    fn step(
+        &mut self,
+        device: &mut Device,
+        updates: &[Update],
+        most: usize,
+        now: u64,
+    ) -> Option<Result<WriteResponse, Status>> {
+        let most = match self.atomicity {
+            Atomicity::DataplaneAtomic => usize::MAX,
+            Atomicity::ContinueOnError | Atomicity::RollbackOnError => most,
+        };
+        for update in updates.iter().skip(self.done).take(most) {
+            let before = match self.atomicity {
                 Atomicity::ContinueOnError => Vec::new(),
                 _ => read::before(device, update, now),
             };
             match apply_update(device, update, now) {
                 Ok(()) => {
-                    undo.extend(before);
-                    if !errors.is_empty() {
-                        errors.push(Error::ok());
+                    self.undo.extend(before);
+                    if !self.errors.is_empty() {
+                        self.errors.push(Error::ok());
                     }
                 }
                 Err(status) => {
-                    // Most batches have no errors and need no list of them.
-                    errors.resize(i, Error::ok());
-                    errors.push(Error::from(status));
-                    if atomicity != Atomicity::ContinueOnError {
-                        roll_back(device, undo, now);
-                        return Err(abort(errors, request.updates.len()));
+                    self.errors.resize(self.done, Error::ok());
+                    self.errors.push(Error::from(status));
+                    if self.atomicity != Atomicity::ContinueOnError {
+                        roll_back(device, mem::take(&mut self.undo), now);
+                        return Some(Err(abort(mem::take(&mut self.errors), updates.len())));
                     }
                 }
             }
+            self.done += 1;
         }
-        if errors.is_empty() {
-            Ok(())
+        if self.done < updates.len() {
+            None
+        } else if self.errors.is_empty() {
+            Some(Ok(WriteResponse {}))
         } else {
-            Err(Status::of_updates(&errors))
+            Some(Err(Status::of_updates(&self.errors)))
         }
     }
 }

@@ -73,6 +73,64 @@ fn the_other_modes_apply_all_or_nothing() {
 }
 
 #[test]
+fn a_batch_may_be_applied_in_steps_with_packets_between() {
+    for (atomicity, after_one_step) in [
+        (Atomicity::ContinueOnError, 1),
+        (Atomicity::RollbackOnError, 1),
+        (Atomicity::DataplaneAtomic, 3),
+    ] {
+        let mut f = Fixture::new();
+        let request = f.write_request(
+            atomicity,
+            (5..8)
+                .map(|dst| update(Type::Insert, &l2(dst, 3, "")))
+                .collect(),
+        );
+        let mut batch = f.server.begin_write(request).unwrap();
+        let mut steps = 1;
+        let mut result = f.server.continue_write(&mut batch, 1, 0);
+        let forwarded = (5..8).filter(|dst| f.ports(1, &frame(*dst)) == [3]).count();
+        assert_eq!(forwarded, after_one_step, "{atomicity:?}");
+        while result.is_none() {
+            steps += 1;
+            result = f.server.continue_write(&mut batch, 1, 0);
+        }
+        assert_eq!(result, Some(Ok(WriteResponse {})));
+        assert_eq!(steps, 4 - after_one_step, "{atomicity:?}");
+    }
+}
+
+#[test]
+fn an_error_in_a_later_step_is_told_and_rolled_back_as_in_one_step() {
+    for (atomicity, expected, left) in [
+        (
+            Atomicity::ContinueOnError,
+            [Code::Ok, Code::NotFound, Code::Ok],
+            2,
+        ),
+        (
+            Atomicity::RollbackOnError,
+            [Code::Aborted, Code::NotFound, Code::Aborted],
+            0,
+        ),
+    ] {
+        let mut f = Fixture::new();
+        let request = f.write_request(atomicity, batch());
+        let mut batch = f.server.begin_write(request).unwrap();
+        let status = loop {
+            if let Some(result) = f.server.continue_write(&mut batch, 1, 0) {
+                break result.unwrap_err();
+            }
+        };
+        assert_eq!(codes(&status), expected);
+        assert_eq!(
+            f.read(&format!("table_entry {{ table_id: {L2} }}")).len(),
+            left
+        );
+    }
+}
+
+#[test]
 fn rollback_restores_every_kind_of_entity() {
     let mut f = Fixture::new();
     let member = format!("action_profile_member {{ action_profile_id: {SELECTOR} member_id: 1 action {{ action_id: {NO_ACTION} }} }}");

@@ -369,14 +369,23 @@ impl Fixture {
         atomicity: write_request::Atomicity,
         updates: Vec<Update>,
     ) -> Result<(), Status> {
-        let request = WriteRequest {
+        let request = self.write_request(atomicity, updates);
+        self.server.write(&request, self.now).map(|_| ())
+    }
+
+    /// A request of the primary.
+    pub fn write_request(
+        &self,
+        atomicity: write_request::Atomicity,
+        updates: Vec<Update>,
+    ) -> WriteRequest {
+        WriteRequest {
             device_id: DEVICE,
             election_id: id(1),
             updates,
             atomicity: atomicity.into(),
             ..Default::default()
-        };
-        self.server.write(&request, self.now).map(|_| ())
+        }
     }
 
     /// Writes one update given in text format, such as `table_entry { ... }`; the error is its own.
