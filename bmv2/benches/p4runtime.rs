@@ -1,5 +1,5 @@
 //! Table writes per second: the server alone, and a switch process over gRPC on loopback, one by one
-//! and in batches of 1,000. Prints one line for each.
+//! and in batches of 1,000 up to a million entries, with the memory they take. Prints one line for each.
 
 #[allow(dead_code)]
 #[path = "../tests/switch/builder.rs"]
@@ -20,14 +20,15 @@ use process::{Controller, Process};
 
 const BATCH: u32 = 1000;
 const BATCHED_ENTRIES: u32 = 200_000;
+const MILLION: u32 = 1_000_000;
 const SINGLE_TIME: Duration = Duration::from_secs(2);
 
-/// The fixture with room for a million entries.
+/// The fixture with room for over a million entries.
 fn config() -> ForwardingPipelineConfig {
     let mut config = fixture::config();
     let text = String::from_utf8(config.p4_device_config).expect("JSON is text");
     config.p4_device_config = text
-        .replace("\"max_size\":4,", "\"max_size\":1048576,")
+        .replace("\"max_size\":4,", "\"max_size\":2097152,")
         .into_bytes();
     config
 }
@@ -105,22 +106,25 @@ fn over_grpc() {
     runtime.block_on(async {
         let mut controller = Controller::connect(process.address()).await;
         controller.set_pipeline(config()).await;
+        let before = process.memory();
         let start = Instant::now();
-        for first in (0..BATCHED_ENTRIES).step_by(BATCH as usize) {
+        for first in (0..MILLION).step_by(BATCH as usize) {
             controller.write(batch(first)).await;
         }
-        say(
-            "P4Runtime writes, gRPC, batches of 1,000",
-            BATCHED_ENTRIES,
-            start,
+        say("P4Runtime writes, gRPC, batches of 1,000", MILLION, start);
+        let after = process.memory();
+        println!(
+            "{:<40} {:>10} MiB before, {} MiB with a million exact entries ({} B each)",
+            "memory of the switch",
+            before >> 20,
+            after >> 20,
+            (after - before) / u64::from(MILLION)
         );
 
         let start = Instant::now();
         let mut writes = 0;
         while start.elapsed() < SINGLE_TIME {
-            controller
-                .write(vec![insert(BATCHED_ENTRIES + writes)])
-                .await;
+            controller.write(vec![insert(MILLION + writes)]).await;
             writes += 1;
         }
         say("P4Runtime writes, gRPC, one by one", writes, start);
