@@ -27,6 +27,9 @@ pub struct PacketSocket {
     // Unmapped before the socket is closed.
     ring: Option<Ring>,
     fd: OwnedFd,
+    /// What sends. Nobody waits for it: on the socket that is waited for, the kernel would look for
+    /// sleepers whenever one of the frames sent is freed.
+    out: OwnedFd,
 }
 
 /// What [`PacketSocket::take`] found.
@@ -93,26 +96,24 @@ impl PacketSocket {
     /// As [`PacketSocket::open`].
     pub fn with_ring(interface: u32, ring: usize) -> io::Result<PacketSocket> {
         // Protocol 0: nothing is received before bind says from where.
-        // SAFETY: socket takes no pointers; the descriptor is owned from here on.
-        let fd = unsafe {
-            let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-            let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
-            OwnedFd::from_raw_fd(fd)
+        let mut socket = PacketSocket {
+            ring: None,
+            fd: unbound()?,
+            out: unbound()?,
         };
-        let mut socket = PacketSocket { ring: None, fd };
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         // What this switch sends must not come back in.
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
         // Straight to the device: a full queue shows as an error here instead of filling memory.
-        socket.set(libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-        for (force, plain) in [
-            (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+        set(&socket.out, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
+        for (fd, force, plain) in [
+            (&socket.fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+            (&socket.out, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
         ] {
             // Beyond the system's limit only with CAP_NET_ADMIN; otherwise as much as may be had.
-            if socket.set(libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
-                socket.set(libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
+            if set(fd, libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
+                set(fd, libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
             }
         }
 
@@ -124,20 +125,11 @@ impl PacketSocket {
             }
         }
 
-        // SAFETY: sockaddr_ll and packet_mreq are plain data, and zero is valid for both.
-        let (mut address, mut promiscuous): (libc::sockaddr_ll, libc::packet_mreq) =
-            unsafe { (mem::zeroed(), mem::zeroed()) };
-        address.sll_family = libc::AF_PACKET as u16;
-        address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-        address.sll_ifindex = interface as i32;
-        // SAFETY: the address is a sockaddr_ll of the given size.
-        check(unsafe {
-            libc::bind(
-                socket.fd.as_raw_fd(),
-                ptr::from_ref(&address).cast(),
-                mem::size_of_val(&address) as u32,
-            )
-        })?;
+        // Bound to no protocol, the socket that sends receives nothing.
+        bind(&socket.out, interface, 0)?;
+        bind(&socket.fd, interface, (libc::ETH_P_ALL as u16).to_be())?;
+        // SAFETY: packet_mreq is plain data, and zero is valid.
+        let mut promiscuous: libc::packet_mreq = unsafe { mem::zeroed() };
         promiscuous.mr_ifindex = interface as i32;
         promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
         socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
@@ -233,17 +225,7 @@ impl PacketSocket {
     }
 
     fn set<T>(&self, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-        // SAFETY: the value is a T of the given size.
-        check(unsafe {
-            libc::setsockopt(
-                self.fd.as_raw_fd(),
-                level,
-                option,
-                ptr::from_ref(value).cast(),
-                mem::size_of::<T>() as u32,
-            )
-        })?;
-        Ok(())
+        set(&self.fd, level, option, value)
     }
 
     /// Takes what has arrived, up to one batch.
@@ -289,30 +271,27 @@ impl PacketSocket {
         Ok(Received::Frames(count))
     }
 
-    /// Sends frames; returns how many the kernel took. The others are lost, as on a full link.
+    /// Sends frames; returns how many the kernel took. The others are lost, as on a full link; one that
+    /// is too long for the interface takes no others along.
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
-        // All zero: checksums are complete, no super-frame.
-        let mut header = [0u8; VNET_HEADER];
-        let mut sent = 0;
-        while sent < frames.len() {
-            let chunk = &frames[sent..frames.len().min(sent + BATCH)];
-            let mut parts = [[EMPTY_PART; 2]; BATCH];
+        let (mut next, mut sent) = (0, 0);
+        while next < frames.len() {
+            let chunk = &frames[next..frames.len().min(next + BATCH)];
+            let mut parts = [EMPTY_PART; BATCH];
             // SAFETY: mmsghdr is plain data, and zero is valid.
             let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
             for (i, frame) in chunk.iter().enumerate() {
-                let payload = libc::iovec {
+                parts[i] = libc::iovec {
                     iov_base: frame.as_ptr().cast_mut().cast(),
                     iov_len: frame.len(),
                 };
-                parts[i] = [part(&mut header), payload];
-                messages[i].msg_hdr.msg_iov = parts[i].as_mut_ptr();
-                messages[i].msg_hdr.msg_iovlen = 2;
+                messages[i].msg_hdr.msg_iov = &mut parts[i];
+                messages[i].msg_hdr.msg_iovlen = 1;
             }
-            // SAFETY: every message points to a frame and the header, which outlive the call and
-            // are only read by it.
+            // SAFETY: every message points to a frame, which outlives the call and is only read by it.
             let count = check(unsafe {
                 libc::sendmmsg(
-                    self.fd.as_raw_fd(),
+                    self.out.as_raw_fd(),
                     messages.as_mut_ptr(),
                     chunk.len() as u32,
                     libc::MSG_DONTWAIT,
@@ -320,9 +299,16 @@ impl PacketSocket {
             });
             match count {
                 Ok(0) => break,
-                Ok(count) => sent += count as usize,
-                Err(_) if sent > 0 => break,
-                Err(error) => return Err(error),
+                Ok(count) => {
+                    next += count as usize;
+                    sent += count as usize;
+                }
+                // About the first of the chunk.
+                Err(error) => match error.raw_os_error() {
+                    Some(libc::EMSGSIZE | libc::EINVAL) => next += 1,
+                    _ if sent > 0 => break,
+                    _ => return Err(error),
+                },
             }
         }
         Ok(sent)
@@ -400,6 +386,48 @@ impl ReceiveBatch {
         let start = u16::from_ne_bytes([header[6], header[7]]).saturating_add(TAG as u16);
         header[6..8].copy_from_slice(&start.to_ne_bytes());
     }
+}
+
+/// A packet socket that receives nothing yet.
+fn unbound() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes no pointers; the descriptor is owned from here on.
+    unsafe {
+        let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Binds to an interface and a protocol, in network byte order.
+fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: sockaddr_ll is plain data, and zero is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    address.sll_ifindex = interface as i32;
+    // SAFETY: the address is a sockaddr_ll of the given size.
+    check(unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            ptr::from_ref(&address).cast(),
+            mem::size_of_val(&address) as u32,
+        )
+    })?;
+    Ok(())
+}
+
+fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+    // SAFETY: the value is a T of the given size.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            ptr::from_ref(value).cast(),
+            mem::size_of::<T>() as u32,
+        )
+    })?;
+    Ok(())
 }
 
 const EMPTY_PART: libc::iovec = libc::iovec {

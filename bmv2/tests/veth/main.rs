@@ -30,6 +30,10 @@ type Case = (&'static str, fn());
 const CASES: &[Case] = &[
     ("frames_cross_between_ports", frames_cross_between_ports),
     (
+        "a_frame_too_long_for_a_link_takes_no_others_along",
+        a_frame_too_long_for_a_link_takes_no_others_along,
+    ),
+    (
         "packets_reach_and_leave_the_controller",
         packets_reach_and_leave_the_controller,
     ),
@@ -51,8 +55,8 @@ const CASES: &[Case] = &[
     ("traces_are_printed", traces_are_printed),
     ("metrics_count_what_happened", metrics_count_what_happened),
     (
-        "an_idle_switch_takes_no_processor_time",
-        an_idle_switch_takes_no_processor_time,
+        "an_idle_switch_takes_no_processor_time_and_little_memory",
+        an_idle_switch_takes_no_processor_time_and_little_memory,
     ),
     ("bad_starts_say_why", bad_starts_say_why),
 ];
@@ -164,6 +168,24 @@ fn frames_cross_between_ports() {
         one.send(&numbered(n));
     }
     for n in 0..1000 {
+        assert_eq!(two.receive(DEADLINE), Some(numbered(n)));
+    }
+    process.stop();
+}
+
+fn a_frame_too_long_for_a_link_takes_no_others_along() {
+    for end in [NEAR[0], FAR[0]] {
+        ip(&format!("link set {end} mtu 9000")).unwrap();
+    }
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let numbered = |n: u8| [&fixture::frame(5)[..], &[n]].concat();
+    for n in 0..60 {
+        one.send(&numbered(n));
+        one.send(&[&fixture::frame(5)[..], &[n; 3000]].concat());
+    }
+    for n in 0..60 {
         assert_eq!(two.receive(DEADLINE), Some(numbered(n)));
     }
     process.stop();
@@ -354,13 +376,16 @@ fn metrics_count_what_happened() {
     process.stop();
 }
 
-fn an_idle_switch_takes_no_processor_time() {
+fn an_idle_switch_takes_no_processor_time_and_little_memory() {
     let (_runtime, process, _controller) = start(&[]);
     let before = process.processor_ticks();
     // Nothing ever arrives here: the wait is the measurement.
     assert_eq!(Wire::open(FAR[1]).receive(Duration::from_secs(2)), None);
     let used = process.processor_ticks() - before;
     assert!(used <= 1, "{used} ticks in two seconds");
+    // Tens of them share a laptop. This binary with its tests is the greater part.
+    let memory = process.memory();
+    assert!(memory < 64 << 20, "{memory} bytes");
     process.stop();
 }
 
