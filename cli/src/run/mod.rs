@@ -8,7 +8,8 @@ mod mininet;
 mod progress;
 mod records;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Instant;
 
 use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
@@ -24,7 +25,7 @@ use alfirk_sim::network::Network;
 
 pub use args::Args;
 use args::{Config, Driver};
-use progress::Bar;
+use progress::Bars;
 use records::Records;
 
 use crate::exit::{print, Failure, Outcome};
@@ -53,35 +54,63 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
-/// Each algorithm gets a fabric of its own, so that none profits from what another left behind.
+/// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
+/// several can run at once: on every processor one, in their order. Nothing of a result depends on that.
 fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
-    let job = job(config);
-    let mut rows = Vec::new();
-    for &algorithm in &config.algorithms {
-        let mut network = Network::build(
-            &config.topology,
-            controller_config(config, program),
-            config.model,
-            FaultProbabilities::lossy(config.loss),
-            config.seed,
-        )
-        .map_err(Failure::bad_input)?;
-        let records = Records::start(config, algorithm, &mut network)?;
-        let started = Instant::now();
-        let fabric = VirtualFabric::bring_up(network);
-        let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
-            let row = run_one(&mut fabric, config, &job, algorithm);
-            let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
-            let rate = events as f64 / seconds;
-            tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
-            row
-        });
-        // What was recorded is worth most when the run failed.
-        let recorded = records.finish();
-        rows.push(row?);
-        recorded?;
-    }
-    Ok(rows)
+    let (job, bars) = (job(config), Bars::new());
+    let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
+    let threads = processors.min(config.algorithms.len());
+    let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
+    rows.resize_with(config.algorithms.len(), || None);
+    let waiting = Mutex::new(config.algorithms.iter().zip(&mut rows));
+    let work = || loop {
+        let next = waiting.lock().expect("taking one cannot fail").next();
+        let Some((&algorithm, row)) = next else {
+            return;
+        };
+        *row = Some(run_in_virtual_time(config, program, &job, algorithm, &bars));
+    };
+    thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let all = rows.into_iter();
+    all.map(|row| row.expect("every algorithm has run"))
+        .collect()
+}
+
+fn run_in_virtual_time(
+    config: &Config,
+    program: &Program,
+    job: &Job,
+    algorithm: Algorithm,
+    bars: &Bars,
+) -> Result<Row, Failure> {
+    let mut network = Network::build(
+        &config.topology,
+        controller_config(config, program),
+        config.model,
+        FaultProbabilities::lossy(config.loss),
+        config.seed,
+    )
+    .map_err(Failure::bad_input)?;
+    let records = Records::start(config, algorithm, &mut network)?;
+    let started = Instant::now();
+    let fabric = VirtualFabric::bring_up(network);
+    let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
+        let row = run_one(&mut fabric, config, job, algorithm, bars);
+        let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
+        let rate = events as f64 / seconds;
+        tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
+        row
+    });
+    // What was recorded is worth most when the run failed.
+    let recorded = records.finish();
+    let row = row?;
+    recorded?;
+    Ok(row)
 }
 
 fn run_one(
@@ -89,8 +118,9 @@ fn run_one(
     config: &Config,
     job: &Job,
     algorithm: Algorithm,
+    bars: &Bars,
 ) -> Result<Row, Failure> {
-    let bar = Bar::start(algorithm);
+    let bar = bars.start(algorithm);
     let result = run_algorithm(fabric, &config.topology, job, algorithm, &mut |progress| {
         bar.show(progress);
     });

@@ -1,21 +1,29 @@
-//! The progress bar, on a terminal only.
+//! The progress bars, on a terminal only.
 
 use std::io::IsTerminal;
 
 use alfirk_roce::collective::{Algorithm, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Shows on stderr how many bytes the receivers of one algorithm have together.
+/// The bars of algorithms that run side by side, on stderr.
+pub struct Bars(MultiProgress);
+
+/// Shows how many bytes the receivers of one algorithm have together.
 pub struct Bar(ProgressBar);
 
-impl Bar {
-    pub fn start(algorithm: Algorithm) -> Bar {
-        let target = if std::io::stderr().is_terminal() {
-            ProgressDrawTarget::stderr()
-        } else {
-            ProgressDrawTarget::hidden()
-        };
-        let bar = ProgressBar::with_draw_target(Some(0), target);
+impl Bars {
+    pub fn new() -> Bars {
+        Bars(MultiProgress::with_draw_target(
+            if std::io::stderr().is_terminal() {
+                ProgressDrawTarget::stderr()
+            } else {
+                ProgressDrawTarget::hidden()
+            },
+        ))
+    }
+
+    pub fn start(&self, algorithm: Algorithm) -> Bar {
+        let bar = self.0.add(ProgressBar::new(0));
         let style = ProgressStyle::with_template(
             "{prefix:<10} {bar:40} {binary_bytes:>11} of {binary_total_bytes}, {elapsed}",
         );
@@ -23,7 +31,9 @@ impl Bar {
         bar.set_prefix(algorithm.name());
         Bar(bar)
     }
+}
 
+impl Bar {
     pub fn show(&self, progress: Progress) {
         self.0.set_length(progress.total);
         self.0.set_position(progress.bytes);

@@ -10,6 +10,7 @@ mod signals;
 use alfirk_sim::experiment::Row;
 
 use super::args::Config;
+use super::progress::Bars;
 use super::{job, run_one};
 use crate::exit::Failure;
 use crate::program::Program;
@@ -22,11 +23,11 @@ pub fn run(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
             "--driver mininet makes network namespaces, which needs root: run it with sudo",
         ));
     }
-    let job = job(config);
+    let (job, bars) = (job(config), Bars::new());
     let mut fabric = MininetFabric::start(config, program)?;
     config
         .algorithms
         .iter()
-        .map(|&algorithm| run_one(&mut fabric, config, &job, algorithm))
+        .map(|&algorithm| run_one(&mut fabric, config, &job, algorithm, &bars))
         .collect()
 }
