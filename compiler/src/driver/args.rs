@@ -32,7 +32,15 @@ pub struct P4cArgs {
     #[arg(long, value_name = "FILE")]
     p4runtime_file: Option<PathBuf>,
 
-    /// Format of --p4runtime-file.
+    /// Write the entries that the program gives to these files, as a P4Runtime WriteRequest; formats as for --p4runtime-files.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    p4runtime_entries_files: Vec<PathBuf>,
+
+    /// Write them to this file in the format of --p4runtime-format (deprecated: use --p4runtime-entries-files).
+    #[arg(long, value_name = "FILE")]
+    p4runtime_entries_file: Option<PathBuf>,
+
+    /// Format of --p4runtime-file and --p4runtime-entries-file.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Text)]
     p4runtime_format: P4InfoFormat,
 
@@ -163,6 +171,8 @@ pub struct Request {
     pub output: Option<PathBuf>,
     /// Where the P4Info goes.
     pub p4info: Vec<(PathBuf, P4InfoFormat)>,
+    /// Where the program's entries go.
+    pub entries: Vec<(PathBuf, P4InfoFormat)>,
     /// Stop after the preprocessor.
     pub preprocess_only: bool,
     /// Where the program goes after the front end.
@@ -180,19 +190,16 @@ impl P4cArgs {
     /// What is wrong with it, and what to do.
     pub fn request(&self) -> Result<Request, String> {
         self.check_language()?;
-        let mut p4info = Vec::new();
-        for path in &self.p4runtime_files {
-            let Some(format) = P4InfoFormat::of_file(path) else {
-                return Err(format!(
-                    "--p4runtime-files {}: the format follows from the extension; use .txtpb, .txt, .json or .bin",
-                    path.display()
-                ));
-            };
-            p4info.push((path.clone(), format));
-        }
-        if let Some(path) = &self.p4runtime_file {
-            p4info.push((path.clone(), self.p4runtime_format));
-        }
+        let p4info = self.files(
+            "--p4runtime-files",
+            &self.p4runtime_files,
+            &self.p4runtime_file,
+        )?;
+        let entries = self.files(
+            "--p4runtime-entries-files",
+            &self.p4runtime_entries_files,
+            &self.p4runtime_entries_file,
+        )?;
         Ok(Request {
             options: CompileOptions {
                 source: self.source.clone(),
@@ -205,11 +212,37 @@ impl P4cArgs {
             },
             output: self.output_file(),
             p4info,
+            entries,
             preprocess_only: self.preprocess_only,
             pretty: self.pp.clone(),
             graph: self.graph.clone(),
             json: self.json,
         })
+    }
+
+    /// Files whose format follows from their names, and the one that --p4runtime-format is for.
+    fn files(
+        &self,
+        option: &str,
+        named: &[PathBuf],
+        other: &Option<PathBuf>,
+    ) -> Result<Vec<(PathBuf, P4InfoFormat)>, String> {
+        let mut files = Vec::new();
+        for path in named {
+            let Some(format) = P4InfoFormat::of_file(path) else {
+                return Err(format!(
+                    "{option} {}: the format follows from the extension; use .txtpb, .txt, .json or .bin",
+                    path.display()
+                ));
+            };
+            files.push((path.clone(), format));
+        }
+        files.extend(
+            other
+                .iter()
+                .map(|path| (path.clone(), self.p4runtime_format)),
+        );
+        Ok(files)
     }
 
     fn check_language(&self) -> Result<(), String> {

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use alfirk_bmv2_json::BmV2Json;
-use alfirk_p4runtime::{p4::config::v1::P4Info, Message};
+use alfirk_p4runtime::{p4::config::v1::P4Info, Message, Name};
 
 use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningPolicy};
 use crate::passes::elaborate;
@@ -199,17 +199,20 @@ impl Session {
     /// # Errors
     /// As for [`Session::tokens`].
     pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
-        let Some(program) = self.elaborated(loader)? else {
-            return Ok(None);
-        };
-        match p4info::emit(&program) {
-            Ok(info) => Ok(Some((bmv2::emit(&program), info))),
+        let program = self.elaborated(loader)?;
+        Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
+    }
+
+    /// What a controller needs to know of the program; none when its explicit ids clash.
+    pub fn p4info(&mut self, program: &ir::Program) -> Option<P4Info> {
+        match p4info::emit(program) {
+            Ok(info) => Some(info),
             Err(errors) => {
                 for error in errors {
                     let what = Diagnostic::global(Code::ANNOTATION_RULE, error.to_string());
                     self.diagnostics.report(what);
                 }
-                Ok(None)
+                None
             }
         }
     }
@@ -221,13 +224,7 @@ impl Session {
     }
 }
 
-/// What a P4Info in protobuf text begins with, so that tools know its type.
-const TEXT_HEADER: &str = "\
-# proto-file: p4/config/v1/p4info.proto
-# proto-message: p4.config.v1.P4Info
-";
-
-/// How a P4Info is written.
+/// How a P4Info, and the entries of a program, are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
     /// Protobuf text.
@@ -250,15 +247,18 @@ impl P4InfoFormat {
         }
     }
 
-    /// The content of the file.
-    pub fn encode(self, info: &P4Info) -> Vec<u8> {
+    /// The content of the file. Text begins with two comments that tell tools its type.
+    pub fn encode<M: Message + Name>(self, message: &M) -> Vec<u8> {
         match self {
             P4InfoFormat::Text => {
-                let text = alfirk_p4runtime::text::to_string(info);
-                format!("{TEXT_HEADER}\n{text}").into_bytes()
+                let descriptor = alfirk_p4runtime::descriptor::of::<M>();
+                let proto = descriptor.parent_file();
+                let (proto, name) = (proto.name(), descriptor.full_name());
+                let text = alfirk_p4runtime::text::to_string(message);
+                format!("# proto-file: {proto}\n# proto-message: {name}\n\n{text}").into_bytes()
             }
-            P4InfoFormat::Json => alfirk_p4runtime::json::to_string(info).into_bytes(),
-            P4InfoFormat::Binary => info.encode_to_vec(),
+            P4InfoFormat::Json => alfirk_p4runtime::json::to_string(message).into_bytes(),
+            P4InfoFormat::Binary => message.encode_to_vec(),
         }
     }
 }

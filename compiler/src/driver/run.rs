@@ -6,8 +6,9 @@ use std::process::Command;
 
 use super::args::Request;
 use super::{P4cArgs, Session};
-use crate::bmv2::graphs;
+use crate::bmv2::{self, graphs};
 use crate::diag::{Diagnostic, Severity, SourceMap};
+use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
 use crate::syntax::print::print_with_includes;
@@ -68,16 +69,24 @@ fn compile(
             }
         }
     }
-    let outputs = session.outputs(&DiskLoader).map_err(unreadable)?;
+    let program = session.elaborated(&DiskLoader).map_err(unreadable)?;
+    let outputs = program.and_then(|program| Some((session.p4info(&program)?, program)));
     tell(&mut session, request.json, stderr)?;
-    let Some((json, p4info)) = outputs else {
+    let Some((p4info, program)) = outputs else {
         return Ok(BAD);
     };
+    let json = bmv2::emit(&program);
     if let Some(path) = &request.output {
         write_file(path, json.to_text().as_bytes())?;
     }
     for (path, format) in &request.p4info {
         write_file(path, &format.encode(&p4info))?;
+    }
+    if !request.entries.is_empty() {
+        let entries = p4info::entries(&program);
+        for (path, format) in &request.entries {
+            write_file(path, &format.encode(&entries))?;
+        }
     }
     if let Some(folder) = &request.graph {
         for graph in graphs(&json) {

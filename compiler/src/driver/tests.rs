@@ -299,3 +299,85 @@ fn the_same_source_gives_the_same_bytes() {
     assert_eq!(first.json.to_text(), second.json.to_text());
     assert_eq!(first.p4info, second.p4info);
 }
+
+#[test]
+fn the_entries_of_a_program_are_written_as_requests() {
+    use alfirk_p4runtime::p4::v1::WriteRequest;
+    let (code, told, folder) = p4c(
+        &program(
+            "action set(@id(9) bit<8> v, bool b) { hdr.h.b = v; meta.x = (bit<8>)(bit<1>)b; }
+    table all {
+        key = { hdr.h.a: ternary; hdr.h.b: lpm @id(5); meta.x: range; sm.packet_length: optional; }
+        actions = { set; }
+        entries = {
+            const priority = 30: (1 &&& 3, 16 &&& 0xf0, 1 .. 2, 9): set(1, true);
+            (_, _, _, _): set(2, false);
+        }
+    }
+    @hidden table unseen { key = { hdr.h.a: exact; } actions = { set; } const entries = { 1: set(1, true); } }
+    table plain { key = { hdr.h.a: exact; } actions = { set; } const entries = { 1: set(1, true); } }
+    apply { all.apply(); unseen.apply(); plain.apply(); }",
+        ),
+        &[
+            "--p4runtime-entries-files",
+            "DIR/a.txtpb,DIR/a.json,DIR/a.bin",
+            "--p4runtime-entries-file",
+            "DIR/b.any",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!((code, told.as_str()), (0, ""));
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("the file was written");
+    let text = String::from_utf8(read("a.txtpb")).expect("text is UTF-8");
+    insta::assert_snapshot!(text);
+    assert_eq!(read("b.any"), read("a.txtpb"));
+    let request = alfirk_p4runtime::text::parse::<WriteRequest>(&text).expect("it is a request");
+    let binary = WriteRequest::decode(&read("a.bin")[..]).expect("it is a request");
+    assert_eq!(request, binary);
+    let json = String::from_utf8(read("a.json")).expect("JSON is UTF-8");
+    let json = alfirk_p4runtime::json::parse::<WriteRequest>(&json).expect("it is a request");
+    assert_eq!(request, json);
+}
+
+#[test]
+fn entries_without_priorities_stand_in_the_order_of_the_program() {
+    let source = |entries: &str| {
+        program(&format!(
+            "table t {{ key = {{ hdr.h.a: ternary; }} actions = {{ NoAction; }} {entries} }} apply {{ t.apply(); }}"
+        ))
+    };
+    for (entries, priorities) in [
+        (
+            "const entries = { 1: NoAction(); 2: NoAction(); _: NoAction(); }",
+            [3, 2, 1],
+        ),
+        (
+            "const entries = { 1: NoAction() @priority(20); 2: NoAction() @priority(20); _: NoAction() @priority(7); }",
+            [1, 1, 14],
+        ),
+        (
+            "priority_delta = 10; entries = { 1: NoAction(); priority = 50: 2: NoAction(); _: NoAction(); }",
+            [21, 50, 40],
+        ),
+        (
+            "entries = { priority = 1 << 40: 1: NoAction(); priority = 1 << 50: 2: NoAction(); priority = 0: _: NoAction(); }",
+            [2, 3, 1],
+        ),
+    ] {
+        let mut loader = MemoryLoader::default();
+        loader.add("test.p4", source(entries));
+        let mut session = Session::new(CompileOptions::new("test.p4"));
+        let program = session.elaborated(&loader).expect("it is in memory");
+        let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+        let request = p4info::entries(&program);
+        let found: Vec<i32> = request
+            .updates
+            .into_iter()
+            .filter_map(|update| match update.entity?.entity? {
+                alfirk_p4runtime::p4::v1::entity::Entity::TableEntry(entry) => Some(entry.priority),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(found, priorities, "{entries}");
+    }
+}

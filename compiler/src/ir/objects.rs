@@ -183,6 +183,10 @@ pub struct Entry {
     pub args: Vec<BigInt>,
     /// As BMv2 counts: the smallest wins.
     pub priority: u32,
+    /// As P4Runtime counts: the largest wins, and the smallest there is is 1.
+    pub control_priority: i32,
+    /// Whether the program says `const` of it or of all.
+    pub constant: bool,
     /// Where it stands.
     pub source: Source,
 }

@@ -1,7 +1,10 @@
 //! IR to P4Info: what the control plane may see and set (P4Runtime § 6).
 
+mod entries;
 mod ids;
 pub mod types;
+
+pub use entries::entries;
 
 use std::collections::BTreeMap;
 
@@ -53,7 +56,7 @@ pub enum IdError {
 pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
     let mut writer = Writer {
         program,
-        symbols: symbols(program),
+        symbols: symbols_of(program),
         errors: Vec::new(),
         aliases: Aliases::default(),
     };
@@ -67,7 +70,7 @@ pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
 }
 
 /// All objects with an id.
-fn symbols(program: &Program) -> Symbols {
+fn symbols_of(program: &Program) -> Symbols {
     let mut symbols = Symbols::default();
     let mut add = |prefix: Prefix, meta: &Meta| {
         if !meta.hidden {

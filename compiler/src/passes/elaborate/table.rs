@@ -622,7 +622,9 @@ impl Elaborator<'_> {
                 keys: values,
                 action: *action,
                 args,
-                priority,
+                priority: priority.bmv2,
+                control_priority: priority.control,
+                constant: property.is_const || entry.is_const,
                 source,
             });
         }
@@ -631,13 +633,13 @@ impl Elaborator<'_> {
         table.const_entries = property.is_const;
     }
 
-    /// Priorities as BMv2 counts them, where the smallest wins (spec § 14.2.1.4).
+    /// Priorities of all entries (spec § 14.2.1.4).
     fn priorities(
         &mut self,
         decl: &TableDecl,
         entries: &[AstEntry],
         frame: &Rc<Frame>,
-    ) -> Vec<u32> {
+    ) -> Vec<Priority> {
         let annotated: Vec<Option<u32>> = entries
             .iter()
             .map(|entry| {
@@ -646,14 +648,11 @@ impl Elaborator<'_> {
             })
             .collect();
         if annotated.iter().any(Option::is_some) {
-            return annotated
-                .iter()
-                .zip(1..)
-                .map(|(given, position)| given.unwrap_or(position))
-                .collect();
+            let given = annotated.iter().zip(1..);
+            return ranked(given.map(|(given, position)| given.unwrap_or(position)));
         }
         if entries.iter().all(|entry| entry.priority.is_none()) {
-            return (1..).take(entries.len()).collect();
+            return ranked((1..).take(entries.len()));
         }
         let mut setting = |name: &str| match decl.property(name).map(|property| &property.value) {
             Some(TablePropertyValue::Expr(value)) => self.eval(value, frame).constant(),
@@ -685,16 +684,19 @@ impl Elaborator<'_> {
         let rank =
             |value: &BigInt| order.iter().position(|known| *known == value).unwrap_or(0) as u32;
         let last = order.len() as u32;
-        values
+        let mut priorities = ranked(values.iter().map(|value| match largest_wins {
+            true => last - rank(value),
+            false => rank(value) + 1,
+        }));
+        // The numbers of the program stay as they are, in tables where the smallest wins too, as p4c writes them.
+        let written: Option<Vec<i32>> = values
             .iter()
-            .map(|value| {
-                if largest_wins {
-                    last - rank(value)
-                } else {
-                    rank(value) + 1
-                }
-            })
-            .collect()
+            .map(|value| i32::try_from(value).ok().filter(|value| *value > 0))
+            .collect();
+        for (priority, written) in priorities.iter_mut().zip(written.into_iter().flatten()) {
+            priority.control = written;
+        }
+        priorities
     }
 
     fn entry_keys(
@@ -795,4 +797,23 @@ impl Elaborator<'_> {
             }
         }
     }
+}
+
+/// The priority of an entry.
+struct Priority {
+    /// For the switch's program, where the smallest wins.
+    bmv2: u32,
+    /// For P4Runtime, where the largest wins.
+    control: i32,
+}
+
+/// Priorities for the switch's program, and the same order for P4Runtime.
+fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
+    let last = priorities.clone().max().unwrap_or(0);
+    priorities
+        .map(|bmv2| Priority {
+            bmv2,
+            control: i32::try_from(last - bmv2).unwrap_or(i32::MAX - 1) + 1,
+        })
+        .collect()
 }

@@ -1,0 +1,152 @@
+//! The entries that a program gives, as requests that write them (P4Runtime § 9.1).
+
+use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
+use alfirk_p4runtime::p4::v1 as p4;
+use num_bigint::BigInt;
+use p4::field_match::{self, FieldMatchType};
+
+use super::{ids::field_ids, symbols_of};
+use crate::ir::{Entry, EntryKey, Key, MatchKind, Program, Table};
+
+/// One insertion for each entry of a table that the control plane sees, in the order of the source.
+///
+/// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; where it gives none, the first
+/// entry has the largest. They stand only in tables that need them: P4Runtime refuses them elsewhere.
+pub fn entries(program: &Program) -> p4::WriteRequest {
+    let mut symbols = symbols_of(program);
+    // Clashes of ids are reported with the P4Info.
+    symbols.assign();
+    let visible = program.tables.iter().filter(|table| !table.meta.hidden);
+    let updates = visible.flat_map(|table| {
+        let table_id = symbols.id(Prefix::Table, &table.meta.name);
+        let ids = ids_of(table.keys.iter().map(|key| key.id));
+        let prioritized = needs_priority(table);
+        let symbols = &symbols;
+        table.entries.iter().map(move |entry| {
+            let action = program.action(entry.action);
+            let params = ids_of(action.params.iter().map(|param| param.id))
+                .into_iter()
+                .zip(&action.params)
+                .zip(&entry.args)
+                .map(|((param_id, param), value)| p4::action::Param {
+                    param_id,
+                    value: padded(value, param.control_width),
+                })
+                .collect();
+            let action = p4::Action {
+                action_id: symbols.id(Prefix::Action, &action.meta.name),
+                params,
+            };
+            insertion(p4::TableEntry {
+                table_id,
+                r#match: matches(&ids, table, entry),
+                action: Some(p4::TableAction {
+                    r#type: Some(p4::table_action::Type::Action(action)),
+                }),
+                priority: if prioritized {
+                    entry.control_priority
+                } else {
+                    0
+                },
+                is_const: entry.constant,
+                ..Default::default()
+            })
+        })
+    });
+    p4::WriteRequest {
+        updates: updates.collect(),
+        ..Default::default()
+    }
+}
+
+fn insertion(entry: p4::TableEntry) -> p4::Update {
+    p4::Update {
+        r#type: p4::update::Type::Insert.into(),
+        entity: Some(p4::Entity {
+            entity: Some(p4::entity::Entity::TableEntry(entry)),
+        }),
+    }
+}
+
+/// Ids of keys or parameters; a clash among them is reported with the P4Info.
+fn ids_of(explicit: impl Iterator<Item = Option<u32>>) -> Vec<u32> {
+    field_ids(&explicit.collect::<Vec<_>>()).unwrap_or_default()
+}
+
+/// Where several entries may match a packet and nothing else decides (P4Runtime § 9.1).
+fn needs_priority(table: &Table) -> bool {
+    table.keys.iter().any(|key| {
+        matches!(
+            key.kind,
+            MatchKind::Ternary | MatchKind::Range | MatchKind::Optional
+        )
+    })
+}
+
+/// What an entry matches; keys that take anything are left out.
+fn matches(ids: &[u32], table: &Table, entry: &Entry) -> Vec<p4::FieldMatch> {
+    ids.iter()
+        .zip(&table.keys)
+        .zip(&entry.keys)
+        .filter_map(|((id, key), value)| {
+            Some(p4::FieldMatch {
+                field_id: *id,
+                field_match_type: Some(field_match(key, value)?),
+            })
+        })
+        .collect()
+}
+
+fn field_match(key: &Key, value: &EntryKey) -> Option<FieldMatchType> {
+    let bytes = |value: &BigInt| padded(value, key.control_width);
+    Some(match value {
+        EntryKey::Exact(value) => FieldMatchType::Exact(field_match::Exact {
+            value: bytes(value),
+        }),
+        EntryKey::Lpm(_, 0) => return None,
+        EntryKey::Lpm(value, length) => FieldMatchType::Lpm(field_match::Lpm {
+            value: bytes(value),
+            prefix_len: i32::try_from(*length).unwrap_or(i32::MAX),
+        }),
+        EntryKey::Ternary(_, mask) if *mask == BigInt::ZERO => return None,
+        EntryKey::Ternary(value, _) if key.kind == MatchKind::Optional => {
+            FieldMatchType::Optional(field_match::Optional {
+                value: bytes(value),
+            })
+        }
+        EntryKey::Ternary(value, mask) => FieldMatchType::Ternary(field_match::Ternary {
+            value: bytes(value),
+            mask: bytes(mask),
+        }),
+        EntryKey::Range(low, high)
+            if *low == BigInt::ZERO && high.bits() == u64::from(key.width) && all_ones(high) =>
+        {
+            return None
+        }
+        EntryKey::Range(low, high) => FieldMatchType::Range(field_match::Range {
+            low: bytes(low),
+            high: bytes(high),
+        }),
+    })
+}
+
+fn all_ones(value: &BigInt) -> bool {
+    let next = value + 1;
+    (&next & value) == BigInt::ZERO
+}
+
+/// Big-endian, as many bytes as `width` bits take. A width of 0 stands for a translation to strings, whose rule only the control
+/// plane knows: then it is the shortest form.
+fn padded(value: &BigInt, width: u32) -> Vec<u8> {
+    let length = (width as usize).div_ceil(8).max(1);
+    let mut modulus = BigInt::from(1);
+    modulus <<= 8 * length;
+    let value = match value.sign() {
+        num_bigint::Sign::Minus => value + modulus,
+        _ => value.clone(),
+    };
+    let short = value.to_bytes_be().1;
+    let mut bytes = vec![0; length.saturating_sub(short.len())];
+    bytes.extend(short);
+    bytes
+}
