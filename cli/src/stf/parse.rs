@@ -511,16 +511,18 @@ fn digits(text: &str) -> Result<Vec<Option<u8>>, String> {
             _ => return Err(format!("{c} is no hexadecimal digit")),
         }
     }
-    match digits.len() % 2 {
-        0 => Ok(digits),
-        _ => Err("a packet has whole bytes, so an even number of digits".to_owned()),
-    }
+    Ok(digits)
 }
 
+/// Two digits are a byte, and so is the last one of an odd number, as in p4c's tester.
 fn bytes_of(digits: &[Option<u8>]) -> Option<Vec<u8>> {
     digits
         .chunks(2)
-        .map(|pair| Some(pair[0]? << 4 | pair[1]?))
+        .map(|digits| {
+            digits
+                .iter()
+                .try_fold(0, |byte, digit| Some(byte << 4 | (*digit)?))
+        })
         .collect()
 }
 
@@ -589,6 +591,20 @@ mod tests {
                 data: vec![0, 0x11, 0x22, 0xab]
             }
         );
+        assert_eq!(
+            one("packet 1 001 2"),
+            Command::Packet {
+                port: 1,
+                data: vec![0, 0x12]
+            }
+        );
+        assert_eq!(
+            one("packet 1 0a b"),
+            Command::Packet {
+                port: 1,
+                data: vec![0x0a, 0x0b]
+            }
+        );
     }
 
     #[test]
@@ -604,6 +620,15 @@ mod tests {
         assert!(pattern.matches(&[0x0a, 0x7b, 0xff]));
         assert!(!pattern.matches(&[0x0a, 0x7c, 0xff]));
         assert!(!pattern.matches(&[0x0a, 0x7b, 0xff, 0]));
+        let Command::Expect {
+            data: Some(pattern),
+            ..
+        } = one("expect 2 0a 7")
+        else {
+            panic!("not an expectation");
+        };
+        assert!(pattern.matches(&[0x0a, 0x7b]));
+        assert!(!pattern.matches(&[0x0a, 0x8b]));
         assert_eq!(
             one("expect 2"),
             Command::Expect {
