@@ -22,8 +22,8 @@ enum Expr {
     /// By a constant amount or by the low byte of an operand.
     Shift(&'static str, bool, Box<Expr>, u8),
     ShiftBy(&'static str, bool, Box<Expr>, usize),
-    /// Division by a constant that is not zero.
-    Divide(&'static str, Box<Expr>, u8),
+    /// Division by a power of two, given by its exponent: other divisions are done at compile time only.
+    Divide(&'static str, Box<Expr>, u32),
     Choose(&'static str, bool, Box<[Expr; 4]>),
     /// Halves exchanged, by slices and concatenation.
     Swap(Box<Expr>),
@@ -53,7 +53,7 @@ fn expr() -> impl Strategy<Value = Expr> {
                 .prop_map(|(op, signed, a, by)| Expr::Shift(op, signed, a, by)),
             (shift, any::<bool>(), boxed.clone(), 0..3usize)
                 .prop_map(|(op, signed, a, by)| Expr::ShiftBy(op, signed, a, by)),
-            (divide, boxed.clone(), 1..=255u8).prop_map(|(op, a, by)| Expr::Divide(op, a, by)),
+            (divide, boxed.clone(), 0..8u32).prop_map(|(op, a, by)| Expr::Divide(op, a, by)),
             (
                 compare,
                 any::<bool>(),
@@ -96,7 +96,7 @@ fn render(expr: &Expr, width: u32, operand: &dyn Fn(usize) -> String) -> String 
                 operand(*by)
             )
         }
-        Expr::Divide(op, a, by) => format!("({} {op} {width}w{by})", to(a)),
+        Expr::Divide(op, a, by) => format!("({} {op} {width}w{})", to(a), 1u32 << by),
         Expr::Choose(op, is_signed, parts) => {
             let [a, b, c, d] = &**parts;
             let (a, b) = (typed(*is_signed, a), typed(*is_signed, b));

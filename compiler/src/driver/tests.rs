@@ -356,8 +356,8 @@ fn entries_without_priorities_stand_in_the_order_of_the_program() {
             [1, 1, 14],
         ),
         (
-            "priority_delta = 10; entries = { 1: NoAction(); priority = 50: 2: NoAction(); _: NoAction(); }",
-            [21, 50, 40],
+            "priority_delta = 10; entries = { priority = 50: 1: NoAction(); 2: NoAction(); priority = 45: _: NoAction(); }",
+            [50, 40, 45],
         ),
         (
             "entries = { priority = 1 << 40: 1: NoAction(); priority = 1 << 50: 2: NoAction(); priority = 0: _: NoAction(); }",

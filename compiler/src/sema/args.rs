@@ -39,6 +39,8 @@ impl Checker<'_> {
             let (want, got) = (type_params.len(), given.len());
             let message = format!("`{}` takes {want} type arguments, not {got}", target.name);
             self.error(Code::TYPE_ARGUMENTS, target.span, message);
+            self.check_args_alone(args);
+            return Type::Invalid;
         }
         let fresh: Vec<Type> = (0..type_params.len())
             .map(|i| given.get(i).cloned().unwrap_or_else(|| self.fresh()))
@@ -263,6 +265,9 @@ impl Checker<'_> {
             return true;
         }
         let what = format!("argument `{}`", param.name);
+        if !constructor && !self.without_dots(value, "an argument") {
+            return false;
+        }
         if !self.coerce(value, ty, &what) {
             return false;
         }
@@ -313,10 +318,25 @@ impl Checker<'_> {
                     .other(at, "declared here"),
                 other => d.label(format!("`{name}` is {}", other.noun())),
             };
+        } else if self.in_tuple(expr) {
+            d = d
+                .label("a part of a tuple")
+                .note("tuples are assigned as a whole; parts that change are fields of a struct");
         } else {
             d = d.label("not a variable, a field, or a part of one");
         }
         self.report(d);
+    }
+
+    fn in_tuple(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Index(base, _) if matches!(self.type_of(base), Type::Tuple(_)) => true,
+            ExprKind::Index(base, _)
+            | ExprKind::Member(base, _)
+            | ExprKind::Slice { base, .. }
+            | ExprKind::SlicePlus { base, .. } => self.in_tuple(base),
+            _ => false,
+        }
     }
 
     fn is_writable(&self, id: DeclId) -> bool {

@@ -17,7 +17,9 @@ impl Checker<'_> {
         self.inside(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             c.params(&d.params, ParamsOf::Block);
-            let Some(body) = &d.body else { return };
+            let Some(body) = &d.body else {
+                return c.no_defaults(&d.params, "parser");
+            };
             c.not_generic(&d.type_params, "parser");
             c.params(&body.ctor_params, ParamsOf::Constructor);
             let ty = Type::Parser(Nominal::plain(d.id, d.name.name.clone()));
@@ -31,6 +33,17 @@ impl Checker<'_> {
             c.place = place;
             c.this = this;
         });
+    }
+
+    /// A parser or control without a body is a type: only what has it can give values.
+    fn no_defaults(&mut self, params: &[Rc<Param>], what: &str) {
+        for default in params.iter().filter_map(|param| param.default.as_ref()) {
+            self.error(
+                Code::DECLARATION_RULE,
+                default.span,
+                format!("parameters of a {what} type have no default values"),
+            );
+        }
     }
 
     fn not_generic(&mut self, params: &[TypeParam], what: &str) {
@@ -168,6 +181,7 @@ impl Checker<'_> {
                 );
             }
             self.keyset(&case.keyset, &types);
+            self.no_calls(&case.keyset);
             if is_catch_all(&case.keyset) {
                 catch_all = Some(case.span);
             }
@@ -190,6 +204,31 @@ impl Checker<'_> {
                 .help("add `default: accept;` or `default: reject;`"),
             );
         }
+    }
+
+    /// A `select` looks at values: nothing runs while it compares.
+    fn no_calls(&mut self, keyset: &Expr) {
+        if let ExprKind::Call(_) = &keyset.kind {
+            let runs = self.out.call(keyset.id).is_some_and(|info| {
+                matches!(
+                    info.callee,
+                    Callee::Function(_) | Callee::ExternFunction(_) | Callee::Method(_)
+                )
+            });
+            if runs {
+                self.report(
+                    Diagnostic::error(
+                        Code::CALL_CONTEXT,
+                        keyset.span,
+                        "nothing can be called in a case of `select`",
+                    )
+                    .help("call it before, and look at its result together with the other keys"),
+                );
+            }
+        }
+        keyset
+            .kind
+            .for_each_child(&mut |child| self.no_calls(child));
     }
 
     /// Whether the cases may cover all values: there are few values, and enough cases.
@@ -251,8 +290,8 @@ impl Checker<'_> {
             ExprKind::DontCare(_) => {
                 self.info_mut(keyset).ty = Type::Set(Rc::new(Type::Tuple(types.into())))
             }
-            // A list as one value for several keys, as older programs write it.
-            ExprKind::List(list) if types.len() != 1 && list.len() == types.len() => {
+            // A list in place of a tuple, as older programs write it.
+            ExprKind::List(list) if list.len() == types.len() => {
                 for (part, ty) in list.iter().zip(types) {
                     self.simple_keyset(part, ty);
                 }
@@ -295,11 +334,16 @@ impl Checker<'_> {
     }
 
     fn simple_keyset(&mut self, keyset: &Expr, ty: &Type) {
+        // Sets of a serializable enum are sets of its numbers.
+        let number = match ty {
+            Type::SerializableEnum(_) => self.out.representation(ty),
+            ty => ty.clone(),
+        };
         match &keyset.kind {
             ExprKind::DontCare(_) => {}
             ExprKind::Mask(value, mask) => {
-                self.expr_as(value, ty, "the value");
-                self.expr_as(mask, ty, "the mask");
+                self.expr_as(value, &number, "the value");
+                self.expr_as(mask, &number, "the mask");
                 if !matches!(
                     self.out.representation(ty),
                     Type::Bit(_) | Type::Invalid | Type::Int | Type::Signed(_)
@@ -312,8 +356,8 @@ impl Checker<'_> {
                 }
             }
             ExprKind::Range(low, high) => {
-                self.expr_as(low, ty, "the low end");
-                self.expr_as(high, ty, "the high end");
+                self.expr_as(low, &number, "the low end");
+                self.expr_as(high, &number, "the high end");
                 if !matches!(
                     self.out.representation(ty),
                     Type::Bit(_) | Type::Signed(_) | Type::Int | Type::Invalid
@@ -465,9 +509,20 @@ impl Checker<'_> {
         self.inside(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             c.params(&d.params, ParamsOf::Block);
-            let Some(body) = &d.body else { return };
+            let Some(body) = &d.body else {
+                return c.no_defaults(&d.params, "control");
+            };
             c.not_generic(&d.type_params, "control");
             c.params(&body.ctor_params, ParamsOf::Constructor);
+            for param in &body.ctor_params {
+                if let Type::Parser(_) = c.out.type_ref(&param.ty) {
+                    c.error(
+                        Code::DECLARATION_RULE,
+                        param.span,
+                        "a control has no instances of parsers",
+                    );
+                }
+            }
             let place = std::mem::replace(&mut c.place, Place::Declarations);
             let this = c.this.take();
             for local in &body.locals {

@@ -196,7 +196,52 @@ impl Checker<'_> {
         );
     }
 
+    /// Whether no part of a literal is `...`. Default values are for places that are written; `what` names another use.
+    pub fn without_dots(&mut self, expr: &Expr, what: &str) -> bool {
+        let at = dots(expr);
+        if let Some(span) = at {
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    span,
+                    format!("`...` cannot be used in {what}"),
+                )
+                .note("default values are for variables and fields, where they are declared or assigned")
+                .help("write the values, or give them to a variable first"),
+            );
+        }
+        at.is_none()
+    }
+
+    /// Reports `...` for a field of variable size, which has no default value.
+    fn has_defaults(&mut self, ty: &Type, span: Span) -> bool {
+        let varbit = match ty {
+            Type::Varbit(_) => true,
+            Type::Header(_) => self
+                .field_table(ty)
+                .list
+                .iter()
+                .any(|(_, ty)| matches!(ty, Type::Varbit(_))),
+            _ => false,
+        };
+        if varbit {
+            self.report(
+                Diagnostic::error(
+                    Code::TYPE_MISMATCH,
+                    span,
+                    "`...` cannot stand for a field of variable size",
+                )
+                .note("a `varbit` has no default value")
+                .help("leave the header invalid with `{#}`, or write its fields one by one"),
+            );
+        }
+        !varbit
+    }
+
     fn coerce_dots(&mut self, expr: &Expr, to: &Type) -> bool {
+        if !self.has_defaults(to, expr.span) {
+            return false;
+        }
         let value = self.default_value(to);
         let info = self.info_mut(expr);
         info.ty = to.clone();
@@ -247,7 +292,11 @@ impl Checker<'_> {
                     ok &= self.coerce(element, target, "an element");
                     self.value_of(element)
                 }
-                None => self.default_value(target),
+                None => {
+                    let span = list.last().map_or(expr.span, |last| last.span);
+                    ok &= !matches!(target, Type::Varbit(_)) || self.has_defaults(target, span);
+                    self.default_value(target)
+                }
             };
             match (values.as_mut(), value) {
                 (Some(values), Some(value)) => values.push(value),
@@ -298,8 +347,10 @@ impl Checker<'_> {
             values[index] = self.value_of(&field.value);
         }
         let missing: Vec<usize> = (0..seen.len()).filter(|i| !seen[*i]).collect();
-        if dots.is_some() {
+        if let Some(span) = dots {
             for i in missing {
+                let ty = &table.list[i].1;
+                ok &= !matches!(ty, Type::Varbit(_)) || self.has_defaults(ty, span);
                 values[i] = self.default_value(&table.list[i].1);
             }
         } else if !missing.is_empty() {
@@ -457,5 +508,17 @@ impl Checker<'_> {
             Type::List(_) => Value::Aggregate(Rc::new([])),
             _ => return None,
         })
+    }
+}
+
+/// The first `...` in a literal.
+fn dots(expr: &Expr) -> Option<Span> {
+    match &expr.kind {
+        ExprKind::Dots => Some(expr.span),
+        ExprKind::List(list) => list.iter().find_map(dots),
+        ExprKind::Struct { fields, dots: own } => {
+            own.or_else(|| fields.iter().find_map(|field| dots(&field.value)))
+        }
+        _ => None,
     }
 }

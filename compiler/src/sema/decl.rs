@@ -99,8 +99,18 @@ impl Checker<'_> {
     }
 
     pub fn const_decl(&mut self, d: &Rc<ConstDecl>) {
-        let ty = self.type_ref(&d.ty);
+        let mut ty = self.type_ref(&d.ty);
         self.structured_annotations(&d.annotations);
+        if ty.is_instance() {
+            let message = format!("a constant cannot have type `{ty}`");
+            self.report(
+                Diagnostic::error(Code::BAD_TYPE, d.ty.span, message).help(format!(
+                    "to make an instance, write `{ty}(...) {};`",
+                    d.name
+                )),
+            );
+            ty = Type::Invalid;
+        }
         let ok = self.expr_as(&d.value, &ty, "the constant");
         self.define(d.id, DefKind::Const(d.clone()), d.name.span);
         match self.value_of(&d.value) {
@@ -335,12 +345,25 @@ impl Checker<'_> {
             };
             self.structured_annotations(&param.annotations);
             if let Some(default) = &param.default {
-                self.expr_as(default, &ty, "the default value");
+                if self.expr_as(default, &ty, "the default value") && !self.is_compile_time(default)
+                {
+                    self.not_constant(default, "a default value");
+                }
                 if param.direction.writes() {
                     self.error(
                         Code::DECLARATION_RULE,
                         default.span,
                         "`out` and `inout` parameters have no default values",
+                    );
+                }
+                if let Some(optional) = param.annotations.annotation("optional") {
+                    self.report(
+                        Diagnostic::error(
+                            Code::DECLARATION_RULE,
+                            default.span,
+                            "an optional parameter has no default value",
+                        )
+                        .other(optional.span, "it may be left out, and has no value then"),
                     );
                 }
             }
@@ -391,6 +414,16 @@ impl Checker<'_> {
                 self.error(Code::DECLARATION_RULE, param.span, message);
             }
         }
+        if of == ParamsOf::Action
+            && param.direction == Direction::None
+            && matches!(ty, Type::String | Type::Int)
+        {
+            self.error(
+                Code::DECLARATION_RULE,
+                param.ty.span,
+                format!("the control plane cannot give an action a `{ty}`, which exists at compile time only"),
+            );
+        }
         let instance = matches!(ty, Type::Parser(_) | Type::Control(_) | Type::Package(_));
         if instance && matches!(of, ParamsOf::Action | ParamsOf::Function) {
             self.error(
@@ -422,6 +455,16 @@ impl Checker<'_> {
                     DefKind::Method(f.clone())
                 };
                 c.define(f.id, kind, f.name.span);
+                if let Some(ret) = f.ret.as_ref().filter(|_| f.name.name == d.name.name) {
+                    c.report(
+                        Diagnostic::error(
+                            Code::DECLARATION_RULE,
+                            f.name.span,
+                            "a method cannot have the name of its extern",
+                        )
+                        .other(ret.span, "a constructor has no result type"),
+                    );
+                }
                 let all = d.constructors.iter().chain(&d.methods).take(i);
                 let clash = all
                     .filter(|g| g.name.name == f.name.name && g.ret.is_none() == constructor)
@@ -467,7 +510,8 @@ impl Checker<'_> {
         self.inside(d.id, &d.annotations, |c| {
             c.type_params(&d.type_params);
             let ret = d.ret.as_ref().map_or(Type::Void, |ret| c.result_type(ret));
-            if ret.is_instance() {
+            // Extern functions may make instances.
+            if (ret.is_instance() || matches!(ret, Type::Int | Type::String)) && !is_extern {
                 c.error(
                     Code::BAD_TYPE,
                     d.name.span,
@@ -620,10 +664,10 @@ impl Checker<'_> {
         self.structured_annotations(&d.annotations);
         let underlying = d.underlying.as_ref().map(|written| {
             let ty = self.type_ref(written);
-            if !matches!(
-                self.out.representation(&ty),
-                Type::Bit(_) | Type::Signed(_) | Type::Invalid
-            ) {
+            if ty.any(&mut |part| *part == Type::Invalid) {
+                return Type::Invalid;
+            }
+            if !matches!(self.out.representation(&ty), Type::Bit(_) | Type::Signed(_)) {
                 self.error(
                     Code::BAD_TYPE,
                     written.span,
@@ -762,16 +806,7 @@ impl Checker<'_> {
     fn typedef_decl(&mut self, d: &Rc<TypedefDecl>) {
         self.structured_annotations(&d.annotations);
         let ty = match &d.target {
-            TypedefTarget::Type(written) => match &written.kind {
-                // An alias of a generic type may leave its arguments open.
-                TypeRefKind::Name(path)
-                    if self.find(path).is_some_and(|id| self.is_generic(id)) =>
-                {
-                    let id = self.lookup(path);
-                    id.map_or(Type::Invalid, |id| self.bare_type(id))
-                }
-                _ => self.type_ref(written),
-            },
+            TypedefTarget::Type(written) => self.type_ref(written),
             TypedefTarget::Decl(decl) => {
                 self.declaration(decl);
                 match decl.id() {
@@ -785,44 +820,18 @@ impl Checker<'_> {
         self.declare(d.id, &d.name);
     }
 
-    fn is_generic(&self, id: DeclId) -> bool {
-        match self.def(id) {
-            DefKind::Struct(d) | DefKind::Header(d) | DefKind::HeaderUnion(d) => {
-                !d.type_params.is_empty()
-            }
-            DefKind::Extern(d) => !d.type_params.is_empty(),
-            DefKind::Parser(d) => !d.type_params.is_empty(),
-            DefKind::Control(d) => !d.type_params.is_empty(),
-            DefKind::Package(d) => !d.type_params.is_empty(),
-            _ => false,
-        }
-    }
-
-    /// A generic type without arguments.
-    fn bare_type(&self, id: DeclId) -> Type {
-        let kind = self.def(id);
-        let nominal = Nominal::plain(id, kind.name());
-        match kind {
-            DefKind::Struct(_) => Type::Struct(nominal),
-            DefKind::Header(_) => Type::Header(nominal),
-            DefKind::HeaderUnion(_) => Type::HeaderUnion(nominal),
-            DefKind::Extern(_) => Type::Extern(nominal),
-            DefKind::Parser(_) => Type::Parser(nominal),
-            DefKind::Control(_) => Type::Control(nominal),
-            DefKind::Package(_) => Type::Package(nominal),
-            _ => Type::Invalid,
-        }
-    }
-
     fn new_type_decl(&mut self, d: &Rc<TypedefDecl>) {
         self.structured_annotations(&d.annotations);
         if let TypedefTarget::Type(written) = &d.target {
             let ty = self.type_ref(written);
             let under = self.out.representation(&ty);
-            if !matches!(
-                under,
-                Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Invalid | Type::Var(_)
-            ) && !matches!(ty, Type::SerializableEnum(_) | Type::Enum(_) | Type::Error)
+            let known = !ty.any(&mut |part| *part == Type::Invalid);
+            if known
+                && !matches!(
+                    under,
+                    Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Invalid | Type::Var(_)
+                )
+                && !matches!(ty, Type::SerializableEnum(_) | Type::Enum(_) | Type::Error)
             {
                 self.error(
                     Code::BAD_TYPE,

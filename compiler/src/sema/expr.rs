@@ -481,7 +481,8 @@ impl Checker<'_> {
             (Some(Value::Aggregate(values)), Some(p)) => values.get(p).cloned(),
             _ => None,
         };
-        let is_lvalue = self.out.info(base.id).is_lvalue;
+        // Tuples are assigned as a whole only (spec § 8.12).
+        let is_lvalue = self.out.info(base.id).is_lvalue && !matches!(ty, Type::Tuple(_));
         let info = self.info_mut(expr);
         info.is_lvalue = is_lvalue;
         info.value = element_value;

@@ -26,10 +26,13 @@ impl Checker<'_> {
         ty
     }
 
-    fn fold_failed(&mut self, error: FoldError, span: Span) {
-        if error != FoldError::NotConstant {
-            self.error(Code::EVALUATION, span, error.to_string());
+    /// The type of an expression without a known value: none when that is an error, lest more is said about it.
+    fn fold_failed(&mut self, error: FoldError, span: Span, ty: Type) -> Type {
+        if error == FoldError::NotConstant {
+            return ty;
         }
+        self.error(Code::EVALUATION, span, error.to_string());
+        Type::Invalid
     }
 
     pub fn unary(&mut self, expr: &Expr, op: UnaryOp, operand: &Expr) -> Type {
@@ -63,7 +66,7 @@ impl Checker<'_> {
         if let Some(v) = self.value_of(operand) {
             match value::unary(op, &v, &ty) {
                 Ok(v) => self.info_mut(expr).value = Some(v),
-                Err(e) => self.fold_failed(e, expr.span),
+                Err(e) => return self.fold_failed(e, expr.span, ty),
             }
         }
         ty
@@ -87,8 +90,7 @@ impl Checker<'_> {
         if result == Type::Invalid {
             return result;
         }
-        self.fold_binary(expr, op, left, right);
-        result
+        self.fold_binary(expr, op, left, right, result)
     }
 
     /// Type of `left op right`; reports when the operator does not have these operands.
@@ -126,6 +128,9 @@ impl Checker<'_> {
         }
         self.open_enum(left);
         self.open_enum(right);
+        if matches!(op, BinaryOp::Div | BinaryOp::Mod) && !self.divides(left, right) {
+            return Type::Invalid;
+        }
         let ty = match (&a, &b) {
             _ if a == b => a.clone(),
             (Type::Int, to) => {
@@ -162,6 +167,23 @@ impl Checker<'_> {
             BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge => Type::Bool,
             _ => ty,
         }
+    }
+
+    /// Neither side of a division may be a negative literal, which the type of the other side would make a large number.
+    fn divides(&mut self, left: &Expr, right: &Expr) -> bool {
+        for side in [left, right] {
+            let literal = self.type_of(side) == Type::Int;
+            let value = self.value_of(side).filter(|_| literal);
+            if matches!(value, Some(Value::Int(n)) if n.is_negative()) {
+                self.error(
+                    Code::EVALUATION,
+                    side.span,
+                    "division is not defined for negative numbers",
+                );
+                return false;
+            }
+        }
+        true
     }
 
     fn bad_operands(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) -> Type {
@@ -214,6 +236,13 @@ impl Checker<'_> {
         };
         if !comparable(&a) || !comparable(&b) {
             return self.bad_operands(expr, op, left, right);
+        }
+        let mut whole = true;
+        for side in [left, right] {
+            whole &= self.without_dots(side, "a comparison");
+        }
+        if !whole {
+            return Type::Invalid;
         }
         let ok = if a == b && !literal(left) {
             true
@@ -352,7 +381,14 @@ impl Checker<'_> {
         }
     }
 
-    fn fold_binary(&mut self, expr: &Expr, op: BinaryOp, left: &Expr, right: &Expr) {
+    fn fold_binary(
+        &mut self,
+        expr: &Expr,
+        op: BinaryOp,
+        left: &Expr,
+        right: &Expr,
+        result: Type,
+    ) -> Type {
         let (a, b) = (self.value_of(left), self.value_of(right));
         let value = match (op, &a, &b) {
             // The left side alone decides.
@@ -368,11 +404,14 @@ impl Checker<'_> {
             (BinaryOp::Div | BinaryOp::Mod, None, Some(Value::Int(n))) if n.to_u32() == Some(0) => {
                 Err(FoldError::DivisionByZero)
             }
-            _ => return,
+            _ => return result,
         };
         match value {
-            Ok(value) => self.info_mut(expr).value = Some(value),
-            Err(e) => self.fold_failed(e, expr.span),
+            Ok(value) => {
+                self.info_mut(expr).value = Some(value);
+                result
+            }
+            Err(e) => self.fold_failed(e, expr.span, result),
         }
     }
 

@@ -192,7 +192,9 @@ impl Checker<'_> {
                 );
             }
             (Some(value), Some(ty)) if ty != Type::Void => {
-                self.expr_as(value, &ty, "the result");
+                if self.without_dots(value, "what is returned") {
+                    self.expr_as(value, &ty, "the result");
+                }
             }
             (Some(value), _) => {
                 self.expr(value);

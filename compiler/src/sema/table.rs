@@ -1,7 +1,7 @@
 //! Tables (spec § 14.2).
 
 use super::checked::*;
-use super::checker::Checker;
+use super::checker::{Checker, Place};
 use super::types::{Nominal, Type};
 use super::value::Value;
 use crate::diag::{closest, Code, Diagnostic, Span, Warning};
@@ -55,6 +55,7 @@ impl Checker<'_> {
                 );
             }
         }
+        self.property_order(d);
         let keys = self.keys(d);
         if d.property("actions").is_none() {
             self.report(
@@ -81,10 +82,38 @@ impl Checker<'_> {
         }
     }
 
+    /// Properties that speak of the key or of the actions follow them (spec § 14.2.1).
+    fn property_order(&mut self, d: &TableDecl) {
+        let position = |name: &str| d.properties.iter().position(|p| &*p.name.name == name);
+        for (later, earlier) in [
+            ("default_action", "actions"),
+            ("entries", "key"),
+            ("entries", "actions"),
+        ] {
+            let (Some(at), Some(before)) = (position(later), position(earlier)) else {
+                continue;
+            };
+            if at < before {
+                self.report(
+                    Diagnostic::error(
+                        Code::TABLE_RULE,
+                        d.properties[at].name.span,
+                        format!("`{later}` must come after `{earlier}`"),
+                    )
+                    .other(d.properties[before].name.span, format!("`{earlier}`")),
+                );
+                return;
+            }
+        }
+    }
+
     fn keys(&mut self, d: &TableDecl) -> Vec<(Type, Name)> {
         let mut keys = Vec::new();
         for element in d.key() {
+            // Keys are evaluated where the table is applied.
+            let place = std::mem::replace(&mut self.place, Place::Apply);
             let ty = self.expr(&element.expr);
+            self.place = place;
             self.structured_annotations(&element.annotations);
             let ty = self.key_type(&element.expr, &ty);
             if ty == Type::Int {
@@ -357,6 +386,7 @@ impl Checker<'_> {
                 "a table without a key cannot have entries",
             );
         }
+        self.entry_priorities(entries, keys);
         let types: Vec<Type> = keys.iter().map(|(ty, _)| ty.clone()).collect();
         for entry in entries {
             self.structured_annotations(&entry.annotations);
@@ -369,16 +399,6 @@ impl Checker<'_> {
                             "a priority cannot be negative",
                         );
                     }
-                }
-                if !keys
-                    .iter()
-                    .any(|(_, kind)| matches!(&**kind, "ternary" | "range" | "optional" | "lpm"))
-                {
-                    self.warn(Diagnostic::warning(
-                        Warning::Ignore,
-                        priority.span,
-                        "a priority has no effect when all keys match exactly",
-                    ));
                 }
             }
             if !keys.is_empty() {
@@ -403,11 +423,40 @@ impl Checker<'_> {
         }
     }
 
+    /// Priorities are for keys that several entries may match, and those left out count on from the one before (spec § 14.2.1.4).
+    fn entry_priorities(&mut self, entries: &[Entry], keys: &[(Type, Name)]) {
+        let Some(first) = entries.iter().find_map(|entry| entry.priority.as_ref()) else {
+            return;
+        };
+        let known = |kind: &str| matches!(kind, "exact" | "lpm");
+        if !keys.is_empty() && keys.iter().all(|(_, kind)| known(kind)) {
+            self.report(
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    first.span,
+                    "entries of this table have no priorities",
+                )
+                .note("keys that match exactly or by prefix leave no choice between entries"),
+            );
+            return;
+        }
+        if let Some(start) = entries.first().filter(|entry| entry.priority.is_none()) {
+            self.report(
+                Diagnostic::error(
+                    Code::TABLE_RULE,
+                    start.span,
+                    "the first entry needs a priority, as others have one",
+                )
+                .other(first.span, "the first priority"),
+            );
+        }
+    }
+
     /// Values of an entry must be constant, and fit the kinds of match.
     fn entry_keys(&mut self, keyset: &Expr, keys: &[(Type, Name)]) {
         let parts: Vec<&Expr> = match &keyset.kind {
             ExprKind::Keyset(list) => list.iter().collect(),
-            ExprKind::List(list) if keys.len() != 1 => list.iter().collect(),
+            ExprKind::List(list) => list.iter().collect(),
             _ => vec![keyset],
         };
         if parts.len() != keys.len() {

@@ -210,14 +210,8 @@ impl Checker<'_> {
             DefKind::Package(d) => d.type_params.len(),
             DefKind::Enum(_) | DefKind::NewType(_) | DefKind::TypeParam(..) => 0,
             DefKind::Typedef(_) => match self.out.decl_types.get(&id).cloned() {
-                // `typedef` of a generic type that is not specialised yet.
-                Some(ty) if args.is_none() => return ty,
-                Some(ty) => match ty.nominal() {
-                    Some(n) if n.args.is_empty() && n.id != id => {
-                        return self.type_of_decl(n.id, args, span, mode)
-                    }
-                    _ => 0,
-                },
+                Some(ty) if args.is_none() || ty == Type::Invalid => return ty,
+                Some(_) => 0,
                 None => return Type::Invalid,
             },
             other => {

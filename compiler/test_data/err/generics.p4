@@ -13,8 +13,8 @@ typedef U<bit<8>> bad3;
 typedef S<E<bit<8>>> bad4;
 typedef H<bit<8>> good1;
 typedef U<plain> good2;
-typedef S good3;
-typedef good3<bit<8>> good4;
+typedef S bad5;
+typedef bad5<bit<8>> bad6;
 typedef plain<bit<8>> bad5;
 struct bad6 { S f; }
 struct bad7 { S<bit<8>, bool> f; }

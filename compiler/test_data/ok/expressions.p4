@@ -88,7 +88,7 @@ control headers(inout all_t h, out bit<16> result) {
         h.h = { 1, -1, h.h.c, true, 0, Kind.one };
         h.stack[2] = { x = 3 };
         h.stack[2] = { ... };
-        h.h = { a = 3, ... };
+        h.stack[1] = { x = 3, ... };
         h.h = {#};
         h.t = { 3, true };
         swap(h.stack[0], h.stack[1]);

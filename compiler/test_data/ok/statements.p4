@@ -28,7 +28,7 @@ control c(inout headers_t h, inout bit<8> x, in Mode mode) {
         actions = { nothing; set; both(x, h.one.v); @defaultonly NoAction; }
         const default_action = NoAction();
         const entries = {
-            (1, 2 &&& 3) : set(4);
+            priority = 20 : (1, 2 &&& 3) : set(4);
             const priority = 10 : (2, _) : nothing();
             (3, default) : both(x, h.one.v, 5);
             (4, 7) : both(6);

@@ -45,7 +45,7 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
         key = { hdr.h.a: exact; }
         actions = { mark; mark_quietly; }
         implementatoin = action_profile(4);
-        const entries = { priority = 3: 1: mark(1); }
+        const entries = { 1: mark(1); }
     }
     apply {
         t.apply();

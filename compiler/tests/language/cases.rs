@@ -93,6 +93,7 @@ pub const TYPES: &[Item] = &[
         Top("enum bool e_t { A = true }"),
         Top("enum bit<8> e_t { A = 1, A = 2 }"),
         Top("enum f_t e_t { A = 1 }"),
+        Top("enum list<_> e_t { A = 1 }"),
     ]),
     item!("struct", [
         With("struct s_t { bit<8> a; bool b; }", "s_t s = { 1, true }; s_t t = { b = false, a = 2 }; if (s == t) { hdr.h.a = s.a; }"),
@@ -103,6 +104,10 @@ pub const TYPES: &[Item] = &[
         Top("struct s_t { s_t inner; }"),
         With("struct s_t { bit<8> a; } struct r_t { bit<8> a; }", "s_t s = { 1 }; r_t r = s;"),
         With("struct s_t { bit<8> a; }", "s_t s = { a = 1, a = 2 };"),
+        With("struct s_t { bit<8> a; bool b; }", "s_t s; if (s == { 1, ... }) { }"),
+        With("struct s_t { bit<8> a; bool b; } s_t f() { return { 1, ... }; }", "s_t s = f();"),
+        With("struct s_t { bit<8> a; bool b; } void f(in s_t s) { }", "f({ 1, ... });"),
+        Apply("v_t v = ...;"),
     ]),
     item!("header", [
         Apply("h_t h = { 1, 2, 3, 4 }; hdr.g = h; hdr.g.setInvalid(); if (hdr.g == hdr.h || hdr.g.isValid()) { hdr.g = {#}; }"),
@@ -143,6 +148,8 @@ pub const TYPES: &[Item] = &[
         Apply("tuple<bit<8>, bool> t = { 1 };"),
         Apply("tuple<bit<8>, bool> t = { 1, true }; hdr.h.a = t[2];"),
         Apply("tuple<bit<8>, bool> t = { 1, true }; hdr.h.a = t[hdr.h.b];"),
+        Apply("tuple<bit<8>, bool> t = { 1, true }; t[0] = 2;"),
+        With("void f(inout bit<8> x) { x = 1; }", "tuple<bit<8>, bool> t = { 1, true }; f(t[0]);"),
     ]),
     item!("typedef and type", [
         With("typedef bit<8> byte_t; type bit<8> id_t; typedef h_t[2] pair_t;", "byte_t b = 8w1; id_t id = (id_t)b; hdr.h.a = (bit<8>)id; pair_t p; p[0] = hdr.h;"),
@@ -153,6 +160,8 @@ pub const TYPES: &[Item] = &[
         Top("type tuple<bit> id_t;"),
         Top("typedef nothing_t id_t;"),
         With("type bit<8> id_t; type bit<8> it_t;", "id_t a = (id_t)8w1; it_t b = (it_t)8w1; if (a == b) { }"),
+        Top("struct one<T> { T a; } typedef one one_t;"),
+        Top("type list<_> id_t;"),
     ]),
     item!("generic types", [
         With("struct two<T, U> { T a; U b; } header box<T> { T v; }", "two<bit<8>, bool> t = { 1, true }; box<bit<8>> b; b.setValid(); b.v = t.a; hdr.h.a = b.v;"),
@@ -166,7 +175,7 @@ pub const TYPES: &[Item] = &[
 ];
 
 pub const EXPRESSIONS: &[Item] = &[
-    item!("arithmetic", [Apply("hdr.h.a = hdr.h.a * 3 + hdr.h.b - 1; hdr.h.c = 17 / 5 % 2; hdr.h.i = -hdr.h.i;")], [
+    item!("arithmetic", [Apply("hdr.h.a = hdr.h.a * 3 + hdr.h.b - 1; hdr.h.c = 17 / 5 % 2; hdr.h.i = -hdr.h.i;"), Apply("hdr.h.a = hdr.h.a / 4 + hdr.h.b % 8; hdr.h.a = 8w0 / hdr.h.b;")], [
         Apply("hdr.h.c = hdr.h.a + hdr.h.c;"),
         Apply("hdr.h.a = hdr.h.a + hdr.h.i;"),
         Apply("hdr.h.a = 5 / 0;"),
@@ -174,6 +183,11 @@ pub const EXPRESSIONS: &[Item] = &[
         Apply("hdr.h.i = hdr.h.i / 8s2;"),
         Apply("hdr.h.a = 32w5 + 16w3;"),
         Apply("hdr.h.a = -true;"),
+        Apply("hdr.h.a = hdr.h.a / 3;"),
+        Apply("hdr.h.a = hdr.h.a % hdr.h.b;"),
+        Apply("hdr.h.a /= hdr.h.b;"),
+        Apply("hdr.h.a = hdr.h.a / -1;"),
+        Apply("hdr.h.a = -5 % hdr.h.a;"),
     ]),
     item!("saturating arithmetic", [Apply("hdr.h.a = hdr.h.a |+| 200; hdr.h.i = hdr.h.i |-| 100;")], [
         Apply("hdr.h.a = true |+| false;"),
@@ -268,7 +282,7 @@ pub const STATEMENTS: &[Item] = &[
         Apply("hdr.h.a = true;"),
         Apply("hdr.h.a == 1;"),
     ]),
-    item!("compound assignment", [Apply("hdr.h.a += 1; hdr.h.a |-|= 2; hdr.h.c <<= 3; hdr.h.a[3:0] ^= 0xf; hdr.h.a %= 3;")], [
+    item!("compound assignment", [Apply("hdr.h.a += 1; hdr.h.a |-|= 2; hdr.h.c <<= 3; hdr.h.a[3:0] ^= 0xf; hdr.h.a %= 4;")], [
         Apply("hdr.h.a += hdr.h.c;"),
         Apply("meta.y += 1;"),
         Apply("5 += 1;"),
@@ -334,6 +348,8 @@ pub const CALLS: &[Item] = &[
         Top("bit<8> f(in bit<8> x) { return f(x); }"),
         Top("void f(in bit<8> x) { x = 1; }"),
         Top("void f(bit<8> x, bit<8> x) { }"),
+        Top("int f() { return 1; }"),
+        Top("string f() { return \"x\"; }"),
     ]),
     item!("directions", [
         With("void f(in bit<8> a, out bit<8> b, inout bit<8> c) { b = a; c = c + a; }", "f(hdr.h.a, hdr.h.b, hdr.h.a);"),
@@ -343,6 +359,8 @@ pub const CALLS: &[Item] = &[
         With("void f(inout bit<8> b) { b = 1; }", "f(hdr.h.c);"),
         With("const bit<8> k = 1; void f(inout bit<8> b) { b = 1; }", "f(k);"),
         With("void f(inout bit<8> b) { b = 1; } control K(in bit<8> x) { apply { f(x); } }", "K.apply(hdr.h.a);"),
+        Control("action a(int x) { }", ""),
+        Control("action a(string x) { }", ""),
     ]),
     item!("named and optional arguments", [
         With("bit<8> f(in bit<8> a, in bit<8> b = 2) { return a - b; }", "hdr.h.a = f(b = 1, a = 5); hdr.h.a = f(1); hdr.h.a = f(a = 3);"),
@@ -352,6 +370,9 @@ pub const CALLS: &[Item] = &[
         With("bit<8> f(in bit<8> a, in bit<8> b) { return a; }", "hdr.h.a = f(a = 1, c = 2);"),
         With("bit<8> f(in bit<8> a, in bit<8> b) { return a; }", "hdr.h.a = f(b = 1);"),
         Top("bit<8> f(in bit<8> a, out bit<8> b = 5) { b = 1; return a; }"),
+        Top("bit<8> g() { return 1; } bit<8> f(in bit<8> a = g()) { return a; }"),
+        Top("extern void f(@optional in bit<8> a = 1);"),
+        Top("control K(in bit<8> a = 1);"),
     ]),
     item!("overloading", [
         With("bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<8> a, in bit<8> b) { return b; }", "hdr.h.a = f(1); hdr.h.b = f(1, 2);"),
@@ -375,6 +396,8 @@ pub const CALLS: &[Item] = &[
     item!("controls and their constructors", [
         With("control K(inout bit<8> x)(bit<8> by, bool twice) { apply { x = x + by; if (twice) { x = x + by; } } } control L(inout bit<8> x) { K(1, false) one; K(by = 2, twice = true) two; apply { one.apply(x); two.apply(x); } }", "L.apply(hdr.h.a);"),
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K(3) k;", "k.apply(hdr.h.a); k.apply(x = hdr.h.b);"),
+        All("control T(inout bit<8> x); control K(inout bit<8> y) { apply { y = 1; } } control L(inout bit<8> z)(T t) { apply { t.apply(z); } }", "K() k; L(k) l;", "l.apply(hdr.h.a);"),
+        With("control K(inout bit<8> x)(bit<8> by = 1) { apply { x = x + by; } }", "K.apply(hdr.h.a);"),
     ], [
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K() k;", "k.apply(hdr.h.a);"),
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K(true) k;", "k.apply(hdr.h.a);"),
@@ -385,6 +408,8 @@ pub const CALLS: &[Item] = &[
         All("control K(inout bit<8> x) { apply { } }", "action a() { K() k; }", "a();"),
         Top("control K<p>(inout bit<32> p)(bit<32> p) { apply { } }"),
         Control("nothing() n;", ""),
+        Top("parser Q(packet_in p) { state start { transition accept; } } control K()(Q q) { apply { } }"),
+        Top("control K() { apply { } action a() { } }"),
     ]),
     item!("evaluation order", [
         With("bit<8> f(inout bit<8> x) { x = x + 1; return x; }", "hdr.h.a = hdr.h.a + f(hdr.h.a); if (f(hdr.h.a) == 1 && f(hdr.h.b) == 2) { f(hdr.h.a); }"),
@@ -400,6 +425,8 @@ pub const CALLS: &[Item] = &[
         Top("const bit<8> k = true;"),
         Top("bit<8> x = 1;"),
         Top("const bit<8> a = b; const bit<8> b = a;"),
+        Top("extern X { X(); } const X x = X();"),
+        Top("bit<8> x;"),
     ]),
     item!("annotations", [
         Control("@name(\"x.y\") @brief(\"b\") @mine[1, \"two\", true] @other[k=1, l=\"m\"] @free(any (thing) at all) action a() { } @hidden @id(5) table t { actions = { @defaultonly a; } default_action = a; }", "t.apply();"),
@@ -410,12 +437,16 @@ pub const CALLS: &[Item] = &[
         Control("@free(unbalanced action a() { }", "a();"),
         Control("@mine[k=4<H] action a() { }", "a();"),
         Control("@mine[k=1, k=2] action a() { }", "a();"),
+        Control("action a() { hdr.h.a = 1; } @name(\"a\") action b() { hdr.h.a = 2; } table t { actions = { a; b; } }", "t.apply();"),
+        With("control K() { @name(\".t\") table t { actions = { NoAction; } } apply { t.apply(); } }", "K.apply(); K.apply();"),
+        All("@p4runtime_translation(\"u\", bit<5 + 3>) type bit<8> id_t;", "action a(id_t i) { hdr.h.a = (bit<8>)i; } table t { actions = { a; } key = { hdr.h.b: exact; } }", "t.apply();"),
     ]),
     item!("extern objects with abstract methods", [
         Top("extern Runner { Runner(); abstract bit<8> run(in bit<8> x); }"),
     ], [
         Control("register<bit<8>>(4) r = { void run() { } };", ""),
         Top("control ctr(); control c() { apply { } } package top(ctr _c); top(c()) again = { error a() { } };"),
+        Top("extern X { void X(); }"),
     ]),
 ];
 
@@ -441,6 +472,7 @@ pub const PARSERS: &[Item] = &[
         Parser("transition select(hdr.h.a, hdr.h.b) { (1, 2, 3): accept; }"),
         Parser("transition select(hdr.h.a) { 1: nowhere; }"),
         Parser("transition select(hdr.h.a) { 7..4: accept; }"),
+        ParserWith("bit<8> f() { return 1; }", "", "transition select(hdr.h.a) { f(): accept; default: reject; }"),
     ]),
     item!("value sets", [
         ParserWith("", "value_set<bit<8>>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
@@ -462,6 +494,7 @@ pub const PARSERS: &[Item] = &[
     ]),
     item!("lookahead, advance and length", [
         Parser("meta.x = p.lookahead<bit<8>>(); h_t ahead = p.lookahead<h_t>(); meta.x = ahead.a; p.advance(8); transition select(p.lookahead<bit<4>>()) { 0: accept; default: reject; }"),
+        ParserWith("struct l_t { bit<8> a; h_t[2] s; }", "", "l_t l = p.lookahead<l_t>(); meta.x = l.s[1].a; transition accept;"),
     ], [
         Parser("meta.x = p.lookahead<bit<16>>(); transition accept;"),
         Parser("meta.x = p.lookahead(); transition accept;"),
@@ -477,6 +510,7 @@ pub const PARSERS: &[Item] = &[
     ]),
     item!("stacks", [
         Parser("transition loop; } state loop { p.extract(hdr.s.next); meta.x = (bit<8>)hdr.s.lastIndex; transition select(hdr.s.last.a) { 0: loop; default: accept; }"),
+        Parser("transition select(hdr.s.next.a) { 0: accept; default: reject; }"),
     ], [
         Parser("p.extract(hdr.s.last); transition accept;"),
         Parser("p.extract(hdr.s); transition accept;"),
@@ -497,6 +531,7 @@ pub const TABLES: &[Item] = &[
     item!("keys", [
         Control("table t { key = { hdr.h.a: exact; hdr.h.c: lpm; hdr.h.isValid(): exact; hdr.h.b + 1: exact @name(\"b1\"); hdr.h.c[3:0]: ternary; } actions = { NoAction; } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: range; hdr.h.b: optional; hdr.h.c: ternary; } actions = { NoAction; } }", "t.apply();"),
+        Control("table u { key = { hdr.h.a: exact; } actions = { NoAction; } } table t { key = { u.apply().hit: exact @name(\"u\"); } actions = { NoAction; } }", "t.apply();"),
     ], [
         Control("table t { key = { hdr.h.a: nearest; } actions = { NoAction; } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: lpm; hdr.h.c: lpm; } actions = { NoAction; } }", "t.apply();"),
@@ -504,6 +539,7 @@ pub const TABLES: &[Item] = &[
         Control("table t { key = { hdr.h.a: exact; } key = { hdr.h.b: exact; } actions = { NoAction; } }", "t.apply();"),
         Control("table t { key = { hdr.h.a; } actions = { NoAction; } }", "t.apply();"),
         Control("table t { key = { hdr.v.v: exact; } actions = { NoAction; } }", "t.apply();"),
+        Control("table t { key = { t.apply().hit: exact @name(\"t\"); } actions = { NoAction; } }", "t.apply();"),
     ]),
     item!("actions", [
         Control("action a(inout bit<8> f, bit<8> x) { f = x; } table t { key = { hdr.h.a: exact; } actions = { a(hdr.h.b); @tableonly NoAction; } default_action = a(hdr.h.b, 5); }", "t.apply();"),
@@ -527,10 +563,12 @@ pub const TABLES: &[Item] = &[
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { actions = { a; } default_action = a(hdr.h.b); }", "t.apply();"),
         Control("action a() { } table t { actions = { @tableonly a; } default_action = a; }", "t.apply();"),
         Control("action a() { } table t { actions = { a; } default_action = a; default_action = a; }", "t.apply();"),
+        Control("table t { default_action = NoAction; actions = { NoAction; } }", "t.apply();"),
     ]),
     item!("entries", [
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.a: exact; hdr.h.c: ternary; } actions = { a; } const entries = { (1, 5): a(1); (2, 0x10 &&& 0xf0): a(2); (3, _): a(3); } }", "t.apply();"),
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.c: ternary; } actions = { a; } largest_priority_wins = false; priority_delta = 10; entries = { const priority = 10: 5: a(1); 6: a(2); priority = 100: _: a(2); } }", "t.apply();"),
+        Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.c: ternary; } actions = { a; } const entries = { { 1 }: a(1); { 2 }: a(2); } }", "t.apply();"),
     ], [
         Control("action a() { } table t { actions = { a; } default_action = a; entries = { _: a; } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { (1, 2): a(); } }", "t.apply();"),
@@ -540,6 +578,10 @@ pub const TABLES: &[Item] = &[
         Control("action a(bit<8> x) { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { 1: a(); } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { hdr.h.b: a(); } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: lpm; } actions = { a; } const entries = { 1 &&& 0x0f: a(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: exact; hdr.h.c: lpm; } actions = { NoAction; } entries = { priority = 1: (1, 2): NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } entries = { 1: NoAction(); priority = 1: 2: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = 10; entries = { priority = 5: 1: NoAction(); 2: NoAction(); } }", "t.apply();"),
+        Control("table t { entries = { 1: NoAction(); } key = { hdr.h.a: ternary; } actions = { NoAction; } }", "t.apply();"),
     ]),
     item!("apply", [
         Control("table t { key = { hdr.h.a: exact; } actions = { NoAction; } }", "if (t.apply().hit) { hdr.h.a = 1; } if (!t.apply().hit && meta.y) { hdr.h.b = 1; } else if (t.apply().miss) { }"),

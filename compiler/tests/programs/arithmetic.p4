@@ -71,7 +71,7 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
                 meta.flag = a > b && (a & 1) == 0 || b == 0xffff;
                 r = (bit<32>)(bit<1>)meta.flag;
             }
-            25: { r = (bit<32>)(a / 16w10 + a % 16w10); }
+            25: { r = (bit<32>)(a / 16w8 + a % 16w8); }
             26: { r = (bit<32>)(bit<16>)(-meta.sa); }
             27: { r = (bit<32>)(bit<16>)(meta.sa |-| meta.sb); }
             28:

@@ -20,6 +20,8 @@ struct headers_t {
 
 struct metadata_t { }
 
+const list<bit<8>> STEPS = { 1, 2, 4, 8 };
+
 parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
                 inout standard_metadata_t standard_metadata) {
     state start {
@@ -77,6 +79,13 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
         } else if (hdr.data.op == 5) {
             for (bit<8> i in 0 .. 3) {
                 hdr.items[i].value = i;
+            }
+        } else if (hdr.data.op == 6) {
+            for (bit<8> step in STEPS) {
+                hdr.data.sum += (bit<16>)step;
+            }
+            for (bit<8> step in (list<bit<8>>){ 0x10, 0x20 }) {
+                hdr.data.sum += (bit<16>)step;
             }
         }
     }

@@ -41,6 +41,11 @@ struct metadata_t {
     bit<16> sum;
 }
 
+struct ahead_t {
+    bit<8>     lead;
+    label_t[2] labels;
+}
+
 bit<16> plus(in bit<16> x, in bit<8> y) {
     if (y == 0) {
         return x;
@@ -91,6 +96,8 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
             (5, _): check;
             (6, _): skip;
             (7, _): two_labels;
+            (8, _): peek_labels;
+            (9, _): before_first;
             (0xf0 .. 0xff, 7): ranged;
         }
     }
@@ -141,6 +148,20 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         meta.last_label = packet.lookahead<bit<8>>();
         meta.seen = 9;
         transition accept;
+    }
+    state peek_labels {
+        ahead_t next = packet.lookahead<ahead_t>();
+        meta.last_label = next.lead;
+        meta.sum = (bit<16>)(next.labels[0].value ++ next.labels[1].value);
+        meta.seen = next.labels[1].isValid() ? 8w12 : 8w0;
+        transition accept;
+    }
+    state before_first {
+        meta.seen = 13;
+        // Nothing is there yet: the value means nothing, and asking for it does no harm.
+        transition select(hdr.labels.next.bottom) {
+            default: accept;
+        }
     }
     state ranged {
         meta.seen = 10;

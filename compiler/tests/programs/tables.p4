@@ -4,6 +4,11 @@
 #include <core.p4>
 #include <v1model.p4>
 
+enum bit<16> Kind {
+    Plain = 0x0010,
+    Other = 0x1234
+}
+
 header data_t {
     bit<8>  op;
     bit<16> key;
@@ -98,6 +103,30 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
         actions = { bound(hdr.data.result, hdr.data.more); NoAction; }
     }
 
+    table nested {
+        key = {
+            exact_match.apply().hit: exact @name("known");
+            hdr.data.other: exact;
+        }
+        actions = { set; }
+        default_action = set(0);
+        const entries = {
+            (true, 5): set(0x51);
+            (false, 5): set(0x50);
+        }
+    }
+
+    table kinds {
+        key = { (Kind)hdr.data.key: ternary @name("kind"); }
+        actions = { set; }
+        default_action = set(0);
+        const entries = {
+            Kind.Plain: set(1);
+            (bit<16>)Kind.Other &&& 0xff00: set(2);
+            { (Kind)0x8010 }: set(3);
+        }
+    }
+
     table no_key {
         actions = { set; }
         default_action = set(0x42);
@@ -153,6 +182,10 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
                 set: { hdr.data.more = 3; }
                 default: { hdr.data.more = 4; }
             }
+        } else if (hdr.data.op == 11) {
+            nested.apply();
+        } else if (hdr.data.op == 12) {
+            kinds.apply();
         }
     }
 }

@@ -81,7 +81,8 @@ impl Elaborator<'_> {
             epilogue = self.block(|this| this.copy_out(copies, decl.span, frame));
         }
         let params = self.run_time_params(&decl, &callee);
-        let meta = self.meta(
+        let meta = self.named_meta(
+            "action",
             full_name(
                 self.owner_name(global, instance),
                 &decl.annotations,
@@ -231,7 +232,7 @@ impl Elaborator<'_> {
         }
         let scratch = self.action_frame(decl, global, frame);
         let params = self.run_time_params(decl, &scratch);
-        let meta = self.meta(name, &decl.annotations, decl.name.span);
+        let meta = self.named_meta("action", name, &decl.annotations, decl.name.span);
         self.program.called_actions.push(ir::Action {
             meta,
             params,

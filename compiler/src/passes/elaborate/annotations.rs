@@ -1,9 +1,11 @@
 //! Names, ids, documentation and other annotations for the control plane.
 
+use std::collections::btree_map::Entry;
+
 use alfirk_p4runtime::p4::config::v1 as p4;
 
 use super::{join, Elaborator};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{Meta, StructuredAnnotation};
 use crate::sema::Value;
 use crate::syntax::ast::{Annotated, Annotation, AnnotationBody, Expr, ExprKind, UnaryOp};
@@ -77,6 +79,43 @@ pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
 }
 
 impl Elaborator<'_> {
+    /// All that annotations say of an object of a kind (`table`), whose name no other declaration may give to such an object.
+    pub fn named_meta(
+        &mut self,
+        kind: &'static str,
+        name: String,
+        annotations: &[Annotation],
+        span: Span,
+    ) -> Meta {
+        match self.claimed.entry((kind, name.clone())) {
+            Entry::Vacant(free) => {
+                free.insert(span);
+            }
+            // Copies of one action, and what instances of one control share, have one declaration.
+            Entry::Occupied(other) if *other.get() == span && kind != "table" => {}
+            Entry::Occupied(other) if *other.get() == span => {
+                let message = format!(
+                    "{kind} `{name}` is made more than once, with one name for the control plane"
+                );
+                self.diagnostics.report(
+                    Diagnostic::error(Code::DUPLICATE, span, message)
+                        .help("leave out the dot before its `@name`, so that the names of its instances differ"),
+                );
+            }
+            Entry::Occupied(other) => {
+                let message =
+                    format!("{kind} `{name}`: another {kind} has this name for the control plane");
+                let first = *other.get();
+                self.diagnostics.report(
+                    Diagnostic::error(Code::DUPLICATE, span, message)
+                        .other(first, "the other one")
+                        .help("give one of them another `@name`"),
+                );
+            }
+        }
+        self.meta(name, annotations, span)
+    }
+
     /// All that annotations say of an object.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
         let (brief, description) = documentation(annotations);

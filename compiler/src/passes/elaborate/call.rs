@@ -12,7 +12,7 @@ use crate::diag::{Code, Span};
 use crate::ir::{self, Scalar, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
 use crate::syntax::ast::{
-    Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, StmtKind as AstStmt,
+    Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, Param, StmtKind as AstStmt,
 };
 
 /// What a parameter gets.
@@ -156,6 +156,22 @@ impl Elaborator<'_> {
                 }
             })
             .collect()
+    }
+
+    /// The arguments of an application for the parameters of what is applied. The call may name a parser or control type, which has
+    /// parameters of its own in the same order.
+    pub fn arguments_for(
+        &mut self,
+        params: &[Rc<Param>],
+        info: &CallInfo,
+        args: &[Arg],
+        frame: &Rc<Frame>,
+    ) -> Vec<Bound> {
+        let mut bound = self.arguments(info, args, frame);
+        for (position, bound) in bound.iter_mut().enumerate() {
+            bound.param = params.get(position).map(|param| param.id);
+        }
+        bound
     }
 
     fn argument(

@@ -96,10 +96,11 @@ impl Elaborator<'_> {
                     .and_then(|around| around.state.borrow().direct.get(&expr.id).cloned());
                 let instance = known.unwrap_or_else(|| {
                     let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
+                    let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                     let instance = Rc::new(ControlInstance {
                         decl: Rc::clone(decl),
                         name: self.unique_instance(&name),
-                        arguments: Vec::new(),
+                        arguments: self.default_arguments(ctor_params.unwrap_or_default(), frame),
                         substitution: self.call_types(&decl.type_params, &type_args, frame),
                         shared: Cell::new(shared_by(frame)),
                         state: RefCell::default(),
@@ -114,10 +115,11 @@ impl Elaborator<'_> {
                 self.apply_control(&instance, info, call, expr.span, frame);
             }
             DefKind::Parser(decl) => {
+                let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                 let instance = Rc::new(ParserInstance {
                     decl: Rc::clone(decl),
                     name: full_name(&frame.name, &decl.annotations, &decl.name.name),
-                    arguments: Vec::new(),
+                    arguments: self.default_arguments(ctor_params.unwrap_or_default(), frame),
                     substitution: self.call_types(&decl.type_params, &type_args, frame),
                     value_sets: RefCell::default(),
                     instances: RefCell::default(),
@@ -154,7 +156,7 @@ impl Elaborator<'_> {
         span: Span,
         frame: &Rc<Frame>,
     ) {
-        let bound = self.arguments(info, &call.args, frame);
+        let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let known = instance.state.borrow().frame.clone();
         let copies = match (known, instance.shared.get()) {
             // Parameters have variables of their own, the same for each application.

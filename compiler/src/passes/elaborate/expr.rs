@@ -8,7 +8,7 @@ use super::access::place_of;
 use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::{ops, unnamed, Elaborator};
-use crate::diag::{Code, Span};
+use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr};
@@ -148,7 +148,12 @@ impl Elaborator<'_> {
             Value::Member(id) => self.member(*id),
             Value::InvalidHeader => Data::InvalidHeader,
             Value::Aggregate(values) => {
-                let parts = self.parts(ty);
+                let parts = match self.checked.representation(ty) {
+                    Type::List(element) | Type::Stack(element, _) => {
+                        vec![(unnamed(), (*element).clone()); values.len()]
+                    }
+                    ty => self.parts(&ty),
+                };
                 let parts = parts.iter().zip(values.iter());
                 match self.checked.representation(ty) {
                     Type::Header(_) => Data::HeaderOf(
@@ -240,6 +245,15 @@ impl Elaborator<'_> {
                 return self.member(id)
             }
             _ => {}
+        }
+        if self.checked.resolution(base) == Resolution::StackNext {
+            let message = format!("field `{member}` of an element that is not extracted yet");
+            self.diagnostics.report(
+                Diagnostic::warning(Warning::InvalidHeader, expr.span, message)
+                    .label("its value is undefined"),
+            );
+            let ty = self.type_of(expr, frame);
+            return self.default_value(&ty);
         }
         if matches!(resolution, Resolution::StackNext | Resolution::StackLast)
             || self.is_path(base, frame)
@@ -631,9 +645,7 @@ impl Elaborator<'_> {
     /// Whether two values of a type are equal.
     pub fn equal(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         match (a, b) {
-            (Data::Header(a), Data::Header(b)) => {
-                ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b))
-            }
+            (Data::Header(a), Data::Header(b)) => same_header(a, b),
             (Data::Header(place), Data::InvalidHeader)
             | (Data::InvalidHeader, Data::Header(place)) => ir::Expr::Valid(place).not(),
             (Data::InvalidHeader, Data::InvalidHeader) => ir::Expr::Bool(true),
@@ -645,9 +657,7 @@ impl Elaborator<'_> {
                 let fields = self.equal_parts(Data::Header(place), other, ty, span);
                 ops::and(ir::Expr::Valid(place), fields)
             }
-            (Data::Union(a), Data::Union(b)) => {
-                ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b))
-            }
+            (Data::Union(a), Data::Union(b)) => same_union(a, b),
             (Data::Union(id), Data::InvalidHeader) | (Data::InvalidHeader, Data::Union(id)) => {
                 ir::Expr::UnionValid(id).not()
             }
@@ -655,12 +665,7 @@ impl Elaborator<'_> {
                 let elements = |id| self.program.storage.stack(id).elements.clone();
                 let pairs = elements(a).into_iter().zip(elements(b));
                 pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                    let (a, b) = (HeaderPlace::Fixed(a), HeaderPlace::Fixed(b));
-                    let same = ir::Expr::binary(
-                        ir::BinaryOp::Eq,
-                        ir::Expr::Header(a),
-                        ir::Expr::Header(b),
-                    );
+                    let same = same_header(HeaderPlace::Fixed(a), HeaderPlace::Fixed(b));
                     ops::and(all, same)
                 })
             }
@@ -668,9 +673,7 @@ impl Elaborator<'_> {
                 let elements = |id| self.program.storage.union_stack(id).elements.clone();
                 let pairs = elements(a).into_iter().zip(elements(b));
                 pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                    let same =
-                        ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b));
-                    ops::and(all, same)
+                    ops::and(all, same_union(a, b))
                 })
             }
             (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
@@ -708,4 +711,18 @@ impl Elaborator<'_> {
         }
         all
     }
+}
+
+/// Two headers are equal when both are invalid, too (spec § 8.17). BMv2 compares valid ones only.
+fn same_header(a: HeaderPlace, b: HeaderPlace) -> ir::Expr {
+    let none = ops::and(ir::Expr::Valid(a).not(), ir::Expr::Valid(b).not());
+    let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Header(a), ir::Expr::Header(b));
+    ops::or(none, equal)
+}
+
+/// The same of unions.
+fn same_union(a: ir::UnionId, b: ir::UnionId) -> ir::Expr {
+    let none = ops::and(ir::Expr::UnionValid(a).not(), ir::Expr::UnionValid(b).not());
+    let equal = ir::Expr::binary(ir::BinaryOp::Eq, ir::Expr::Union(a), ir::Expr::Union(b));
+    ops::or(none, equal)
 }

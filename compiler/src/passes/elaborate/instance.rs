@@ -9,7 +9,7 @@ use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
-use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation};
+use crate::syntax::ast::{Annotation, Arg, DeclId, Expr, ExprKind, Instantiation, Param};
 
 /// What names an instance and tells of it.
 pub struct InstanceName<'n> {
@@ -153,6 +153,28 @@ impl Elaborator<'_> {
             }
             _ => None,
         }
+    }
+
+    /// What constructor parameters are when no arguments are given.
+    pub fn default_arguments(
+        &mut self,
+        params: &[Rc<Param>],
+        frame: &Rc<Frame>,
+    ) -> Vec<(DeclId, Binding)> {
+        params
+            .iter()
+            .map(|param| {
+                let ty = self.declared_type(param.id, frame);
+                let data = match &param.default {
+                    Some(default) => {
+                        let data = self.eval(default, frame);
+                        self.cast(data, &ty)
+                    }
+                    None => self.default_value(&ty),
+                };
+                (param.id, Binding::Data(data))
+            })
+            .collect()
     }
 
     fn constructor_arguments(

@@ -117,6 +117,8 @@ struct Elaborator<'a> {
     states: parser::States,
     /// Enums whose members became numbers.
     used_enums: BTreeSet<DeclId>,
+    /// Names that the control plane knows, by kind of object, with the declarations that have them.
+    claimed: BTreeMap<(&'static str, String), Span>,
 }
 
 /// Deeper nesting of calls than this is no program of a human.
@@ -168,6 +170,7 @@ impl<'a> Elaborator<'a> {
             digests: BTreeMap::new(),
             states: parser::States::default(),
             used_enums: BTreeSet::new(),
+            claimed: BTreeMap::new(),
         }
     }
 

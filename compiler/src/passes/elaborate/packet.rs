@@ -187,6 +187,15 @@ impl Elaborator<'_> {
                     self.look(&field, &part, offset, span);
                 }
             }
+            Place::Stack(stack) => {
+                let Type::Stack(element, _) = self.checked.representation(ty) else {
+                    return;
+                };
+                for header in self.program.storage.stack(*stack).elements.clone() {
+                    let place = Place::Header(ir::HeaderPlace::Fixed(header));
+                    self.look(&place, &element, offset, span);
+                }
+            }
             _ => self.target(
                 span,
                 format!("a value of type {ty} cannot be looked ahead at on this target"),

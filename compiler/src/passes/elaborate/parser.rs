@@ -395,7 +395,7 @@ impl Elaborator<'_> {
             );
             return;
         }
-        let bound = self.arguments(info, &call.args, frame);
+        let bound = self.arguments_for(&instance.decl.params, info, &call.args, frame);
         let callee = self.parser_frame(instance);
         let copies = self.pass(bound, &callee, false, frame);
         let callee = Rc::new(callee);

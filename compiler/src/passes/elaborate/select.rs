@@ -100,7 +100,9 @@ impl Elaborator<'_> {
         }
         let elements: Vec<&Expr> = match &keyset.kind {
             ExprKind::DontCare(_) => return vec![Keyset::Default],
-            ExprKind::Keyset(elements) | ExprKind::List(elements) if types.len() != 1 => {
+            ExprKind::Keyset(elements) | ExprKind::List(elements)
+                if elements.len() == types.len() =>
+            {
                 elements.iter().collect()
             }
             _ => vec![keyset],

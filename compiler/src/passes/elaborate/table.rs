@@ -41,7 +41,7 @@ impl Elaborator<'_> {
         };
         let decl = Rc::clone(decl);
         let name = full_name(&instance.name, &decl.annotations, &decl.name.name);
-        let meta = self.meta(name, &decl.annotations, decl.name.span);
+        let meta = self.named_meta("table", name, &decl.annotations, decl.name.span);
         let table = TableId::from(self.program.tables.len());
         self.program.tables.push(Table {
             meta,
@@ -669,13 +669,21 @@ impl Elaborator<'_> {
                 .and_then(|expr| self.eval_constant(expr, frame));
             let value = match (given, values.last()) {
                 (Some(value), _) => value,
-                (None, None) if largest_wins => {
-                    BigInt::from(1) + &delta * BigInt::from(entries.len() - 1)
-                }
+                // The checker asks for the first one.
                 (None, None) => BigInt::from(1),
                 (None, Some(last)) if largest_wins => last - &delta,
                 (None, Some(last)) => last + &delta,
             };
+            if value < BigInt::ZERO && !self.diagnostics.has_errors() {
+                self.diagnostics.report(
+                    Diagnostic::error(
+                        Code::TABLE_RULE,
+                        entry.span,
+                        format!("the priority of this entry would be {value}"),
+                    )
+                    .help("begin with a larger one, or set a smaller `priority_delta`"),
+                );
+            }
             values.push(value);
         }
         let mut order: Vec<&BigInt> = values.iter().collect();
@@ -706,8 +714,7 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Option<Vec<EntryKey>> {
         let elements: Vec<&Expr> = match &keyset.kind {
-            ExprKind::Keyset(elements) => elements.iter().collect(),
-            ExprKind::List(elements) if keys.len() != 1 => elements.iter().collect(),
+            ExprKind::Keyset(elements) | ExprKind::List(elements) => elements.iter().collect(),
             // `_` or `default` for a key of several elements
             ExprKind::DontCare(_) => keys.iter().map(|_| keyset).collect(),
             _ => vec![keyset],

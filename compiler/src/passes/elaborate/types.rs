@@ -20,6 +20,8 @@ enum Translation {
     Bits(Option<u32>),
     /// Strings.
     String,
+    /// What is written there is neither.
+    Wrong,
 }
 
 impl Elaborator<'_> {
@@ -70,9 +72,10 @@ impl Elaborator<'_> {
                 TypeRefKind::String => Translation::String,
                 TypeRefKind::Bit(Some(width)) => match &width.kind {
                     ExprKind::Int(literal) => Translation::Bits(u32::try_from(&literal.value).ok()),
-                    _ => Translation::Bits(None),
+                    _ => Translation::Wrong,
                 },
-                _ => Translation::Bits(None),
+                TypeRefKind::Bit(None) => Translation::Bits(Some(1)),
+                _ => Translation::Wrong,
             },
             // The second argument may be a type that the annotation's grammar does not read as an expression.
             _ => translation_by_text(annotation),
@@ -110,6 +113,16 @@ impl Elaborator<'_> {
             Some((uri, translation)) => {
                 let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
                 let sdn = match translation {
+                    Translation::Wrong => {
+                        let annotation = decl.annotations.annotation("p4runtime_translation");
+                        let span = annotation.map_or(decl.name.span, |annotation| annotation.span);
+                        self.error(
+                            Code::ANNOTATION_RULE,
+                            span,
+                            "the second argument of @p4runtime_translation is `bit<N>` with a number N, a number, or `string`",
+                        );
+                        return;
+                    }
                     Translation::String => p4::p4_new_type_translation::SdnType::SdnString(
                         p4::p4_new_type_translation::SdnString {},
                     ),
@@ -490,9 +503,15 @@ impl Elaborator<'_> {
 fn translation_by_text(annotation: &Annotation) -> Translation {
     let text = annotation.body_text();
     let second = text.rsplit(',').next().unwrap_or_default().trim();
-    if second == "string" {
-        return Translation::String;
+    let bits = second
+        .strip_prefix("bit")
+        .map(|rest| rest.trim_matches(|c: char| c.is_whitespace() || matches!(c, '<' | '>')));
+    match (second, bits) {
+        ("string", _) => Translation::String,
+        ("bit", _) => Translation::Bits(Some(1)),
+        (number, None) | (_, Some(number)) => match number.parse() {
+            Ok(width) => Translation::Bits(Some(width)),
+            Err(_) => Translation::Wrong,
+        },
     }
-    let digits: String = second.chars().filter(char::is_ascii_digit).collect();
-    Translation::Bits(digits.parse().ok())
 }

@@ -166,8 +166,11 @@ impl<'a> Flow<'a> {
         }
         let checked = self.checked;
         let plain = match ty {
-            Type::Struct(_) => checked.fields(ty).iter().all(|(_, ty)| self.is_plain(ty)),
-            Type::Tuple(types) => types.iter().all(|ty| self.is_plain(ty)),
+            Type::Struct(_) => {
+                let fields = checked.fields(ty);
+                !fields.is_empty() && fields.iter().all(|(_, ty)| self.is_plain(ty))
+            }
+            Type::Tuple(types) => !types.is_empty() && types.iter().all(|ty| self.is_plain(ty)),
             Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Varbit(_) | Type::Error => true,
             Type::Enum(_) | Type::SerializableEnum(_) | Type::NewType(_) => true,
             _ => false,

@@ -53,6 +53,18 @@ impl Parser<'_> {
         matches!(self.kind(), Const | Error | MatchKind | At) || self.begins_block_declaration()
     }
 
+    /// A type, a name, and what follows the name of a variable.
+    fn at_variable(&self) -> bool {
+        self.after_type(self.pos).is_some_and(|name| {
+            let kind = |at: usize| self.tokens.get(at).map(|token| token.kind);
+            kind(name).is_some_and(TokenKind::is_name)
+                && matches!(
+                    kind(name + 1),
+                    Some(TokenKind::Semicolon | TokenKind::Assign)
+                )
+        })
+    }
+
     /// `None` for a forward declaration, which declares nothing.
     fn declaration(&mut self) -> Parse<Option<Decl>> {
         let annotations = self.opt_annotations()?;
@@ -77,6 +89,23 @@ impl Parser<'_> {
             }
             _ if self.at_instantiation() => {
                 Decl::Instantiation(Rc::new(self.instantiation(annotations)?))
+            }
+            _ if self.at_variable() => {
+                let before = self.pos;
+                let variable = self.variable_declaration_without_semicolon(annotations)?;
+                self.report(
+                    Diagnostic::error(
+                        Code::SYNTAX,
+                        variable.name.span,
+                        "a variable cannot be declared at the top level",
+                    )
+                    .help(
+                        "make it a `const`, or declare it in a parser, control, action or function",
+                    ),
+                );
+                self.semicolon()?;
+                self.lose(before);
+                return Ok(None);
             }
             _ if self.after_type(self.pos).is_some() => {
                 Decl::Function(Rc::new(self.function_declaration(annotations)?))
@@ -498,6 +527,18 @@ impl Parser<'_> {
         })
     }
 
+    fn opt_control_local(
+        &mut self,
+        kind: TokenKind,
+        annotations: Vec<Annotation>,
+    ) -> Parse<Option<Decl>> {
+        Ok(match kind {
+            TokenKind::Action => Some(Decl::Action(Rc::new(self.action_declaration(annotations)?))),
+            TokenKind::Table => Some(Decl::Table(Rc::new(self.table_declaration(annotations)?))),
+            _ => self.opt_local_declaration(annotations)?,
+        })
+    }
+
     fn control_body(&mut self, control: &Ident) -> Parse<ControlBody> {
         let ctor_params = self.opt_constructor_parameters()?;
         let mut apply: Option<Block> = None;
@@ -505,12 +546,6 @@ impl Parser<'_> {
         let (locals, span) = self.braced(|p| {
             let annotations = p.opt_annotations()?;
             match p.kind() {
-                TokenKind::Action => Ok(Some(Decl::Action(Rc::new(
-                    p.action_declaration(annotations)?,
-                )))),
-                TokenKind::Table => Ok(Some(Decl::Table(Rc::new(
-                    p.table_declaration(annotations)?,
-                )))),
                 TokenKind::Apply if matches!(p.peek(1), TokenKind::LBrace | TokenKind::At) => {
                     let span = p.bump();
                     let mut block = p.block_statement()?;
@@ -529,7 +564,7 @@ impl Parser<'_> {
                     apply = Some(block);
                     Ok(None)
                 }
-                _ => match p.opt_local_declaration(annotations)? {
+                kind => match p.opt_control_local(kind, annotations)? {
                     Some(decl) => {
                         if apply.is_some() {
                             p.report(
