@@ -19,7 +19,6 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +50,7 @@ def main() -> int:
     say("machine", f"{os.cpu_count()} x {cpu_model()}")
     compiler(alfirk)
     main_job(alfirk)
+    switch_start(alfirk)
     if not options.skip_cargo:
         cargo_benches()
     if os.geteuid() == 0:
@@ -105,6 +105,27 @@ def main_job(alfirk: Path) -> None:
     say("main job, 16 MiB, alfirk", f"{took:.1f} s wall, {used:.1f} s CPU, {after.ru_maxrss / 1024:.0f} MiB")
 
 
+def switch_start(alfirk: Path) -> None:
+    """Measure how soon a switch with a program serves P4Runtime, and what it takes to do nothing."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / "l2.p4", Path(directory))
+        command = [str(alfirk), "switch", str(program), "--", "--grpc-server-addr", "127.0.0.1:0"]
+        times, memory = [], 0.0
+        for _ in range(10):
+            begin = time.perf_counter()
+            with subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            ) as child:
+                if child.stdout is None or "listening" not in child.stdout.readline():
+                    msg = "the switch did not start"
+                    raise RuntimeError(msg)
+                times.append(time.perf_counter() - begin)
+                status = Path(f"/proc/{child.pid}/status").read_text()
+                memory = float(status.partition("VmRSS:")[2].split()[0]) / 1024
+                child.terminate()
+    say("switch, start to ready", f"{min(times) * 1e3:.1f} ms (best of {len(times)}), {memory:.0f} MiB")
+
+
 def cargo_benches() -> None:
     """Run the benchmarks of the crates: pipeline core, simulator, ICRC."""
     done = subprocess.run(
@@ -129,7 +150,7 @@ def over_veth(alfirk: Path, size: int) -> None:
         (inside_1, near), (inside_2, far) = pairs[1], pairs[2]
         with bridge(inside_1, inside_2):
             through_bridge = measure(near, far, frame)
-        with routing_switch(alfirk, pairs):
+        with l2_switch(alfirk, pairs):
             through_switch = measure(near, far, frame)
     say(
         f"switch over veth, {size} B",
@@ -173,7 +194,7 @@ def between_hosts(alfirk: Path) -> None:
                 subprocess.run([*enter, "ip", *arguments.split()], check=True)
         with bridge(inside_1, inside_2):
             bridge_us, bridge_gbps = round_trip(host_1), tcp(host_1, host_2)
-        with routing_switch(alfirk, pairs):
+        with l2_switch(alfirk, pairs):
             switch_us, switch_gbps = round_trip(host_1), tcp(host_1, host_2)
     say("round trip", f"{switch_us:.0f} us; Linux bridge {bridge_us:.0f} us")
     say(
@@ -253,20 +274,17 @@ def tcp(sender: int, receiver: int) -> float:
 
 
 @contextmanager
-def routing_switch(alfirk: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[None]:
-    """Join the ports by `alfirk switch` with the multicast program, which routes between both ports."""
+def l2_switch(alfirk: Path, pairs: dict[int, tuple[str, str]]) -> Iterator[None]:
+    """Join the ports by `alfirk switch` with one table from MAC addresses to ports."""
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
-        program = compile_program(alfirk, MAIN_PROGRAM, work)
+        program = compile_program(alfirk, ROOT / "bmv2" / "test_data" / "l2.p4", work)
         with switch([str(alfirk), "switch"], work, pairs, log=False) as address:
             client = Client(address, DEVICE_ID, program.with_suffix(".p4info.txtpb"))
             client.push(program)
             for number in (1, 2):
-                match = {"dst_ip": (int(IPv4Address(f"10.0.0.{number}")), 32)}
-                to_host = {"port": number, "mac": 0x020000000000 + number}
-                client.insert(
-                    Entry("ingress.ipv4_routing.routes", match, "ingress.ipv4_routing.to_host", to_host)
-                )
+                match = {"hdr.ethernet.dst": 0x020000000000 + number}
+                client.insert(Entry("ingress.hosts", match, "ingress.forward", {"port": number}))
             yield
             client.close()
 
