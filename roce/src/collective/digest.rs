@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -15,6 +16,33 @@ impl Digest {
     /// The SHA-256 of `bytes`.
     pub fn of(bytes: &[u8]) -> Digest {
         Digest(Sha256::digest(bytes).into())
+    }
+}
+
+/// Data that many hold in one process, hashed once: who holds the same bytes has the same digest, and to compare them is much
+/// faster than to hash them.
+#[derive(Debug)]
+pub struct Original {
+    data: Arc<[u8]>,
+    sha256: OnceLock<Digest>,
+}
+
+impl Original {
+    /// Not hashed before somebody asks for it.
+    pub fn new(data: Arc<[u8]>) -> Original {
+        Original {
+            data,
+            sha256: OnceLock::new(),
+        }
+    }
+
+    /// The SHA-256 of `bytes`, be they these or others.
+    pub fn digest_of(&self, bytes: &[u8]) -> Digest {
+        if *self.data == *bytes {
+            *self.sha256.get_or_init(|| Digest::of(bytes))
+        } else {
+            Digest::of(bytes)
+        }
     }
 }
 
@@ -61,5 +89,18 @@ impl TryFrom<String> for Digest {
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
         digest.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_an_original_and_other_bytes_get_their_own_digests() {
+        let original = Original::new(Arc::from(&b"hello"[..]));
+        for bytes in [&b"hello"[..], b"hellO", b"hell", b"", b"hello"] {
+            assert_eq!(original.digest_of(bytes), Digest::of(bytes));
+        }
     }
 }

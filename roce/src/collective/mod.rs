@@ -29,7 +29,7 @@ mod spec;
 mod transfer;
 mod unicast;
 
-pub use digest::{BadDigest, Digest};
+pub use digest::{BadDigest, Digest, Original};
 pub use leg::Leg;
 pub use plan::{Flow, Plan};
 pub use spec::{

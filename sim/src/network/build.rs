@@ -7,7 +7,7 @@ use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{
-    Endpoint, GroupSpec as TransferGroup, Leg, TransferError, TransferSpec,
+    Endpoint, GroupSpec as TransferGroup, Leg, Original, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::rc::BadMtu;
@@ -196,6 +196,10 @@ impl Network {
 
     /// The root's application posts the data now.
     pub fn start(&mut self, host: HostIndex, data: Arc<[u8]>) {
+        let original = Arc::new(Original::new(Arc::clone(&data)));
+        for index in 0..self.hosts.len() {
+            self.with_host(HostIndex(index), |node, _| node.compare_with(&original));
+        }
         self.with_host(host, |node, ctx| node.start(data, ctx));
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    Digest, Endpoint, GroupSpec as TransferGroup, Leg, Progress, Transfer, TransferError,
+    Digest, Endpoint, GroupSpec as TransferGroup, Leg, Original, Progress, Transfer, TransferError,
     TransferEvent, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
@@ -115,6 +115,13 @@ impl HostNode {
         self.collect(ctx);
         self.settle(ctx);
         Ok(())
+    }
+
+    /// What this host is about to receive.
+    pub(super) fn compare_with(&mut self, original: &Arc<Original>) {
+        if let Some(transfer) = &mut self.transfer {
+            transfer.compare_with(Arc::clone(original));
+        }
     }
 
     /// The application posts the data now.
