@@ -1,25 +1,18 @@
-"""What the test cases build on: a programmed switch, exact collection of what it sends, and cleaning up.
-
-Collection needs no waiting for silence.  Behind each stimulus a *sentinel* for every port enters by the same
-port; switches keep packets of one way in order, so what came out of a port before its sentinel is all that
-the stimulus caused there.
-"""
+"""What the test cases build on: a programmed switch, groups, and cleaning up."""
 
 from __future__ import annotations
 
-import time
 from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import ptf
 from ptf import testutils
-from ptf.base_tests import BaseTest
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
+from alfirk_ptf.collect import PORTS, SENTINEL_MARK, CollectingTest
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop, IcrcMode, MinPsn
 from alfirk_ptf.controller import Controller
 from alfirk_ptf.group import Entry, Group, Member
@@ -31,18 +24,14 @@ from alfirk_ptf.registers import Registers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from alfirk_ptf.collect import Frames
     from alfirk_ptf.p4runtime import PacketIn
 
-#: Ports that most tests use and watch.
-PORTS = (1, 2, 3, 4)
-#: Seconds within which a frame must have come.
-PATIENCE = 10.0
 #: McstIDs are allocated from here, and from here where the pipeline computes the ICRC of data.
 GROUP_NETWORK = int(IPv4Address("10.255.0.0"))
 RECOMPUTE_NETWORK = int(IPv4Address("10.255.128.0"))
 #: Sentinels for port p go to this network's address p.
 SENTINEL_NETWORK = int(IPv4Address("192.0.2.0"))
-SENTINEL_MARK = b"alfirk sentinel "
 
 #: A host behind each port.
 HOSTS = {
@@ -56,25 +45,17 @@ HOSTS = {
     for port in SWITCH_PORTS
 }
 
-#: Frames by port of exit; ports without any are left out.
-Frames = dict[int, list[bytes]]
-
 _Test = TypeVar("_Test", bound="GroupTest")
 
 
-class SwitchTest(BaseTest):
+class SwitchTest(CollectingTest):
     """A test on one switch whose program and sentinels' routes are loaded."""
 
-    #: Ports where anything that comes out is seen.
-    watched: tuple[int, ...] = PORTS
     _client: Client | None = None
-    _serial = 0
 
     def setUp(self) -> None:
         """Connect, and drop what earlier tests left on the wire."""
         super().setUp()
-        self.dataplane = ptf.dataplane_instance
-        self.dataplane.flush()
         self.switch = _connect()
         self.registers = Registers(self.switch)
         self._mark = self.switch.mark()
@@ -86,32 +67,9 @@ class SwitchTest(BaseTest):
         if unread := self.registers.punted():
             self.fail(f"frames went to the controller that the test knows nothing of: {unread}")
 
-    def exchange(self, port: int, *frames: bytes) -> Frames:
-        """Send frames into a port and collect all that comes out of any watched one."""
-        self.send(port, *frames)
-        return self.collect(port)
-
-    def send(self, port: int, *frames: bytes) -> None:
-        """Send frames into a port."""
-        for frame in frames:
-            self.dataplane.send(0, port, frame)
-
-    def collect(self, port: int, rounds: int = 1) -> Frames:
-        """Collect what frames that have gone into a port bring about.
-
-        A frame that the switch sends round comes back before the sentinel that leaves its port behind it, so
-        each time round takes one more of `rounds`.
-        """
-        collected: Frames = {}
-        for last in range(1, rounds + 1):
-            outs = self.watched if last == rounds else (port,)
-            SwitchTest._serial += 1
-            for out in outs:
-                self.dataplane.send(0, port, _sentinel(port, out, self._serial))
-            for out in outs:
-                if got := self._until_sentinel(out):
-                    collected.setdefault(out, []).extend(got)
-        return collected
+    def sentinel(self, into: int, out: int) -> bytes:
+        """Build the head of a frame that the program routes from one port to another."""
+        return _sentinel(into, out)
 
     def drops(self, reason: Drop, pipeline: str = "ingress") -> int:
         """Read how often a pipeline has dropped a packet for a reason."""
@@ -124,39 +82,6 @@ class SwitchTest(BaseTest):
         counted = self.drops(reason) - before
         if counted != len(frames):
             self.fail(f"{counted} of {len(frames)} frames were dropped for {reason.name}")
-
-    def expect(self, port: int, frame: bytes | Sequence[bytes], **out: bytes) -> None:
-        """Send and compare: ``p2=frame`` is what must leave port 2; nothing else may."""
-        frames = [frame] if isinstance(frame, bytes) else list(frame)
-        wanted = {int(name[1:]): [packet] for name, packet in out.items()}
-        self.same(self.exchange(port, *frames), wanted)
-
-    def same(self, got: Frames, wanted: Frames) -> None:
-        """Compare byte for byte and show the first difference as packets."""
-        for out in sorted(got.keys() | wanted.keys()):
-            for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
-                if a != b:
-                    self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
-            surplus = len(got.get(out, [])) - len(wanted.get(out, []))
-            if surplus:
-                what = "missing" if surplus < 0 else "too many"
-                frames = (wanted if surplus < 0 else got)[out][-abs(surplus) :]
-                shown = "; ".join(Ether(frame).summary() for frame in frames)
-                self.fail(f"port {out}: {abs(surplus)} {what}: {shown}")
-
-    def _until_sentinel(self, port: int) -> list[bytes]:
-        frames: list[bytes] = []
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            found = self.dataplane.poll(0, port, timeout=max(0.01, deadline - time.monotonic()))
-            if not isinstance(found, self.dataplane.PollSuccess):
-                self.fail(f"port {port}: the sentinel did not come within {PATIENCE:.0f} s")
-            frame = bytes(found.packet)
-            if SENTINEL_MARK in frame:
-                if frame.endswith(self._serial.to_bytes(8, "big")):
-                    return frames
-            else:
-                frames.append(frame)
 
 
 class GroupTest(SwitchTest):
@@ -291,26 +216,11 @@ def _route(address: int, port: int) -> Entry:
     )
 
 
-def _sentinel(into: int, out: int, serial: int) -> bytes:
-    return _sentinel_head(into, out) + serial.to_bytes(8, "big")
-
-
 @cache
-def _sentinel_head(into: int, out: int) -> bytes:
+def _sentinel(into: int, out: int) -> bytes:
     return bytes(
         Ether(src=HOSTS[into].mac, dst=VIRTUAL_MAC)
         / IP(src=HOSTS[into].ip, dst=str(IPv4Address(SENTINEL_NETWORK + out)))
         / UDP(sport=9, dport=9, chksum=0)
         / Raw(SENTINEL_MARK + bytes(8))
     )[:-8]
-
-
-def _difference(got: bytes, wanted: bytes) -> str:
-    at = next(
-        (i for i, (a, b) in enumerate(zip(got, wanted, strict=False)) if a != b), min(len(got), len(wanted))
-    )
-    return (
-        f"differs at byte {at} of {len(wanted)} (got {len(got)} bytes)\n"
-        f"got      {got.hex()}\nexpected {wanted.hex()}\n"
-        f"got:\n{Ether(got).show(dump=True)}\nexpected:\n{Ether(wanted).show(dump=True)}"
-    )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import HOSTS, Frames, GroupTest
+from alfirk_ptf.case import HOSTS, GroupTest
+from alfirk_ptf.collect import Frames
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
 

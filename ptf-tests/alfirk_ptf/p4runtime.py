@@ -1,7 +1,7 @@
 """A small P4Runtime client: what a packet test needs, by P4Info names, and undone after each test.
 
-The one module that touches the generated classes, which have no types.  Section numbers are those of the
-P4Runtime specification 1.4.
+With `features`, the module that touches the generated classes, which have no types.  Section numbers are
+those of the P4Runtime specification 1.4.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Client:
         try:
             answers = list(self._stub.Read(request, timeout=PATIENCE))
         except grpc.RpcError as error:
-            raise P4RuntimeError(_explain("Read", error)) from error
+            raise P4RuntimeError(explain("Read", error)) from error
         entries = [entity.counter_entry for answer in answers for entity in answer.entities]
         return {e.index.index: e.data.packet_count for e in entries if e.data.packet_count}
 
@@ -153,7 +153,7 @@ class Client:
         request.packet.payload = payload
         for field in self._packet_metadata("packet_out"):
             value = metadata.get(field.name, 0)
-            request.packet.metadata.add(metadata_id=field.id, value=_bytes(value))
+            request.packet.metadata.add(metadata_id=field.id, value=canonical(value))
         self._requests.put(request)
 
     def packet_in(self) -> PacketIn:
@@ -210,7 +210,7 @@ class Client:
         try:
             return getattr(self._stub, method)(request, timeout=PATIENCE)
         except grpc.RpcError as error:
-            raise P4RuntimeError(_explain(method, error)) from error
+            raise P4RuntimeError(explain(method, error)) from error
 
     @staticmethod
     def _find(things: Any, name: str) -> Any:
@@ -233,7 +233,7 @@ class Client:
         action = self._find(self._info.actions, entry.action)
         message.action.action.action_id = action.preamble.id
         for param in action.params:
-            value = _bytes(entry.params[param.name])
+            value = canonical(entry.params[param.name])
             message.action.action.params.add(param_id=param.id, value=value)
         unknown |= entry.params.keys() - {param.name for param in action.params}
         if unknown:
@@ -251,18 +251,18 @@ def _multicast_group(group: MulticastGroup) -> Any:
 
 def _set_match(match: Any, value: Value | Lpm) -> None:
     if isinstance(value, tuple):
-        match.lpm.value = _bytes(value[0])
+        match.lpm.value = canonical(value[0])
         match.lpm.prefix_len = value[1]
     else:
-        match.exact.value = _bytes(value)
+        match.exact.value = canonical(value)
 
 
-def _bytes(value: int) -> bytes:
+def canonical(value: int) -> bytes:
     """Give the canonical form of section 8.4: no leading zero bytes, but one byte at least."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
-def _explain(method: str, error: Any) -> str:
+def explain(method: str, error: Any) -> str:
     """Unfold the per-update errors of section 12.3 from the status details."""
     lines = [f"{method}: {error.code().name}: {error.details()}"]
     for key, value in error.trailing_metadata() or ():

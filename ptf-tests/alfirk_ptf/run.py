@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
+from alfirk_ptf.collect import PORTS
 from alfirk_ptf.live import (
     DEVICE_ID,
     MAIN_PROGRAM,
@@ -25,6 +27,31 @@ from alfirk_ptf.live import (
 )
 
 PTF = Path(sys.executable).with_name("ptf")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Test cases that share a program, and so a switch."""
+
+    #: Their folder in ptf-tests.
+    name: str
+    program: Path
+    ports: tuple[int, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where the cases are."""
+        return ROOT / "ptf-tests" / self.name
+
+    def chosen(self, tests: list[str]) -> list[str]:
+        """Pick those of the tests that are in this suite."""
+        return [test for test in tests if (self.folder / f"{test.split('.')[0]}.py").is_file()]
+
+
+SUITES = (
+    Suite("cases", MAIN_PROGRAM, SWITCH_PORTS),
+    Suite("features", ROOT / "ptf-tests" / "programs" / "features.p4", PORTS),
+)
 
 
 def main() -> int:
@@ -46,10 +73,15 @@ def main() -> int:
         "--program",
         type=Path,
         metavar="JSON",
-        help="take this compiled program, with its .p4info.txtpb beside it, instead of compiling",
+        action="append",
+        default=[],
+        help="take this compiled main.json or features.json, with its .p4info.txtpb beside it, instead of "
+        "compiling (may be repeated)",
     )
     parser.add_argument("--keep", action="store_true", help="keep logs and captures of a good run too")
-    parser.add_argument("tests", nargs="*", help="modules or module.Class of cases/ (default: all)")
+    parser.add_argument(
+        "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
+    )
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, _stop)
     work = Path(tempfile.mkdtemp(prefix="alfirk-ptf-"))
@@ -73,28 +105,55 @@ def run(options: argparse.Namespace, work: Path) -> int:
     if os.geteuid() != 0:
         msg = "veth pairs need root: run it with sudo"
         raise RunError(msg)
-    program = options.program or compile_program(options.alfirk, MAIN_PROGRAM, work)
+    compiled = {program.stem: program for program in options.program}
+    if unknown := compiled.keys() - {suite.program.stem for suite in SUITES}:
+        msg = f"--program: no suite runs {', '.join(sorted(unknown))}.json"
+        raise RunError(msg)
+    if unknown := set(options.tests) - {test for suite in SUITES for test in suite.chosen(options.tests)}:
+        msg = f"no module has {', '.join(sorted(unknown))}; see ptf-tests/cases and ptf-tests/features"
+        raise RunError(msg)
+    output, returncode = "", 0
+    for suite in SUITES:
+        tests = suite.chosen(options.tests)
+        if options.tests and not tests:
+            continue
+        folder = work / suite.name
+        folder.mkdir()
+        program = compiled.get(suite.program.stem)
+        if program is None:
+            program = compile_program(options.alfirk, suite.program, folder)
+        done = run_suite(options, suite, program.absolute(), folder, tests)
+        sys.stdout.write(done.stdout)
+        output += done.stdout
+        returncode = returncode or done.returncode
+    return summarise(output, returncode)
+
+
+def run_suite(
+    options: argparse.Namespace, suite: Suite, program: Path, work: Path, tests: list[str]
+) -> subprocess.CompletedProcess[str]:
+    """Run tests of a suite on a switch of its own."""
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
-    with veth_pairs(SWITCH_PORTS) as pairs, switch(command, work, pairs) as address:
+    with veth_pairs(suite.ports) as pairs, switch(command, work, pairs) as address:
         parameters = {
             "grpc": address,
             "device_id": DEVICE_ID,
             "program": str(program),
             "p4info": str(program.with_suffix(".p4info.txtpb")),
+            # BMv2 refuses register entries.
+            "registers": not options.switch,
         }
         ptf = [
-            *(sys.executable, str(PTF), "--test-dir", str(ROOT / "ptf-tests" / "cases")),
+            *(sys.executable, str(PTF), "--test-dir", str(suite.folder)),
             *("--platform", "eth", "--log-file", str(work / "ptf.log"), "--socket-recv-size", "10240"),
             *("--qlen", "1000", "--test-case-timeout", "60"),
             *(f"--interface={port}@{tester}" for port, (_, tester) in pairs.items()),
             *("--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())),
-            *options.tests,
+            *tests,
         ]
-        done = subprocess.run(
+        return subprocess.run(
             ptf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, check=False
         )
-    sys.stdout.write(done.stdout)
-    return summarise(done.stdout, done.returncode)
 
 
 def summarise(output: str, returncode: int) -> int:

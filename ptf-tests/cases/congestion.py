@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import HOSTS, PATIENCE, Frames, GroupTest
+from alfirk_ptf.case import HOSTS, GroupTest
+from alfirk_ptf.collect import PATIENCE, Frames
 from alfirk_ptf.contract import Drop, IcrcMode
 from alfirk_ptf.group import Entry
 from alfirk_ptf.icrc import icrc_is_right

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alfirk_ptf import registers
-from alfirk_ptf.case import HOSTS, PORTS, GroupTest, SwitchTest
+from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest
+from alfirk_ptf.collect import PORTS
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop, MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
 from alfirk_ptf.group import GROUP_BITS, absent_children

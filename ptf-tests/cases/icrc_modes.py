@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import GROUP_NETWORK, HOSTS, PORTS, Frames, GroupTest, with_each_icrc
+from alfirk_ptf.case import GROUP_NETWORK, HOSTS, GroupTest, with_each_icrc
+from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
 from alfirk_ptf.controller import repaired
 from alfirk_ptf.icrc import icrc_is_right

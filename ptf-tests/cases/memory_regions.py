@@ -7,7 +7,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import HOSTS, Frames, GroupTest, with_each_icrc
+from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc
+from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MR_INFO_RKEY, Drop
 from alfirk_ptf.group import Member
 from alfirk_ptf.icrc import icrc_is_right

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import Frames, with_each_min_psn, with_tree_and_walk
+from alfirk_ptf.case import with_each_min_psn, with_tree_and_walk
+from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MinPsn, Work
 from alfirk_ptf.controller import Aggregate
 from alfirk_ptf.feedback import FeedbackTest, Told

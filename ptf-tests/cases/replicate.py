@@ -6,7 +6,8 @@ import random
 from dataclasses import replace
 
 from alfirk_ptf import packets
-from alfirk_ptf.case import HOSTS, PORTS, Frames, GroupTest
+from alfirk_ptf.case import HOSTS, GroupTest
+from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, delivered, entered, reth
 

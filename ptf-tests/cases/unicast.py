@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from ipaddress import IPv4Address
 
-from alfirk_ptf.case import HOSTS, PORTS, SwitchTest
+from alfirk_ptf.case import HOSTS, SwitchTest
+from alfirk_ptf.collect import PORTS
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop
 from alfirk_ptf.group import Entry
 from scapy.layers.inet import ICMP, IP, TCP, UDP

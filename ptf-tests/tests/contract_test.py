@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from alfirk_ptf import contract
 from alfirk_ptf.group import GROUP_BITS, PATH_BITS
+from alfirk_ptf.probes import PROBE_KIND, Op
 
 _SHARED = Path(__file__).parents[2] / "p4src" / "shared"
+_FEATURES = Path(__file__).parents[1] / "programs" / "features.p4"
 
 
-def _constants() -> dict[str, int]:
-    text = (_SHARED / "constants.p4").read_text()
+def _constants(source: Path = _SHARED / "constants.p4") -> dict[str, int]:
+    text = source.read_text()
     found = re.findall(r"^const \S+ (\w+) = (0[xb]\w+|\d+);", text, re.MULTILINE)
     return {name: int(value, 0) for name, value in found}
 
@@ -44,3 +46,10 @@ def addresses_and_keys_are_the_programs() -> None:
     sizes = (_SHARED / "sizes.p4").read_text()
     assert f"#define PATH_BITS {PATH_BITS}\n" in sizes
     assert f"#define GROUP_BITS {GROUP_BITS}\n" in sizes
+
+
+def probes_are_the_programs() -> None:
+    constants = _constants(_FEATURES)
+    ops = {name: value for name, value in constants.items() if name.startswith("OP_")}
+    assert {f"OP_{op.name}": op.value for op in Op} == ops
+    assert constants["PROBE"] == PROBE_KIND

@@ -1,0 +1,102 @@
+"""The ways of a packet beside the straight one: copies, and once more through the program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alfirk_ptf.features import FeatureTest
+from alfirk_ptf.group import MulticastGroup
+from alfirk_ptf.live import CPU_PORT
+from alfirk_ptf.probes import Op, Probe
+
+_SESSION = 7
+_KEPT = 0xABCD
+
+
+class IngressClonesAreOfThePacketThatCameIn(FeatureTest):
+    def runTest(self) -> None:
+        self.switch.add_clone_session(_SESSION, (3,))
+        sent = Probe(Op.CLONE_INGRESS, key=_SESSION, other=_KEPT, port=2)
+        self.probe(sent, p2=replace(sent, mark=1), p3=replace(sent, result=_KEPT))
+
+
+class EgressClonesAreOfThePacketThatLeaves(FeatureTest):
+    def runTest(self) -> None:
+        self.switch.add_clone_session(_SESSION, (3,))
+        sent = Probe(Op.CLONE_EGRESS, key=_SESSION, other=_KEPT, port=2)
+        self.probe(sent, p2=replace(sent, mark=1), p3=replace(sent, mark=1, result=_KEPT))
+
+
+class ClonesGoToAllPortsOfTheirSessionAndMayBeCut(FeatureTest):
+    def runTest(self) -> None:
+        self.switch.add_clone_session(_SESSION, (3, 4), length=40)
+        sent = Probe(Op.CLONE_INGRESS, key=_SESSION, other=_KEPT, port=2)
+        clone = replace(sent, result=_KEPT).frame()[:40]
+        self.expect(1, sent.frame(), p2=replace(sent, mark=1).frame(), p3=clone, p4=clone)
+
+
+class WithoutSessionThereIsNoClone(FeatureTest):
+    def runTest(self) -> None:
+        sent = Probe(Op.CLONE_INGRESS, key=_SESSION + 1, other=_KEPT, port=2)
+        self.probe(sent, p2=replace(sent, mark=1))
+
+
+class ClonesReachTheController(FeatureTest):
+    def runTest(self) -> None:
+        self.switch.add_clone_session(_SESSION, (CPU_PORT,))
+        sent = Probe(Op.CLONE_INGRESS, key=_SESSION, other=_KEPT, port=2)
+        self.probe(sent, p2=replace(sent, mark=1))
+        self.assertEqual(self.switch.packet_in().payload, replace(sent, result=_KEPT).frame())
+
+
+class CopiesOfAGroupHaveTheirInstances(FeatureTest):
+    def runTest(self) -> None:
+        # The port that it came from is one as any other; two copies for one port differ.
+        self.switch.insert_multicast(MulticastGroup(5, ((1, 10), (2, 20), (3, 30), (3, 31))))
+        sent = Probe(Op.MULTICAST, key=5)
+        frames = {port: [replace(sent, result=10 * port).frame()] for port in (1, 2, 3)}
+        frames[3].append(replace(sent, result=31).frame())
+        got = self.exchange(1, sent.frame())
+        self.same({port: sorted(copies) for port, copies in got.items()}, frames)
+
+
+class WithoutGroupThereAreNoCopies(FeatureTest):
+    def runTest(self) -> None:
+        self.meets_nothing(Probe(Op.MULTICAST, key=6))
+
+
+class ResubmittedPacketsComeInAgainAsTheyWere(FeatureTest):
+    def runTest(self) -> None:
+        sent = Probe(Op.RESUBMIT, other=_KEPT, port=2)
+        # The mark of the first time through is gone, the metadata is not.
+        self.meets(sent, 2, _KEPT)
+
+
+class RecirculatedPacketsComeInAgainAsTheyLeft(FeatureTest):
+    def runTest(self) -> None:
+        rounds = 5
+        sent = Probe(Op.RECIRCULATE, key=rounds, other=3, port=2)
+        self.send(1, sent.frame())
+        got = self.collect(1, rounds=rounds + 1)
+        self.same(got, {2: [replace(sent, key=0, result=3 * rounds).frame()]})
+
+
+class TruncatedPacketsEndWhereTheyAreToldTo(FeatureTest):
+    def runTest(self) -> None:
+        for length in (20, 40, 60):
+            sent = Probe(Op.TRUNCATE, key=length, port=2).frame()
+            self.expect(1, sent, p2=sent[:length])
+        whole = Probe(Op.TRUNCATE, key=1000, port=2).frame()
+        self.expect(1, whole, p2=whole)
+
+
+class ParsersTakeWhatAValueSetHolds(FeatureTest):
+    def runTest(self) -> None:
+        self.addCleanup(self.switch.set_value_set, "probe_kinds", ())
+        sent = Probe(Op.FORWARD, port=2, kind=0x1234)
+        # As no probe it goes where constant entries say.
+        self.probe(sent, p4=sent)
+        self.switch.set_value_set("probe_kinds", (0x4321, 0x1234))
+        self.probe(sent, p2=sent)
+        self.switch.set_value_set("probe_kinds", (0x4321,))
+        self.probe(sent, p4=sent)
