@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, Parser, ValueEnum};
 
-use super::{chosen::Chosen, link::LinkOptions, link_args::LinkArgs, SwitchError};
+use super::{chosen::Chosen, link::LinkOptions, link_args::LinkArgs, tls::TlsFiles, SwitchError};
 use crate::SwitchOptions;
 
 /// Run a BMv2 program on network interfaces, controlled by P4Runtime.
@@ -22,6 +22,10 @@ Target options, after `--`:
   --cpu-port PORT          port number for packet-in and packet-out [default: none]
   --drop-port PORT         port number that drops [default: 511]
   --priority-queues N      queues per port [default: 1]
+  --grpc-server-ssl        serve by TLS, with the certificate --grpc-server-cert FILE
+                           and its key --grpc-server-key FILE, both PEM; with
+                           --grpc-server-with-client-auth to clients alone that have one
+                           of the authority --grpc-server-cacert FILE
 
 Example:
   alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510")]
@@ -188,21 +192,62 @@ struct TargetArgs {
     #[arg(long, hide = true)]
     egress_spec_init_to_drop: bool,
 
-    /// Refused, with the next four: there is no TLS
-    #[arg(long, hide = true)]
+    /// Serve by TLS, with --grpc-server-cert and --grpc-server-key
+    #[arg(long)]
     grpc_server_ssl: bool,
-    #[arg(long, hide = true)]
-    grpc_server_cacert: Option<PathBuf>,
-    #[arg(long, hide = true)]
+
+    /// The server's certificate, a PEM file
+    #[arg(long, value_name = "FILE")]
     grpc_server_cert: Option<PathBuf>,
-    #[arg(long, hide = true)]
+
+    /// Its private key, a PEM file
+    #[arg(long, value_name = "FILE")]
     grpc_server_key: Option<PathBuf>,
-    #[arg(long, hide = true)]
+
+    /// The authority whose certificates clients have, a PEM file
+    #[arg(long, value_name = "FILE")]
+    grpc_server_cacert: Option<PathBuf>,
+
+    /// Refuse clients without such a certificate
+    #[arg(long)]
     grpc_server_with_client_auth: bool,
 
     /// Refused: attach interfaces instead
     #[arg(long, hide = true)]
     dp_grpc_server_addr: Option<String>,
+}
+
+impl TargetArgs {
+    /// What TLS needs, if it is asked for.
+    fn tls(&self) -> Result<Option<TlsFiles>, SwitchError> {
+        let (cert, key) = (&self.grpc_server_cert, &self.grpc_server_key);
+        let authority = &self.grpc_server_cacert;
+        if !self.grpc_server_ssl {
+            let files = [cert, key, authority].iter().any(|file| file.is_some());
+            return match files || self.grpc_server_with_client_auth {
+                true => bad("--grpc-server-cert and its like: without --grpc-server-ssl there is no TLS; add it"),
+                false => Ok(None),
+            };
+        }
+        let (Some(cert), Some(key)) = (cert, key) else {
+            return bad(
+                "--grpc-server-ssl: it needs --grpc-server-cert FILE and --grpc-server-key FILE",
+            );
+        };
+        let with_client_auth = self.grpc_server_with_client_auth;
+        if with_client_auth && authority.is_none() {
+            return bad(
+                "--grpc-server-with-client-auth: it needs --grpc-server-cacert FILE, whose \
+                 certificates clients must have",
+            );
+        }
+        Ok(Some(TlsFiles {
+            cert: cert.clone(),
+            key: key.clone(),
+            // As in simple_switch_grpc, clients are not asked for theirs unless told so.
+            clients: authority.clone().filter(|_| with_client_auth),
+        }))
+    }
 }
 
 /// Where the P4Runtime server listens.
@@ -221,6 +266,8 @@ pub struct Config {
     pub interfaces: BTreeMap<u32, String>,
     pub switch: SwitchOptions,
     pub address: ServerAddress,
+    /// Files for TLS, if the server is to speak it.
+    pub tls: Option<TlsFiles>,
     /// Links of ports with options of their own, and of all others.
     pub links: BTreeMap<u32, LinkOptions>,
     pub default_link: LinkOptions,
@@ -319,6 +366,7 @@ impl SwitchArgs {
                 seed: self.seed,
             },
             address: parse_address(&target.grpc_server_addr)?,
+            tls: target.tls()?,
             links,
             default_link,
             chosen,
@@ -333,21 +381,7 @@ impl SwitchArgs {
     }
 
     fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
-        let tls = target.grpc_server_ssl
-            || target.grpc_server_with_client_auth
-            || [
-                &target.grpc_server_cacert,
-                &target.grpc_server_cert,
-                &target.grpc_server_key,
-            ]
-            .iter()
-            .any(|path| path.is_some());
         let refused = [
-            (
-                tls,
-                "--grpc-server-ssl: no TLS; keep the server on loopback or a unix socket \
-                 (--grpc-server-addr unix:PATH), and tunnel to it",
-            ),
             (
                 self.nanolog.is_some(),
                 "--nanolog: there is no nanomsg log; use --log-console or --log-file",
@@ -465,6 +499,18 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_asked_for_certificates_when_told_so() {
+        let line = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem \
+                    --grpc-server-cacert ca.pem";
+        let tls = parse(line).unwrap().tls.unwrap();
+        assert_eq!((tls.cert, tls.key), ("c.pem".into(), "k.pem".into()));
+        assert_eq!(tls.clients, None);
+        let mutual = parse(&format!("{line} --grpc-server-with-client-auth")).unwrap();
+        assert_eq!(mutual.tls.unwrap().clients, Some("ca.pem".into()));
+        assert_eq!(parse("--no-p4").unwrap().tls, None);
+    }
+
+    #[test]
     fn links_take_options_for_all_ports_and_for_one() {
         let config = parse(
             "--no-p4 -i 1@a -i 2@b --loss 0.01 --port-loss 2=0.5 --port-delay 2=1.5ms --seed 9",
@@ -515,8 +561,11 @@ mod tests {
         assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
         assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
         assert!(why("--no-p4 --nanolog").contains("--log-console"));
-        assert!(why("--no-p4 -- --grpc-server-ssl").contains("unix:PATH"));
+        assert!(why("--no-p4 -- --grpc-server-ssl").contains("--grpc-server-cert FILE"));
         assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("no TLS"));
+        let tls = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem";
+        let why_not = why(&format!("{tls} --grpc-server-with-client-auth"));
+        assert!(why_not.contains("--grpc-server-cacert FILE"));
         assert!(why("--no-p4 --loss 2").contains("from 0 to 1"));
         assert!(why("--no-p4 --delay 5").contains("unit"));
         assert!(why("--no-p4 --rate 5").contains("unit"));

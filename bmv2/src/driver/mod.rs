@@ -19,6 +19,7 @@ mod poller;
 mod queue;
 mod ring;
 mod socket;
+mod tls;
 mod trace;
 mod watch;
 
@@ -97,6 +98,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     for warning in &config.warnings {
         warn!("{warning}");
     }
+    let grpc = grpc_server(&config)?;
     let server = Server::new(load(&config)?);
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
     let mut engine = Engine::new(server, queue).map_err(|e| failed("epoll and netlink", &e))?;
@@ -124,7 +126,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         .enable_all()
         .build()
         .map_err(|e| failed("async runtime", &e))?;
-    runtime.block_on(serve(&config, commands, engine))
+    runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
 fn load(config: &Config) -> Result<Switch, SwitchError> {
@@ -140,8 +142,19 @@ fn load(config: &Config) -> Result<Switch, SwitchError> {
     Ok(switch)
 }
 
+fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
+    let server = GrpcServer::builder()
+        .http2_keepalive_interval(Some(KEEPALIVE))
+        .http2_keepalive_timeout(Some(KEEPALIVE));
+    match &config.tls {
+        Some(files) => tls::secure(server, files),
+        None => Ok(server),
+    }
+}
+
 async fn serve(
     config: &Config,
+    mut grpc: GrpcServer,
     commands: CommandSender,
     engine: Engine,
 ) -> Result<(), SwitchError> {
@@ -160,10 +173,7 @@ async fn serve(
     let service = P4RuntimeServer::new(grpc::Service::new(commands.clone()))
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
-    let router = GrpcServer::builder()
-        .http2_keepalive_interval(Some(KEEPALIVE))
-        .http2_keepalive_timeout(Some(KEEPALIVE))
-        .add_service(service);
+    let router = grpc.add_service(service);
 
     let (stopped, has_stopped) = oneshot::channel();
     let listening = listen(address, router).await?;

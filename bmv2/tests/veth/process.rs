@@ -13,7 +13,10 @@ use alfirk_p4runtime::p4::v1::{
 use clap::Parser;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::{transport::Channel, Streaming};
+use tonic::{
+    transport::{Channel, Endpoint},
+    Streaming,
+};
 
 use crate::fixture;
 
@@ -41,7 +44,7 @@ pub fn run_as_switch(arguments: &[String]) -> ! {
     std::process::exit(code);
 }
 
-fn command(address: &str, line: &[&str]) -> Command {
+fn command(address: &str, line: &[&str], target: &[String]) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     let device = fixture::DEVICE.to_string();
     let cpu = fixture::CPU_PORT.to_string();
@@ -49,6 +52,7 @@ fn command(address: &str, line: &[&str]) -> Command {
         .args([AS_SWITCH, "--no-p4", "--device-id", &device])
         .args(line)
         .args(["--", "--cpu-port", &cpu, "--grpc-server-addr", address])
+        .args(target)
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     // A test that is killed takes its switch along, and with it the namespace.
@@ -74,7 +78,16 @@ pub struct Process {
 impl Process {
     /// Starts a switch and waits until it listens.
     pub fn start(line: &[&str]) -> Process {
-        let mut child = command("127.0.0.1:0", line).spawn().unwrap();
+        Process::start_with(line, &[])
+    }
+
+    /// The same, with more options behind the `--`.
+    pub fn start_with(line: &[&str], target: &[String]) -> Process {
+        Process::start_at("127.0.0.1:0", line, target)
+    }
+
+    pub fn start_at(address: &str, line: &[&str], target: &[String]) -> Process {
+        let mut child = command(address, line, target).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut process = Process {
             child,
@@ -88,14 +101,19 @@ impl Process {
 
     /// Starts one that is to fail; its exit code, and all it has printed.
     pub fn fail(line: &[&str]) -> (Option<i32>, String) {
-        Process::fail_at("127.0.0.1:0", line)
+        Process::fail_with(line, &[])
+    }
+
+    pub fn fail_with(line: &[&str], target: &[String]) -> (Option<i32>, String) {
+        Process::end(command("127.0.0.1:0", line, target))
     }
 
     pub fn fail_at(address: &str, line: &[&str]) -> (Option<i32>, String) {
-        let output = command(address, line)
-            .stderr(Stdio::piped())
-            .output()
-            .unwrap();
+        Process::end(command(address, line, &[]))
+    }
+
+    fn end(mut command: Command) -> (Option<i32>, String) {
+        let output = command.stderr(Stdio::piped()).output().unwrap();
         let mut text = String::from_utf8(output.stdout).unwrap();
         text.push_str(&String::from_utf8_lossy(&output.stderr));
         (output.status.code(), text)
@@ -167,9 +185,16 @@ pub struct Controller {
 
 impl Controller {
     pub async fn connect(address: &str) -> Controller {
-        let mut client = P4RuntimeClient::connect(format!("http://{address}"))
-            .await
-            .unwrap();
+        let url = match address.starts_with("unix:") {
+            true => address.to_owned(),
+            false => format!("http://{address}"),
+        };
+        let endpoint = Endpoint::from_shared(url).unwrap();
+        Controller::over(endpoint.connect().await.unwrap()).await
+    }
+
+    pub async fn over(channel: Channel) -> Controller {
+        let mut client = P4RuntimeClient::new(channel);
         let (requests, stream) = mpsc::channel(16);
         requests
             .send(fixture::arbitration(fixture::id(1)))

@@ -1,0 +1,43 @@
+//! The P4Runtime server as a process has it: its addresses, and controllers that come and go.
+
+use crate::{
+    fixture, forward,
+    net::Wire,
+    process::{Controller, Process},
+    start, DEADLINE, FAR,
+};
+use tokio::runtime::Runtime;
+
+pub fn a_unix_socket_will_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("switch.sock");
+    let address = format!("unix:{}", path.display());
+    let process = Process::start_at(&address, &[], &[]);
+    assert_eq!(process.address(), address);
+    let runtime = Runtime::new().unwrap();
+    let mut controller = runtime.block_on(Controller::connect(&address));
+    runtime.block_on(controller.set_pipeline(fixture::config()));
+    process.stop();
+    assert!(!path.exists(), "the switch takes its socket away");
+}
+
+pub fn forwarding_goes_on_without_its_controller() {
+    let (runtime, process, mut controller) = start(&[]);
+    forward(&runtime, &mut controller, 5, 2);
+    // Its connections end as those of a killed process do.
+    drop(controller);
+    drop(runtime);
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    one.send(&fixture::frame(5));
+    assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
+
+    // The next one need not begin again.
+    let runtime = Runtime::new().unwrap();
+    let mut controller = runtime.block_on(Controller::connect(process.address()));
+    forward(&runtime, &mut controller, 6, 2);
+    for destination in [5, 6] {
+        one.send(&fixture::frame(destination));
+        assert_eq!(two.receive(DEADLINE), Some(fixture::frame(destination)));
+    }
+    process.stop();
+}
