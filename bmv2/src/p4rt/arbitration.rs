@@ -15,6 +15,10 @@ use super::ClientId;
 
 /// Live clients that one role may have; more are turned away with RESOURCE_EXHAUSTED.
 pub const MAX_CLIENTS_PER_ROLE: usize = 256;
+/// Roles that a device knows; their highest election ids are kept when all their clients are gone.
+pub const MAX_ROLES: usize = 1024;
+/// Bytes of a role's name.
+pub const MAX_ROLE_NAME: usize = 256;
 
 /// A role by its name, or by the number that clients before 1.3 used. The default role has neither.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -208,6 +212,18 @@ impl Arbitration {
             return Err(Status::new(
                 Code::InvalidArgument,
                 "role configurations are not supported; a role without one may do everything",
+            ));
+        }
+        if role.name.len() > MAX_ROLE_NAME {
+            return Err(Status::new(
+                Code::InvalidArgument,
+                format!("the role's name is longer than {MAX_ROLE_NAME} bytes"),
+            ));
+        }
+        if !self.roles.contains_key(role) && self.roles.len() >= MAX_ROLES {
+            return Err(Status::new(
+                Code::ResourceExhausted,
+                format!("the device knows {MAX_ROLES} roles already"),
             ));
         }
         let mut others = self

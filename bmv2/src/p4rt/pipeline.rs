@@ -93,7 +93,7 @@ impl Verified {
             config: self.config,
             tables: TableBook::default(),
             profiles: ProfileBook::new(server.down.clone()),
-            pre: PreBook::default(),
+            pre: PreBook::new(server.down.clone()),
             value_sets: BTreeMap::new(),
             digests: Digests::default(),
             idle_check: None,

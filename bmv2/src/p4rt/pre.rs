@@ -12,9 +12,10 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    error::{core_error, exists, invalid, not_found, unimplemented, UpdateResult},
+    error::{core_error, exists, invalid, not_found, UpdateResult},
     read::{Found, View},
     write::Scope,
+    Device,
 };
 use crate::{CloneSession, Replica, MAX_SESSION};
 
@@ -24,10 +25,23 @@ const MAX_GROUP: u32 = 0xffff;
 const MAX_CLASS: u32 = 7;
 
 /// Groups and sessions as they were written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PreBook {
     groups: BTreeMap<u32, MulticastGroupEntry>,
     sessions: BTreeMap<u32, CloneSessionEntry>,
+    /// Ports known to be down.
+    down: BTreeSet<u32>,
+}
+
+impl PreBook {
+    /// Nothing written yet, with these ports down.
+    pub fn new(down: BTreeSet<u32>) -> PreBook {
+        PreBook {
+            groups: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            down,
+        }
+    }
 }
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
@@ -44,7 +58,9 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntr
             .delete_group(id)
             .map_err(|e| not_found(e.to_string()));
     }
-    let replicas = replicas(scope, &name, &group.replicas)?;
+    let cpu_port = scope.switch.options().cpu_port;
+    let down = &scope.pipeline.pre.down;
+    let replicas = replicas(cpu_port, down, &name, &group.replicas)?;
     pre_mut(scope)?
         .set_group(id, &replicas)
         .map_err(|e| invalid(e.to_string()))?;
@@ -70,24 +86,8 @@ pub fn write_session(
             .delete_session(id)
             .map_err(|e| not_found(e.to_string()));
     }
-    if session.class_of_service > MAX_CLASS {
-        return Err(invalid(format!(
-            "{name}: class of service {} is above {MAX_CLASS}",
-            session.class_of_service
-        )));
-    }
-    let truncate_bytes = u32::try_from(session.packet_length_bytes).map_err(|_| {
-        invalid(format!(
-            "{name}: packet length {} is negative",
-            session.packet_length_bytes
-        ))
-    })?;
-    let clone = CloneSession {
-        replicas: replicas(scope, &name, &session.replicas)?,
-        group: None,
-        truncate_bytes,
-        class_of_service: session.class_of_service,
-    };
+    let cpu_port = scope.switch.options().cpu_port;
+    let clone = core_session(cpu_port, &scope.pipeline.pre.down, &name, session)?;
     pre_mut(scope)?
         .set_session(id, clone)
         .map_err(|e| invalid(e.to_string()))?;
@@ -133,8 +133,38 @@ fn check_presence(kind: Type, present: bool, name: &str) -> UpdateResult {
     }
 }
 
+/// A session as the core has it.
+fn core_session(
+    cpu_port: Option<u32>,
+    down: &BTreeSet<u32>,
+    name: &str,
+    session: &CloneSessionEntry,
+) -> UpdateResult<CloneSession> {
+    if session.class_of_service > MAX_CLASS {
+        return Err(invalid(format!(
+            "{name}: class of service {} is above {MAX_CLASS}",
+            session.class_of_service
+        )));
+    }
+    let truncate_bytes = u32::try_from(session.packet_length_bytes).map_err(|_| {
+        invalid(format!(
+            "{name}: packet length {} is negative",
+            session.packet_length_bytes
+        ))
+    })?;
+    Ok(CloneSession {
+        replicas: replicas(cpu_port, down, name, &session.replicas)?,
+        group: None,
+        truncate_bytes,
+        class_of_service: session.class_of_service,
+    })
+}
+
+/// The copies to be made, with these ports down: of each replica and its backups the first whose
+/// port is up, or the replica itself, whose port loses it then.
 fn replicas(
-    scope: &Scope<'_>,
+    cpu_port: Option<u32>,
+    down: &BTreeSet<u32>,
     name: &str,
     messages: &[ReplicaMessage],
 ) -> UpdateResult<Vec<Replica>> {
@@ -142,37 +172,92 @@ fn replicas(
     messages
         .iter()
         .map(|message| {
-            if !message.backup_replicas.is_empty() {
-                return Err(unimplemented(format!(
-                    "{name}: backup replicas are not supported"
-                )));
-            }
             let port = match message.port_kind.as_ref() {
-                Some(PortKind::EgressPort(port)) => *port,
-                Some(PortKind::Port(bytes)) => bytestring::decode(bytes, 32)
-                    .map_err(|error| invalid(format!("{name}: replica port: {error}")))?
-                    as u32,
+                Some(PortKind::EgressPort(port)) => real_port(cpu_port, name, *port)?,
+                Some(PortKind::Port(bytes)) => port_of(cpu_port, name, bytes)?,
                 None => return Err(invalid(format!("{name}: a replica has no port"))),
             };
-            let port = if port == SdnPort::Cpu as i32 as u32 {
-                let cpu_port = scope.switch.options().cpu_port;
-                cpu_port.ok_or_else(|| invalid(format!("{name}: the switch has no CPU port")))?
-            } else {
-                port
+            let replica = Replica {
+                port,
+                rid: rid_of(name, message.instance)?,
             };
-            let rid = u16::try_from(message.instance).map_err(|_| {
-                invalid(format!(
-                    "{name}: instance {} is above 65535",
-                    message.instance
-                ))
-            })?;
-            let replica = Replica { port, rid };
             if !seen.insert(replica) {
                 return Err(invalid(format!(
-                    "{name}: port {port} with instance {rid} is given twice"
+                    "{name}: port {port} with instance {} is given twice",
+                    replica.rid
                 )));
             }
-            Ok(replica)
+            let mut ports = BTreeSet::from([port]);
+            let mut active = (!down.contains(&port)).then_some(replica);
+            for backup in &message.backup_replicas {
+                let port = port_of(cpu_port, name, &backup.port)?;
+                let rid = rid_of(name, backup.instance)?;
+                if !ports.insert(port) {
+                    return Err(invalid(format!(
+                        "{name}: port {port} is given twice in a replica with its backups"
+                    )));
+                }
+                if active.is_none() && !down.contains(&port) {
+                    active = Some(Replica { port, rid });
+                }
+            }
+            Ok(active.unwrap_or(replica))
         })
         .collect()
+}
+
+fn port_of(cpu_port: Option<u32>, name: &str, bytes: &[u8]) -> UpdateResult<u32> {
+    let port = bytestring::decode(bytes, 32)
+        .map_err(|error| invalid(format!("{name}: replica port: {error}")))?;
+    real_port(cpu_port, name, port as u32)
+}
+
+/// SDN_PORT_CPU stands for the CPU port.
+fn real_port(cpu_port: Option<u32>, name: &str, port: u32) -> UpdateResult<u32> {
+    if port != SdnPort::Cpu as i32 as u32 {
+        return Ok(port);
+    }
+    cpu_port.ok_or_else(|| invalid(format!("{name}: the switch has no CPU port")))
+}
+
+fn rid_of(name: &str, instance: u32) -> UpdateResult<u16> {
+    u16::try_from(instance)
+        .map_err(|_| invalid(format!("{name}: instance {instance} is above 65535")))
+}
+
+impl Device {
+    /// Lets backups stand in for replicas, or steps them back, as ports go.
+    pub(super) fn refresh_replicas(&mut self, down: &BTreeSet<u32>) {
+        let Some(pipeline) = &mut self.pipeline else {
+            return;
+        };
+        let cpu_port = self.switch.options().cpu_port;
+        let book = &mut pipeline.pre;
+        book.down.clone_from(down);
+        let Ok(pre) = self.switch.pre_mut() else {
+            return;
+        };
+        let has_backups =
+            |replicas: &[ReplicaMessage]| replicas.iter().any(|r| !r.backup_replicas.is_empty());
+        let groups = book.groups.iter().filter(|(_, g)| has_backups(&g.replicas));
+        for (&id, group) in groups {
+            let result = replicas(cpu_port, down, "group", &group.replicas).and_then(|copies| {
+                pre.set_group(id, &copies)
+                    .map_err(|e| invalid(e.to_string()))
+            });
+            if let Err(status) = result {
+                tracing::error!("multicast group {id} does not follow its ports: {status}");
+            }
+        }
+        let sessions = book.sessions.iter();
+        for (&id, session) in sessions.filter(|(_, s)| has_backups(&s.replicas)) {
+            let result = core_session(cpu_port, down, "session", session).and_then(|clone| {
+                pre.set_session(id, clone)
+                    .map_err(|e| invalid(e.to_string()))
+            });
+            if let Err(status) = result {
+                tracing::error!("clone session {id} does not follow its ports: {status}");
+            }
+        }
+    }
 }

@@ -80,7 +80,8 @@ impl Server {
         }
     }
 
-    /// A port has gained or lost its link. Groups leave out members whose watch port is down.
+    /// A port has gained or lost its link. Groups leave out members whose watch port is down, and
+    /// backups stand in for replicas.
     pub fn set_port(&mut self, port: u32, up: bool) {
         let changed = if up {
             self.down.remove(&port)
@@ -92,6 +93,7 @@ impl Server {
         }
         for device in std::iter::once(&mut self.active).chain(&mut self.saved) {
             device.refresh_watched(port, &self.down);
+            device.refresh_replicas(&self.down);
         }
     }
 

@@ -232,6 +232,28 @@ fn a_flood_of_streams_is_turned_away() {
 }
 
 #[test]
+fn a_flood_of_roles_is_turned_away() {
+    let mut server = bare();
+    for n in 0..1024 {
+        let client = server.stream_open();
+        update(&mut server, client, in_role(&format!("role {n}"), 1));
+        server.stream_close(client);
+    }
+    let client = server.stream_open();
+    let one_more = closed(&mut server, client, in_role("one more", 1));
+    assert_eq!(one_more.canonical_code(), Code::ResourceExhausted);
+    // Those that are known stay.
+    let client = server.stream_open();
+    assert_eq!(
+        update(&mut server, client, in_role("role 7", 1)),
+        [(client, Some(1), Code::Ok)]
+    );
+    let client = server.stream_open();
+    let long = closed(&mut server, client, in_role(&"x".repeat(257), 1));
+    assert_eq!(long.canonical_code(), Code::InvalidArgument);
+}
+
+#[test]
 fn requests_for_other_devices_are_not_found() {
     let mut server = bare();
     let code = |status: Status| status.canonical_code();

@@ -69,8 +69,40 @@ fn replicas_are_checked() {
         "instance 65536",
     );
     invalid("replicas { port: \"\" }", "empty");
-    let backup = "replicas { egress_port: 2 backup_replicas { port: \"\\x03\" } }";
-    refused(f.insert(&group(1, backup)), Code::Unimplemented, "backup");
+    let backup = "replicas { egress_port: 2 backup_replicas { port: \"\\x02\" instance: 1 } }";
+    invalid(backup, "given twice in a replica");
+    let backup = "replicas { egress_port: 2 backup_replicas { port: \"\\x03\" instance: 65536 } }";
+    invalid(backup, "instance 65536");
+}
+
+#[test]
+fn backups_stand_in_for_replicas_whose_port_is_down() {
+    let mut f = Fixture::new();
+    let protected = group(
+        9,
+        r#"replicas { egress_port: 2 instance: 1 backup_replicas { port: "\x03" instance: 7 } backup_replicas { port: "\x04" } }
+           replicas { egress_port: 6 instance: 1 }"#,
+    );
+    flood(&mut f, 9);
+    f.server.set_port(3, false);
+    f.insert(&protected).unwrap();
+    let mut ports_after = |port: u32, up: bool| {
+        f.server.set_port(port, up);
+        let mut ports = f.ports(1, &frame(5));
+        ports.sort_unstable();
+        ports
+    };
+    assert_eq!(ports_after(1, true), [2, 6]);
+    assert_eq!(ports_after(2, false), [4, 6]);
+    assert_eq!(ports_after(3, true), [3, 6]);
+    assert_eq!(ports_after(2, true), [2, 6]);
+    // Who has no backup keeps its port, and so does who has none that is up.
+    assert_eq!(ports_after(6, false), [2, 6]);
+    for port in [2, 3] {
+        ports_after(port, false);
+    }
+    assert_eq!(ports_after(4, false), [2, 6]);
+    assert_eq!(f.read(&group(9, "")), [entity(&protected)]);
 }
 
 #[test]
