@@ -459,3 +459,69 @@ fn messages_are_filled_in_and_failed_assertions_drop() {
     b.switch().process_into(0, &[1], 0, &mut fx);
     assert_eq!(fx.logs, ["plain"]);
 }
+
+#[test]
+fn primitives_of_p4_14_compute() {
+    let names = [
+        "x", "y", "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8",
+    ];
+    let fields: Vec<Value> = names.iter().map(|name| json!([name, 8, false])).collect();
+    let h = |f: &str| field("h", f);
+    let of_both = |op: &str, result: &str| call(op, json!([h(result), h("x"), h("y")]));
+    let b = edits(
+        json!(fields),
+        &[
+            of_both("add", "r0"),
+            of_both("subtract", "r1"),
+            of_both("bit_xor", "r2"),
+            of_both("bit_or", "r3"),
+            of_both("bit_and", "r4"),
+            call("shift_left", json!([h("r5"), h("x"), num(2)])),
+            call("shift_right", json!([h("r6"), h("x"), num(2)])),
+            call("add_to_field", json!([h("r7"), num(3)])),
+            call("subtract_from_field", json!([h("r8"), num(3)])),
+            call("no_op", json!([])),
+        ],
+    );
+    assert_eq!(
+        out(&mut b.switch(), &[0xf3, 0x05, 0, 0, 0, 0, 0, 0, 0, 0xfe, 1]),
+        [0xf3, 0x05, 0xf8, 0xee, 0xf6, 0xf7, 0x01, 0xcc, 0x3c, 0x01, 0xfe]
+    );
+}
+
+#[test]
+fn headers_are_copied_and_added_by_the_names_of_p4_14() {
+    let mut b = Builder::new();
+    b.header("h_t", &["a", "b", "c"], json!([["x", 8, false]]))
+        .extracts(&["a"])
+        .emits(&["a", "b", "c"]);
+    let header = |name: &str| named("header", name);
+    b.runs(
+        "ingress",
+        json!([
+            send_to(1),
+            call("copy_header", json!([header("b"), header("a")])),
+            call("add_header_fast", json!([header("c")])),
+            call("modify_field", json!([field("c", "x"), num(3)])),
+        ]),
+    );
+    assert_eq!(out(&mut b.switch(), &[7, 9]), [7, 7, 3, 9]);
+}
+
+#[test]
+fn drop_drops_and_so_does_what_was_assumed_in_vain() {
+    let fields = json!([["a", 8, false]]);
+    let mut fx = Effects::default();
+    let b = edits(fields.clone(), &[call("drop", json!([]))]);
+    b.switch().process_into(0, &[1], 0, &mut fx);
+    assert!(fx.output.is_empty());
+
+    let is_five = operand(
+        json!({"type": "expression", "value": {"op": "b2d", "left": null, "right": expr("==", field("h", "a"), num(5))}}),
+    );
+    let mut switch = edits(fields, &[call("assume", json!([is_five]))]).switch();
+    assert_eq!(out(&mut switch, &[5]), [5]);
+    fx.clear();
+    switch.process_into(0, &[6], 0, &mut fx);
+    assert_eq!(fx.dropped, [DropReason::Assertion]);
+}

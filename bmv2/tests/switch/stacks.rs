@@ -144,26 +144,45 @@ fn stacks_and_their_elements_are_copied() {
     assert_eq!(b.switch().process(0, &[5, 0, 9], 0)[0].1, [5, 5, 0, 9]);
 }
 
-fn unions() -> Builder {
+/// Unions of these names, each with a member a and a member b, sent in that order.
+fn unions_named(names: &[&str]) -> Builder {
+    let members = |member: &str| -> Vec<String> {
+        names
+            .iter()
+            .map(|name| format!("{name}.{member}"))
+            .collect()
+    };
     let mut b = Builder::new();
-    b.header("a_t", &["u.a", "v.a"], json!([["x", 8, false]]));
-    b.header("b_t", &["u.b", "v.b"], json!([["x", 16, false]]));
+    for (member, bits) in [("a", 8), ("b", 16)] {
+        let headers = members(member);
+        let headers: Vec<&str> = headers.iter().map(String::as_str).collect();
+        b.header(
+            &format!("{member}_t"),
+            &headers,
+            json!([["x", bits, false]]),
+        );
+    }
     b.add(
         "header_union_types",
         json!({"name": "u_t", "headers": [["a", "a_t"], ["b", "b_t"]]}),
     );
-    for name in ["u", "v"] {
-        let ids = [
-            b.header_id(&format!("{name}.a")),
-            b.header_id(&format!("{name}.b")),
-        ];
+    let mut sent = Vec::new();
+    for name in names {
+        let both = [format!("{name}.a"), format!("{name}.b")];
+        let ids = both.each_ref().map(|header| b.header_id(header));
         b.add(
             "header_unions",
             json!({"name": name, "union_type": "u_t", "header_ids": ids}),
         );
+        sent.extend(both);
     }
-    b.emits(&["u.a", "u.b", "v.a", "v.b"]);
+    let sent: Vec<&str> = sent.iter().map(String::as_str).collect();
+    b.emits(&sent);
     b
+}
+
+fn unions() -> Builder {
+    unions_named(&["u", "v"])
 }
 
 #[test]
@@ -221,4 +240,33 @@ fn stacks_of_unions_work() {
     let mut switch = b.switch();
     assert_eq!(switch.process(0, &[0, 1, 7, 9], 0)[0].1, [0, 1, 9]);
     assert_eq!(switch.process(0, &[0, 2, 7, 9], 0)[0].1, [0, 2, 7, 9]);
+}
+
+#[test]
+fn stacks_of_unions_are_copied() {
+    let mut b = unions_named(&["u0", "u1", "v0", "v1"]);
+    for (stack, ids) in [("us", [0, 1]), ("vs", [2, 3])] {
+        b.add(
+            "header_union_stacks",
+            json!({"name": stack, "union_type": "u_t", "size": 2, "header_union_ids": ids}),
+        );
+    }
+    let next = |member: &str| json!({"op": "extract", "parameters": [{"type": "union_stack", "value": ["us", member]}]});
+    b.state(
+        "start",
+        json!([next("a"), next("b")]),
+        json!([]),
+        json!([default(Value::Null)]),
+    );
+    let stack = |name: &str| named("header_union_stack", name);
+    b.runs(
+        "ingress",
+        json!([
+            send_to(1),
+            call("assign_union_stack", json!([stack("vs"), stack("us")])),
+            call("pop", json!([stack("us"), num(1)])),
+        ]),
+    );
+    let out = b.switch().process(0, &[7, 1, 2, 9], 0);
+    assert_eq!(out, [(1, vec![1, 2, 7, 1, 2, 9])]);
 }
