@@ -7,7 +7,8 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
+    "alfirk/links/v1/links.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4types.proto",

@@ -7,6 +7,7 @@ mod check_pcap;
 mod ctrl;
 mod exit;
 mod host;
+mod link;
 mod p4c;
 mod program;
 mod run;
@@ -53,6 +54,7 @@ enum Command {
     CheckPcap(check_pcap::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Host(host::HostArgs),
+    Link(link::Args),
     P4c(alfirk_compiler::driver::P4cArgs),
     Run(run::Args),
     Switch(alfirk_bmv2::driver::SwitchArgs),
@@ -68,6 +70,7 @@ impl Command {
             Command::CheckPcap(args) => check_pcap::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Host(args) => host::run(args),
+            Command::Link(args) => link::run(&args),
             Command::P4c(args) => p4c::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),

@@ -1,7 +1,8 @@
 //! The P4Runtime protocol: messages, services, and what both ends of it need.
 //!
 //! The messages are generated from the files in `proto/`, whose names and numbers
-//! are those of P4Runtime 1.5 with the two additions of 1.6.
+//! are those of P4Runtime 1.5 with the two additions of 1.6. One service is our own:
+//! [`alfirk::links::v1`], for the links that a switch emulates.
 //! Here are only the protocol's own rules: text and JSON forms ([`text`], [`json`]),
 //! canonical byte strings ([`bytestring`]) and status objects ([`status`]).
 //! What a switch or a controller does with a message is written in `bmv2` and `ctrl`.
@@ -25,7 +26,7 @@ mod protocol {
 
 pub use prost::{Message, Name};
 pub use prost_types::Any;
-pub use protocol::{google, p4};
+pub use protocol::{alfirk, google, p4};
 
 pub use google::rpc::{Code, Status};
 

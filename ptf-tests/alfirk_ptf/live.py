@@ -75,14 +75,19 @@ def veth_pairs(ports: Sequence[int]) -> Iterator[dict[int, tuple[str, str]]]:
 
 @contextmanager
 def switch(
-    executable: Sequence[str], work: Path, pairs: dict[int, tuple[str, str]], *, log: bool = True
+    executable: Sequence[str],
+    work: Path,
+    pairs: dict[int, tuple[str, str]],
+    *,
+    log: bool = True,
+    target: Sequence[str] = (),
 ) -> Iterator[str]:
     """Start a simple_switch_grpc of any make; give its P4Runtime address once it serves."""
     address = f"127.0.0.1:{free_port()}"
     command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *(["--log-console"] if log else [])]
     for port, ends in pairs.items():
         command += ["-i", f"{port}@{ends[0]}"]
-    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT)]
+    command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT), *target]
     child = Child.spawn("the switch", command, work / "switch.log")
     try:
         wait_for(address, child)

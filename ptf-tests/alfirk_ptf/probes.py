@@ -34,6 +34,7 @@ class Op(IntEnum):
     RECIRCULATE = 16
     TRUNCATE = 17
     PACKET_IN = 18
+    PRIORITY = 19
 
 
 @dataclass(frozen=True)

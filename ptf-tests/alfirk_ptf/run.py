@@ -134,14 +134,15 @@ def run_suite(
 ) -> subprocess.CompletedProcess[str]:
     """Run tests of a suite on a switch of its own."""
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
-    with veth_pairs(suite.ports) as pairs, switch(command, work, pairs) as address:
+    target = [] if options.switch else ["--priority-queues", "8"]
+    with veth_pairs(suite.ports) as pairs, switch(command, work, pairs, target=target) as address:
         parameters = {
             "grpc": address,
             "device_id": DEVICE_ID,
             "program": str(program),
             "p4info": str(program.with_suffix(".p4info.txtpb")),
-            # BMv2 refuses register entries.
-            "registers": not options.switch,
+            # What can only be asked of our switch is asked by this.
+            "alfirk": "" if options.switch else str(options.alfirk),
         }
         ptf = [
             *(sys.executable, str(PTF), "--test-dir", str(suite.folder)),

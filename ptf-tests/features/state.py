@@ -89,8 +89,8 @@ class RegistersKeepWhatAPacketLeft(FeatureTest):
 
 class RegistersAreSharedWithTheController(FeatureTest):
     def runTest(self) -> None:
-        if not testutils.test_param_get("registers"):
-            self.skipTest("this switch offers no registers by P4Runtime")
+        if not testutils.test_param_get("alfirk"):
+            self.skipTest("BMv2 offers no registers by P4Runtime")
         self.switch.set_register("cells", 2, 0xFEED)
         self.meets(Probe(Op.REGISTER, key=2, other=0xBEEF, port=2), 2, 0xFEED)
         self.assertEqual(self.switch.register("cells", 2), 0xBEEF)

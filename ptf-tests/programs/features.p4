@@ -39,6 +39,7 @@ const bit<8> OP_RESUBMIT = 15;
 const bit<8> OP_RECIRCULATE = 16;
 const bit<8> OP_TRUNCATE = 17;
 const bit<8> OP_PACKET_IN = 18;
+const bit<8> OP_PRIORITY = 19;
 
 @controller_header("packet_in")
 header packet_in_t {
@@ -327,6 +328,8 @@ control FeatureIngress(inout headers_t hdr, inout metadata_t meta,
                 truncate(hdr.probe.key);
             } else if (hdr.probe.op == OP_PACKET_IN) {
                 standard_metadata.egress_spec = CPU_PORT;
+            } else if (hdr.probe.op == OP_PRIORITY) {
+                standard_metadata.priority = (bit<3>)hdr.probe.key;
             }
         }
     }

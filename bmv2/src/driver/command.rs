@@ -6,7 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use alfirk_p4runtime::{p4::v1::*, Status};
+use alfirk_p4runtime::{
+    alfirk::links::v1::{ChangeRequest, ChangeResponse, ListRequest, ListResponse},
+    p4::v1::*,
+    Status,
+};
 use tokio::sync::{
     mpsc::{self, error::TryRecvError},
     oneshot,
@@ -43,6 +47,11 @@ pub enum Command {
     StreamOpen(StreamSender, oneshot::Sender<Result<ClientId, Status>>),
     StreamMessage(ClientId, StreamMessageRequest),
     StreamClose(ClientId),
+    ListLinks(ListRequest, oneshot::Sender<Result<ListResponse, Status>>),
+    ChangeLinks(
+        ChangeRequest,
+        oneshot::Sender<Result<ChangeResponse, Status>>,
+    ),
     /// For the text that Prometheus reads.
     Metrics(oneshot::Sender<String>),
     Shutdown,

@@ -1,5 +1,7 @@
 //! The thread that owns the switch: takes frames and commands, runs each to its end.
 
+mod links;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Display,
@@ -361,7 +363,8 @@ impl Engine {
 
     fn enqueue(&mut self, packet: Queued, now: u64) {
         match self.ports.get_mut(&packet.port) {
-            Some(port) if port.link.has_rate() => {
+            // Behind those that wait, also when the rate has been taken away.
+            Some(port) if port.link.has_rate() || !port.queues.is_empty() => {
                 port.queues.push(packet.priority, packet, now);
                 self.runnable.push_back(port.number);
             }
@@ -552,6 +555,12 @@ impl Engine {
                 self.clients.remove(&client);
                 self.server.stream_close(client);
             }
+            Command::ListLinks(request, answer) => {
+                let _ = answer.send(self.list_links(&request));
+            }
+            Command::ChangeLinks(request, answer) => {
+                let _ = answer.send(self.change_links(&request, now));
+            }
             Command::Metrics(answer) => {
                 let _ = answer.send(self.metrics(now));
             }
@@ -587,7 +596,7 @@ impl Engine {
                         port.running = running;
                         let state = if running { "up" } else { "down" };
                         info!(port = port.number, interface = name, "interface is {state}");
-                        self.server.set_port(port.number, running);
+                        self.server.set_port(port.number, port.is_up());
                     }
                 }
                 LinkNews::Gone { name, index } => {
@@ -710,6 +719,11 @@ impl Engine {
 }
 
 impl Port {
+    /// Whether frames can come and go.
+    fn is_up(&self) -> bool {
+        self.running && !self.link.options().down
+    }
+
     /// When the link has something to do.
     fn poll_timeout(&self) -> Option<u64> {
         let next = (!self.queues.is_empty()).then(|| self.link.idle_at());

@@ -1,8 +1,13 @@
-//! The P4Runtime service: passes every request to the thread that owns the switch.
+//! The P4Runtime service and that of links: pass every request to the thread that owns the switch.
 
 use std::pin::Pin;
 
-use alfirk_p4runtime::p4::v1::{p4_runtime_server::P4Runtime, *};
+use alfirk_p4runtime::{
+    alfirk::links::v1::{
+        links_server::Links, ChangeRequest, ChangeResponse, ListRequest, ListResponse,
+    },
+    p4::v1::{p4_runtime_server::P4Runtime, *},
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::{
     wrappers::{ReceiverStream, UnboundedReceiverStream},
@@ -15,7 +20,8 @@ use super::command::{Command, CommandSender};
 /// Messages that wait for a slow client; packet-ins beyond are dropped.
 const STREAM_BACKLOG: usize = 4096;
 
-/// The service.
+/// The services.
+#[derive(Clone)]
 pub struct Service {
     commands: CommandSender,
 }
@@ -121,6 +127,23 @@ impl P4Runtime for Service {
     ) -> Result<Response<CapabilitiesResponse>, Status> {
         let request = request.into_inner();
         self.ask(|answer| Command::Capabilities(request, answer))
+            .await
+    }
+}
+
+#[tonic::async_trait]
+impl Links for Service {
+    async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        let request = request.into_inner();
+        self.ask(|answer| Command::ListLinks(request, answer)).await
+    }
+
+    async fn change(
+        &self,
+        request: Request<ChangeRequest>,
+    ) -> Result<Response<ChangeResponse>, Status> {
+        let request = request.into_inner();
+        self.ask(|answer| Command::ChangeLinks(request, answer))
             .await
     }
 }

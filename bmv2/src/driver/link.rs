@@ -4,10 +4,11 @@
 //! Every port draws from a stream of its own, so what one port loses does not depend on the
 //! traffic of another, and a run with the same seed and the same frames loses the same ones.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use thiserror::Error;
 
 use super::chosen::{Chosen, Way};
 
@@ -26,6 +27,46 @@ pub struct LinkOptions {
     pub reorder: f64,
     /// How fast frames leave; as fast as they can without.
     pub rate: Option<Rate>,
+    /// The link is cut: all frames are lost, in each direction.
+    pub down: bool,
+}
+
+/// Why there is no such link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum LinkFault {
+    /// The probability of this, to be from 0 to 1.
+    #[error("{0}: expected a probability from 0 to 1")]
+    NoProbability(&'static str),
+    #[error("rate: it must be at least 1")]
+    NoRate,
+    #[error("reorder: without a delay there is nothing to overtake")]
+    NothingToOvertake,
+}
+
+impl LinkOptions {
+    /// Whether there is such a link.
+    ///
+    /// # Errors
+    /// The first thing that cannot be.
+    pub fn check(&self) -> Result<(), LinkFault> {
+        let chances = [
+            ("loss", self.loss),
+            ("duplicate", self.duplicate),
+            ("reorder", self.reorder),
+        ];
+        for (what, chance) in chances {
+            if !(0.0..=1.0).contains(&chance) {
+                return Err(LinkFault::NoProbability(what));
+            }
+        }
+        if matches!(self.rate, Some(Rate::Bits(0) | Rate::Packets(0))) {
+            return Err(LinkFault::NoRate);
+        }
+        if self.reorder > 0.0 && self.delay.is_zero() {
+            return Err(LinkFault::NothingToOvertake);
+        }
+        Ok(())
+    }
 }
 
 /// How fast a link takes frames; at least one bit or packet per second.
@@ -47,12 +88,32 @@ impl Rate {
     }
 }
 
+/// As the command line takes it, in the largest unit of which it is at least one.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rate, unit) = match self {
+            Rate::Bits(rate) => (*rate, "bps"),
+            Rate::Packets(rate) => (*rate, "pps"),
+        };
+        let (scale, prefix) = match rate {
+            1_000_000_000.. if unit == "bps" => (1e9, "G"),
+            1_000_000.. => (1e6, "M"),
+            1000.. => (1e3, "k"),
+            _ => (1.0, ""),
+        };
+        write!(f, "{}{prefix}{unit}", rate as f64 / scale)
+    }
+}
+
 /// The link of one port.
 #[derive(Debug)]
 pub struct Link {
+    options: LinkOptions,
+    /// Whether nothing but loss happens to frames.
+    plain: bool,
+    /// Nanoseconds.
     delay: u64,
     jitter: u64,
-    rate: Option<Rate>,
     loss: Chance,
     chosen: Vec<Chosen>,
     duplicate: Chance,
@@ -91,22 +152,53 @@ impl Link {
     pub fn new(options: LinkOptions, seed: u64, port: u32) -> Link {
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(port.into());
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Link {
-            delay: nanos(options.delay),
-            jitter: nanos(options.jitter),
-            rate: options.rate,
-            loss: Chance::new(options.loss),
+        let mut link = Link {
+            options,
+            plain: true,
+            delay: 0,
+            jitter: 0,
+            loss: Chance(None),
             chosen: Vec::new(),
-            duplicate: Chance::new(options.duplicate),
-            reorder: Chance::new(options.reorder),
+            duplicate: Chance(None),
+            reorder: Chance(None),
             random,
             busy_until: 0,
             last_arrival: 0,
             waiting: BTreeMap::new(),
             sequence: 0,
             lost: 0,
+        };
+        link.set(options, 0);
+        link
+    }
+
+    /// Does other things to frames from now on. Those under way arrive when they would have; with
+    /// another rate, the next one need not wait until the last one has been taken.
+    pub fn set(&mut self, options: LinkOptions, now: u64) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        if options.rate != self.options.rate {
+            self.busy_until = self.busy_until.min(now);
         }
+        self.delay = nanos(options.delay);
+        self.jitter = nanos(options.jitter);
+        self.loss = Chance::new(options.loss);
+        self.duplicate = Chance::new(options.duplicate);
+        self.reorder = Chance::new(options.reorder);
+        self.plain = self.delay == 0
+            && self.jitter == 0
+            && options.rate.is_none()
+            && self.duplicate.0.is_none();
+        self.options = options;
+    }
+
+    /// What it does to frames.
+    pub fn options(&self) -> LinkOptions {
+        self.options
+    }
+
+    /// Frames on their way.
+    pub fn under_way(&self) -> usize {
+        self.waiting.len()
     }
 
     /// Loses these frames, too.
@@ -118,7 +210,7 @@ impl Link {
 
     /// Whether the next frame is lost.
     pub fn loses(&mut self, way: Way, frame: &[u8]) -> bool {
-        let mut lost = self.loss.strikes(&mut self.random);
+        let mut lost = self.options.down || self.loss.strikes(&mut self.random);
         // Each counts for itself.
         for chosen in &mut self.chosen {
             lost |= chosen.takes(way, frame);
@@ -127,14 +219,14 @@ impl Link {
         lost
     }
 
-    /// Whether frames can be sent at once, as nothing but loss happens to them.
+    /// Whether frames can be sent at once, as nothing but loss happens to them, and none is under way.
     pub fn is_plain(&self) -> bool {
-        self.delay == 0 && self.jitter == 0 && self.rate.is_none() && self.duplicate.0.is_none()
+        self.plain && self.waiting.is_empty()
     }
 
     /// Whether packets wait in queues until the link takes them.
     pub fn has_rate(&self) -> bool {
-        self.rate.is_some()
+        self.options.rate.is_some()
     }
 
     /// Whether the link can take a frame now.
@@ -149,7 +241,7 @@ impl Link {
 
     /// Puts a frame on the link. Lost ones take their time on it, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.options.rate {
             let start = self.busy_until.max(now);
             self.busy_until = start.saturating_add(rate.time_of(frame.len()));
         }
@@ -229,6 +321,72 @@ mod tests {
         assert!((800..1200).contains(&lost), "{lost}");
         assert!(losses(0.0, 1, 1).iter().all(|lost| !lost));
         assert!(losses(1.0, 1, 1).iter().all(|lost| *lost));
+    }
+
+    #[test]
+    fn a_change_leaves_frames_under_way_alone() {
+        let delayed = |ms| LinkOptions {
+            delay: Duration::from_millis(ms),
+            ..Default::default()
+        };
+        let mut link = Link::new(delayed(5), 0, 1);
+        link.push(0, vec![1]);
+        link.set(delayed(1), MS);
+        link.push(MS, vec![2]);
+        link.set(delayed(0), 2 * MS);
+        assert!(!link.is_plain(), "what comes now must not overtake");
+        link.push(2 * MS, vec![3]);
+        assert_eq!(link.under_way(), 3);
+        assert_eq!(link.pop(5 * MS - 1), None);
+        let arrived: Vec<_> = std::iter::from_fn(|| link.pop(5 * MS)).collect();
+        assert_eq!(arrived, [[1], [2], [3]]);
+        assert!(link.is_plain());
+    }
+
+    #[test]
+    fn another_rate_holds_at_once() {
+        let rated = |rate| LinkOptions {
+            rate,
+            ..Default::default()
+        };
+        let mut link = Link::new(rated(Some(Rate::Packets(1))), 0, 1);
+        link.push(0, vec![1]);
+        assert_eq!(link.idle_at(), 1000 * MS);
+        link.set(rated(Some(Rate::Packets(1000))), 10 * MS);
+        assert!(link.is_idle(10 * MS));
+        link.push(10 * MS, vec![2]);
+        assert_eq!(link.idle_at(), 11 * MS);
+        link.set(rated(None), 10 * MS);
+        assert!(link.is_idle(10 * MS));
+    }
+
+    #[test]
+    fn a_cut_link_loses_all_until_it_is_mended() {
+        let mut link = Link::new(LinkOptions::default(), 0, 1);
+        let cut = LinkOptions {
+            down: true,
+            ..Default::default()
+        };
+        link.set(cut, 0);
+        assert!(link.loses(Way::In, &[]) && link.loses(Way::Out, &[]));
+        assert_eq!(link.lost, 2);
+        link.set(LinkOptions::default(), 0);
+        assert!(!link.loses(Way::In, &[]));
+    }
+
+    #[test]
+    fn links_that_cannot_be_are_named() {
+        let fault = |change: fn(&mut LinkOptions)| {
+            let mut link = LinkOptions::default();
+            change(&mut link);
+            link.check().unwrap_err().to_string()
+        };
+        assert!(fault(|l| l.loss = 1.5).starts_with("loss: "));
+        assert!(fault(|l| l.duplicate = f64::NAN).starts_with("duplicate: "));
+        assert!(fault(|l| l.reorder = -0.1).starts_with("reorder: "));
+        assert!(fault(|l| l.reorder = 0.1).contains("without a delay"));
+        assert!(fault(|l| l.rate = Some(Rate::Bits(0))).starts_with("rate: "));
+        assert_eq!(LinkOptions::default().check(), Ok(()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, str::FromStr, time::Duration};
 use clap::Args;
 
 use super::chosen::Chosen;
-use super::link::{LinkOptions, Rate};
+use super::link::{LinkFault, LinkOptions, Rate};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Links")]
@@ -82,6 +82,7 @@ impl LinkArgs {
             duplicate: self.duplicate,
             reorder: self.reorder,
             rate: self.rate,
+            down: false,
         };
         let mut links = BTreeMap::new();
         fn set<T: Copy>(
@@ -106,9 +107,13 @@ impl LinkArgs {
         set(&mut links, default, &self.port_rate, |l, v| {
             l.rate = Some(v);
         });
-        let pointless = |l: &LinkOptions| l.reorder > 0.0 && l.delay.is_zero();
-        if pointless(&default) || links.values().any(pointless) {
-            return Err("--reorder: without a --delay there is nothing to overtake".into());
+        for link in links.values().chain([&default]) {
+            link.check().map_err(|fault| match fault {
+                LinkFault::NothingToOvertake => {
+                    "--reorder: without a --delay there is nothing to overtake".to_owned()
+                }
+                fault => format!("--{fault}"),
+            })?;
         }
         Ok((default, links))
     }
@@ -141,14 +146,14 @@ impl FromStr for Rate {
     }
 }
 
-fn parse_probability(text: &str) -> Result<f64, String> {
+pub fn parse_probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
         _ => Err("expected a probability from 0 to 1".into()),
     }
 }
 
-fn parse_duration(text: &str) -> Result<Duration, String> {
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
     let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
     let unit = match unit {
@@ -172,4 +177,18 @@ fn of_port<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<(
         .parse()
         .map_err(|_| format!("{port:?} is no port number"))?;
     Ok((port, parse(value)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_printed_as_they_are_taken() {
+        for rate in [
+            "1bps", "1.5kbps", "100Mbps", "2.5Gbps", "999pps", "2kpps", "1500Mpps",
+        ] {
+            assert_eq!(Rate::from_str(rate).unwrap().to_string(), rate);
+        }
+    }
 }

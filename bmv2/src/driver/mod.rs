@@ -11,6 +11,7 @@ mod engine;
 mod grpc;
 mod link;
 mod link_args;
+mod link_change;
 mod logging;
 mod metrics;
 mod offload;
@@ -40,7 +41,9 @@ use std::{
     time::Duration,
 };
 
-use alfirk_p4runtime::p4::v1::p4_runtime_server::P4RuntimeServer;
+use alfirk_p4runtime::{
+    alfirk::links::v1::links_server::LinksServer, p4::v1::p4_runtime_server::P4RuntimeServer,
+};
 use thiserror::Error;
 use tokio::{
     net::{TcpListener, UnixListener},
@@ -52,7 +55,8 @@ use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
 use tracing::{info, warn};
 
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
-pub use link::{LinkOptions, Rate};
+pub use link::{LinkFault, LinkOptions, Rate};
+pub use link_change::LinkChangeArgs;
 
 use self::{
     command::{Command, CommandSender},
@@ -170,10 +174,13 @@ async fn serve(
     };
     let mut interrupt = signal(SignalKind::interrupt()).map_err(|e| failed("signals", &e))?;
     let mut terminate = signal(SignalKind::terminate()).map_err(|e| failed("signals", &e))?;
-    let service = P4RuntimeServer::new(grpc::Service::new(commands.clone()))
+    let service = grpc::Service::new(commands.clone());
+    let p4runtime = P4RuntimeServer::new(service.clone())
         .max_decoding_message_size(MAX_REQUEST)
         .max_encoding_message_size(usize::MAX);
-    let router = grpc.add_service(service);
+    let router = grpc
+        .add_service(p4runtime)
+        .add_service(LinksServer::new(service));
 
     let (stopped, has_stopped) = oneshot::channel();
     let listening = listen(address, router).await?;

@@ -66,6 +66,11 @@ impl<T> PortQueues<T> {
         Some((next.packet, state))
     }
 
+    /// Packets that wait.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

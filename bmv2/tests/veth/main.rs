@@ -9,6 +9,7 @@ mod builder;
 #[allow(dead_code)]
 #[path = "../p4rt/fixture.rs"]
 mod fixture;
+mod links;
 mod net;
 mod process;
 mod server;
@@ -70,6 +71,22 @@ const CASES: &[Case] = &[
     (
         "links_of_a_rate_queue_what_comes_faster",
         links_of_a_rate_queue_what_comes_faster,
+    ),
+    (
+        "links_change_while_the_switch_runs",
+        links::links_change_while_the_switch_runs,
+    ),
+    (
+        "backups_stand_in_while_a_link_is_cut",
+        links::backups_stand_in_while_a_link_is_cut,
+    ),
+    (
+        "queues_empty_when_a_rate_is_taken_away",
+        links::queues_empty_when_a_rate_is_taken_away,
+    ),
+    (
+        "links_that_cannot_be_change_nothing",
+        links::links_that_cannot_be_change_nothing,
     ),
     ("traces_are_printed", traces_are_printed),
     ("metrics_count_what_happened", metrics_count_what_happened),

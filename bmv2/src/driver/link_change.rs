@@ -1,0 +1,124 @@
+//! The options of `alfirk link set`: a change of links while the switch runs, in the words of its command line.
+
+use std::{str::FromStr, time::Duration};
+
+use alfirk_p4runtime::alfirk::links::v1::{link_change, LinkChange};
+use clap::Args;
+
+use super::{
+    link::Rate,
+    link_args::{parse_duration, parse_probability},
+};
+
+/// What is to change; what is not given stays.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Changes")]
+#[group(required = true, multiple = true)]
+pub struct LinkChangeArgs {
+    /// Lose frames with this probability, in each direction.
+    #[arg(long, value_name = "P", value_parser = parse_probability)]
+    loss: Option<f64>,
+
+    /// Delay frames that leave, such as 500us.
+    #[arg(long, value_name = "TIME", value_parser = parse_nanoseconds)]
+    delay: Option<u64>,
+
+    /// Add up to this to the delay, at random; frames keep their order.
+    #[arg(long, value_name = "TIME", value_parser = parse_nanoseconds)]
+    jitter: Option<u64>,
+
+    /// Send frames twice with this probability.
+    #[arg(long, value_name = "P", value_parser = parse_probability)]
+    duplicate: Option<f64>,
+
+    /// Let frames overtake with this probability: they leave without the delay.
+    #[arg(long, value_name = "P", value_parser = parse_probability)]
+    reorder: Option<f64>,
+
+    /// Let frames leave no faster, such as 100Mbps or 2kpps; `none` for as fast as they can.
+    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
+    rate: Option<link_change::Rate>,
+
+    /// Cut the link: all frames are lost, and groups that watch the port leave it out.
+    #[arg(long)]
+    down: bool,
+
+    /// Mend it.
+    #[arg(long, conflicts_with = "down")]
+    up: bool,
+}
+
+impl LinkChangeArgs {
+    /// The change for one port.
+    pub fn of_port(&self, port: u32) -> LinkChange {
+        LinkChange {
+            port,
+            loss: self.loss,
+            duplicate: self.duplicate,
+            reorder: self.reorder,
+            delay_ns: self.delay,
+            jitter_ns: self.jitter,
+            rate: self.rate,
+            down: (self.down || self.up).then_some(self.down),
+        }
+    }
+}
+
+fn parse_nanoseconds(text: &str) -> Result<u64, String> {
+    let time: Duration = parse_duration(text)?;
+    u64::try_from(time.as_nanos()).map_err(|_| "more than 584 years".to_owned())
+}
+
+fn parse_rate(text: &str) -> Result<link_change::Rate, String> {
+    if text == "none" {
+        return Ok(link_change::Rate::Unlimited(true));
+    }
+    Ok(match Rate::from_str(text)? {
+        Rate::Bits(rate) => link_change::Rate::BitsPerSecond(rate),
+        Rate::Packets(rate) => link_change::Rate::PacketsPerSecond(rate),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        change: LinkChangeArgs,
+    }
+
+    fn parse(line: &str) -> Result<LinkChange, String> {
+        let words = std::iter::once("set").chain(line.split_whitespace());
+        let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+        Ok(cli.change.of_port(3))
+    }
+
+    #[test]
+    fn what_is_not_given_stays() {
+        let change = parse("--delay 1.5ms --rate 2kpps").unwrap();
+        let wanted = LinkChange {
+            port: 3,
+            delay_ns: Some(1_500_000),
+            rate: Some(link_change::Rate::PacketsPerSecond(2000)),
+            ..LinkChange::default()
+        };
+        assert_eq!(change, wanted);
+        assert_eq!(parse("--up").unwrap().down, Some(false));
+        assert_eq!(parse("--down").unwrap().down, Some(true));
+        let none = parse("--rate none").unwrap().rate;
+        assert_eq!(none, Some(link_change::Rate::Unlimited(true)));
+    }
+
+    #[test]
+    fn misuse_is_named() {
+        let why = |line: &str| parse(line).unwrap_err();
+        assert!(why("").contains("--delay"), "something is to change");
+        assert!(why("--up --down").contains("cannot be used with"));
+        assert!(why("--loss 2").contains("from 0 to 1"));
+        assert!(why("--rate 5").contains("unit"));
+        assert!(why("--delay 1000000000000s").contains("584 years"));
+    }
+}

@@ -1,0 +1,332 @@
+//! `alfirk link`: the links that a running switch emulates.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use alfirk_bmv2::driver::{LinkChangeArgs, Rate};
+use alfirk_p4runtime::alfirk::links::v1::{
+    link, links_client::LinksClient, ChangeRequest, ListRequest, Port,
+};
+use anyhow::Context;
+use clap::Subcommand;
+use serde_json::json;
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Status};
+
+use crate::exit::{print, Failure, Outcome};
+
+/// How long a switch may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// See and change the links that a running switch emulates: rate, delay, jitter, loss and more.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  alfirk link show
+  alfirk link set 2 --delay 5ms --loss 0.01
+  alfirk link --switch 127.0.0.1:50052 set 1 3 --rate 10Mbps
+  alfirk link set 2 --down")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+
+    /// Its P4Runtime server: ADDRESS:PORT or unix:PATH.
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDR",
+        default_value = "127.0.0.1:9559"
+    )]
+    switch: String,
+
+    /// Speak TLS, and trust the authority with this certificate, a PEM file.
+    #[arg(long, global = true, value_name = "FILE")]
+    cacert: Option<PathBuf>,
+
+    /// Show the switch this certificate, a PEM file.
+    #[arg(long, global = true, value_name = "FILE", requires_all = ["cacert", "key"])]
+    cert: Option<PathBuf>,
+
+    /// Its private key, a PEM file.
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+
+    /// Print one JSON object.
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Print the links of ports and what has become of frames there
+    Show {
+        /// Which ones; all without any
+        #[arg(value_name = "PORT")]
+        ports: Vec<u32>,
+    },
+    /// Change the links of ports, all or none of them; what is not given stays
+    Set {
+        /// Which ones
+        #[arg(value_name = "PORT", required = true)]
+        ports: Vec<u32>,
+        #[command(flatten)]
+        change: LinkChangeArgs,
+    },
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let endpoint = endpoint(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the async runtime")?;
+    let ports = runtime.block_on(ask(args, &endpoint))?;
+    if args.json {
+        let ports: Vec<_> = ports.iter().map(as_json).collect();
+        return print(format_args!("{}\n", json!({ "ports": ports })));
+    }
+    print(as_text(&ports))
+}
+
+async fn ask(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
+    let channel = endpoint.connect().await.map_err(|error| {
+        let why = root_cause(&error);
+        Failure::failed(format_args!("no switch answers at {}: {why}", args.switch))
+    })?;
+    let mut client = LinksClient::new(channel);
+    let answer = match &args.verb {
+        Verb::Show { ports } => {
+            let request = ListRequest {
+                ports: ports.clone(),
+            };
+            let answer = client.list(request).await;
+            answer.map(|answer| answer.into_inner().ports)
+        }
+        Verb::Set { ports, change } => {
+            let request = ChangeRequest {
+                changes: ports.iter().map(|port| change.of_port(*port)).collect(),
+            };
+            let answer = client.change(request).await;
+            answer.map(|answer| answer.into_inner().ports)
+        }
+    };
+    answer.map_err(|status| refused(args, &status))
+}
+
+fn refused(args: &Args, status: &Status) -> Failure {
+    let switch = &args.switch;
+    match status.code() {
+        Code::NotFound | Code::InvalidArgument => Failure::bad_input(status.message()),
+        Code::Unimplemented => Failure::failed(format_args!(
+            "the switch at {switch} emulates no links; is it an `alfirk switch`?"
+        )),
+        _ => {
+            let hint = match args.cacert {
+                None => "; if it speaks TLS, give --cacert FILE",
+                Some(_) => "",
+            };
+            Failure::failed(format_args!("{switch}: {}{hint}", root_cause(status)))
+        }
+    }
+}
+
+fn endpoint(args: &Args) -> Result<Endpoint, Failure> {
+    let address = &args.switch;
+    let url = match (address.starts_with("unix:"), &args.cacert) {
+        (true, None) => address.clone(),
+        (true, Some(_)) => {
+            return Err(Failure::bad_input(
+                "--cacert: by a unix socket there is no TLS; leave it out",
+            ))
+        }
+        (false, None) => format!("http://{address}"),
+        (false, Some(_)) => format!("https://{address}"),
+    };
+    let endpoint = Endpoint::from_shared(url)
+        .map_err(|_| {
+            Failure::bad_input(format_args!(
+                "--switch {address}: not an address with a port, such as 127.0.0.1:9559"
+            ))
+        })?
+        .connect_timeout(PATIENCE)
+        .timeout(PATIENCE);
+    let Some(authority) = &args.cacert else {
+        return Ok(endpoint);
+    };
+    let mut tls = ClientTlsConfig::new();
+    tls = tls.ca_certificate(Certificate::from_pem(read("--cacert", authority)?));
+    if let (Some(cert), Some(key)) = (&args.cert, &args.key) {
+        tls = tls.identity(Identity::from_pem(
+            read("--cert", cert)?,
+            read("--key", key)?,
+        ));
+    }
+    endpoint.tls_config(tls).map_err(|error| {
+        let why = root_cause(&error);
+        Failure::bad_input(format_args!("--cacert, --cert, --key: {why}"))
+    })
+}
+
+fn read(option: &str, path: &std::path::Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::bad_input(format_args!("{option} {}: {error}", path.display())))
+}
+
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+fn as_json(port: &Port) -> serde_json::Value {
+    let link = port.link.unwrap_or_default();
+    let counters = port.counters.unwrap_or_default();
+    let (bits, packets) = match link.rate {
+        Some(link::Rate::BitsPerSecond(rate)) => (Some(rate), None),
+        Some(link::Rate::PacketsPerSecond(rate)) => (None, Some(rate)),
+        None => (None, None),
+    };
+    json!({
+        "port": port.number,
+        "interface": port.interface,
+        "interface_up": port.interface_up,
+        "down": link.down,
+        "bits_per_second": bits,
+        "packets_per_second": packets,
+        "delay_ns": link.delay_ns,
+        "jitter_ns": link.jitter_ns,
+        "loss": link.loss,
+        "duplicate": link.duplicate,
+        "reorder": link.reorder,
+        "received": counters.received,
+        "sent": counters.sent,
+        "lost": counters.lost,
+        "queue_full": counters.queue_full,
+        "not_sent": counters.not_sent,
+        "malformed": counters.malformed,
+        "queued": counters.queued,
+        "under_way": counters.under_way,
+    })
+}
+
+const HEADINGS: [&str; 14] = [
+    "port",
+    "interface",
+    "state",
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "duplicate",
+    "reorder",
+    "received",
+    "sent",
+    "lost",
+    "dropped",
+    "waiting",
+];
+
+/// A table, numbers to the right.
+fn as_text(ports: &[Port]) -> String {
+    let rows: Vec<[String; HEADINGS.len()]> = std::iter::once(HEADINGS.map(str::to_owned))
+        .chain(ports.iter().map(row))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max();
+    let widths: Vec<usize> = (0..HEADINGS.len()).filter_map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column == 0 { "" } else { "  " };
+            text += &match column {
+                1 | 2 => format!("{gap}{cell:<width$}"),
+                _ => format!("{gap}{cell:>width$}"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn row(port: &Port) -> [String; HEADINGS.len()] {
+    let link = port.link.unwrap_or_default();
+    let counters = port.counters.unwrap_or_default();
+    let rate = link.rate.map_or("-".to_owned(), |rate| {
+        let rate = match rate {
+            link::Rate::BitsPerSecond(rate) => Rate::Bits(rate),
+            link::Rate::PacketsPerSecond(rate) => Rate::Packets(rate),
+        };
+        rate.to_string()
+    });
+    let state = match (port.interface_up, link.down) {
+        (_, true) => "cut",
+        (false, false) => "down",
+        (true, false) => "up",
+    };
+    let dropped = counters.queue_full + counters.not_sent + counters.malformed;
+    [
+        port.number.to_string(),
+        port.interface.clone(),
+        state.to_owned(),
+        rate,
+        time(link.delay_ns),
+        time(link.jitter_ns),
+        chance(link.loss),
+        chance(link.duplicate),
+        chance(link.reorder),
+        counters.received.to_string(),
+        counters.sent.to_string(),
+        counters.lost.to_string(),
+        dropped.to_string(),
+        (counters.queued + counters.under_way).to_string(),
+    ]
+}
+
+fn chance(probability: f64) -> String {
+    match probability {
+        0.0 => "-".to_owned(),
+        some => some.to_string(),
+    }
+}
+
+fn time(nanoseconds: u64) -> String {
+    match nanoseconds {
+        0 => "-".to_owned(),
+        some => format!("{:?}", Duration::from_nanos(some)).replace('µ', "u"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_p4runtime::alfirk::links::v1::{Counters, Link};
+
+    #[test]
+    fn links_are_a_table() {
+        let port = |number: u32, link: Link| Port {
+            number,
+            interface: format!("s1-eth{number}"),
+            interface_up: number == 1,
+            link: Some(link),
+            counters: Some(Counters {
+                received: 12,
+                lost: 3,
+                ..Counters::default()
+            }),
+        };
+        let slow = Link {
+            rate: Some(link::Rate::BitsPerSecond(10_000_000)),
+            delay_ns: 1_500_000,
+            jitter_ns: 20_000,
+            loss: 0.01,
+            ..Link::default()
+        };
+        let text = as_text(&[port(1, slow), port(12, Link::default())]);
+        insta::assert_snapshot!(text, @r"
+        port  interface  state    rate  delay  jitter  loss  duplicate  reorder  received  sent  lost  dropped  waiting
+           1  s1-eth1    up     10Mbps  1.5ms    20us  0.01          -        -        12     0     3        0        0
+          12  s1-eth12   down        -      -       -     -          -        -        12     0     3        0        0
+        ");
+    }
+}

@@ -1,0 +1,74 @@
+"""Links that the switch emulates, changed by `alfirk link` while it runs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+
+from alfirk_ptf.collect import PATIENCE
+from alfirk_ptf.features import FeatureTest
+from alfirk_ptf.probes import Op, Probe
+from ptf import testutils
+
+
+class LinkTest(FeatureTest):
+    def setUp(self) -> None:
+        super().setUp()
+        if not testutils.test_param_get("alfirk"):
+            self.skipTest("BMv2 emulates no links")
+
+    def link(self, *words: str) -> str:
+        """Run `alfirk link` and return what it prints."""
+        alfirk, switch = testutils.test_param_get("alfirk"), testutils.test_param_get("grpc")
+        command = [alfirk, "link", "--switch", switch, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def set(self, *change: str, back: tuple[str, ...]) -> None:
+        """Change the link of port 2, until the test is over."""
+        self.addCleanup(self.link, "set", "2", *back)
+        self.link("set", "2", *change)
+
+
+class CutLinksLoseAllUntilTheyAreMended(LinkTest):
+    def runTest(self) -> None:
+        before = self.lost()
+        self.set("--down", back=("--up",))
+        lost, seen = (Probe(Op.FORWARD, port=2, key=key).frame() for key in (1, 2))
+        # Sentinels that leave port 2 would be lost, too.
+        self.watched = (1, 3, 4)
+        self.same(self.exchange(1, lost), {})
+        self.assertEqual(self.lost() - before, 1)
+        self.watched = (1, 2, 3, 4)
+        self.link("set", "2", "--up")
+        self.expect(1, seen, p2=seen)
+
+    def lost(self) -> int:
+        (port,) = json.loads(self.link("show", "2", "--json"))["ports"]
+        return int(port["lost"])
+
+
+class DelaysHoldFramesBack(LinkTest):
+    def runTest(self) -> None:
+        self.set("--delay", "200ms", back=("--delay", "0ms"))
+        frame = Probe(Op.FORWARD, port=2).frame()
+        begin = time.monotonic()
+        self.send(1, frame)
+        found = self.dataplane.poll(0, 2, timeout=PATIENCE)
+        if not isinstance(found, self.dataplane.PollSuccess):
+            self.fail(f"no frame came within {PATIENCE:.0f} s")
+        self.assertEqual(bytes(found.packet), frame)
+        self.assertGreaterEqual(time.monotonic() - begin, 0.2)
+
+
+class HighPrioritiesOvertakeInTheQueue(LinkTest):
+    def runTest(self) -> None:
+        self.set("--rate", "20pps", back=("--rate", "none"))
+        low = [Probe(Op.PRIORITY, key=0, other=n, port=2).frame() for n in range(8)]
+        high = Probe(Op.PRIORITY, key=7, port=2).frame()
+        got = self.exchange(1, *low, high)[2]
+        self.assertEqual([frame for frame in got if frame != high], low, "in order")
+        # One is on the link already when it comes; a slow machine lets it take a few more.
+        self.assertLess(got.index(high), len(low) - 1)
