@@ -9,13 +9,13 @@ use alfirk_p4runtime::{
     p4::v1::{p4_runtime_server::P4Runtime, *},
 };
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::{
-    wrappers::{ReceiverStream, UnboundedReceiverStream},
-    Stream, StreamExt,
-};
+use tokio_stream::{wrappers::ReceiverStream, Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::command::{Command, CommandSender};
+use super::{
+    command::{Command, CommandSender},
+    reads::Reads,
+};
 
 /// Messages that wait for a slow client; packet-ins beyond are dropped.
 const STREAM_BACKLOG: usize = 4096;
@@ -24,12 +24,16 @@ const STREAM_BACKLOG: usize = 4096;
 #[derive(Clone)]
 pub struct Service {
     commands: CommandSender,
+    reads: Reads,
 }
 
 impl Service {
     /// Serves with the switch at the other end of the queue.
     pub fn new(commands: CommandSender) -> Service {
-        Service { commands }
+        Service {
+            commands,
+            reads: Reads::default(),
+        }
     }
 
     async fn ask<T>(
@@ -68,13 +72,11 @@ impl P4Runtime for Service {
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
-        let (parts, stream) = mpsc::unbounded_channel();
-        let command = Command::Read(request.into_inner(), parts);
-        if !self.commands.send(command).await {
-            return Err(stopping());
+        let answer = self.reads.answer(&self.commands, request.into_inner());
+        match answer.await {
+            Some(answer) => Ok(Response::new(Box::pin(answer))),
+            None => Err(stopping()),
         }
-        let stream = UnboundedReceiverStream::new(stream).map(|part| part.map_err(Status::from));
-        Ok(Response::new(Box::pin(stream)))
     }
 
     async fn set_forwarding_pipeline_config(

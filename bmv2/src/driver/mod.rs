@@ -18,6 +18,7 @@ mod offload;
 mod pcap;
 mod poller;
 mod queue;
+mod reads;
 mod ring;
 mod socket;
 mod tls;
@@ -50,9 +51,9 @@ use tokio::{
     signal::unix::{signal, SignalKind},
     sync::oneshot,
 };
-use tokio_stream::wrappers::UnixListenerStream;
+use tokio_stream::{wrappers::UnixListenerStream, Stream, StreamExt};
 use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
 pub use link::{LinkFault, LinkOptions, Rate};
@@ -68,6 +69,8 @@ use crate::{p4rt::Server, Program, Switch};
 const MAX_REQUEST: usize = 256 << 20;
 /// A client that does not answer for so long is gone.
 const KEEPALIVE: Duration = Duration::from_secs(30);
+/// After a failed accept.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why the switch could not run.
 #[derive(Debug, Error)]
@@ -236,7 +239,7 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             announce(&address.to_string());
             // Else a PacketIn that follows another waits for the client's delayed acknowledgement, 40 ms.
             let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-            Ok(Box::pin(router.serve_with_incoming(incoming)))
+            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
         }
         ServerAddress::Unix(path) => {
             let listener = UnixListener::bind(path).map_err(|error| {
@@ -244,11 +247,22 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
                 SwitchError::Failed(format!("cannot listen on unix:{path}: {error}"))
             })?;
             announce(&format!("unix:{}", path.display()));
-            Ok(Box::pin(
-                router.serve_with_incoming(UnixListenerStream::new(listener)),
-            ))
+            let incoming = UnixListenerStream::new(listener);
+            Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
         }
     }
+}
+
+/// Connections as they come. One that cannot be taken, for want of descriptors mostly, is tried again after a pause,
+/// as the server asks for the next one at once.
+fn patient<T>(incoming: impl Stream<Item = io::Result<T>>) -> impl Stream<Item = io::Result<T>> {
+    incoming.then(|connection| async {
+        if let Err(error) = &connection {
+            debug!("cannot take a connection: {error}");
+            tokio::time::sleep(PAUSE).await;
+        }
+        connection
+    })
 }
 
 /// What simple_switch_grpc prints when it is ready; scripts wait for it.

@@ -4,6 +4,7 @@ use std::{
     io::{BufRead, BufReader, Read},
     os::unix::process::CommandExt,
     process::{Child, ChildStdout, Command, Stdio},
+    time::Duration,
 };
 
 use alfirk_bmv2::driver::{self, SwitchArgs};
@@ -147,6 +148,15 @@ impl Process {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
+    /// How long its main thread, which is the server's, has run or wanted to.
+    pub fn busy(&self) -> Duration {
+        let path = format!("/proc/{}/schedstat", self.child.id());
+        let stat = std::fs::read_to_string(path).unwrap();
+        let fields = stat.split_whitespace().take(2);
+        let nanos = fields.map(|field| field.parse::<u64>().unwrap());
+        Duration::from_nanos(nanos.sum())
+    }
+
     /// Resident memory, in bytes.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -156,6 +166,18 @@ impl Process {
             .unwrap();
         let kilobytes: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
         kilobytes * 1024
+    }
+
+    /// Lets it have no more than so many open files.
+    pub fn limit_files(&self, most: u64) {
+        let limit = libc::rlimit {
+            rlim_cur: most,
+            rlim_max: most,
+        };
+        let pid = self.child.id() as i32;
+        // SAFETY: the limit is alive for the call, and the old one is not asked for.
+        let set = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+        assert_eq!(set, 0);
     }
 
     /// Ends it as a user would, and checks that it ends well.

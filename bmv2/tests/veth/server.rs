@@ -1,5 +1,11 @@
 //! The P4Runtime server as a process has it: its addresses, and controllers that come and go.
 
+use std::{
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
 use crate::{
     fixture, forward,
     net::Wire,
@@ -19,6 +25,23 @@ pub fn a_unix_socket_will_do() {
     runtime.block_on(controller.set_pipeline(fixture::config()));
     process.stop();
     assert!(!path.exists(), "the switch takes its socket away");
+}
+
+pub fn a_flood_of_connections_costs_little_and_passes() {
+    let process = Process::start(&[]);
+    process.limit_files(32);
+    let connect = || TcpStream::connect(process.address()).unwrap();
+    let flood: Vec<TcpStream> = (0..64).map(|_| connect()).collect();
+    // Nothing can be told from outside: the wait is the measurement.
+    let (before, since) = (process.busy(), Instant::now());
+    thread::sleep(Duration::from_secs(1));
+    let (used, passed) = (process.busy() - before, since.elapsed());
+    assert!(used < passed / 2, "{used:?} of {passed:?}");
+    drop(flood);
+    Runtime::new()
+        .unwrap()
+        .block_on(Controller::connect(process.address()));
+    process.stop();
 }
 
 pub fn forwarding_goes_on_without_its_controller() {
