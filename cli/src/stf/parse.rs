@@ -127,6 +127,8 @@ pub struct Call {
 pub enum KeyValue {
     /// A number.
     Number(Vec<u8>),
+    /// A number in a base whose digits are whole bits. As a ternary key it asks for these digits only, as in p4c's tester.
+    Digits { value: Vec<u8>, mask: Vec<u8> },
     /// Hexadecimal digits, some of them `*`: value and mask.
     Wildcards { value: Vec<u8>, mask: Vec<u8> },
     /// `value &&& mask`
@@ -301,10 +303,10 @@ fn command(text: &str) -> Result<Command, String> {
 
 /// `TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
 fn add(text: &str) -> Result<Command, String> {
-    let open = text
-        .find('(')
-        .ok_or("an action with its arguments in parentheses is missing")?;
     let close = text.rfind(')').ok_or("a closing parenthesis is missing")?;
+    let open = text[..close]
+        .rfind('(')
+        .ok_or("an action with its arguments in parentheses is missing")?;
     let name_start = text[..open]
         .trim_end()
         .rfind(char::is_whitespace)
@@ -337,14 +339,16 @@ fn add(text: &str) -> Result<Command, String> {
             let mask = value(&words.word("mask")?)?;
             match keys.last_mut() {
                 Some((_, last)) => match last.clone() {
-                    KeyValue::Number(value) => *last = KeyValue::Masked { value, mask },
+                    KeyValue::Number(value) | KeyValue::Digits { value, .. } => {
+                        *last = KeyValue::Masked { value, mask }
+                    }
                     _ => return Err("a mask follows a number".to_owned()),
                 },
                 None => return Err("a mask follows a number".to_owned()),
             }
             continue;
         }
-        match word.split_once(':') {
+        match split_key(&word) {
             Some((name, text)) => keys.push((name.trim_matches('"').to_owned(), key_value(text)?)),
             None if keys.is_empty() && priority.is_none() => {
                 priority = Some(number::<i32>(&word, "priority")?);
@@ -359,6 +363,21 @@ fn add(text: &str) -> Result<Command, String> {
         action,
         handle,
     })
+}
+
+/// Splits at the first `:` outside of quotes, parentheses and brackets: `"h.x[3:0]":5`.
+fn split_key(word: &str) -> Option<(&str, &str)> {
+    let (mut quoted, mut depth) = (false, 0);
+    let at = word.find(|c| {
+        match c {
+            '"' => quoted = !quoted,
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        c == ':' && !quoted && depth <= 0
+    })?;
+    Some((&word[..at], &word[at + 1..]))
 }
 
 /// `NAME(INDEX) [packets|bytes] == N`
@@ -435,21 +454,12 @@ fn key_value(text: &str) -> Result<KeyValue, String> {
             length: number(length, "prefix length")?,
         });
     }
-    if let (Some(digits), true) = (text.strip_prefix("0x"), text.contains('*')) {
-        let half = |make: fn(u8) -> u8, wild: u8| -> Result<Vec<u8>, String> {
-            let halves = digits
-                .chars()
-                .map(|c| match (c, c.to_digit(16)) {
-                    ('*', _) => Ok(wild),
-                    (_, Some(digit)) => Ok(make(digit as u8)),
-                    _ => Err(format!("{text} is no number")),
-                })
-                .collect::<Result<Vec<u8>, String>>()?;
-            Ok(join_halves(&halves))
-        };
-        return Ok(KeyValue::Wildcards {
-            value: half(|digit| digit, 0)?,
-            mask: half(|_| 15, 0)?,
+    if let Some((bits, digits)) = based(text) {
+        let (value, mask) =
+            digits_and_mask(digits, bits).ok_or_else(|| format!("{text} is no number"))?;
+        return Ok(match digits.contains('*') {
+            true => KeyValue::Wildcards { value, mask },
+            false => KeyValue::Digits { value, mask },
         });
     }
     match text {
@@ -461,41 +471,60 @@ fn key_value(text: &str) -> Result<KeyValue, String> {
     }
 }
 
-fn join_halves(halves: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; halves.len().div_ceil(2)];
-    let last = bytes.len();
-    for (position, half) in halves.iter().rev().enumerate() {
-        bytes[last - 1 - position / 2] |= half << (4 * (position % 2));
-    }
-    bytes
+/// A number whose digits are whole bits: bits of each digit, and the digits.
+fn based(text: &str) -> Option<(u32, &str)> {
+    let (base, digits) = text.split_at_checked(2)?;
+    let bits = match base {
+        "0x" | "0X" => 4,
+        "0o" | "0O" => 3,
+        "0b" | "0B" => 1,
+        _ => return None,
+    };
+    Some((bits, digits))
 }
 
-/// A number of any width: `0x1f`, `0b101`, `31`, also a dotted IPv4 or a MAC address.
+/// The number and which bits of it were given: those of `*` are not.
+fn digits_and_mask(digits: &str, bits: u32) -> Option<(Vec<u8>, Vec<u8>)> {
+    let whole = (1u32 << bits) - 1;
+    let digits: Vec<(u32, u32)> = digits
+        .chars()
+        .filter(|c| *c != '_')
+        .map(|c| match c {
+            '*' => Some((0, 0)),
+            c => Some((c.to_digit(1 << bits)?, whole)),
+        })
+        .collect::<Option<_>>()?;
+    if digits.is_empty() {
+        return None;
+    }
+    let length = (digits.len() * bits as usize).div_ceil(8);
+    let (mut value, mut mask) = (vec![0; length], vec![0; length]);
+    for (position, (digit, given)) in digits.iter().rev().enumerate() {
+        for bit in 0..bits {
+            let at = position * bits as usize + bit as usize;
+            let byte = length - 1 - at / 8;
+            value[byte] |= ((digit >> bit & 1) as u8) << (at % 8);
+            mask[byte] |= ((given >> bit & 1) as u8) << (at % 8);
+        }
+    }
+    Some((value, mask))
+}
+
+/// A number of any width: `0x1f`, `0o17`, `0b101`, `31`, also a dotted IPv4 or a MAC address.
 fn value(text: &str) -> Result<Vec<u8>, String> {
     let text = text.trim();
     let wrong = || format!("{text} is no number");
-    let halves = |digits: &str| -> Option<Vec<u8>> {
-        let halves: Option<Vec<u8>> = digits
-            .chars()
-            .map(|c| c.to_digit(16).map(|digit| digit as u8))
-            .collect();
-        halves
-            .filter(|halves| !halves.is_empty())
-            .map(|halves| join_halves(&halves))
-    };
-    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        return halves(digits).ok_or_else(wrong);
-    }
-    if let Some(digits) = text.strip_prefix("0b").or_else(|| text.strip_prefix("0B")) {
-        let number = u128::from_str_radix(digits, 2).map_err(|_| wrong())?;
-        return Ok(number.to_be_bytes().to_vec());
+    if let Some((bits, digits)) = based(text).filter(|(_, digits)| !digits.contains('*')) {
+        let (value, _) = digits_and_mask(digits, bits).ok_or_else(wrong)?;
+        return Ok(value);
     }
     if let Ok(address) = text.parse::<std::net::Ipv4Addr>() {
         return Ok(address.octets().to_vec());
     }
     let parts: Vec<&str> = text.split(':').collect();
     if parts.len() == 6 {
-        return halves(&parts.concat()).ok_or_else(wrong);
+        let (value, _) = digits_and_mask(&parts.concat(), 4).ok_or_else(wrong)?;
+        return Ok(value);
     }
     let number: u128 = text.parse().map_err(|_| wrong())?;
     Ok(number.to_be_bytes().to_vec())
@@ -676,6 +705,34 @@ mod tests {
             panic!("not an entry");
         };
         assert_eq!(keys[0].0, "a.b & 0xf0");
+    }
+
+    #[test]
+    fn names_of_keys_may_have_colons_and_parentheses() {
+        let Command::Add { keys, action, .. } =
+            one("add t \"h.x[3:0]\":5 h.isValid():1 h.y[7:4]:2 c.x(a:1)")
+        else {
+            panic!("not an entry");
+        };
+        let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["h.x[3:0]", "h.isValid()", "h.y[7:4]"]);
+        assert_eq!((action.name.as_str(), action.args.len()), ("c.x", 1));
+    }
+
+    #[test]
+    fn digits_of_all_bases_may_be_left_open() {
+        let Command::Add { keys, .. } = one("add t a:0b1*0 b:0o1*7 c:0o17 d:0x12 x()") else {
+            panic!("not an entry");
+        };
+        let values: Vec<KeyValue> = keys.into_iter().map(|(_, value)| value).collect();
+        let (value, mask) = (vec![0b100], vec![0b101]);
+        assert_eq!(values[0], KeyValue::Wildcards { value, mask });
+        let (value, mask) = (vec![0, 0o107], vec![1, 0o307]);
+        assert_eq!(values[1], KeyValue::Wildcards { value, mask });
+        let (value, mask) = (vec![0o17], vec![0o77]);
+        assert_eq!(values[2], KeyValue::Digits { value, mask });
+        let (value, mask) = (vec![0x12], vec![0xff]);
+        assert_eq!(values[3], KeyValue::Digits { value, mask });
     }
 
     #[test]

@@ -329,41 +329,16 @@ impl Runner<'_> {
 
     fn keys(&self, table: TableId, given: &[(String, KeyValue)]) -> Result<Vec<KeyMatch>, String> {
         let info = self.switch.table_info(table).map_err(text)?;
-        let mut used = vec![false; given.len()];
-        let mut keys = Vec::new();
-        for key in &info.keys {
-            let wanted = plain(&key.name);
-            let position = given
-                .iter()
-                .position(|(name, _)| plain(name) == wanted)
-                .or_else(|| {
-                    given.iter().position(|(name, _)| {
-                        wanted.ends_with(&format!(".{}", plain(name)))
-                            || plain(name).ends_with(&format!(".{wanted}"))
-                    })
-                });
-            let value = position.map(|position| {
-                used[position] = true;
-                &given[position].1
-            });
-            keys.push(
+        let names: Vec<&str> = info.keys.iter().map(|key| key.name.as_str()).collect();
+        let values = keys_in_order(&info.name, &names, given)?;
+        info.keys
+            .iter()
+            .zip(values)
+            .map(|(key, value)| {
                 key_match(key.match_type, key.bits, value)
-                    .map_err(|what| format!("key {} of table {}: {what}", key.name, info.name))?,
-            );
-        }
-        match used.iter().position(|used| !used) {
-            Some(position) => Err(format!(
-                "table {} has no key {}; its keys are {}",
-                info.name,
-                given[position].0,
-                info.keys
-                    .iter()
-                    .map(|key| key.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )),
-            None => Ok(keys),
-        }
+                    .map_err(|what| format!("key {} of table {}: {what}", key.name, info.name))
+            })
+            .collect()
     }
 
     fn target(&self, table: TableId, call: &Call) -> Result<EntryTarget, String> {
@@ -411,6 +386,40 @@ fn rank(priority: Option<i32>) -> i32 {
     10_000 - priority.unwrap_or(0)
 }
 
+/// The values given for a table's keys, in their order. A name may leave out what it begins with.
+fn keys_in_order<'v>(
+    table: &str,
+    keys: &[&str],
+    given: &'v [(String, KeyValue)],
+) -> Result<Vec<Option<&'v KeyValue>>, String> {
+    let mut used = vec![false; given.len()];
+    let values = keys
+        .iter()
+        .map(|key| {
+            let wanted = plain(key);
+            let position = given
+                .iter()
+                .position(|(name, _)| plain(name) == wanted)
+                .or_else(|| {
+                    given.iter().position(|(name, _)| {
+                        wanted.ends_with(&format!(".{}", plain(name)))
+                            || plain(name).ends_with(&format!(".{wanted}"))
+                    })
+                })?;
+            used[position] = true;
+            Some(&given[position].1)
+        })
+        .collect();
+    match used.iter().position(|used| !used) {
+        Some(position) => Err(format!(
+            "table {table} has no key {}; its keys are {}",
+            given[position].0,
+            keys.join(", ")
+        )),
+        None => Ok(values),
+    }
+}
+
 /// A key's name without the marks that different tools put in.
 fn plain(name: &str) -> String {
     let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
@@ -443,20 +452,31 @@ fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<Key
         value: vec![0],
         mask: vec![0],
     };
-    let value = value.unwrap_or(&any);
+    let zero = KeyValue::Number(vec![0]);
+    // What p4c's tester fills in.
+    let value = value.unwrap_or(match kind {
+        MatchType::Exact | MatchType::Valid => &zero,
+        _ => &any,
+    });
     let number = |value: &[u8]| trimmed(value).to_vec();
     let wrong = || Err(format!("the value does not fit a key matched by {kind:?}"));
     match (kind, value) {
-        (MatchType::Exact, KeyValue::Number(value)) => Ok(KeyMatch::Exact {
-            value: number(value),
-        }),
-        (MatchType::Valid, KeyValue::Number(value)) => Ok(KeyMatch::Valid {
-            value: !trimmed(value).is_empty(),
-        }),
-        (MatchType::Lpm, KeyValue::Number(value)) => Ok(KeyMatch::Lpm {
-            value: number(value),
-            prefix_len: bits,
-        }),
+        (MatchType::Exact, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Exact {
+                value: number(value),
+            })
+        }
+        (MatchType::Valid, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Valid {
+                value: !trimmed(value).is_empty(),
+            })
+        }
+        (MatchType::Lpm, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Lpm {
+                value: number(value),
+                prefix_len: bits,
+            })
+        }
         (MatchType::Lpm, KeyValue::Prefix { value, length }) => Ok(KeyMatch::Lpm {
             value: number(&under_prefix(value, bits, *length)),
             prefix_len: *length,
@@ -473,7 +493,9 @@ fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<Key
                 value: number(value),
                 mask: full,
             }),
-            KeyValue::Wildcards { value, mask } | KeyValue::Masked { value, mask } => {
+            KeyValue::Wildcards { value, mask }
+            | KeyValue::Digits { value, mask }
+            | KeyValue::Masked { value, mask } => {
                 let mask = number(mask);
                 Ok(KeyMatch::Ternary {
                     value: under_mask(value, &mask),
@@ -489,10 +511,12 @@ fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<Key
             }
             KeyValue::Range { .. } => wrong(),
         },
-        (MatchType::Range, KeyValue::Number(value)) => Ok(KeyMatch::Range {
-            low: number(value),
-            high: number(value),
-        }),
+        (MatchType::Range, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Range {
+                low: number(value),
+                high: number(value),
+            })
+        }
         (MatchType::Range, KeyValue::Range { low, high }) => Ok(KeyMatch::Range {
             low: number(low),
             high: number(high),

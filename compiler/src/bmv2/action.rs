@@ -98,6 +98,13 @@ pub fn primitives(exprs: Exprs, body: &[Stmt]) -> Vec<json::Primitive> {
         jumps: Vec::new(),
     };
     code.body(body);
+    // The last one has nothing to skip.
+    if let (Some((at, Target::End)), Some(StmtKind::Exit)) =
+        (code.jumps.last(), body.last().map(|stmt| &stmt.kind))
+    {
+        code.list.truncate(*at);
+        code.jumps.pop();
+    }
     code.resolve()
 }
 
@@ -108,6 +115,8 @@ enum Target {
     Before(Label),
     /// Made for an `if`.
     Local(usize),
+    /// After the last primitive.
+    End,
 }
 
 struct Code<'a> {
@@ -141,6 +150,11 @@ impl Code<'_> {
                 self.targets.insert(Target::After(*label), self.list.len());
             }
             StmtKind::Break(label) => self.jump("_jump", Vec::new(), Target::After(*label), stmt),
+            // BMv2 takes note of it, and goes on with the action.
+            StmtKind::Exit => {
+                self.list.extend(simple(self.exprs, stmt));
+                self.jump("_jump", Vec::new(), Target::End, stmt);
+            }
             _ => self.list.extend(simple(self.exprs, stmt)),
         }
     }

@@ -11,6 +11,7 @@ mod directive;
 mod include;
 mod macros;
 mod print;
+mod string;
 #[cfg(test)]
 mod tests;
 
@@ -97,6 +98,8 @@ struct OpenFile {
     id: FileId,
     tokens: Rc<[Token]>,
     pos: usize,
+    /// Tokens before `pos`, the next one last: the rest of a line on which a string ended.
+    late: Vec<Token>,
     conditionals: Vec<Conditional>,
 }
 
@@ -184,6 +187,7 @@ impl Preprocessor<'_> {
             id,
             tokens: lexed.tokens.into(),
             pos: 0,
+            late: Vec::new(),
             conditionals: Vec::new(),
         });
     }
@@ -192,6 +196,9 @@ impl Preprocessor<'_> {
     fn next_from_files(&mut self) -> Option<Token> {
         loop {
             let file = self.files.last_mut()?;
+            if let Some(token) = file.late.pop() {
+                return Some(self.whole_string(token));
+            }
             let Some(token) = file.tokens.get(file.pos) else {
                 let file = self.files.pop()?;
                 for open in file.conditionals {
@@ -212,7 +219,8 @@ impl Preprocessor<'_> {
             }
             file.pos += 1;
             if file.conditionals.last().is_none_or(|c| c.active) {
-                return Some(token.clone());
+                let token = token.clone();
+                return Some(self.whole_string(token));
             }
         }
     }

@@ -92,6 +92,25 @@ fn left_out_parts_may_contain_anything() {
 }
 
 #[test]
+fn strings_run_over_lines_without_their_comments() {
+    check(
+        "a \"one // gone\n two \\\" /* gone */ three\" b \"four\" \"five\n#six\" c\n#define D 7\nD \"open",
+        expect![[r#"
+            a "one 
+             two \"  three" b "four" "five
+            #six" c 7 "open
+            error[E0100]: this string is not closed
+             --> main.p4:5:3
+              |
+            5 | D "open
+              |   ^^^^^
+              = help: add a `"` at its end
+
+        "#]],
+    );
+}
+
+#[test]
 fn command_line_macros_count() {
     let macros = vec![
         MacroOption::Define("A".into()),

@@ -6,6 +6,7 @@ use super::types::{Nominal, Type};
 use super::value::Value;
 use crate::diag::{closest, Code, Diagnostic, Span, Warning};
 use crate::syntax::ast::*;
+use crate::syntax::print::{print_expr, print_type};
 use num_traits::Signed;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
@@ -619,7 +620,12 @@ fn same_expr(a: &Expr, b: &Expr) -> bool {
                 lo: z,
             },
         ) => same_expr(a, x) && same_expr(b, y) && same_expr(c, z),
-        (ExprKind::Cast(_, a), ExprKind::Cast(_, b)) => same_expr(a, b),
+        (ExprKind::Cast(t, a), ExprKind::Cast(u, b)) => {
+            print_type(t) == print_type(u) && same_expr(a, b)
+        }
+        (ExprKind::Ternary(c, a, b), ExprKind::Ternary(d, x, y)) => {
+            same_expr(c, d) && same_expr(a, x) && same_expr(b, y)
+        }
         (ExprKind::Call(a), ExprKind::Call(b)) => {
             same_expr(&a.callee, &b.callee)
                 && a.args.len() == b.args.len()
@@ -631,6 +637,6 @@ fn same_expr(a: &Expr, b: &Expr) -> bool {
         (ExprKind::List(a), ExprKind::List(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_expr(a, b))
         }
-        _ => false,
+        _ => print_expr(a) == print_expr(b),
     }
 }

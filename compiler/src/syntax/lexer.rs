@@ -46,31 +46,25 @@ pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
         line: true,
         open_comment: None,
     };
-    let mut tokens = Vec::with_capacity(text.len() / 6);
-    while let Some((kind, lo)) = lexer.next() {
-        let text = match kind {
-            TokenKind::Ident
-            | TokenKind::Number
-            | TokenKind::String
-            | TokenKind::OpenString
-            | TokenKind::Unknown => &text[lo..lexer.pos],
-            _ => kind.as_str(),
-        };
-        tokens.push(Token {
-            kind,
-            text: names.intern(text),
-            span: Span::new(file, lo as u32, lexer.pos as u32),
-            space_before: lexer.space,
-            first_on_line: lexer.line,
-            no_expand: false,
-        });
-        lexer.space = false;
-        lexer.line = false;
-    }
+    let tokens = lexer.tokens(names);
     Lexed {
         tokens,
         open_comment: lexer.open_comment,
     }
+}
+
+/// Cuts what follows `start`, which is not at the start of a line.
+pub fn lex_part(text: &str, start: usize, file: FileId, names: &mut Interner) -> Vec<Token> {
+    let mut lexer = Lexer {
+        text,
+        bytes: text.as_bytes(),
+        pos: start,
+        file,
+        space: false,
+        line: false,
+        open_comment: None,
+    };
+    lexer.tokens(names)
 }
 
 struct Lexer<'a> {
@@ -84,6 +78,31 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
+    fn tokens(&mut self, names: &mut Interner) -> Vec<Token> {
+        let mut tokens = Vec::with_capacity((self.bytes.len() - self.pos) / 6);
+        while let Some((kind, lo)) = self.next() {
+            let text = match kind {
+                TokenKind::Ident
+                | TokenKind::Number
+                | TokenKind::String
+                | TokenKind::OpenString
+                | TokenKind::Unknown => &self.text[lo..self.pos],
+                _ => kind.as_str(),
+            };
+            tokens.push(Token {
+                kind,
+                text: names.intern(text),
+                span: Span::new(self.file, lo as u32, self.pos as u32),
+                space_before: self.space,
+                first_on_line: self.line,
+                no_expand: false,
+            });
+            self.space = false;
+            self.line = false;
+        }
+        tokens
+    }
+
     fn peek(&self, ahead: usize) -> u8 {
         self.bytes.get(self.pos + ahead).copied().unwrap_or(0)
     }

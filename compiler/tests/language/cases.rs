@@ -70,7 +70,11 @@ pub const TYPES: &[Item] = &[
         Top("match_kind { exact }"),
         Apply("bit<8> x = (bit<8>)sm.parser_error;"),
     ]),
-    item!("string", [Apply("log_msg(\"a string\");")], [
+    item!("string", [
+        Apply("log_msg(\"a string\");"),
+        Control("@entry_restriction(\"\n // the port's \\\"name\\\"\n a != 0;\n\") table t { actions = { NoAction; } }", "t.apply(); log_msg(\"two\nlines\"); hdr.h.a = 1;"),
+        Top("#if 0\nisn't \"closed\n#endif"),
+    ], [
         Apply("string s = \"a\"; hdr.h.a = s;"),
         Apply("log_msg(\"a\" + \"b\");"),
         Top("header x_t { string s; }"),
@@ -556,6 +560,7 @@ pub const TABLES: &[Item] = &[
         Control("action a() { } table t { actions = { hdr; } }", "t.apply();"),
     ]),
     item!("default actions", [
+        Control("action a(in bit<8> v) { hdr.h.a = v; } table t { actions = { a(meta.y ? hdr.h.b : (bit<8>)hdr.h.i); } default_action = a(meta.y ? hdr.h.b : (bit<8>)hdr.h.i); }", "t.apply();"),
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { actions = { a; @defaultonly NoAction; } const default_action = a(5); }", "t.apply();"),
     ], [
         Control("action a() { } action b() { } table t { actions = { a; } default_action = b; }", "t.apply();"),
@@ -563,6 +568,7 @@ pub const TABLES: &[Item] = &[
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { actions = { a; } default_action = a(hdr.h.b); }", "t.apply();"),
         Control("action a() { } table t { actions = { @tableonly a; } default_action = a; }", "t.apply();"),
         Control("action a() { } table t { actions = { a; } default_action = a; default_action = a; }", "t.apply();"),
+        Control("action a(in bit<16> v) { hdr.h.c = v; } table t { actions = { a((bit<16>)hdr.h.a); } default_action = a((bit<16>)(bit<4>)hdr.h.a); }", "t.apply();"),
         Control("table t { default_action = NoAction; actions = { NoAction; } }", "t.apply();"),
     ]),
     item!("entries", [

@@ -50,6 +50,21 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
         target = target + by + value;
     }
 
+    action stop_at_nine(bit<8> value) {
+        hdr.data.result = value;
+        if (value == 9) {
+            exit;
+        }
+        hdr.data.result = value + 1;
+    }
+
+    table stopping {
+        key = { hdr.data.key: exact; }
+        actions = { stop_at_nine; }
+        default_action = stop_at_nine(9);
+        const entries = { 1: stop_at_nine(1); }
+    }
+
     table exact_match {
         key = {
             hdr.data.key: exact;
@@ -186,6 +201,9 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             nested.apply();
         } else if (hdr.data.op == 12) {
             kinds.apply();
+        } else if (hdr.data.op == 13) {
+            stopping.apply();
+            hdr.data.more = 7;
         }
     }
 }

@@ -43,6 +43,20 @@ pub fn print_with_includes(program: &Program, map: &SourceMap) -> String {
     printer.out
 }
 
+/// An expression.
+pub fn print_expr(expr: &Expr) -> String {
+    let mut printer = Printer::default();
+    printer.expr(expr);
+    printer.out
+}
+
+/// A written type.
+pub fn print_type(ty: &TypeRef) -> String {
+    let mut printer = Printer::default();
+    printer.type_ref(ty);
+    printer.out
+}
+
 #[derive(Default)]
 struct Printer {
     out: String,
