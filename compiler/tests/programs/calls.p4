@@ -26,6 +26,15 @@ struct metadata_t {
 }
 
 // Changes its argument and returns the old value.
+bit<8> add_to(inout bit<8> a, in bit<8> b) {
+    a = a + b;
+    return a;
+}
+
+bit<8> grow(in bit<8> a) {
+    return a + (a > 3 ? a : a ^ 5);
+}
+
 bit<8> post_increment(inout bit<8> x) {
     bit<8> old = x;
     x = x + 1;
@@ -99,6 +108,7 @@ control MyVerifyChecksum(inout headers_t hdr, inout metadata_t meta) {
 control MyIngress(inout headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     Outer() outer;
+    Adder(0) add;
     bit<8> local = 0;
     data_t saved;
 
@@ -172,6 +182,14 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             18: { hdr.data.a = 8; return; }
             19: { set_global(_, 3); hdr.data.a[3:0] = hdr.data.b[7:4]; hdr.data.b[7:4] = 4w0xf; }
             20: { hdr.data.a |= 0x80; hdr.data.b += 3; hdr.data.c <<= 1; }
+            // the first argument is copied in before the second one changes it
+            21: { hdr.data.c = add_to(hdr.data.a, post_increment(hdr.data.a)); }
+            22: { add.apply(hdr.data.a, post_increment(hdr.data.a)); add.apply(hdr.data.b, post_increment(hdr.data.a)); }
+            // twelve levels, each of which reads its argument three times
+            23: {
+                hdr.data.d = grow(grow(grow(grow(grow(grow(
+                             grow(grow(grow(grow(grow(grow(hdr.data.a))))))))))));
+            }
         }
         hdr.data.op = 0xff;
     }

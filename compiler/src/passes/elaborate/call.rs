@@ -39,6 +39,8 @@ pub struct Bound {
     pub ty: Type,
     /// What it gets.
     pub argument: Argument,
+    /// What an `inout` argument was worth when it was its turn, if a later argument may change it.
+    pub saved: Option<Data>,
     /// Where the argument stands.
     pub span: Span,
 }
@@ -119,13 +121,24 @@ impl Elaborator<'_> {
             let later_effects = args[position + 1..]
                 .iter()
                 .any(|later| self.has_effects(&later.value));
+            let span = arg.value.span;
             let argument = self.argument(&arg.value, param.direction, &ty, later_effects, frame);
+            let saved = match &argument {
+                Argument::Place(place)
+                    if param.direction == Direction::InOut && later_effects && !is_next(place) =>
+                {
+                    let data = self.read(place, &ty, span, frame);
+                    Some(self.materialize(data, &ty, span, frame))
+                }
+                _ => None,
+            };
             slots[slot] = Some(Bound {
                 param: param.param,
                 direction: param.direction,
                 ty,
                 argument,
-                span: arg.value.span,
+                saved,
+                span,
             });
         }
         let checked = self.checked;
@@ -152,6 +165,7 @@ impl Elaborator<'_> {
                     direction: param.direction,
                     ty,
                     argument,
+                    saved: None,
                     span,
                 }
             })
@@ -251,7 +265,8 @@ impl Elaborator<'_> {
                 },
                 Argument::Value(data) => {
                     let mut data = data.clone();
-                    if !prints[position].is_empty() && (touched[position] || closure) {
+                    let changes = !prints[position].is_empty() && (touched[position] || closure);
+                    if changes || data.is_long() {
                         data = self.materialize(data, &bound.ty, bound.span, frame);
                     }
                     Binding::Data(data)
@@ -270,12 +285,16 @@ impl Elaborator<'_> {
                 callee.bind(param, Binding::Place(place));
                 continue;
             }
-            let inner = match place.is_fixed() && !touched[position] && !closure {
+            let is_saved = bound.saved.is_some();
+            let inner = match place.is_fixed() && !touched[position] && !closure && !is_saved {
                 true => place,
                 false => {
                     let inner = self.allocate(&bound.ty, &super::join(&frame.name, "tmp"));
                     if bound.direction == Direction::InOut {
-                        let data = self.read(&place, &bound.ty, bound.span, frame);
+                        let data = match bound.saved {
+                            Some(data) => data,
+                            None => self.read(&place, &bound.ty, bound.span, frame),
+                        };
                         self.assign(&inner, data, &bound.ty, bound.span, frame);
                     }
                     let data = inner.value().unwrap_or(Data::Invalid);

@@ -218,7 +218,10 @@ impl Elaborator<'_> {
                 Argument::Place(place) => {
                     match bound.direction {
                         crate::syntax::ast::Direction::InOut => {
-                            let data = self.read(&place, &bound.ty, bound.span, frame);
+                            let data = match bound.saved {
+                                Some(data) => data,
+                                None => self.read(&place, &bound.ty, bound.span, frame),
+                            };
                             moves.push((inner.clone(), data, bound.ty.clone()));
                         }
                         _ => outs.push((inner.clone(), bound.span)),

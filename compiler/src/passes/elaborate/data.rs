@@ -114,6 +114,22 @@ impl Data {
         }
     }
 
+    /// Whether a parameter should rather have it computed once than each time it is read. Calls within calls would else grow with
+    /// every level by as much as a body reads its parameter.
+    pub fn is_long(&self) -> bool {
+        const LONG: usize = 16;
+        match self {
+            Data::Scalar(expr) => {
+                let mut nodes = 0;
+                expr.walk(&mut |_| nodes += 1);
+                nodes > LONG
+            }
+            Data::Struct(fields) => fields.iter().any(|(_, data)| data.is_long()),
+            Data::HeaderOf(fields) => fields.iter().any(Data::is_long),
+            _ => false,
+        }
+    }
+
     /// All that it reads.
     pub fn footprint(&self, storage: &Storage) -> Footprint {
         let mut print = Footprint::default();
