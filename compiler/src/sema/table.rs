@@ -571,6 +571,26 @@ impl Checker<'_> {
                     );
                 }
             }
+            "largest_priority_wins" if ty != Type::Invalid => {
+                if ty != Type::Bool {
+                    let message = format!("`{name}` must be `true` or `false`, not a `{ty}`");
+                    self.error(Code::TYPE_MISMATCH, value.span, message);
+                } else if !self.is_compile_time(value) {
+                    self.not_constant(value, "which priorities win");
+                }
+            }
+            "priority_delta" if ty != Type::Invalid => {
+                let known = self.value_of(value);
+                if !self.out.representation(&ty).is_numeric() {
+                    let message = format!("`{name}` must be a number, not a `{ty}`");
+                    self.error(Code::TYPE_MISMATCH, value.span, message);
+                } else if !self.is_compile_time(value) {
+                    self.not_constant(value, "the step between priorities");
+                } else if known.is_some_and(|n| n.as_int().is_some_and(|n| !n.is_positive())) {
+                    let message = format!("`{name}` must be positive");
+                    self.error(Code::TABLE_RULE, value.span, message);
+                }
+            }
             _ if TARGET_PROPERTIES.contains(&name) => {}
             _ => {
                 let known = TARGET_PROPERTIES.iter().copied().chain([

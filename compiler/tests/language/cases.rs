@@ -193,6 +193,16 @@ pub const EXPRESSIONS: &[Item] = &[
         Apply("hdr.h.a = hdr.h.a / -1;"),
         Apply("hdr.h.a = -5 % hdr.h.a;"),
     ]),
+    item!("division", [
+        Apply("bit<8> n = 12; bit<8> m = 5; hdr.h.a = n / m;"),
+        Apply("if (false) { hdr.h.a = hdr.h.a / hdr.h.b; } hdr.h.a = 100 / 7; hdr.h.c = hdr.h.c / 1 + hdr.h.c % 1;"),
+        All("control K(inout bit<8> x)(bit<8> by) { apply { x = x % by; } }", "K(16) k;", "k.apply(hdr.h.a);"),
+    ], [
+        Apply("bit<8> n = 3; hdr.h.a = hdr.h.b / n;"),
+        Apply("bit<8> n = 3; if (hdr.h.a == 1) { n = hdr.h.a; } bit<8> m = n; hdr.h.a = m / hdr.h.b;"),
+        Apply("bit<8> n; hdr.h.a = 100 % n;"),
+        All("control K(inout bit<8> x)(bit<8> by) { apply { x = x % by; } }", "K(3) k;", "k.apply(hdr.h.a);"),
+    ]),
     item!("saturating arithmetic", [Apply("hdr.h.a = hdr.h.a |+| 200; hdr.h.i = hdr.h.i |-| 100;")], [
         Apply("hdr.h.a = true |+| false;"),
         Top("const int k = 5 |+| 3;"),
@@ -432,6 +442,20 @@ pub const CALLS: &[Item] = &[
         Top("extern X { X(); } const X x = X();"),
         Top("bit<8> x;"),
     ]),
+    item!("control-plane names", [
+        Control("@name(\".a\") action a() { } @name(\".b\") action b() { } @name(\".a\") table t { actions = { a; b; } } counter(4, CounterType.bytes) c; @name(\".c\") counter(4, CounterType.bytes) d;", "t.apply(); c.count(0); d.count(0);"),
+        All("action f(inout bit<8> x) { x = 1; }", "table t { actions = { f(hdr.h.a); } } table u { actions = { f(hdr.h.b); } }", "t.apply(); u.apply(); f(hdr.h.a);"),
+        All("control K(inout headers_t hdr) { register<bit<8>>(4) r; table t { actions = { NoAction; } } apply { t.apply(); r.write(0, 1); } }", "K() k; K() l;", "k.apply(hdr); l.apply(hdr); K.apply(hdr);"),
+    ], [
+        All("action top() { }", "@name(\".top\") action a() { hdr.h.a = 1; } table t { actions = { a; top; } }", "t.apply();"),
+        Control("@name(\".a\") action a() { } @name(\".a\") action b() { } table t { actions = { a; } }", "t.apply(); b();"),
+        Control("table t { actions = { NoAction; } } @name(\"t\") table u { actions = { NoAction; } }", "t.apply(); u.apply();"),
+        All("control K() { @name(\".r\") register<bit<8>>(4) r; apply { r.write(0, 1); } }", "K() k; K() l;", "k.apply(); l.apply();"),
+        Control("register<bit<8>>(4) r; @name(\"r\") register<bit<8>>(4) s;", "r.write(0, 1); s.write(0, 1);"),
+        Control("@name(\"c\") counter(4, CounterType.bytes) a; @name(\"c\") counter(4, CounterType.bytes) b;", "a.count(0); b.count(0);"),
+        Control("@name(\"m\") meter(4, MeterType.bytes) a; @name(\"m\") meter(4, MeterType.bytes) b;", "a.execute_meter(0, hdr.h.a); b.execute_meter(0, hdr.h.a);"),
+        ParserWith("", "value_set<bit<8>>(4) vs; @name(\"vs\") value_set<bit<8>>(4) other;", "transition select(hdr.h.a) { vs: accept; other: reject; default: accept; }"),
+    ]),
     item!("annotations", [
         Control("@name(\"x.y\") @brief(\"b\") @mine[1, \"two\", true] @other[k=1, l=\"m\"] @free(any (thing) at all) action a() { } @hidden @id(5) table t { actions = { @defaultonly a; } default_action = a; }", "t.apply();"),
     ], [
@@ -570,6 +594,16 @@ pub const TABLES: &[Item] = &[
         Control("action a() { } table t { actions = { a; } default_action = a; default_action = a; }", "t.apply();"),
         Control("action a(in bit<16> v) { hdr.h.c = v; } table t { actions = { a((bit<16>)hdr.h.a); } default_action = a((bit<16>)(bit<4>)hdr.h.a); }", "t.apply();"),
         Control("table t { default_action = NoAction; actions = { NoAction; } }", "t.apply();"),
+    ]),
+    item!("priorities", [
+        Control("action a() { } table t { key = { hdr.h.a: exact; hdr.h.c: range; } actions = { a; } priority_delta = 3; entries = { priority = 9: (1, 5): a(); (2, 5): a(); (3, 5): a(); } }", "t.apply();"),
+        Control("action a() { } table t { key = { hdr.h.a: optional; } actions = { a; } largest_priority_wins = false; const entries = { 1: a(); _: a(); } }", "t.apply();"),
+    ], [
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = 0; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = true; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = hdr.h.b; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } largest_priority_wins = 3; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } entries = { priority = hdr.h.a: 1: NoAction(); } }", "t.apply();"),
     ]),
     item!("entries", [
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.a: exact; hdr.h.c: ternary; } actions = { a; } const entries = { (1, 5): a(1); (2, 0x10 &&& 0xf0): a(2); (3, _): a(3); } }", "t.apply();"),

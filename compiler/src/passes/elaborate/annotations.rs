@@ -91,8 +91,8 @@ impl Elaborator<'_> {
             Entry::Vacant(free) => {
                 free.insert(span);
             }
-            // Copies of one action, and what instances of one control share, have one declaration.
-            Entry::Occupied(other) if *other.get() == span && kind != "table" => {}
+            // Tables that bind arguments of an action have copies of it, which are one to the control plane.
+            Entry::Occupied(other) if *other.get() == span && kind == "action" => {}
             Entry::Occupied(other) if *other.get() == span => {
                 let message = format!(
                     "{kind} `{name}` is made more than once, with one name for the control plane"

@@ -22,7 +22,11 @@ impl Elaborator<'_> {
         args: Vec<(Option<Name>, Bound)>,
         name: InstanceName,
     ) -> ExternObject {
-        let meta = self.meta(name.name.clone(), name.annotations, name.span);
+        let full_name = name.name.clone();
+        let meta = match kind_of(ty) {
+            Some(kind) => self.named_meta(kind, full_name, name.annotations, name.span),
+            None => self.meta(full_name, name.annotations, name.span),
+        };
         let number = |wanted: &str| {
             args.iter()
                 .find_map(|(param, bound)| match (param, &bound.argument) {
@@ -198,4 +202,17 @@ impl Elaborator<'_> {
         });
         ExternObject::Other(id)
     }
+}
+
+/// What the control plane calls objects of an extern type of v1model, if it knows such objects.
+fn kind_of(ty: &str) -> Option<&'static str> {
+    Some(match ty {
+        "action_profile" | "action_selector" => "action profile",
+        "counter" => "counter",
+        "direct_counter" => "direct counter",
+        "meter" => "meter",
+        "direct_meter" => "direct meter",
+        "register" => "register",
+        _ => return None,
+    })
 }

@@ -16,6 +16,7 @@ mod checksum;
 mod control;
 mod data;
 mod deparser;
+mod division;
 mod expr;
 mod extern_objects;
 mod externs;
@@ -93,6 +94,8 @@ struct Elaborator<'a> {
     statements: usize,
     /// Names of scalars and headers in use.
     names: BTreeSet<String>,
+    /// Divisions whose operands were not known.
+    divisions: Vec<division::Division>,
     /// Calls that are being inlined, to tell recursion.
     depth: usize,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
@@ -158,6 +161,7 @@ impl<'a> Elaborator<'a> {
             labels: 0,
             statements: 0,
             names: BTreeSet::new(),
+            divisions: Vec::new(),
             depth: 0,
             pending_copies: Vec::new(),
             controls: Vec::new(),
@@ -319,6 +323,7 @@ impl<'a> Elaborator<'a> {
     }
 
     fn finish(&mut self) {
+        self.refuse_divisions();
         self.tell_sites_apart();
         self.finish_enums();
         self.finish_types();

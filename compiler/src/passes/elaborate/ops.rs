@@ -1,10 +1,10 @@
 //! Operators on values, folded when their operands are known.
 
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 
 use super::data::Data;
 use super::Elaborator;
-use crate::diag::{Code, Diagnostic, Span};
+use crate::diag::{Code, Span};
 use crate::ir::{self, Expr, Scalar};
 use crate::sema::{value, Type, Value};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
@@ -37,9 +37,6 @@ impl Elaborator<'_> {
                 Err(why) => self.no_value(span, why),
             };
         }
-        if matches!(op, BinaryOp::Div | BinaryOp::Mod) {
-            return self.divide(op, left, right, span);
-        }
         // A shift amount may be an integer without a width.
         let amount = match (&right, op) {
             (Data::Int(amount), BinaryOp::Shl | BinaryOp::Shr) => {
@@ -51,46 +48,10 @@ impl Elaborator<'_> {
         else {
             return Data::Invalid;
         };
-        Data::Scalar(binary(op, left, right))
-    }
-
-    /// The language divides at compile time only; a power of two takes a shift or a mask.
-    fn divide(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
-        // Nothing of zero is zero, whatever it is divided by.
-        if left.constant() == Some(BigInt::ZERO) && right.constant().is_none() {
-            return left;
-        }
-        let divisor = right
-            .constant()
-            .filter(|divisor| divisor.sign() == Sign::Plus);
-        let power = divisor.filter(|divisor| divisor.trailing_zeros() == Some(divisor.bits() - 1));
-        let Some(power) = power else {
-            self.diagnostics.report(
-                Diagnostic::error(
-                    Code::NOT_CONSTANT,
-                    span,
-                    format!(
-                        "`{}` needs operands that are known at compile time",
-                        op.as_str()
-                    ),
-                )
-                .note("at run time, numbers can be divided by constant powers of two only"),
-            );
-            return Data::Invalid;
-        };
-        let (op, by) = match op {
-            BinaryOp::Div => (BinaryOp::Shr, Data::Int(BigInt::from(power.bits() - 1))),
-            _ => (BinaryOp::BitAnd, self.like(&left, power - 1)),
-        };
-        self.binary(op, left, by, span)
-    }
-
-    /// A number of the type that a value has.
-    fn like(&self, data: &Data, number: BigInt) -> Data {
-        match data.expr().and_then(Expr::scalar) {
-            Some(ty) => Data::Scalar(Expr::number(number, ty)),
-            None => Data::Int(number),
-        }
+        Data::Scalar(match op {
+            BinaryOp::Div | BinaryOp::Mod => self.divide(op == BinaryOp::Div, left, right, span),
+            _ => binary(op, left, right),
+        })
     }
 
     /// A conversion between numbers and truth values.

@@ -242,7 +242,7 @@ impl Elaborator<'_> {
         let ty = self.written_type(&decl.ty, frame);
         let size = self.eval_u32(&decl.size, frame)?;
         let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
-        let meta = self.meta(name, &decl.annotations, decl.name.span);
+        let meta = self.named_meta("value set", name, &decl.annotations, decl.name.span);
         let mut fields = Vec::new();
         match self.checked.representation(&ty) {
             Type::Struct(_) => {
