@@ -286,6 +286,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn losses(loss: f64, seed: u64, port: u32) -> Vec<bool> {
         let options = LinkOptions {
@@ -341,6 +342,47 @@ mod tests {
         let arrived: Vec<_> = std::iter::from_fn(|| link.pop(5 * MS)).collect();
         assert_eq!(arrived, [[1], [2], [3]]);
         assert!(link.is_plain());
+    }
+
+    prop_compose! {
+        fn any_link()(
+            delay in prop_oneof![Just(0), 1..3000u64],
+            jitter in prop_oneof![Just(0), 1..3000u64],
+            rate in proptest::option::of(1u64..5000),
+        ) -> LinkOptions {
+            LinkOptions {
+                delay: Duration::from_micros(delay),
+                jitter: Duration::from_micros(jitter),
+                rate: rate.map(Rate::Packets),
+                ..Default::default()
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn frames_keep_their_order_through_all_changes(
+            steps in proptest::collection::vec((0..5 * MS, proptest::option::of(any_link())), 1..60),
+        ) {
+            let mut link = Link::new(LinkOptions::default(), 0, 1);
+            let (mut now, mut arrived) = (0, Vec::new());
+            for (n, (pause, change)) in steps.iter().enumerate() {
+                now += pause;
+                arrived.extend(std::iter::from_fn(|| link.pop(now)));
+                if let Some(options) = change {
+                    link.set(*options, now);
+                }
+                let frame = vec![n as u8];
+                if link.is_plain() {
+                    arrived.push(frame);
+                } else {
+                    link.push(now, frame);
+                }
+            }
+            arrived.extend(std::iter::from_fn(|| link.pop(u64::MAX)));
+            let sent: Vec<_> = (0..steps.len()).map(|n| vec![n as u8]).collect();
+            prop_assert_eq!(arrived, sent);
+        }
     }
 
     #[test]

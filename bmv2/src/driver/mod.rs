@@ -36,6 +36,7 @@ use std::{
     fs,
     future::Future,
     io::{self, Write},
+    os::unix::{fs::FileTypeExt, net::UnixStream},
     path::Path,
     sync::Arc,
     thread,
@@ -242,14 +243,34 @@ async fn listen(address: &ServerAddress, router: Router) -> Result<Serving, Swit
             Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
         }
         ServerAddress::Unix(path) => {
-            let listener = UnixListener::bind(path).map_err(|error| {
+            let listener = bind_unix(path).map_err(|error| {
+                let hint = match error.kind() {
+                    io::ErrorKind::AddrInUse => "; another switch runs there, or it is no socket",
+                    _ => "",
+                };
                 let path = path.display();
-                SwitchError::Failed(format!("cannot listen on unix:{path}: {error}"))
+                SwitchError::Failed(format!("cannot listen on unix:{path}: {error}{hint}"))
             })?;
             announce(&format!("unix:{}", path.display()));
             let incoming = UnixListenerStream::new(listener);
             Ok(Box::pin(router.serve_with_incoming(patient(incoming))))
         }
+    }
+}
+
+/// Listens on a unix socket. One that a killed switch has left behind is replaced.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    let error = match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
+        other => return other,
+    };
+    let is_socket = fs::symlink_metadata(path)?.file_type().is_socket();
+    match UnixStream::connect(path) {
+        Err(gone) if is_socket && gone.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        _ => Err(error),
     }
 }
 

@@ -34,6 +34,10 @@ type Case = (&'static str, fn());
 const PORTLESS: &[Case] = &[
     ("a_unix_socket_will_do", server::a_unix_socket_will_do),
     (
+        "a_unix_socket_left_behind_is_taken_over",
+        server::a_unix_socket_left_behind_is_taken_over,
+    ),
+    (
         "a_flood_of_connections_costs_little_and_passes",
         server::a_flood_of_connections_costs_little_and_passes,
     ),

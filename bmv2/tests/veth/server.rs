@@ -1,6 +1,7 @@
 //! The P4Runtime server as a process has it: its addresses, and controllers that come and go.
 
 use std::{
+    fs,
     net::TcpStream,
     thread,
     time::{Duration, Instant},
@@ -25,6 +26,29 @@ pub fn a_unix_socket_will_do() {
     runtime.block_on(controller.set_pipeline(fixture::config()));
     process.stop();
     assert!(!path.exists(), "the switch takes its socket away");
+}
+
+pub fn a_unix_socket_left_behind_is_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("switch.sock");
+    let address = format!("unix:{}", path.display());
+    drop(Process::start_at(&address, &[], &[]));
+    assert!(path.exists(), "a killed switch takes nothing away");
+    let process = Process::start_at(&address, &[], &[]);
+
+    let refused = |address: &str| {
+        let (status, output) = Process::fail_at(address, &[]);
+        assert_eq!(status, Some(1), "{output}");
+        assert!(output.contains("another switch runs there"), "{output}");
+    };
+    refused(&address);
+    let file = folder.path().join("file");
+    fs::write(&file, "dear").unwrap();
+    refused(&format!("unix:{}", file.display()));
+    assert_eq!(fs::read_to_string(file).unwrap(), "dear");
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(Controller::connect(&address));
+    process.stop();
 }
 
 pub fn a_flood_of_connections_costs_little_and_passes() {
