@@ -16,13 +16,11 @@ use tokio::sync::{
     oneshot,
 };
 
+use super::stream_queue::StreamSender;
 use crate::p4rt::ClientId;
 
 /// Commands that wait; who has more to ask waits for room.
 const BACKLOG: usize = 1024;
-
-/// Messages on their way to one client, or the status that ends its stream.
-pub type StreamSender = mpsc::Sender<Result<StreamMessageResponse, Status>>;
 
 /// One request; answers go back through its channel.
 pub enum Command {

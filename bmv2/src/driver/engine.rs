@@ -12,19 +12,20 @@ use std::{
 
 use alfirk_p4runtime::{p4::v1::WriteResponse, Code, Status};
 use rustc_hash::FxHashMap;
-use tokio::sync::{mpsc::error::TrySendError, oneshot};
+use tokio::sync::oneshot;
 use tracing::{debug, error, info, trace, warn};
 
 use super::{
     args::TraceFormat,
     chosen::{Chosen, Way},
-    command::{Command, CommandReceiver, StreamSender},
+    command::{Command, CommandReceiver},
     link::{Link, LinkOptions},
     metrics::Exposition,
     pcap::PcapFile,
     poller::{monotonic, wall_clock, Poller},
     queue::PortQueues,
     socket::{interface_index, PacketSocket, ReceiveBatch, Received, Taken, BATCH},
+    stream_queue::{NotSent, StreamSender},
     trace::TracePrinter,
     watch::{LinkNews, LinkWatch},
 };
@@ -447,12 +448,14 @@ impl Engine {
         let Some(sender) = self.clients.get(&client) else {
             return;
         };
-        let vital = match &message {
-            Ok(message) => matches!(message.update, Some(Update::Arbitration(_))),
-            Err(_) => true,
+        let (vital, sent) = match message {
+            Ok(message) if !matches!(message.update, Some(Update::Arbitration(_))) => {
+                (false, sender.try_send(message, self.clients.len()))
+            }
+            vital => (true, sender.try_send_vital(vital)),
         };
-        match sender.try_send(message) {
-            Err(TrySendError::Full(_)) if vital => {
+        match sent {
+            Err(NotSent::Full) if vital => {
                 warn!(
                     ?client,
                     "client does not read its stream; it is disconnected"
@@ -460,7 +463,7 @@ impl Engine {
                 self.clients.remove(&client);
                 self.server.stream_close(client);
             }
-            Err(TrySendError::Full(_)) => debug!(?client, "stream is full; a message is dropped"),
+            Err(NotSent::Full) => debug!(?client, "stream is full; a message is dropped"),
             _ => {}
         }
     }

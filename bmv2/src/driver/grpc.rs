@@ -8,17 +8,15 @@ use alfirk_p4runtime::{
     },
     p4::v1::{p4_runtime_server::P4Runtime, *},
 };
-use tokio::sync::{mpsc, oneshot};
-use tokio_stream::{wrappers::ReceiverStream, Stream, StreamExt};
+use tokio::sync::oneshot;
+use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
 use super::{
     command::{Command, CommandSender},
     reads::Reads,
+    stream_queue::stream_queue,
 };
-
-/// Messages that wait for a slow client; packet-ins beyond are dropped.
-const STREAM_BACKLOG: usize = 4096;
 
 /// The services.
 #[derive(Clone)]
@@ -101,7 +99,7 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
-        let (sender, receiver) = mpsc::channel(STREAM_BACKLOG);
+        let (sender, receiver) = stream_queue();
         let (opened, id) = oneshot::channel();
         self.commands
             .send(Command::StreamOpen(sender, opened))
@@ -119,8 +117,7 @@ impl P4Runtime for Service {
             }
             commands.send(Command::StreamClose(client)).await;
         });
-        let stream = ReceiverStream::new(receiver).map(|message| message.map_err(Status::from));
-        Ok(Response::new(Box::pin(stream)))
+        Ok(Response::new(Box::pin(receiver)))
     }
 
     async fn capabilities(

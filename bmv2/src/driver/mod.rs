@@ -21,6 +21,7 @@ mod queue;
 mod reads;
 mod ring;
 mod socket;
+mod stream_queue;
 mod tls;
 mod trace;
 mod watch;

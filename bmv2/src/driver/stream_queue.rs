@@ -1,0 +1,175 @@
+//! Messages on their way to a stream's client, bounded in number and in bytes.
+
+use std::{
+    pin::Pin,
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        Arc,
+    },
+    task::{ready, Context, Poll},
+};
+
+use alfirk_p4runtime::{p4::v1::StreamMessageResponse, Message, Status};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio_stream::Stream;
+
+/// Messages that wait for a slow client.
+const BACKLOG: usize = 4096;
+/// Bytes that wait for all clients together; each has an equal share.
+const BYTES: usize = 256 << 20;
+
+/// The end of the switch.
+#[derive(Debug)]
+pub struct StreamSender {
+    queue: mpsc::Sender<Waiting>,
+    /// Bytes in the queue.
+    bytes: Arc<AtomicUsize>,
+}
+
+/// The end of the client: messages, or the status that ends its stream.
+#[derive(Debug)]
+pub struct StreamReceiver {
+    queue: mpsc::Receiver<Waiting>,
+    bytes: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    message: Result<StreamMessageResponse, Status>,
+    bytes: usize,
+}
+
+/// Why a message did not go into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSent {
+    /// The client takes messages too slowly.
+    Full,
+    /// The client is gone.
+    Closed,
+}
+
+/// A queue for one client.
+pub fn stream_queue() -> (StreamSender, StreamReceiver) {
+    let (sender, receiver) = mpsc::channel(BACKLOG);
+    let bytes = Arc::new(AtomicUsize::new(0));
+    (
+        StreamSender {
+            queue: sender,
+            bytes: bytes.clone(),
+        },
+        StreamReceiver {
+            queue: receiver,
+            bytes,
+        },
+    )
+}
+
+impl StreamSender {
+    /// Puts a message into the queue of one of so many clients.
+    ///
+    /// # Errors
+    /// When there is no room, or nobody to take it.
+    pub fn try_send(&self, message: StreamMessageResponse, clients: usize) -> Result<(), NotSent> {
+        let bytes = message.encoded_len();
+        // A queue that is empty takes a message of any size.
+        let waiting = self.bytes.load(Ordering::Relaxed);
+        if waiting > 0 && waiting + bytes > BYTES / clients.max(1) {
+            return match self.queue.is_closed() {
+                true => Err(NotSent::Closed),
+                false => Err(NotSent::Full),
+            };
+        }
+        self.push(Ok(message), bytes)
+    }
+
+    /// Puts one into the queue that must not be lost and is small.
+    ///
+    /// # Errors
+    /// As [`StreamSender::try_send`].
+    pub fn try_send_vital(
+        &self,
+        message: Result<StreamMessageResponse, Status>,
+    ) -> Result<(), NotSent> {
+        self.push(message, 0)
+    }
+
+    fn push(
+        &self,
+        message: Result<StreamMessageResponse, Status>,
+        bytes: usize,
+    ) -> Result<(), NotSent> {
+        // Before the client can take it out again.
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.queue
+            .try_send(Waiting { message, bytes })
+            .map_err(|error| {
+                self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+                match error {
+                    TrySendError::Full(_) => NotSent::Full,
+                    TrySendError::Closed(_) => NotSent::Closed,
+                }
+            })
+    }
+}
+
+impl Stream for StreamReceiver {
+    type Item = Result<StreamMessageResponse, tonic::Status>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = ready!(self.queue.poll_recv(cx));
+        Poll::Ready(next.map(|waiting| {
+            self.bytes.fetch_sub(waiting.bytes, Ordering::Relaxed);
+            waiting.message.map_err(tonic::Status::from)
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alfirk_p4runtime::{
+        p4::v1::{stream_message_response::Update, PacketIn},
+        Code,
+    };
+    use tokio_stream::StreamExt;
+
+    fn packet(bytes: usize) -> StreamMessageResponse {
+        StreamMessageResponse {
+            update: Some(Update::Packet(PacketIn {
+                payload: vec![0; bytes],
+                metadata: Vec::new(),
+            })),
+        }
+    }
+
+    #[tokio::test]
+    async fn each_client_has_its_share_of_the_bytes() {
+        let (sender, mut receiver) = stream_queue();
+        let clients = 256;
+        let half = BYTES / clients / 2 - 100;
+        assert_eq!(sender.try_send(packet(half), clients), Ok(()));
+        assert_eq!(sender.try_send(packet(half), clients), Ok(()));
+        assert_eq!(sender.try_send(packet(half), clients), Err(NotSent::Full));
+        // With fewer clients each has more.
+        assert_eq!(sender.try_send(packet(half), clients / 2), Ok(()));
+        let end = Status::new(Code::Aborted, "the end");
+        assert_eq!(sender.try_send_vital(Err(end)), Ok(()));
+        for _ in 0..3 {
+            assert!(receiver.next().await.unwrap().is_ok());
+        }
+        let status = receiver.next().await.unwrap().unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Aborted);
+        assert_eq!(sender.try_send(packet(3 * half), clients), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn messages_are_counted_too() {
+        let (sender, receiver) = stream_queue();
+        for _ in 0..BACKLOG {
+            assert_eq!(sender.try_send(packet(1), 1), Ok(()));
+        }
+        assert_eq!(sender.try_send(packet(1), 1), Err(NotSent::Full));
+        drop(receiver);
+        assert_eq!(sender.try_send(packet(1), 1), Err(NotSent::Closed));
+    }
+}
