@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::annotations::{documentation, field_annotations, full_name};
-use super::call::Argument;
+use super::call::{Argument, Copies};
 use super::control::body_frame;
 use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
         }
         let callee = self.action_frame(&decl, global, frame);
         let mut prologue = Vec::new();
-        let mut epilogue = Vec::new();
+        let mut copies = Vec::new();
         if let (true, Some(info)) = (binds, info) {
             let bound: Vec<_> = {
                 let mut bound = Vec::new();
@@ -75,10 +75,8 @@ impl Elaborator<'_> {
                 });
                 bound
             };
-            let mut copies = Vec::new();
             let code = self.block(|this| copies = this.pass(bound, &callee, !global, frame));
             prologue.extend(code);
-            epilogue = self.block(|this| this.copy_out(copies, decl.span, frame));
         }
         let params = self.run_time_params(&decl, &callee);
         let meta = self.named_meta(
@@ -91,7 +89,7 @@ impl Elaborator<'_> {
             &decl.annotations,
             decl.name.span,
         );
-        let body = self.action_body(&decl, callee, prologue, epilogue);
+        let body = self.action_body(&decl, callee, prologue, copies);
         let action = ActionId::from(self.program.actions.len());
         self.program.actions.push(ir::Action { meta, params, body });
         if !binds {
@@ -154,7 +152,7 @@ impl Elaborator<'_> {
         decl: &ActionDecl,
         mut callee: Frame,
         prologue: Vec<ir::Stmt>,
-        epilogue: Vec<ir::Stmt>,
+        copies: Copies,
     ) -> Vec<ir::Stmt> {
         let label = self.label();
         callee.returns = Some(ReturnTarget {
@@ -162,13 +160,13 @@ impl Elaborator<'_> {
             result: None,
         });
         let callee = Rc::new(callee);
-        let pending = std::mem::take(&mut self.pending_copies);
+        let pending = std::mem::replace(&mut self.pending_copies, vec![copies.clone()]);
         let loops = std::mem::take(&mut self.loops);
         let body = self.block(|this| this.statements(&decl.body.stmts, &callee));
         let body = self.block(|this| {
             this.out = prologue;
             this.emit_block(decl.span, label, body);
-            this.out.extend(epilogue);
+            this.copy_out(copies, decl.span, &callee);
         });
         self.loops = loops;
         self.pending_copies = pending;

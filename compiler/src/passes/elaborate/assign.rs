@@ -6,7 +6,7 @@ use super::data::{Data, Footprint, Place};
 use super::frame::Frame;
 use super::{ops, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
+use crate::ir::{self, HeaderPlace, Scalar, StmtKind, UnionId};
 use crate::sema::Type;
 
 impl Elaborator<'_> {
@@ -77,6 +77,9 @@ impl Elaborator<'_> {
                 Data::Struct(values) => {
                     let elements = self.program.storage.stack(*target).elements.clone();
                     let element = self.element_type(ty);
+                    // Elements that a list does not reach are invalid.
+                    let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
+                    let values = values.into_iter().chain(rest);
                     let moves = elements.iter().zip(values).map(|(header, (_, data))| {
                         (
                             Place::Header(HeaderPlace::Fixed(*header)),
@@ -162,8 +165,19 @@ impl Elaborator<'_> {
                     ));
                     position += self.field_count(part);
                 }
-                // `setValid` may clear the fields, so values that come from this very header are kept first.
-                let own = Place::Header(target).footprint(&self.program.storage);
+                // `setValid` may clear the fields, and makes the other members of a union invalid, so values that come from
+                // there are kept first.
+                let storage = &self.program.storage;
+                let mut own = Place::Header(target).footprint(storage);
+                if let HeaderPlace::Fixed(header) = target {
+                    let union = storage
+                        .unions
+                        .iter()
+                        .position(|union| union.members.contains(&header));
+                    if let Some(union) = union {
+                        own.extend(&Place::Union(UnionId::from(union)).footprint(storage));
+                    }
+                }
                 for (_, data, part) in &mut moves {
                     if data.footprint(&self.program.storage).overlaps(&own) {
                         *data = self.materialize(data.clone(), part, span, frame);

@@ -277,10 +277,26 @@ impl Elaborator<'_> {
     /// A field of a value.
     pub fn project(&mut self, data: Data, ty: &Type, field: &str) -> Data {
         let parts = self.parts(ty);
-        let Some(index) = parts.iter().position(|(name, _)| &**name == field) else {
-            return Data::Invalid;
-        };
+        match parts.iter().position(|(name, _)| &**name == field) {
+            Some(index) => self.part(data, &parts, index),
+            None => Data::Invalid,
+        }
+    }
+
+    /// One of a value's parts, by its position.
+    fn part(&mut self, data: Data, parts: &[(Name, Type)], index: usize) -> Data {
+        let storage = &self.program.storage;
         match data {
+            Data::Stack(id) => match storage.stack(id).elements.get(index) {
+                Some(header) => Data::Header(HeaderPlace::Fixed(*header)),
+                None => Data::Invalid,
+            },
+            Data::UnionStack(id) => match storage.union_stack(id).elements.get(index) {
+                Some(union) => Data::Union(*union),
+                None => Data::Invalid,
+            },
+            // A list may be shorter than its stack.
+            Data::Struct(fields) if index >= fields.len() => Data::InvalidHeader,
             Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
             Data::HeaderOf(mut fields) if index < fields.len() => fields.swap_remove(index),
             Data::InvalidHeader => self.default_value(&parts[index].1),
@@ -310,6 +326,15 @@ impl Elaborator<'_> {
         let data = self.eval(base, frame);
         if matches!(data, Data::Stack(_) | Data::UnionStack(_)) {
             let place = self.element(place_of(&data), index, frame);
+            let ty = self.type_of(expr, frame);
+            return self.read(&place, &ty, expr.span, frame);
+        }
+        let stack = self.type_of(base, frame);
+        if matches!(stack, Type::Stack(..)) && self.checked.value(index).is_none() {
+            // Which element is known at run time only, so all of them need a place.
+            let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
+            self.assign(&place, data, &stack, base.span, frame);
+            let place = self.element(place, index, frame);
             let ty = self.type_of(expr, frame);
             return self.read(&place, &ty, expr.span, frame);
         }
@@ -696,17 +721,14 @@ impl Elaborator<'_> {
 
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         let mut all = ir::Expr::Bool(true);
-        for (index, (name, part)) in self.parts(ty).into_iter().enumerate() {
-            let (left, right) = match (&a, &b) {
-                (Data::Struct(a), Data::Struct(b)) if index < a.len() && index < b.len() => {
-                    (a[index].1.clone(), b[index].1.clone())
-                }
-                _ => {
-                    let left = self.project(a.clone(), ty, &name);
-                    (left, self.project(b.clone(), ty, &name))
-                }
-            };
-            let same = self.equal(left, right, &part, span);
+        let parts = match self.checked.representation(ty) {
+            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
+            ty => self.parts(&ty),
+        };
+        for (index, (_, part)) in parts.iter().enumerate() {
+            let left = self.part(a.clone(), &parts, index);
+            let right = self.part(b.clone(), &parts, index);
+            let same = self.equal(left, right, part, span);
             all = ops::and(all, same);
         }
         all
