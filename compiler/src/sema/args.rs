@@ -241,6 +241,9 @@ impl Checker<'_> {
         if *ty == Type::Invalid || self.type_of(value) == Type::Invalid {
             return false;
         }
+        if !self.takes_instance(value, param, ty, callee) {
+            return false;
+        }
         if param.direction.writes() {
             if !self.out.info(value.id).is_lvalue {
                 self.not_assignable(value, "passed as an `out` argument");
@@ -289,6 +292,38 @@ impl Checker<'_> {
                 self.not_constant(value, &what);
                 return false;
             }
+        }
+        true
+    }
+
+    /// Whether an instance may be passed here, where only the type of the argument tells that it is one.
+    fn takes_instance(&mut self, value: &Expr, param: &Param, ty: &Type, callee: Callee) -> bool {
+        // Parameters that are declared as instances are looked at where they are declared.
+        if !matches!(self.out.type_ref(&param.ty), Type::Var(_)) {
+            return true;
+        }
+        if param.direction != Direction::None && ty.is_instance() {
+            let word = param.direction.as_str();
+            self.error(
+                Code::ARGUMENTS,
+                value.span,
+                format!(
+                    "a `{ty}` cannot be passed as an `{word}` argument: instances are not copied"
+                ),
+            );
+            return false;
+        }
+        let code = matches!(
+            ty,
+            Type::Parser(_) | Type::Control(_) | Type::Package(_) | Type::Table(_)
+        );
+        if code && matches!(callee, Callee::Function(_) | Callee::Action(_)) {
+            self.error(
+                Code::ARGUMENTS,
+                value.span,
+                format!("`{ty}` cannot be passed at run time"),
+            );
+            return false;
         }
         true
     }

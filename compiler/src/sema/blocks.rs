@@ -85,7 +85,7 @@ impl Checker<'_> {
                 );
             }
         }
-        if !self.states.contains_key("start") {
+        if !self.states.contains_key("start") && !self.lost.contains("start") {
             self.report(
                 Diagnostic::error(
                     Code::PARSER_RULE,
@@ -103,12 +103,17 @@ impl Checker<'_> {
             });
         }
         self.place = Place::Declarations;
-        self.unreachable_states(body);
+        if !self.has_gaps() {
+            self.unreachable_states(body);
+            self.endless_states(body);
+        }
         self.states = outer;
     }
 
     fn transition(&mut self, state: &State) {
         match &state.transition {
+            // It may be what could not be read.
+            Transition::None if self.has_gaps() => {}
             Transition::None => {
                 self.warn(
                     Diagnostic::warning(
@@ -186,6 +191,9 @@ impl Checker<'_> {
                 catch_all = Some(case.span);
             }
             self.target(&case.target);
+        }
+        if self.has_gaps() {
+            return;
         }
         if select.cases.is_empty() {
             self.warn(Diagnostic::warning(
@@ -415,6 +423,39 @@ impl Checker<'_> {
         }
     }
 
+    /// Reports a way from `start` that has no choice and goes around for ever, with no call that could end it.
+    fn endless_states(&mut self, body: &ParserBody) {
+        let runs_on = |stmt: &Stmt| match &stmt.kind {
+            StmtKind::Empty | StmtKind::Const(_) => true,
+            StmtKind::Var(d) => d.init.as_ref().is_none_or(calls_nothing),
+            StmtKind::Assign { left, right, .. } => calls_nothing(left) && calls_nothing(right),
+            _ => false,
+        };
+        let mut way: Vec<&Rc<State>> = Vec::new();
+        let mut next = body.states.iter().find(|s| &*s.name.name == "start");
+        while let Some(state) = next {
+            if let Some(back) = way.iter().position(|s| s.id == state.id) {
+                if way[back..].iter().all(|s| s.stmts.iter().all(runs_on)) {
+                    let message = format!("parsing never ends: it comes back to `{}`", state.name);
+                    self.report(
+                        Diagnostic::error(Code::PARSER_RULE, state.name.span, message).note(
+                            "no state on the way back extracts, decides, or leads to `accept` or `reject`",
+                        ),
+                    );
+                }
+                return;
+            }
+            let Transition::Direct(target) = &state.transition else {
+                return;
+            };
+            if matches!(&*target.name, "accept" | "reject") {
+                return;
+            }
+            way.push(state);
+            next = body.states.iter().find(|s| s.name.name == target.name);
+        }
+    }
+
     fn unreachable_states(&mut self, body: &ParserBody) {
         let by_name: FxHashMap<&Name, &Rc<State>> =
             body.states.iter().map(|s| (&s.name.name, s)).collect();
@@ -537,6 +578,13 @@ impl Checker<'_> {
             c.this = this;
         });
     }
+}
+
+/// Whether nothing runs when an expression is evaluated.
+fn calls_nothing(expr: &Expr) -> bool {
+    let mut calls = false;
+    expr.walk(&mut |part| calls |= matches!(part.kind, ExprKind::Call(_)));
+    !calls
 }
 
 /// Whether a keyset takes everything.

@@ -81,7 +81,9 @@ impl Checker<'_> {
                 if !written.is_empty() {
                     self.apply_type_arguments(&ty, written, path.span());
                 }
-                self.construct(expr.id, expr.span, &ty, &call.args)
+                let ty = self.construct(expr.id, expr.span, &ty, &call.args);
+                self.nothing_abstract(&ty, expr.span);
+                ty
             }
             other => {
                 let message = format!(

@@ -133,6 +133,11 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Whether parts of the program are missing here because they have syntax errors, reported already.
+    pub fn has_gaps(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Records what a declaration is.
     pub fn define(&mut self, id: DeclId, kind: DefKind, span: Span) {
         self.name_spans[id.0 as usize] = span;

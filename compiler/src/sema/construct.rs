@@ -157,6 +157,31 @@ impl Checker<'_> {
         resolved
     }
 
+    /// Reports an object that is made without a name, and so without a body, though its type has abstract methods.
+    pub fn nothing_abstract(&mut self, ty: &Type, span: Span) {
+        let Type::Extern(n) = ty else { return };
+        let DefKind::Extern(ext) = self.def(n.id).clone() else {
+            return;
+        };
+        let needed = |m: &&std::rc::Rc<FunctionDecl>| {
+            m.is_abstract && m.annotations.annotation("optional").is_none()
+        };
+        if let Some(method) = ext.methods.iter().find(needed) {
+            self.report(
+                Diagnostic::error(
+                    Code::DECLARATION_RULE,
+                    span,
+                    format!(
+                        "abstract method `{}` of `{}` is not implemented",
+                        method.name, ext.name
+                    ),
+                )
+                .other(method.name.span, "declared here")
+                .help("declare an instance with a body that has the method, and name it here"),
+            );
+        }
+    }
+
     fn type_params_of(&self, id: DeclId) -> Vec<TypeParam> {
         match self.def(id) {
             DefKind::Extern(d) => d.type_params.clone(),

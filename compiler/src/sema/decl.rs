@@ -45,59 +45,6 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks the expressions in annotations, names left alone: annotations may contain any names.
-    pub fn structured_annotations(&mut self, annotations: &[Annotation]) {
-        for annotation in annotations {
-            if &*annotation.name.name == "name" && annotation.string().is_none() {
-                self.error(
-                    Code::ANNOTATION_RULE,
-                    annotation.span,
-                    "`@name` takes one string",
-                );
-            }
-            let exprs: Vec<&Expr> = match &annotation.body {
-                AnnotationBody::List(list) => list.iter().collect(),
-                AnnotationBody::KeyValues(list) => {
-                    let mut seen: FxHashMap<&Name, Span> = FxHashMap::default();
-                    for pair in list {
-                        if let Some(first) = seen.insert(&pair.name.name, pair.name.span) {
-                            self.report(
-                                Diagnostic::error(
-                                    Code::ANNOTATION_RULE,
-                                    pair.name.span,
-                                    format!("key `{}` is given twice", pair.name),
-                                )
-                                .other(first, "the first time"),
-                            );
-                        }
-                    }
-                    list.iter().map(|pair| &pair.value).collect()
-                }
-                AnnotationBody::Tokens { parsed, .. } => {
-                    // Free text: what can be evaluated is, nothing is reported.
-                    if let Some(AnnotationBody::List(list)) = parsed.as_deref() {
-                        for e in list.iter().filter(|e| {
-                            matches!(
-                                e.kind,
-                                ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::String(_)
-                            )
-                        }) {
-                            self.expr(e);
-                        }
-                    }
-                    continue;
-                }
-                AnnotationBody::Empty => continue,
-            };
-            for e in exprs {
-                let ty = self.expr(e);
-                if ty != Type::Invalid && self.out.info(e.id).value.is_none() {
-                    self.not_constant(e, "a value in an annotation");
-                }
-            }
-        }
-    }
-
     pub fn const_decl(&mut self, d: &Rc<ConstDecl>) {
         let mut ty = self.type_ref(&d.ty);
         self.structured_annotations(&d.annotations);
@@ -492,9 +439,21 @@ impl Checker<'_> {
                             ParamsOf::Extern
                         },
                     );
+                    c.not_of_type(d, &f.params);
                 });
             }
         });
+    }
+
+    /// Methods and constructors of an extern take no objects of that extern.
+    fn not_of_type(&mut self, d: &ExternDecl, params: &[Rc<Param>]) {
+        for param in params {
+            let ty = self.out.type_ref(&param.ty);
+            if matches!(ty, Type::Extern(n) if n.id == d.id) {
+                let message = format!("`{}` cannot be a parameter of its own methods", d.name);
+                self.error(Code::DECLARATION_RULE, param.ty.span, message);
+            }
+        }
     }
 
     fn function_decl(&mut self, d: &Rc<FunctionDecl>, is_extern: bool) {

@@ -3,6 +3,7 @@
 //! [`check`] walks the tree once, in order: P4 has names declared before they are used. It reports all errors of the language that can
 //! be seen without knowing the target, and returns the [`CheckedProgram`].
 
+mod annotations;
 mod args;
 mod blocks;
 mod builtin;

@@ -175,6 +175,7 @@ pub const TYPES: &[Item] = &[
         With("header box<T> { T v; }", "box<h_t> b;"),
         Top("struct two<T, T> { T a; }"),
         With("void foo<T>(in T x) { }", "foo<string>(true);"),
+        ParserWith("void f<T>(in T t) { }", "", "f(p); transition accept;"),
     ]),
 ];
 
@@ -364,6 +365,7 @@ pub const CALLS: &[Item] = &[
         Top("void f(bit<8> x, bit<8> x) { }"),
         Top("int f() { return 1; }"),
         Top("string f() { return \"x\"; }"),
+        All("void f<T>(T t) { } control K() { apply { } }", "K() k;", "f(k);"),
     ]),
     item!("directions", [
         With("void f(in bit<8> a, out bit<8> b, inout bit<8> c) { b = a; c = c + a; }", "f(hdr.h.a, hdr.h.b, hdr.h.a);"),
@@ -458,6 +460,7 @@ pub const CALLS: &[Item] = &[
     ]),
     item!("annotations", [
         Control("@name(\"x.y\") @brief(\"b\") @mine[1, \"two\", true] @other[k=1, l=\"m\"] @free(any (thing) at all) action a() { } @hidden @id(5) table t { actions = { @defaultonly a; } default_action = a; }", "t.apply();"),
+        Control("@mine @mine[1] action a() { }", "a();"),
     ], [
         Control("@name(5) action a() { }", "a();"),
         Control("@id(\"x\") table t { actions = { NoAction; } }", "t.apply();"),
@@ -468,6 +471,7 @@ pub const CALLS: &[Item] = &[
         Control("action a() { hdr.h.a = 1; } @name(\"a\") action b() { hdr.h.a = 2; } table t { actions = { a; b; } }", "t.apply();"),
         With("control K() { @name(\".t\") table t { actions = { NoAction; } } apply { t.apply(); } }", "K.apply(); K.apply();"),
         All("@p4runtime_translation(\"u\", bit<5 + 3>) type bit<8> id_t;", "action a(id_t i) { hdr.h.a = (bit<8>)i; } table t { actions = { a; } key = { hdr.h.b: exact; } }", "t.apply();"),
+        Control("@mine(1) @mine[1] action a() { }", "a();"),
     ]),
     item!("extern objects with abstract methods", [
         Top("extern Runner { Runner(); abstract bit<8> run(in bit<8> x); }"),
@@ -475,12 +479,15 @@ pub const CALLS: &[Item] = &[
         Control("register<bit<8>>(4) r = { void run() { } };", ""),
         Top("control ctr(); control c() { apply { } } package top(ctr _c); top(c()) again = { error a() { } };"),
         Top("extern X { void X(); }"),
+        Top("extern Runner { Runner(); abstract bit<8> run(in bit<8> x); } control K()(Runner r) { apply { } } control L() { K(Runner()) k; apply { k.apply(); } }"),
+        Top("extern Runner { Runner(); bit<8> run(Runner other); }"),
     ]),
 ];
 
 pub const PARSERS: &[Item] = &[
     item!("states and transitions", [
         Parser("transition next; } state next { p.extract(hdr.g); transition accept;"),
+        Parser("transition next; } state next { p.advance(8); hdr.h.a = 1; transition next;"),
     ], [
         Parser("transition nowhere;"),
         Parser("transition accept; } state accept { transition accept;"),
@@ -488,6 +495,8 @@ pub const PARSERS: &[Item] = &[
         Parser("hdr.h.a = 1"),
         ParserWith("parser Q(packet_in p) { state first { transition accept; } }", "Q() q;", "q.apply(p); transition accept;"),
         Parser("if (hdr.h.a == 1) { transition accept; } transition accept;"),
+        Parser("transition one; } state one { hdr.h.a = 1; transition two; } state two { transition one;"),
+        Parser("transition one; } state one { transition one;"),
     ]),
     item!("select", [
         Parser("transition select(hdr.h.a, hdr.h.c) { (1, 5): accept; (0x10 &&& 0xf0, 1..5): reject; (_, 7): accept; default: accept; }"),
@@ -505,10 +514,12 @@ pub const PARSERS: &[Item] = &[
     item!("value sets", [
         ParserWith("", "value_set<bit<8>>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
         ParserWith("struct k_t { bit<8> a; bit<16> c; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a, hdr.h.c) { vs: accept; default: reject; }"),
+        ParserWith("struct k_t { @match(ternary) bit<8> a; @match(exact) bit<8> b; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a, hdr.h.b) { vs: accept; default: reject; }"),
     ], [
         ParserWith("", "value_set<bit<16>>(4) vs;", "transition select(hdr.h.a) { vs: accept; }"),
         ParserWith("", "bit<8> n; value_set<bit<8>>(n) vs;", "transition select(hdr.h.a) { vs: accept; }"),
         Control("value_set<bit<8>>(4) vs;", ""),
+        ParserWith("struct k_t { @match(nearest) bit<8> a; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
     ]),
     item!("extract", [
         Parser("p.extract(hdr.s.next); p.extract(hdr.v, 8); p.extract<h_t>(_); transition accept;"),

@@ -8,12 +8,12 @@ use super::annotations::{field_annotations, full_name};
 use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
-use crate::diag::Code;
+use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     self, mask, Keyset, MatchKind, Scalar, SelectKey, StmtKind, ValueSet, ValueSetField, ValueSetId,
 };
 use crate::sema::{Resolution, Type};
-use crate::syntax::ast::{Annotated, Expr, ExprKind, Name, Select, ValueSetDecl};
+use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
 
 /// A select before its states are known.
 #[derive(Default)]
@@ -237,6 +237,28 @@ impl Elaborator<'_> {
         known
     }
 
+    /// How a field of a value set matches: as its `@match` says, or exactly.
+    fn match_annotation(&mut self, annotations: &[Annotation]) -> MatchKind {
+        let Some(annotation) = annotations.annotation("match") else {
+            return MatchKind::Exact;
+        };
+        match annotation.body_text().trim() {
+            "exact" => MatchKind::Exact,
+            "ternary" => MatchKind::Ternary,
+            "lpm" => MatchKind::Lpm,
+            "range" => MatchKind::Range,
+            "optional" => MatchKind::Optional,
+            other => {
+                let message = format!("`@match` takes a match kind, not `{other}`");
+                self.diagnostics.report(
+                    Diagnostic::error(Code::ANNOTATION_RULE, annotation.span, message)
+                        .note("value sets match `exact`, `ternary`, `lpm`, `range` or `optional`"),
+                );
+                MatchKind::Exact
+            }
+        }
+    }
+
     /// Makes a value set.
     pub fn value_set(&mut self, decl: &Rc<ValueSetDecl>, frame: &Rc<Frame>) -> Option<ValueSetId> {
         let ty = self.written_type(&decl.ty, frame);
@@ -247,17 +269,7 @@ impl Elaborator<'_> {
         match self.checked.representation(&ty) {
             Type::Struct(_) => {
                 for (field, ty) in self.checked.fields(&ty) {
-                    let kind = field
-                        .annotations
-                        .annotation("match")
-                        .and_then(|annotation| match annotation.body_text().trim() {
-                            "ternary" => Some(MatchKind::Ternary),
-                            "lpm" => Some(MatchKind::Lpm),
-                            "range" => Some(MatchKind::Range),
-                            "optional" => Some(MatchKind::Optional),
-                            _ => None,
-                        });
-                    let kind = kind.unwrap_or(MatchKind::Exact);
+                    let kind = self.match_annotation(&field.annotations);
                     let (id, mut annotations, _) = field_annotations(self, &field.annotations);
                     annotations.retain(|text| !text.starts_with("@match("));
                     self.add_member(
