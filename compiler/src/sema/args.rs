@@ -268,9 +268,6 @@ impl Checker<'_> {
             return true;
         }
         let what = format!("argument `{}`", param.name);
-        if !constructor && !self.without_dots(value, "an argument") {
-            return false;
-        }
         if !self.coerce(value, ty, &what) {
             return false;
         }

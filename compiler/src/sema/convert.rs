@@ -196,23 +196,6 @@ impl Checker<'_> {
         );
     }
 
-    /// Whether no part of a literal is `...`. Default values are for places that are written; `what` names another use.
-    pub fn without_dots(&mut self, expr: &Expr, what: &str) -> bool {
-        let at = dots(expr);
-        if let Some(span) = at {
-            self.report(
-                Diagnostic::error(
-                    Code::TYPE_MISMATCH,
-                    span,
-                    format!("`...` cannot be used in {what}"),
-                )
-                .note("default values are for variables and fields, where they are declared or assigned")
-                .help("write the values, or give them to a variable first"),
-            );
-        }
-        at.is_none()
-    }
-
     /// Reports `...` for a field of variable size, which has no default value.
     fn has_defaults(&mut self, ty: &Type, span: Span) -> bool {
         let varbit = match ty {
@@ -508,17 +491,5 @@ impl Checker<'_> {
             Type::List(_) => Value::Aggregate(Rc::new([])),
             _ => return None,
         })
-    }
-}
-
-/// The first `...` in a literal.
-fn dots(expr: &Expr) -> Option<Span> {
-    match &expr.kind {
-        ExprKind::Dots => Some(expr.span),
-        ExprKind::List(list) => list.iter().find_map(dots),
-        ExprKind::Struct { fields, dots: own } => {
-            own.or_else(|| fields.iter().find_map(|field| dots(&field.value)))
-        }
-        _ => None,
     }
 }

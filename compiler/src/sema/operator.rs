@@ -237,13 +237,6 @@ impl Checker<'_> {
         if !comparable(&a) || !comparable(&b) {
             return self.bad_operands(expr, op, left, right);
         }
-        let mut whole = true;
-        for side in [left, right] {
-            whole &= self.without_dots(side, "a comparison");
-        }
-        if !whole {
-            return Type::Invalid;
-        }
         let ok = if a == b && !literal(left) {
             true
         } else if literal(right) && !literal(left) {

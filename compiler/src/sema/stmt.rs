@@ -192,9 +192,7 @@ impl Checker<'_> {
                 );
             }
             (Some(value), Some(ty)) if ty != Type::Void => {
-                if self.without_dots(value, "what is returned") {
-                    self.expr_as(value, &ty, "the result");
-                }
+                self.expr_as(value, &ty, "the result");
             }
             (Some(value), _) => {
                 self.expr(value);

@@ -101,16 +101,15 @@ pub const TYPES: &[Item] = &[
     ]),
     item!("struct", [
         With("struct s_t { bit<8> a; bool b; }", "s_t s = { 1, true }; s_t t = { b = false, a = 2 }; if (s == t) { hdr.h.a = s.a; }"),
+        With("struct s_t { bit<8> a; bool b; } s_t f() { return { 1, ... }; } void g(in s_t s) { }", "s_t s = f(); g({ 1, ... }); if (s == { 1, ... } || s != { b = true, ... }) { hdr.h.a = 1; }"),
     ], [
+        With("struct s_t { bit<8> a; bool b; }", "s_t s; if (s == { ..., 1 }) { }"),
         With("struct s_t { bit<8> a; }", "s_t s = { 1, 2 };"),
         With("struct s_t { bit<8> a; }", "s_t s; s.b = 1;"),
         Top("struct s_t { bit<8> a; bit<8> a; }"),
         Top("struct s_t { s_t inner; }"),
         With("struct s_t { bit<8> a; } struct r_t { bit<8> a; }", "s_t s = { 1 }; r_t r = s;"),
         With("struct s_t { bit<8> a; }", "s_t s = { a = 1, a = 2 };"),
-        With("struct s_t { bit<8> a; bool b; }", "s_t s; if (s == { 1, ... }) { }"),
-        With("struct s_t { bit<8> a; bool b; } s_t f() { return { 1, ... }; }", "s_t s = f();"),
-        With("struct s_t { bit<8> a; bool b; } void f(in s_t s) { }", "f({ 1, ... });"),
         Apply("v_t v = ...;"),
     ]),
     item!("header", [
