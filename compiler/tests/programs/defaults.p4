@@ -12,7 +12,7 @@ header op_t {
 struct record_t {
     bit<8> a;
     bit<8> b;
-    op_t   header;
+    op_t   rest;
 }
 
 struct headers_t {
