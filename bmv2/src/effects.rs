@@ -116,6 +116,10 @@ pub enum DropReason {
     Assertion,
     /// Resubmitted again and again, or recirculated without end in [`Switch::process`](crate::Switch::process).
     EndlessLoop,
+    /// More packets at a time than the switch has room for: the program makes copies of copies.
+    TooManyCopies,
+    /// Recirculated longer than any frame can be: the program lets the packet grow without end.
+    TooLong,
     /// The program was replaced while the packet was queued, or there is none.
     NoProgram,
 }
@@ -129,6 +133,8 @@ impl DropReason {
             DropReason::NoGroup => "no_group",
             DropReason::Assertion => "assertion",
             DropReason::EndlessLoop => "endless_loop",
+            DropReason::TooManyCopies => "too_many_copies",
+            DropReason::TooLong => "too_long",
             DropReason::NoProgram => "no_program",
         }
     }

@@ -54,6 +54,12 @@ const MAX_RESUBMITS: u32 = 1000;
 /// Passes through egress that [`Switch::process`] makes for one frame.
 const MAX_PASSES: u32 = 10_000;
 
+/// Packets that one frame may leave behind for the queues: a multicast group of every port, and more.
+const MAX_ENQUEUED: usize = 1 << 16;
+
+/// Bytes of a frame that may come around once more, which is longer than any that comes in.
+const MAX_RECIRCULATED: usize = 1 << 17;
+
 /// Packets whose memory is kept for the next ones.
 const POOL: usize = 4096;
 
@@ -463,6 +469,9 @@ impl Machine<'_> {
     }
 
     fn enqueue(&mut self, port: u32, priority: Option<u8>, packet: Box<Packet>, fx: &mut Effects) {
+        if fx.enqueued.len() >= MAX_ENQUEUED {
+            return self.drop(packet, DropReason::TooManyCopies, fx);
+        }
         let own = get(&packet.words, self.program.intrinsic.priority);
         let priority = priority.unwrap_or(u8::try_from(own).unwrap_or(u8::MAX));
         let len = packet.ctx.length.max(0) as usize;
@@ -660,6 +669,9 @@ impl Machine<'_> {
         if let Some(reason) = ctx.fault {
             fx.spare.push(out);
             return self.drop(packet, reason, fx);
+        }
+        if ctx.recirculate != 0 && out.len() > MAX_RECIRCULATED {
+            return self.drop(packet, DropReason::TooLong, fx);
         }
         if ctx.recirculate != 0 {
             let frame = self.pool.frame(&out);

@@ -250,10 +250,15 @@ pub(crate) struct Recorder {
     pub lines: Vec<TraceLine>,
 }
 
+/// Lines kept between two looks at them, which a program that goes in circles would fill; more are lost.
+const MAX_LINES: usize = 10_000;
+
 impl Recorder {
     pub fn tell(&mut self, event: TraceEvent) {
         let packet = self.packet;
-        self.lines.push(TraceLine { packet, event });
+        if self.lines.len() < MAX_LINES {
+            self.lines.push(TraceLine { packet, event });
+        }
     }
 
     /// The packet whose steps follow.

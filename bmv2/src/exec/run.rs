@@ -14,6 +14,9 @@ use crate::trace::{number, Named, TraceEvent};
 /// that long; a malformed one must not hang the switch.
 const MAX_STEPS: u32 = 100_000;
 
+/// Messages that one packet may log in one pipeline; more are lost.
+const MAX_LOGS: usize = 1000;
+
 /// What a packet carries besides its words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Context {
@@ -463,8 +466,10 @@ impl Machine<'_> {
             Op::Recirculate { list } => ctx.recirculate = w!(list) as u32,
             Op::Truncate { bytes } => ctx.truncate = Some(w!(bytes)),
             Op::Log { index } => {
-                let message = super::log::format(program, state, phv, index);
-                ctx.logs.push(message);
+                if ctx.logs.len() < MAX_LOGS {
+                    let message = super::log::format(program, state, phv, index);
+                    ctx.logs.push(message);
+                }
             }
             Op::Assert { a, index } => {
                 if w!(a) == 0 {

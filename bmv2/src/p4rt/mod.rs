@@ -44,6 +44,9 @@ use self::{
 pub use self::{programs::Programs, write::PendingWrite};
 use crate::{trace::TraceLine, Effects, QueueState, Queued, Switch};
 
+/// Packets on their way to queues. A program that makes copies of copies would fill the memory.
+const MAX_WAITING: usize = 1 << 16;
+
 /// Used frames kept for the next ones.
 const MAX_SPARE: usize = 256;
 
@@ -105,6 +108,8 @@ pub struct Server {
     /// Nanoseconds since the Unix epoch at time 0.
     epoch: u64,
     events: VecDeque<Event>,
+    /// How many of them are packets for queues.
+    waiting: usize,
     effects: Effects,
     counters: Counters,
     programs: Programs,
@@ -146,6 +151,7 @@ impl Server {
             down: BTreeSet::new(),
             epoch: 0,
             events: VecDeque::new(),
+            waiting: 0,
             effects: Effects::default(),
             counters: Counters::default(),
             programs,
@@ -278,7 +284,9 @@ impl Server {
 
     /// The next thing to do, until there is none.
     pub fn poll(&mut self) -> Option<Event> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        self.waiting -= usize::from(matches!(event, Some(Event::Enqueue(_))));
+        event
     }
 
     /// What happened to packets since the last call, when the switch traces; see

@@ -12,7 +12,9 @@ use alfirk_p4runtime::{
 
 use super::{
     arbitration::Notice, digests::ReadyList, error::invalid, tables, ClientId, Event, Server,
+    MAX_WAITING,
 };
+use crate::DropReason;
 
 impl Server {
     /// A client has opened a stream.
@@ -191,7 +193,12 @@ impl Server {
     /// Turns what a packet has brought about into events.
     pub(super) fn take_effects(&mut self, now: u64) {
         for packet in self.effects.enqueued.drain(..) {
-            self.events.push_back(Event::Enqueue(packet));
+            if self.waiting < MAX_WAITING {
+                self.waiting += 1;
+                self.events.push_back(Event::Enqueue(packet));
+            } else {
+                self.effects.dropped.push(DropReason::TooManyCopies);
+            }
         }
         let cpu_port = self.active.switch.options().cpu_port;
         let mut to_cpu = Vec::new();

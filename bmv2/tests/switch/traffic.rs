@@ -518,3 +518,92 @@ fn the_same_seed_and_frames_give_the_same_run() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+#[test]
+fn one_frame_leaves_no_more_copies_than_the_switch_has_room_for() {
+    let mut switch = traffic(
+        &[
+            call("clone_ingress_pkt_to_egress", json!([num(5), num(2)])),
+            call("resubmit", json!([num(2)])),
+        ],
+        &[],
+    )
+    .switch();
+    let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();
+    switch
+        .pre_mut()
+        .unwrap()
+        .set_session(5, session(&replicas))
+        .unwrap();
+    let mut fx = Effects::default();
+    switch.ingress(3, &[7], 0, &mut fx);
+    assert_eq!(fx.enqueued.len(), 1 << 16);
+    assert!(fx.dropped.contains(&DropReason::TooManyCopies));
+}
+
+#[test]
+fn copies_of_copies_are_dropped_when_too_many_wait() {
+    let mut switch = traffic(
+        &[assign(standard("mcast_grp"), num(4))],
+        &[call("recirculate", json!([num(2)]))],
+    )
+    .switch();
+    let replicas: Vec<Replica> = (0..1000).map(|rid| replica(1, rid)).collect();
+    switch.pre_mut().unwrap().set_group(4, &replicas).unwrap();
+    let mut server = p4rt::Server::new(switch);
+    server.frame_in(3, &[7], 0);
+    // Each of a thousand copies comes back and leaves a thousand.
+    for _ in 0..80 {
+        if let Some(p4rt::Event::Enqueue(packet)) = server.poll() {
+            server.dequeue(packet, 0, QueueState::default());
+        }
+    }
+    assert_ne!(server.counters().drops["too_many_copies"], 0);
+    let waiting = std::iter::from_fn(|| server.poll()).count();
+    assert!(waiting <= 1 << 16, "{waiting} packets wait");
+    // When they are gone there is room again.
+    server.frame_in(3, &[7], 0);
+    assert_eq!(std::iter::from_fn(|| server.poll()).count(), 1000);
+}
+
+#[test]
+fn packets_that_grow_without_end_are_dropped() {
+    let mut b = traffic(
+        &[send_to(1)],
+        &[
+            call("add_header", json!([named("header", "large")])),
+            call("recirculate", json!([num(2)])),
+        ],
+    );
+    b.header("large_t", &["large"], json!([["data", 65536, false]]));
+    b.emits(&["large", "h"]);
+    let dropped = effects(&mut b.switch(), &[7]).dropped;
+    assert_eq!(dropped, [DropReason::TooLong]);
+}
+
+#[test]
+fn what_one_packet_logs_is_bounded() {
+    let log = call(
+        "log_msg",
+        json!([{"type": "string", "value": "again"}, {"type": "parameters_vector", "value": []}]),
+    );
+    let fx = effects(
+        &mut traffic(&[log, call("_jump", json!([num(0)]))], &[]).switch(),
+        &[7],
+    );
+    assert_eq!(fx.dropped, [DropReason::EndlessLoop]);
+    assert_eq!(fx.logs.len(), 1000);
+}
+
+#[test]
+fn what_one_packet_leaves_in_the_trace_is_bounded() {
+    let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
+    let mut switch = traffic(&[clone, call("resubmit", json!([num(2)]))], &[]).switch();
+    let replicas: Vec<Replica> = (0..100).map(|rid| replica(1, rid)).collect();
+    let pre = switch.pre_mut().unwrap();
+    pre.set_session(5, session(&replicas)).unwrap();
+    switch.set_trace(true);
+    let mut fx = Effects::default();
+    switch.ingress(3, &[7], 0, &mut fx);
+    assert_eq!(fx.trace.len(), 10_000);
+}
