@@ -1,0 +1,18 @@
+//! A switch that is driven to the end of each packet, with what bounds a driver's work.
+
+use alfirk_bmv2::{p4rt::Event, p4rt::Server, QueueState};
+
+/// Events carried out for one frame: a program may send it round for ever.
+const MAX_EVENTS: usize = 300;
+
+/// Carries out what the server wants, and gives up on what goes on and on.
+pub fn settle(server: &mut Server, now: u64) {
+    for _ in 0..MAX_EVENTS {
+        match server.poll() {
+            Some(Event::Enqueue(packet)) => server.dequeue(packet, now, QueueState::default()),
+            Some(_) => {}
+            None => return,
+        }
+    }
+    while server.poll().is_some() {}
+}
