@@ -15,6 +15,7 @@ use tonic::{Request, Response, Status, Streaming};
 use super::{
     command::{Command, CommandSender},
     reads::Reads,
+    room::Room,
     stream_queue::stream_queue,
 };
 
@@ -36,12 +37,13 @@ impl Service {
 
     async fn ask<T>(
         &self,
+        room: Room,
         command: impl FnOnce(oneshot::Sender<Result<T, alfirk_p4runtime::Status>>) -> Command,
     ) -> Result<Response<T>, Status> {
         let (answer, answered) = oneshot::channel();
         self.commands.send(command(answer)).await;
         match answered.await {
-            Ok(result) => result.map(Response::new).map_err(Status::from),
+            Ok(result) => result.map(Response::new).map_err(|status| room.fit(status)),
             Err(_) => Err(stopping()),
         }
     }
@@ -62,17 +64,23 @@ impl P4Runtime for Service {
         &self,
         request: Request<WriteRequest>,
     ) -> Result<Response<WriteResponse>, Status> {
+        let room = Room::of(&request);
         let request = request.into_inner();
-        self.ask(|answer| Command::Write(request, answer)).await
+        self.ask(room, |answer| Command::Write(request, answer))
+            .await
     }
 
     async fn read(
         &self,
         request: Request<ReadRequest>,
     ) -> Result<Response<Self::ReadStream>, Status> {
+        let room = Room::of(&request);
         let answer = self.reads.answer(&self.commands, request.into_inner());
         match answer.await {
-            Some(answer) => Ok(Response::new(Box::pin(answer))),
+            Some(answer) => {
+                let answer = answer.map(move |part| part.map_err(|status| room.fit(status)));
+                Ok(Response::new(Box::pin(answer)))
+            }
             None => Err(stopping()),
         }
     }
@@ -81,8 +89,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<SetForwardingPipelineConfigRequest>,
     ) -> Result<Response<SetForwardingPipelineConfigResponse>, Status> {
+        let room = Room::of(&request);
         let request = Box::new(request.into_inner());
-        self.ask(|answer| Command::SetPipeline(request, answer))
+        self.ask(room, |answer| Command::SetPipeline(request, answer))
             .await
     }
 
@@ -90,8 +99,9 @@ impl P4Runtime for Service {
         &self,
         request: Request<GetForwardingPipelineConfigRequest>,
     ) -> Result<Response<GetForwardingPipelineConfigResponse>, Status> {
+        let room = Room::of(&request);
         let request = request.into_inner();
-        self.ask(|answer| Command::GetPipeline(request, answer))
+        self.ask(room, |answer| Command::GetPipeline(request, answer))
             .await
     }
 
@@ -99,12 +109,16 @@ impl P4Runtime for Service {
         &self,
         request: Request<Streaming<StreamMessageRequest>>,
     ) -> Result<Response<Self::StreamChannelStream>, Status> {
+        let room = Room::of(&request);
         let (sender, receiver) = stream_queue();
         let (opened, id) = oneshot::channel();
         self.commands
             .send(Command::StreamOpen(sender, opened))
             .await;
-        let client = id.await.map_err(|_| stopping())?.map_err(Status::from)?;
+        let client = id
+            .await
+            .map_err(|_| stopping())?
+            .map_err(|status| room.fit(status))?;
 
         let commands = self.commands.clone();
         let mut requests = request.into_inner();
@@ -117,15 +131,17 @@ impl P4Runtime for Service {
             }
             commands.send(Command::StreamClose(client)).await;
         });
-        Ok(Response::new(Box::pin(receiver)))
+        let stream = receiver.map(move |message| message.map_err(|status| room.fit(status)));
+        Ok(Response::new(Box::pin(stream)))
     }
 
     async fn capabilities(
         &self,
         request: Request<CapabilitiesRequest>,
     ) -> Result<Response<CapabilitiesResponse>, Status> {
+        let room = Room::of(&request);
         let request = request.into_inner();
-        self.ask(|answer| Command::Capabilities(request, answer))
+        self.ask(room, |answer| Command::Capabilities(request, answer))
             .await
     }
 }
@@ -133,16 +149,19 @@ impl P4Runtime for Service {
 #[tonic::async_trait]
 impl Links for Service {
     async fn list(&self, request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
+        let room = Room::of(&request);
         let request = request.into_inner();
-        self.ask(|answer| Command::ListLinks(request, answer)).await
+        self.ask(room, |answer| Command::ListLinks(request, answer))
+            .await
     }
 
     async fn change(
         &self,
         request: Request<ChangeRequest>,
     ) -> Result<Response<ChangeResponse>, Status> {
+        let room = Room::of(&request);
         let request = request.into_inner();
-        self.ask(|answer| Command::ChangeLinks(request, answer))
+        self.ask(room, |answer| Command::ChangeLinks(request, answer))
             .await
     }
 }

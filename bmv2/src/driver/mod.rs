@@ -20,6 +20,7 @@ mod poller;
 mod queue;
 mod reads;
 mod ring;
+mod room;
 mod socket;
 mod stream_queue;
 mod tls;

@@ -7,11 +7,16 @@
 #[path = "../switch/builder.rs"]
 mod builder;
 #[allow(dead_code)]
+#[path = "../fuzz/chance.rs"]
+mod chance;
+#[allow(dead_code)]
 #[path = "../p4rt/fixture.rs"]
 mod fixture;
+mod hostile;
 mod links;
 mod net;
 mod process;
+mod robustness;
 mod server;
 mod tls;
 
@@ -107,6 +112,34 @@ const CASES: &[Case] = &[
         an_idle_switch_takes_no_processor_time_and_little_memory,
     ),
     ("bad_starts_say_why", bad_starts_say_why),
+    (
+        "signals_end_it_under_load_and_leave_nothing",
+        robustness::signals_end_it_under_load_and_leave_nothing,
+    ),
+    (
+        "new_programs_under_load_lose_only_the_packets_of_the_swap",
+        robustness::new_programs_under_load_lose_only_the_packets_of_the_swap,
+    ),
+    (
+        "streams_beyond_the_limit_are_refused",
+        hostile::streams_beyond_the_limit_are_refused,
+    ),
+    (
+        "clients_that_do_not_read_cost_little_memory",
+        hostile::clients_that_do_not_read_cost_little_memory,
+    ),
+    (
+        "batches_of_failures_are_answered",
+        hostile::batches_of_failures_are_answered,
+    ),
+    (
+        "any_bytes_on_the_socket_are_survived",
+        hostile::any_bytes_on_the_socket_are_survived,
+    ),
+    (
+        "requests_of_any_bytes_are_answered",
+        hostile::requests_of_any_bytes_are_answered,
+    ),
 ];
 
 fn main() {

@@ -98,8 +98,15 @@ impl Wire {
 
     /// The next frame, if one comes in time.
     pub fn receive(&self, timeout: Duration) -> Option<Vec<u8>> {
-        let deadline = Instant::now() + timeout;
         let mut frame = vec![0; 65_536];
+        let len = self.receive_into(&mut frame, timeout)?;
+        frame.truncate(len);
+        Some(frame)
+    }
+
+    /// The same into a buffer; the frame's length, cut to the buffer's.
+    pub fn receive_into(&self, frame: &mut [u8], timeout: Duration) -> Option<usize> {
+        let deadline = Instant::now() + timeout;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let mut poll = libc::pollfd {
@@ -120,8 +127,7 @@ impl Wire {
                 )
             };
             if let Ok(len) = usize::try_from(len) {
-                frame.truncate(len);
-                return Some(frame);
+                return Some(len);
             }
         }
     }

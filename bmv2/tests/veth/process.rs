@@ -9,7 +9,8 @@ use std::{
 
 use alfirk_bmv2::driver::{self, SwitchArgs};
 use alfirk_p4runtime::p4::v1::{
-    p4_runtime_client::P4RuntimeClient, stream_message_response::Update as Response, *,
+    p4_runtime_client::P4RuntimeClient, set_forwarding_pipeline_config_request::Action,
+    stream_message_response::Update as Response, *,
 };
 use clap::Parser;
 use tokio::sync::mpsc;
@@ -45,12 +46,17 @@ pub fn run_as_switch(arguments: &[String]) -> ! {
     std::process::exit(code);
 }
 
+/// This program as the switch, or the `alfirk` that `ALFIRK` names.
 fn command(address: &str, line: &[&str], target: &[String]) -> Command {
-    let mut command = Command::new(std::env::current_exe().unwrap());
+    let (program, verb) = match std::env::var_os("ALFIRK") {
+        Some(alfirk) => (alfirk.into(), "switch"),
+        None => (std::env::current_exe().unwrap(), AS_SWITCH),
+    };
+    let mut command = Command::new(program);
     let device = fixture::DEVICE.to_string();
     let cpu = fixture::CPU_PORT.to_string();
     command
-        .args([AS_SWITCH, "--no-p4", "--device-id", &device])
+        .args([verb, "--no-p4", "--device-id", &device])
         .args(line)
         .args(["--", "--cpu-port", &cpu, "--grpc-server-addr", address])
         .args(target)
@@ -181,9 +187,14 @@ impl Process {
     }
 
     /// Ends it as a user would, and checks that it ends well.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
+        self.stop_by(libc::SIGTERM);
+    }
+
+    /// The same by any signal.
+    pub fn stop_by(mut self, signal: i32) {
         // SAFETY: the process is a child that was not waited for yet.
-        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        unsafe { libc::kill(self.child.id() as i32, signal) };
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");
@@ -200,26 +211,36 @@ impl Drop for Process {
 
 /// A primary.
 pub struct Controller {
-    client: P4RuntimeClient<Channel>,
-    requests: mpsc::Sender<StreamMessageRequest>,
-    responses: Streaming<StreamMessageResponse>,
+    pub client: P4RuntimeClient<Channel>,
+    pub requests: mpsc::Sender<StreamMessageRequest>,
+    pub responses: Streaming<StreamMessageResponse>,
+    election: u64,
 }
 
 impl Controller {
     pub async fn connect(address: &str) -> Controller {
+        Controller::connect_as(1, address).await
+    }
+
+    /// With an election id, which must be the largest.
+    pub async fn connect_as(election: u64, address: &str) -> Controller {
         let url = match address.starts_with("unix:") {
             true => address.to_owned(),
             false => format!("http://{address}"),
         };
         let endpoint = Endpoint::from_shared(url).unwrap();
-        Controller::over(endpoint.connect().await.unwrap()).await
+        Controller::over_as(election, endpoint.connect().await.unwrap()).await
     }
 
     pub async fn over(channel: Channel) -> Controller {
+        Controller::over_as(1, channel).await
+    }
+
+    async fn over_as(election: u64, channel: Channel) -> Controller {
         let mut client = P4RuntimeClient::new(channel);
         let (requests, stream) = mpsc::channel(16);
         requests
-            .send(fixture::arbitration(fixture::id(1)))
+            .send(fixture::arbitration(fixture::id(election)))
             .await
             .unwrap();
         let stream = client
@@ -230,6 +251,7 @@ impl Controller {
             client,
             requests,
             responses: stream.into_inner(),
+            election,
         };
         match controller.next().await {
             Response::Arbitration(update) => assert_eq!(update.status.unwrap().code, 0),
@@ -246,11 +268,14 @@ impl Controller {
     }
 
     pub async fn set_pipeline(&mut self, config: ForwardingPipelineConfig) {
-        use set_forwarding_pipeline_config_request::Action;
+        self.replace_pipeline(Action::VerifyAndCommit, config).await;
+    }
+
+    pub async fn replace_pipeline(&mut self, action: Action, config: ForwardingPipelineConfig) {
         let request = SetForwardingPipelineConfigRequest {
             device_id: fixture::DEVICE,
-            election_id: fixture::id(1),
-            action: Action::VerifyAndCommit.into(),
+            election_id: fixture::id(self.election),
+            action: action.into(),
             config: Some(config),
             ..Default::default()
         };
@@ -268,7 +293,7 @@ impl Controller {
     pub async fn write(&mut self, updates: Vec<Update>) {
         let request = WriteRequest {
             device_id: fixture::DEVICE,
-            election_id: fixture::id(1),
+            election_id: fixture::id(self.election),
             updates,
             ..Default::default()
         };

@@ -1,0 +1,140 @@
+//! What happens around a switch at work: programs change, somebody ends it.
+
+use std::{
+    collections::BTreeSet,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc,
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::{fixture, net::Wire, start, DEADLINE, FAR, NEAR};
+use alfirk_p4runtime::p4::v1::{
+    set_forwarding_pipeline_config_request::Action, ForwardingPipelineConfig,
+};
+
+/// Frames that go on until they are told not to.
+struct Load {
+    stop: Arc<AtomicBool>,
+    thread: thread::JoinHandle<u32>,
+}
+
+impl Load {
+    /// Ten frames to station 5 each millisecond, numbered from 0.
+    fn start() -> Load {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = thread::spawn(move || {
+            let wire = Wire::open(FAR[0]);
+            let mut number = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                for _ in 0..10 {
+                    wire.send(&numbered(number));
+                    number += 1;
+                }
+                thread::sleep(Duration::from_millis(1));
+            }
+            number
+        });
+        Load { stop, thread }
+    }
+
+    /// Ends it; how many frames there were.
+    fn end(self) -> u32 {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+fn numbered(number: u32) -> Vec<u8> {
+    [&fixture::frame(5)[..], &number.to_be_bytes()].concat()
+}
+
+fn number(frame: &[u8]) -> u32 {
+    let last = frame.last_chunk().expect("frames are numbered");
+    u32::from_be_bytes(*last)
+}
+
+pub fn signals_end_it_under_load_and_leave_nothing() {
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        let folder = tempfile::tempdir().unwrap();
+        let captures = folder.path().to_str().unwrap();
+        let (runtime, process, mut controller) = start(&["--pcap", captures]);
+        runtime.block_on(controller.insert(&fixture::l2(5, 2, "")));
+        let two = Wire::open(FAR[1]);
+        let load = Load::start();
+        for _ in 0..100 {
+            two.receive(DEADLINE).expect("frames pass");
+        }
+        // With the stream of the controller open, and frames on their way.
+        process.stop_by(signal);
+        load.end();
+        for (near, way) in [(NEAR[0], "in"), (NEAR[1], "out")] {
+            let capture = std::fs::read(folder.path().join(format!("{near}_{way}.pcap"))).unwrap();
+            assert!(whole_records(&capture) >= 100, "{near}_{way}.pcap");
+        }
+    }
+}
+
+/// How many packets a capture has; it must end with a whole one.
+fn whole_records(capture: &[u8]) -> usize {
+    let (mut at, mut records) = (24, 0);
+    while at < capture.len() {
+        let stored = capture[at + 8..at + 12].try_into().expect("four bytes");
+        at += 16 + u32::from_le_bytes(stored) as usize;
+        records += 1;
+    }
+    assert_eq!(at, capture.len(), "the last packet is cut");
+    records
+}
+
+pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {
+    const SWAPS: usize = 5;
+    /// Frames that may come while a program is replaced: a second's.
+    const MOST_LOST: usize = 10_000;
+
+    let (runtime, process, mut controller) = start(&[]);
+    runtime.block_on(controller.insert(&fixture::l2(5, 2, "")));
+    let two = Wire::open(FAR[1]);
+    let load = Load::start();
+    let mut arrived = BTreeSet::new();
+    for swap in 0..SWAPS {
+        for _ in 0..500 {
+            arrived.insert(number(&two.receive(DEADLINE).expect("frames pass")));
+        }
+        let next = renamed(&format!("swap {swap}"));
+        runtime.block_on(controller.replace_pipeline(Action::ReconcileAndCommit, next));
+    }
+    // What follows has not met a swap.
+    for _ in 0..500 {
+        arrived.insert(number(&two.receive(DEADLINE).expect("frames pass")));
+    }
+    let sent = load.end();
+    while let Some(frame) = two.receive(Duration::from_millis(500)) {
+        arrived.insert(number(&frame));
+    }
+    let mut gaps = 0;
+    let mut expected = *arrived.first().expect("frames have passed");
+    for &number in &arrived {
+        gaps += usize::from(number != expected);
+        expected = number + 1;
+    }
+    let lost = sent as usize - arrived.len();
+    assert!(
+        gaps <= SWAPS && lost <= MOST_LOST * SWAPS,
+        "{lost} of {sent} frames are lost in {gaps} gaps"
+    );
+    assert_eq!(arrived.last(), Some(&(sent - 1)));
+    process.stop();
+}
+
+/// The fixture's program as another one.
+fn renamed(name: &str) -> ForwardingPipelineConfig {
+    let mut config = fixture::config();
+    let mut program: serde_json::Value = serde_json::from_slice(&config.p4_device_config).unwrap();
+    program["program"] = name.into();
+    config.p4_device_config = program.to_string().into_bytes();
+    config
+}
