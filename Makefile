@@ -8,6 +8,8 @@ MININET_INPUT ?= Cargo.lock
 GROUP ?= 16
 TOPOLOGY ?= topologies/fat-tree-k4.yaml
 ALGORITHMS ?= alfirk,chain,binomial,unicast
+# How long `make soak` lasts.
+MINUTES ?= 30
 # The switch that the PTF tests drive; `make ptf SWITCH=/usr/bin/simple_switch_grpc` tries another one.
 SWITCH ?=
 
@@ -18,7 +20,7 @@ PYTHON := .venv/bin/python
 ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build run test bench soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +36,9 @@ test: setup-interop ## Run every check and test there is
 
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
 	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
+
+soak: build setup ## Run a live switch for MINUTES at full rate with table churn, watch its memory (needs root)
+	@$(PYTHON) tools/soak.py --alfirk $(ALFIRK) --minutes $(MINUTES)
 
 mininet: build setup ## Run the main job on Mininet: veth links, separate processes (needs root)
 	@$(ALFIRK) run --driver mininet --topology $(TOPOLOGY) --group $(GROUP) --input $(MININET_INPUT) \

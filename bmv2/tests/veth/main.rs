@@ -18,6 +18,7 @@ mod net;
 mod process;
 mod robustness;
 mod server;
+mod soak;
 mod tls;
 
 use std::time::Duration;
@@ -139,6 +140,10 @@ const CASES: &[Case] = &[
     (
         "requests_of_any_bytes_are_answered",
         hostile::requests_of_any_bytes_are_answered,
+    ),
+    (
+        "memory_stays_flat_at_full_rate_and_churn",
+        soak::memory_stays_flat_at_full_rate_and_churn,
     ),
 ];
 
