@@ -113,6 +113,7 @@ def test_checks(*, root: bool) -> Iterator[Check]:
         )
     else:
         yield Check("rust tests", cargo("test", "--workspace", "--no-fail-fast"), count=count_cargo_test)
+    yield from fuzz_checks()
     yield Check("build of alfirk", cargo("build", "--quiet", "--package", "alfirk-cli"))
     environment = {"ALFIRK": str(ALFIRK)}
     yield Check(
@@ -142,6 +143,24 @@ def test_checks(*, root: bool) -> Iterator[Check]:
             [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK)],
             count=count_pytest,
             env=environment,
+        )
+
+
+def fuzz_checks() -> Iterator[Check]:
+    """List the checks that try programs, requests and packets by chance.
+
+    A minute goes to the compiler and one to the switch; each target gets its share.
+    """
+    for name, seconds, arguments in [
+        ("compiler fuzz", 15, ("damage", "--", "fuzz::")),
+        ("switch fuzz", 10, ("fuzz",)),
+        ("switch fuzz (gRPC)", 10, ("veth", "--", "any_bytes")),
+    ]:
+        yield Check(
+            name,
+            cargo("test", "--workspace", "--test", *arguments),
+            count=count_cargo_test,
+            env={"ALFIRK_FUZZ_SECONDS": os.environ.get("ALFIRK_FUZZ_SECONDS", str(seconds))},
         )
 
 

@@ -1,7 +1,7 @@
-"""Runs a live switch at full rate for a while, with tables that fill and empty, and sees that its memory stays flat.
+"""Runs a live switch at full rate while its tables fill and empty, and sees that its memory stays flat.
 
-The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in bmv2/tests/veth/soak.rs; here it gets the time it
-needs, and an optimised switch.  Called by ``make soak``.
+The work is that of the test `memory_stays_flat_at_full_rate_and_churn` in bmv2/tests/veth/soak.rs; here it
+gets the time it needs, and an optimised switch.  Called by ``make soak``.
 """
 
 from __future__ import annotations
