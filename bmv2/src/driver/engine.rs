@@ -10,9 +10,12 @@ use std::{
     path::Path,
 };
 
-use alfirk_p4runtime::{p4::v1::WriteResponse, Code, Status};
+use alfirk_p4runtime::{
+    p4::v1::{ReadResponse, WriteResponse},
+    Code, Status,
+};
 use rustc_hash::FxHashMap;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, error, info, trace, warn};
 
 use super::{
@@ -30,7 +33,7 @@ use super::{
     watch::{LinkNews, LinkWatch},
 };
 use crate::{
-    p4rt::{ClientId, Event, PendingWrite, Server},
+    p4rt::{ClientId, Event, PendingRead, PendingWrite, Server},
     QueueState, Queued,
 };
 
@@ -42,6 +45,8 @@ const WATCH: u64 = 1 << 33;
 const COMMANDS_PER_TURN: usize = 64;
 /// Updates of a batch between two looks at the ports; they take a few microseconds each.
 const UPDATES_PER_TURN: usize = 64;
+/// Entities that a read looks at between two looks at the ports; they take about a microsecond each.
+const ENTITIES_PER_TURN: usize = 256;
 /// Events carried out between two looks at the ports.
 const EVENTS_PER_TURN: usize = 100_000;
 /// Frames between two looks at the clock, which costs as much as a table lookup.
@@ -94,6 +99,15 @@ pub struct PortSetup<'a> {
     pub pcap: Option<&'a Path>,
 }
 
+/// A request under way, and where its answer goes.
+enum Work {
+    Write(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>),
+    Read(
+        PendingRead,
+        mpsc::UnboundedSender<Result<ReadResponse, Status>>,
+    ),
+}
+
 /// The switch with its ports and clients.
 pub struct Engine {
     server: Server,
@@ -108,8 +122,8 @@ pub struct Engine {
     trace: Option<TracePrinter>,
     /// Ports whose link may take a packet from their queues.
     runnable: VecDeque<u32>,
-    /// A batch of updates that takes several turns, and where its result goes. Other commands wait.
-    writing: Option<(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>)>,
+    /// A request that takes several turns. Other commands wait.
+    work: Option<Work>,
     /// There is more to do than one turn may take.
     unfinished: bool,
     running: bool,
@@ -136,7 +150,7 @@ impl Engine {
             batch: ReceiveBatch::default(),
             trace: None,
             runnable: VecDeque::new(),
-            writing: None,
+            work: None,
             unfinished: false,
             running: true,
         })
@@ -470,13 +484,13 @@ impl Engine {
 
     fn take_commands(&mut self) {
         self.commands.silence();
-        if self.writing.is_some() {
+        if self.work.is_some() {
             let now = self.now();
-            self.write_on(now);
+            self.work_on(now);
             self.drain(now);
         }
         for _ in 0..COMMANDS_PER_TURN {
-            if self.writing.is_some() {
+            if self.work.is_some() {
                 break;
             }
             let Some(command) = self.commands.try_recv() else {
@@ -492,17 +506,32 @@ impl Engine {
         self.commands.ring_again();
     }
 
-    /// Goes on with the batch at work, if any. Its next updates wait until the ports had a turn.
-    fn write_on(&mut self, now: u64) {
-        let Some((mut batch, answer)) = self.writing.take() else {
-            return;
-        };
-        match self
-            .server
-            .continue_write(&mut batch, UPDATES_PER_TURN, now)
-        {
-            Some(result) => drop(answer.send(result)),
-            None => self.writing = Some((batch, answer)),
+    /// Goes on with the request at work, if any. The rest of it waits until the ports had a turn.
+    fn work_on(&mut self, now: u64) {
+        match self.work.take() {
+            Some(Work::Write(mut batch, answer)) => {
+                let result = self
+                    .server
+                    .continue_write(&mut batch, UPDATES_PER_TURN, now);
+                match result {
+                    Some(result) => drop(answer.send(result)),
+                    None => self.work = Some(Work::Write(batch, answer)),
+                }
+            }
+            // Nobody is left to take it.
+            Some(Work::Read(_, parts)) if parts.is_closed() => {}
+            Some(Work::Read(mut read, parts)) => {
+                let take = &mut |part| drop(parts.send(Ok(part)));
+                let result = self
+                    .server
+                    .continue_read(&mut read, ENTITIES_PER_TURN, now, take);
+                match result {
+                    Some(Ok(())) => {}
+                    Some(Err(status)) => drop(parts.send(Err(status))),
+                    None => self.work = Some(Work::Read(read, parts)),
+                }
+            }
+            None => {}
         }
     }
 
@@ -511,19 +540,18 @@ impl Engine {
         match command {
             Command::Write(request, answer) => match self.server.begin_write(request) {
                 Ok(batch) => {
-                    self.writing = Some((batch, answer));
-                    self.write_on(now);
+                    self.work = Some(Work::Write(batch, answer));
+                    self.work_on(now);
                 }
                 Err(status) => drop(answer.send(Err(status))),
             },
-            Command::Read(request, parts) => {
-                let result = self.server.read_parts(&request, now, &mut |part| {
-                    let _ = parts.send(Ok(part));
-                });
-                if let Err(status) = result {
-                    let _ = parts.send(Err(status));
+            Command::Read(request, parts) => match self.server.begin_read(request) {
+                Ok(read) => {
+                    self.work = Some(Work::Read(read, parts));
+                    self.work_on(now);
                 }
-            }
+                Err(status) => drop(parts.send(Err(status))),
+            },
             Command::SetPipeline(request, answer) => {
                 let result = self.server.set_forwarding_pipeline_config(&request, now);
                 match &result {

@@ -325,6 +325,16 @@ impl Switch {
             })
     }
 
+    /// The handles of all entries of a table, oldest first.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn entry_handles(&self, table: TableId) -> Result<Vec<EntryHandle>> {
+        let (program, state) = self.parts()?;
+        table_of(program, table)?;
+        Ok(state.tables[usize::from(table.0)].handles())
+    }
+
     /// All entries of a table, oldest first.
     ///
     /// # Errors

@@ -41,7 +41,7 @@ use self::{
     arbitration::{Arbitration, RoleKey},
     pipeline::Pipeline,
 };
-pub use self::{programs::Programs, write::PendingWrite};
+pub use self::{programs::Programs, read::PendingRead, write::PendingWrite};
 use crate::{trace::TraceLine, Effects, QueueState, Queued, Switch};
 
 /// Packets on their way to queues. A program that makes copies of copies would fill the memory.
@@ -234,20 +234,6 @@ impl Server {
         let mut all = ReadResponse::default();
         self.read_parts(request, now, &mut |part| all.entities.extend(part.entities))?;
         Ok(all)
-    }
-
-    /// Reads entities and hands them over in parts of moderate size.
-    ///
-    /// # Errors
-    /// One status per request, with an error per entity in its details when some could be read.
-    pub fn read_parts(
-        &self,
-        request: &ReadRequest,
-        now: u64,
-        take: &mut dyn FnMut(ReadResponse),
-    ) -> Result<(), Status> {
-        self.check_device(request.device_id)?;
-        self.collect(request, now, take)
     }
 
     /// A frame has come in from the wire.

@@ -1,5 +1,7 @@
 //! Reads, and the images of state that rollback and reconciliation need (P4Runtime § 13).
 
+use std::mem;
+
 use alfirk_p4runtime::{
     p4::v1::{
         entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, update::Type,
@@ -19,7 +21,7 @@ use super::{
     write::entity,
     Device, Server,
 };
-use crate::Switch;
+use crate::{EntryHandle, Switch};
 
 /// Bytes of entities in one part of an answer; gRPC clients refuse messages above 4 MiB.
 const PART: usize = 256 << 10;
@@ -35,47 +37,161 @@ pub struct View<'a> {
 /// Takes the entities that a read finds.
 pub type Found<'a> = &'a mut dyn FnMut(Kind);
 
+/// A read under way, for drivers that have packets to serve meanwhile: begun by [`Server::begin_read`],
+/// taken on by [`Server::continue_read`].
+#[derive(Debug)]
+pub struct PendingRead {
+    request: ReadRequest,
+    progress: Progress,
+}
+
+/// How far a read has come.
+#[derive(Debug, Default)]
+struct Progress {
+    /// What became of the filters so far.
+    errors: Vec<Error>,
+    failed: bool,
+    /// Entries of tables that the next filter looks at, and how many of them it has seen.
+    walk: Option<(Vec<(u32, EntryHandle)>, usize)>,
+    /// What was found and not handed over yet.
+    part: ReadResponse,
+    bytes: usize,
+}
+
 impl Server {
-    pub(super) fn collect(
+    /// Reads entities and hands them over in parts of moderate size.
+    ///
+    /// # Errors
+    /// One status per request, with an error per entity in its details when some could be read.
+    pub fn read_parts(
         &self,
         request: &ReadRequest,
         now: u64,
         take: &mut dyn FnMut(ReadResponse),
     ) -> Result<(), Status> {
+        self.admit_read(request)?;
+        let mut progress = Progress::default();
+        let whole = progress.step(self.view(now)?, &request.entities, usize::MAX, take);
+        whole.unwrap_or(Ok(()))
+    }
+
+    /// Checks that there is something to read from. Nothing is read yet. No other request may come in
+    /// before [`Server::continue_read`] has finished; packets may, and counters go on meanwhile.
+    ///
+    /// # Errors
+    /// One status for the whole request.
+    pub fn begin_read(&self, request: ReadRequest) -> Result<PendingRead, Status> {
+        self.admit_read(&request)?;
+        Ok(PendingRead {
+            request,
+            progress: Progress::default(),
+        })
+    }
+
+    /// Looks at about `most` more entities, and hands over what it finds as [`Server::read_parts`] does.
+    /// None when there are more.
+    ///
+    /// # Errors
+    /// As [`Server::read_parts`].
+    pub fn continue_read(
+        &self,
+        read: &mut PendingRead,
+        most: usize,
+        now: u64,
+        take: &mut dyn FnMut(ReadResponse),
+    ) -> Option<Result<(), Status>> {
+        let PendingRead { request, progress } = read;
+        match self.view(now) {
+            Ok(view) => progress.step(view, &request.entities, most, take),
+            Err(status) => Some(Err(status)),
+        }
+    }
+
+    fn admit_read(&self, request: &ReadRequest) -> Result<(), Status> {
+        self.check_device(request.device_id)?;
+        self.target().configured().map(|_| ())
+    }
+
+    fn view(&self, now: u64) -> Result<View<'_>, Status> {
         let (switch, pipeline) = self.target().configured()?;
-        let view = View {
+        Ok(View {
             switch,
             pipeline,
             now,
-        };
-        let mut part = ReadResponse::default();
-        let mut bytes = 0;
-        let mut errors = Vec::with_capacity(request.entities.len());
-        let mut failed = false;
-        for filter in &request.entities {
-            let result = entity(Some(filter)).and_then(|filter| {
-                find(view, filter, &mut |found| {
-                    let entity = Entity {
-                        entity: Some(found),
-                    };
-                    bytes += entity.encoded_len();
-                    part.entities.push(entity);
-                    if bytes >= PART {
-                        bytes = 0;
-                        take(std::mem::take(&mut part));
-                    }
-                })
-            });
-            failed |= result.is_err();
-            errors.push(result.map_or_else(Error::from, |()| Error::ok()));
+        })
+    }
+}
+
+impl Progress {
+    fn step(
+        &mut self,
+        view: View<'_>,
+        filters: &[Entity],
+        mut most: usize,
+        take: &mut dyn FnMut(ReadResponse),
+    ) -> Option<Result<(), Status>> {
+        while let Some(filter) = filters.get(self.errors.len()) {
+            if most == 0 {
+                return None;
+            }
+            let result = self.look(view, filter, &mut most, take);
+            if self.walk.is_none() || result.is_err() {
+                self.walk = None;
+                self.failed |= result.is_err();
+                let error = result.map_or_else(Error::from, |()| Error::ok());
+                self.errors.push(error);
+            }
         }
-        if !part.entities.is_empty() {
-            take(part);
+        if !self.part.entities.is_empty() {
+            take(mem::take(&mut self.part));
         }
-        if failed {
-            let mut status = Status::of_updates(&errors);
+        if self.failed {
+            let mut status = Status::of_updates(&self.errors);
             status.message = status.message.replacen("updates", "requests", 1);
-            return Err(status);
+            return Some(Err(status));
+        }
+        Some(Ok(()))
+    }
+
+    /// Takes one filter on: as far as `most` allows if it walks through tables, else to its end. What was looked at is taken
+    /// off `most`.
+    fn look(
+        &mut self,
+        view: View<'_>,
+        filter: &Entity,
+        most: &mut usize,
+        take: &mut dyn FnMut(ReadResponse),
+    ) -> UpdateResult {
+        let filter = entity(Some(filter))?;
+        if let (Kind::TableEntry(entry), None) = (filter, &self.walk) {
+            self.walk = tables::walk(view, entry)?.map(|entries| (entries, 0));
+        }
+        let walk = self.walk.take();
+        let mut looked_at = 1;
+        let Progress { part, bytes, .. } = self;
+        let found = &mut |found| {
+            looked_at += 1;
+            let entity = Entity {
+                entity: Some(found),
+            };
+            *bytes += entity.encoded_len();
+            part.entities.push(entity);
+            if *bytes >= PART {
+                *bytes = 0;
+                take(mem::take(part));
+            }
+        };
+        match (filter, walk) {
+            (Kind::TableEntry(entry), Some((entries, seen))) => {
+                let end = seen.saturating_add(*most).min(entries.len());
+                tables::read_entries(view, entry, &entries[seen..end], found)?;
+                *most -= end - seen;
+                self.walk = (end < entries.len()).then_some((entries, end));
+            }
+            (filter, _) => {
+                find(view, filter, found)?;
+                *most = most.saturating_sub(looked_at);
+            }
         }
         Ok(())
     }
@@ -145,7 +261,7 @@ pub(super) fn before(device: &Device, update: &Update, now: u64) -> Vec<Update> 
         .map(|mut entity| {
             if let Kind::TableEntry(entry) = &mut entity {
                 // Of a const entry only the direct resources can have changed.
-                if std::mem::take(&mut entry.is_const) {
+                if mem::take(&mut entry.is_const) {
                     entry.action = None;
                 }
             }

@@ -499,15 +499,68 @@ fn show(pipeline: &Pipeline, table: &Table, entry: &CoreEntry) -> TableEntry {
     }
 }
 
+/// Reads what a filter lets pass, in one step.
 pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResult {
-    direct::check_readable(filter)?;
-    if filter.table_id == 0 {
-        for table in view.pipeline.schema.tables.values() {
-            if table.core.is_some() {
-                read_table(view, table, filter, found)?;
-            }
+    if let Some(entries) = walk(view, filter)? {
+        return read_entries(view, filter, &entries, found);
+    }
+    for table in filtered(view, filter)? {
+        let Some(core) = table.core else {
+            continue;
+        };
+        if filter.is_default_action {
+            found(Kind::TableEntry(show_default(view, table, core)?));
+            continue;
         }
-        return Ok(());
+        match find(view.switch, table, core, filter) {
+            Ok(handle) => {
+                let entry = view.switch.entry(core, handle).map_err(core_error)?;
+                emit(view, table, &entry, filter, found);
+            }
+            Err(status) if status.canonical_code() == alfirk_p4runtime::Code::NotFound => {}
+            Err(status) => return Err(status),
+        }
+    }
+    Ok(())
+}
+
+/// The entries that a filter without a key looks at, by the ids of their tables; None for other filters, which look at few.
+pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
+    direct::check_readable(filter)?;
+    let tables = filtered(view, filter)?;
+    if filter.is_default_action || !filter.r#match.is_empty() {
+        return Ok(None);
+    }
+    let mut entries = Vec::new();
+    for table in tables {
+        let Some(core) = table.core else {
+            continue;
+        };
+        let handles = view.switch.entry_handles(core).map_err(core_error)?;
+        entries.extend(handles.into_iter().map(|handle| (table.id, handle)));
+    }
+    Ok(Some(entries))
+}
+
+/// Reads some of the entries of [`walk`].
+pub fn read_entries(
+    view: View<'_>,
+    filter: &TableEntry,
+    entries: &[(u32, EntryHandle)],
+    found: Found<'_>,
+) -> UpdateResult {
+    for &(id, handle) in entries {
+        let (table, core) = table(&view.pipeline.schema, id)?;
+        let entry = view.switch.entry(core, handle).map_err(core_error)?;
+        emit(view, table, &entry, filter, found);
+    }
+    Ok(())
+}
+
+/// The table that a filter names, or all.
+fn filtered<'a>(view: View<'a>, filter: &TableEntry) -> UpdateResult<Vec<&'a Table>> {
+    if filter.table_id == 0 {
+        return Ok(view.pipeline.schema.tables.values().collect());
     }
     let (table, _) = table(&view.pipeline.schema, filter.table_id)?;
     if filter.time_since_last_hit.is_some() && !table.idle_timeouts {
@@ -516,37 +569,7 @@ pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResu
             table.name
         )));
     }
-    read_table(view, table, filter, found)
-}
-
-fn read_table(
-    view: View<'_>,
-    table: &Table,
-    filter: &TableEntry,
-    found: Found<'_>,
-) -> UpdateResult {
-    let Some(core) = table.core else {
-        return Ok(());
-    };
-    if filter.is_default_action {
-        found(Kind::TableEntry(show_default(view, table, core)?));
-        return Ok(());
-    }
-    if !filter.r#match.is_empty() {
-        let entry = match find(view.switch, table, core, filter) {
-            Ok(handle) => view.switch.entry(core, handle).map_err(core_error)?,
-            Err(status) if status.canonical_code() == alfirk_p4runtime::Code::NotFound => {
-                return Ok(())
-            }
-            Err(status) => return Err(status),
-        };
-        emit(view, table, &entry, filter, found);
-        return Ok(());
-    }
-    for entry in view.switch.entries(core).map_err(core_error)? {
-        emit(view, table, &entry, filter, found);
-    }
-    Ok(())
+    Ok(vec![table])
 }
 
 /// Shows an entry if the filter's other fields let it pass, with what the filter asks for.

@@ -18,6 +18,7 @@ mod one_shot;
 mod packet_io;
 mod pipeline_config;
 mod profiles;
+mod reads;
 mod register_rw;
 mod robustness;
 mod table_entries;

@@ -1,0 +1,76 @@
+//! Reads in steps (P4Runtime § 13): what is found is the same in however many.
+
+use alfirk_p4runtime::{p4::v1::*, text, Code, Status};
+
+use crate::fixture::*;
+
+/// Reads by steps of so many entities, with a packet between any two; also counts the steps.
+fn read_in_steps(
+    f: &mut Fixture,
+    filters: &[&str],
+    most: usize,
+) -> (Vec<Entity>, Result<(), Status>, usize) {
+    let request = ReadRequest {
+        device_id: DEVICE,
+        entities: filters.iter().map(|f| text::parse(f).unwrap()).collect(),
+        ..Default::default()
+    };
+    let mut read = f.server.begin_read(request).unwrap();
+    let mut found = Vec::new();
+    for steps in 1.. {
+        let take = &mut |part: ReadResponse| found.extend(part.entities);
+        if let Some(result) = f.server.continue_read(&mut read, most, f.now, take) {
+            return (found, result, steps);
+        }
+        assert_eq!(f.ports(1, &frame(5)), [3]);
+    }
+    unreachable!()
+}
+
+fn filled() -> Fixture {
+    let mut f = Fixture::new();
+    for destination in 3..7 {
+        f.insert(&l2(destination, 3, "")).unwrap();
+    }
+    f
+}
+
+#[test]
+fn steps_find_what_one_read_finds() {
+    let mut f = filled();
+    let filters = [
+        "table_entry {}",
+        "table_entry { is_default_action: true }",
+        "counter_entry {}",
+        "table_entry { metadata: \"none has it\" }",
+        &format!("table_entry {{ table_id: {L2} }}"),
+    ];
+    let whole: Vec<Entity> = filters.iter().flat_map(|filter| f.read(filter)).collect();
+    let (found, result, steps) = read_in_steps(&mut f, &filters, usize::MAX);
+    assert_eq!((result, steps), (Ok(()), 1));
+    assert_eq!(found, whole);
+    for most in [1, 2, 3, 100] {
+        let (found, result, steps) = read_in_steps(&mut f, &filters, most);
+        assert_eq!(result, Ok(()));
+        assert_eq!(found, whole, "{most} at a time");
+        // Three filters look at all entries, and no step looks at more than it may.
+        assert!(steps >= 3 * 4 / most, "{most} at a time took {steps}");
+    }
+}
+
+#[test]
+fn filters_that_fail_are_named_beside_what_the_others_find() {
+    let mut f = filled();
+    let filters = [
+        "table_entry { table_id: 7 }",
+        "table_entry {}",
+        "meter_entry { meter_id: 7 }",
+    ];
+    let (found, result, _) = read_in_steps(&mut f, &filters, 3);
+    assert_eq!(found, f.read("table_entry {}"));
+    let errors = result.unwrap_err().update_errors();
+    let codes: Vec<i32> = errors.iter().map(|error| error.canonical_code).collect();
+    assert_ne!(codes[0], 0);
+    assert_eq!(codes[1], i32::from(Code::Ok));
+    assert_ne!(codes[2], 0);
+}
