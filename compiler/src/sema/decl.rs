@@ -790,7 +790,7 @@ impl Checker<'_> {
                     under,
                     Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Invalid | Type::Var(_)
                 )
-                && !matches!(ty, Type::SerializableEnum(_) | Type::Enum(_) | Type::Error)
+                && !matches!(ty, Type::SerializableEnum(_))
             {
                 self.error(
                     Code::BAD_TYPE,

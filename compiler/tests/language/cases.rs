@@ -165,6 +165,8 @@ pub const TYPES: &[Item] = &[
         With("type bit<8> id_t; type bit<8> it_t;", "id_t a = (id_t)8w1; it_t b = (it_t)8w1; if (a == b) { }"),
         Top("struct one<T> { T a; } typedef one one_t;"),
         Top("type list<_> id_t;"),
+        Top("enum kind_t { one, two } type kind_t own_t;"),
+        Top("type error own_t;"),
     ]),
     item!("generic types", [
         With("struct two<T, U> { T a; U b; } header box<T> { T v; }", "two<bit<8>, bool> t = { 1, true }; box<bit<8>> b; b.setValid(); b.v = t.a; hdr.h.a = b.v;"),
@@ -446,7 +448,9 @@ pub const CALLS: &[Item] = &[
     item!("control-plane names", [
         Control("@name(\".a\") action a() { } @name(\".b\") action b() { } @name(\".a\") table t { actions = { a; b; } } counter(4, CounterType.bytes) c; @name(\".c\") counter(4, CounterType.bytes) d;", "t.apply(); c.count(0); d.count(0);"),
         All("action f(inout bit<8> x) { x = 1; }", "table t { actions = { f(hdr.h.a); } } table u { actions = { f(hdr.h.b); } }", "t.apply(); u.apply(); f(hdr.h.a);"),
-        All("control K(inout headers_t hdr) { register<bit<8>>(4) r; table t { actions = { NoAction; } } apply { t.apply(); r.write(0, 1); } }", "K() k; K() l;", "k.apply(hdr); l.apply(hdr); K.apply(hdr);"),
+        All("control K(inout headers_t hdr) { register<bit<8>>(4) r; table t { actions = { NoAction; } } apply { t.apply(); r.write(0, 1); } }", "K() k; K() l;", "k.apply(hdr); l.apply(hdr); K.apply(hdr); K.apply(hdr);"),
+        All("control K(inout bit<8> x)(register<bit<8>> r) { apply { r.read(x, 0); } }", "K(register<bit<8>>(4)) k; K(register<bit<8>>(4)) l;", "k.apply(hdr.h.a); l.apply(hdr.h.a);"),
+        ParserWith("parser Q(packet_in p, out h_t h) { value_set<bit<8>>(4) vs; state start { p.extract(h); transition select(h.a) { vs: accept; default: reject; } } }", "", "Q.apply(p, hdr.g); Q.apply(p, hdr.h); transition accept;"),
     ], [
         All("action top() { }", "@name(\".top\") action a() { hdr.h.a = 1; } table t { actions = { a; top; } }", "t.apply();"),
         Control("@name(\".a\") action a() { } @name(\".a\") action b() { } table t { actions = { a; } }", "t.apply(); b();"),

@@ -116,6 +116,25 @@ impl Elaborator<'_> {
         self.meta(name, annotations, span)
     }
 
+    /// A control-plane name for an instance that the program gives none: `name`, or that with a number when another
+    /// instance without a name is called so or has objects that are called after it.
+    pub fn free_name(&self, name: String) -> String {
+        let taken = |name: &str| {
+            self.claimed
+                .keys()
+                .filter(|(kind, _)| *kind != "action")
+                .filter_map(|(_, claimed)| claimed.strip_prefix(name))
+                .any(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        if !taken(&name) {
+            return name;
+        }
+        (0..)
+            .map(|n| format!("{name}_{n}"))
+            .find(|name| !taken(name))
+            .expect("some number is free")
+    }
+
     /// All that annotations say of an object.
     pub fn meta(&mut self, name: String, annotations: &[Annotation], span: Span) -> Meta {
         let (brief, description) = documentation(annotations);

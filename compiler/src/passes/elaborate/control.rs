@@ -99,7 +99,7 @@ impl Elaborator<'_> {
                     let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                     let instance = Rc::new(ControlInstance {
                         decl: Rc::clone(decl),
-                        name: self.unique_instance(&name),
+                        name: self.free_name(name),
                         arguments: self.default_arguments(ctor_params.unwrap_or_default(), frame),
                         substitution: self.call_types(&decl.type_params, &type_args, frame),
                         shared: Cell::new(shared_by(frame)),
@@ -115,10 +115,11 @@ impl Elaborator<'_> {
                 self.apply_control(&instance, info, call, expr.span, frame);
             }
             DefKind::Parser(decl) => {
+                let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
                 let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                 let instance = Rc::new(ParserInstance {
                     decl: Rc::clone(decl),
-                    name: full_name(&frame.name, &decl.annotations, &decl.name.name),
+                    name: self.free_name(name),
                     arguments: self.default_arguments(ctor_params.unwrap_or_default(), frame),
                     substitution: self.call_types(&decl.type_params, &type_args, frame),
                     value_sets: RefCell::default(),
@@ -127,24 +128,6 @@ impl Elaborator<'_> {
                 self.enter_parser(&instance, info, call, expr.span, frame);
             }
             _ => {}
-        }
-    }
-
-    /// A control-plane name for an instance without a name: two applications in one control must differ.
-    fn unique_instance(&mut self, name: &str) -> String {
-        let taken = |this: &Self, name: &str| {
-            let prefix = format!("{name}.");
-            this.program
-                .tables
-                .iter()
-                .any(|table| table.meta.name.starts_with(&prefix))
-        };
-        match taken(self, name) {
-            false => name.to_owned(),
-            true => (0..)
-                .map(|n| format!("{name}_{n}"))
-                .find(|name| !taken(self, name))
-                .expect("some number is free"),
         }
     }
 

@@ -63,7 +63,7 @@ impl Elaborator<'_> {
                 let info = checked.call(expr.id)?;
                 let declared = self.callee_name(info)?;
                 let name = InstanceName {
-                    name: super::join(&frame.name, &declared),
+                    name: self.free_name(super::join(&frame.name, &declared)),
                     annotations: &[],
                     span: expr.span,
                 };
