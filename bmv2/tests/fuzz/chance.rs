@@ -4,15 +4,22 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 /// All randomness of one case.
-pub struct Chance(ChaCha8Rng);
+pub struct Chance {
+    random: ChaCha8Rng,
+    /// Number of the case.
+    pub seed: u64,
+}
 
 impl Chance {
     pub fn new(seed: u64) -> Chance {
-        Chance(ChaCha8Rng::seed_from_u64(seed))
+        Chance {
+            random: ChaCha8Rng::seed_from_u64(seed),
+            seed,
+        }
     }
 
     pub fn number(&mut self) -> u64 {
-        self.0.next_u64()
+        self.random.next_u64()
     }
 
     /// A number below `bound`, which is not 0.
@@ -43,7 +50,7 @@ impl Chance {
 
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        self.0.fill_bytes(&mut bytes);
+        self.random.fill_bytes(&mut bytes);
         bytes
     }
 

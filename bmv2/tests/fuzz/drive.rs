@@ -5,14 +5,17 @@ use alfirk_bmv2::{p4rt::Event, p4rt::Server, QueueState};
 /// Events carried out for one frame: a program may send it round for ever.
 const MAX_EVENTS: usize = 300;
 
-/// Carries out what the server wants, and gives up on what goes on and on.
-pub fn settle(server: &mut Server, now: u64) {
+/// Carries out what the server wants, and gives up on what goes on and on. How many frames left.
+pub fn settle(server: &mut Server, now: u64) -> usize {
+    let mut left = 0;
     for _ in 0..MAX_EVENTS {
         match server.poll() {
             Some(Event::Enqueue(packet)) => server.dequeue(packet, now, QueueState::default()),
+            Some(Event::Output { .. }) => left += 1,
             Some(_) => {}
-            None => return,
+            None => return left,
         }
     }
     while server.poll().is_some() {}
+    left
 }

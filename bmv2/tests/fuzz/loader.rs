@@ -25,6 +25,7 @@ fn any_program_loads_and_runs_or_is_refused() {
     let prepare = move || subjects().iter().map(parse).collect::<Vec<Value>>();
     run(
         "any_program_loads_and_runs_or_is_refused",
+        "programs that load",
         prepare,
         |programs, chance| {
             let at = chance.below(programs.len());
@@ -39,8 +40,12 @@ fn any_program_loads_and_runs_or_is_refused() {
                 json::damage(&mut program, &programs[donor], chance);
                 program.to_string()
             };
-            if let Ok(program) = Program::from_json(&text) {
-                forward(program, subject, chance);
+            match Program::from_json(&text) {
+                Ok(program) => {
+                    forward(program, subject, chance);
+                    1
+                }
+                Err(_) => 0,
             }
         },
     );

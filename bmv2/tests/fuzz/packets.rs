@@ -22,10 +22,12 @@ const FRAMES: usize = 100;
 fn any_packet_passes_any_program() {
     run(
         "any_packet_passes_any_program",
+        "frames out",
         Programs::default,
         |programs, chance| {
             let subject = chance.pick(subjects());
             let mut client = filled(subject, programs, chance);
+            let mut out = 0;
             for _ in 0..FRAMES {
                 client.now += chance.below(100_000) as u64;
                 let port = match chance.below(16) {
@@ -35,7 +37,7 @@ fn any_packet_passes_any_program() {
                 };
                 let frame = subject.frame(chance);
                 client.server.frame_in(port, &frame, client.now);
-                settle(&mut client.server, client.now);
+                out += settle(&mut client.server, client.now);
                 if client
                     .server
                     .poll_timeout()
@@ -45,6 +47,7 @@ fn any_packet_passes_any_program() {
                     settle(&mut client.server, client.now);
                 }
             }
+            out
         },
     );
 }
@@ -52,23 +55,24 @@ fn any_packet_passes_any_program() {
 /// Each case sends frames of one length to one program, so that in time all lengths have been.
 #[test]
 fn frames_of_all_lengths_pass() {
-    let mut next = 0;
     run(
         "frames_of_all_lengths_pass",
+        "frames out",
         Programs::default,
-        move |programs, chance| {
-            let len = next % (MAX_FRAME + 1);
-            next += 1;
+        |programs, chance| {
+            let len = chance.seed as usize % (MAX_FRAME + 1);
             let subject = chance.pick(subjects());
             let mut client = filled(subject, programs, chance);
+            let mut out = 0;
             for original in &subject.frames {
                 let mut frame = original.clone();
                 frame.resize(len, 0xa5);
                 client
                     .server
                     .frame_in(chance.below(PORTS) as u32, &frame, client.now);
-                settle(&mut client.server, client.now);
+                out += settle(&mut client.server, client.now);
             }
+            out
         },
     );
 }

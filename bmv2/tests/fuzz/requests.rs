@@ -7,9 +7,9 @@ use alfirk_bmv2::{
 use alfirk_p4runtime::{
     p4::v1::{
         set_forwarding_pipeline_config_request::Action, stream_message_request::Update as Said,
-        update::Type, *,
+        update::Type, write_request::Atomicity, *,
     },
-    Message, Name, Status,
+    Code, Message, Name, Status,
 };
 
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     corpus::{subjects, Subject},
     drive::settle,
     entities::{entity, PORTS},
-    fixture::{arbitration, id, CPU_PORT, DEVICE},
+    fixture::{self, arbitration, id, CPU_PORT, DEVICE},
     json, messages,
     run::run,
 };
@@ -82,6 +82,7 @@ fn write(updates: Vec<Update>, atomicity: i32) -> WriteRequest {
 fn any_request_is_answered() {
     run(
         "any_request_is_answered",
+        "requests granted",
         Programs::default,
         |programs, chance| {
             let subject = chance.pick(subjects());
@@ -91,9 +92,10 @@ fn any_request_is_answered() {
                     .set_pipeline(subject.config())
                     .expect("the program is right");
             }
+            let mut granted = 0;
             for _ in 0..REQUESTS {
                 client.now += chance.below(1_000_000) as u64;
-                request(&mut client, subject, chance);
+                granted += usize::from(request(&mut client, subject, chance));
                 settle(&mut client.server, client.now);
                 if chance.one_in(8) {
                     client.server.handle_timeout(client.now);
@@ -105,18 +107,29 @@ fn any_request_is_answered() {
                 .server
                 .capabilities(&CapabilitiesRequest { device_id: DEVICE });
             assert!(capabilities.is_ok());
+            granted
         },
     );
 }
 
-/// One request or message, or a frame. What the server answers is its own affair.
-fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) {
+/// One request or message, or a frame. Whether it was a request that the server has granted.
+fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) -> bool {
     let (server, now) = (&mut client.server, client.now);
     match chance.below(16) {
         0..=6 => {
             let updates = (0..=chance.below(4)).map(|_| update(subject, chance));
             let request = write(updates.collect(), chance.below(3) as i32);
-            let _ = server.write(&maybe_damaged(request, chance), now);
+            let request = maybe_damaged(request, chance);
+            let before =
+                (request.atomicity() != Atomicity::ContinueOnError).then(|| held(server, now));
+            let result = server.write(&request, now);
+            if let (Err(status), Some(before)) = (&result, before) {
+                assert!(
+                    held(server, now) == before,
+                    "half a batch is left after {status}: {request:?}"
+                );
+            }
+            return result.is_ok();
         }
         7..=9 => {
             let entities =
@@ -126,7 +139,7 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) {
                 entities: entities.collect(),
                 ..Default::default()
             };
-            let _ = server.read(&maybe_damaged(request, chance), now);
+            return server.read(&maybe_damaged(request, chance), now).is_ok();
         }
         10 => {
             let request = SetForwardingPipelineConfigRequest {
@@ -136,14 +149,15 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) {
                 config: (!chance.one_in(3)).then(|| config(subject, chance)),
                 ..Default::default()
             };
-            let _ = server.set_forwarding_pipeline_config(&request, now);
+            return server.set_forwarding_pipeline_config(&request, now).is_ok();
         }
         11 => {
             let request = GetForwardingPipelineConfigRequest {
                 device_id: DEVICE,
                 response_type: chance.below(4) as i32,
             };
-            let _ = server.get_forwarding_pipeline_config(&maybe_damaged(request, chance));
+            let request = maybe_damaged(request, chance);
+            return server.get_forwarding_pipeline_config(&request).is_ok();
         }
         12..=13 => {
             let message = maybe_damaged(message(subject, chance), chance);
@@ -167,6 +181,40 @@ fn request(client: &mut Client, subject: &Subject, chance: &mut Chance) {
             server.frame_in(chance.below(PORTS) as u32, &frame, now);
         }
     }
+    false
+}
+
+/// What a controller has written and can read, but for the cells of arrays, in an order of its own; empty without a pipeline.
+fn held(server: &Server, now: u64) -> Vec<Vec<u8>> {
+    let kinds = [
+        "table_entry { counter_data {} meter_config {} }",
+        "table_entry { is_default_action: true counter_data {} meter_config {} }",
+        "action_profile_member {}",
+        "action_profile_group {}",
+        "packet_replication_engine_entry { multicast_group_entry {} }",
+        "packet_replication_engine_entry { clone_session_entry {} }",
+        "value_set_entry {}",
+        "digest_entry {}",
+    ];
+    let request = ReadRequest {
+        device_id: DEVICE,
+        entities: kinds.iter().map(|kind| fixture::entity(kind)).collect(),
+        ..Default::default()
+    };
+    let found = match server.read(&request, now) {
+        Ok(found) => found,
+        Err(status) => {
+            assert_eq!(
+                status.canonical_code(),
+                Code::FailedPrecondition,
+                "{status}"
+            );
+            return Vec::new();
+        }
+    };
+    let mut found: Vec<Vec<u8>> = found.entities.iter().map(Entity::encode_to_vec).collect();
+    found.sort();
+    found
 }
 
 fn maybe_damaged<M: Message + Name + Default>(message: M, chance: &mut Chance) -> M {

@@ -30,6 +30,8 @@ const LOOK: Duration = Duration::from_millis(20);
 struct Progress {
     case: AtomicU64,
     done: AtomicU64,
+    /// What the cases count: see [`run`].
+    counted: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -45,14 +47,16 @@ fn setting(name: &str) -> Option<u64> {
     )
 }
 
-/// Runs cases of a target on what `prepare` makes, until the time is over.
+/// Runs cases of a target on what `prepare` makes, until the time is over. Each case gives a number of `what` came through, which
+/// shows that the target does not stop at the first check.
 ///
 /// # Panics
 /// When a case panics, hangs or takes too much memory; the message says which.
 pub fn run<T>(
     target: &str,
+    what: &str,
     prepare: impl FnOnce() -> T + Send + 'static,
-    mut case: impl FnMut(&mut T, &mut Chance) + Send + 'static,
+    mut case: impl FnMut(&mut T, &mut Chance) -> usize + Send + 'static,
 ) {
     let first = setting("ALFIRK_FUZZ_SEED").unwrap_or(0);
     let time = Duration::from_secs(setting("ALFIRK_FUZZ_SECONDS").unwrap_or(SECONDS));
@@ -66,11 +70,12 @@ pub fn run<T>(
         for number in first.. {
             told.case.store(number, Ordering::Relaxed);
             let once = AssertUnwindSafe(|| case(&mut state, &mut Chance::new(number)));
-            if panic::catch_unwind(once).is_err() {
+            let Ok(counted) = panic::catch_unwind(once) else {
                 // Nobody waits any more when the watch has failed the test before.
                 let _ = ended.send(Err(number));
                 return;
-            }
+            };
+            told.counted.fetch_add(counted as u64, Ordering::Relaxed);
             told.done.fetch_add(1, Ordering::Relaxed);
             if start.elapsed() >= time || told.stop.load(Ordering::Relaxed) {
                 break;
@@ -105,7 +110,10 @@ pub fn run<T>(
     };
     let done = progress.done.load(Ordering::Relaxed);
     let last = progress.case.load(Ordering::Relaxed);
-    println!("{target}: {done} cases ({first} to {last}) in {elapsed:.0?}, at most {most} MiB");
+    let counted = progress.counted.load(Ordering::Relaxed);
+    println!(
+        "{target}: {done} cases ({first} to {last}), {counted} {what}, in {elapsed:.0?}, at most {most} MiB"
+    );
 }
 
 /// Memory of this process; 0 where the system does not tell.
