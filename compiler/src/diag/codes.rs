@@ -144,6 +144,12 @@ warnings! {
     ParserTransition = "parser-transition";
     /// An unusual order of declarations or arguments.
     Ordering = "ordering";
+    /// Entries of a table with the same priority.
+    DuplicatePriorities = "duplicate_priorities";
+    /// Entries of a table in another order than that of their priorities.
+    EntriesOutOfOrder = "entries_out_of_priority_order";
+    /// A header that a parser may extract twice.
+    MultiHeaderExtract = "multi_header_extract";
     /// The same thing given twice.
     Duplicate = "duplicate";
     /// A value that is not valid there and replaced.
@@ -156,9 +162,31 @@ warnings! {
     Preprocessor = "preprocessor";
 }
 
+/// Names of p4c's for what is an error here, or what nothing here gives cause to.
+const OTHER_NAMES: [&str; 5] = [
+    "branch",
+    "failed",
+    "legacy",
+    "type-inference",
+    "uninitialized",
+];
+
 impl Warning {
-    /// The warning with this name.
-    pub fn from_name(name: &str) -> Option<Warning> {
-        Warning::ALL.iter().copied().find(|w| w.name() == name)
+    /// Whether options and `@noWarn` mean this warning by a name. Hyphens and underscores are alike, as p4c's names have both, and
+    /// p4c counts what is never reached among the transitions of parsers.
+    pub fn answers_to(self, name: &str) -> bool {
+        same_name(self.name(), name)
+            || (self == Warning::Unreachable && same_name(Warning::ParserTransition.name(), name))
     }
+
+    /// Whether there is a warning of this name, here or in p4c.
+    pub fn is_known(name: &str) -> bool {
+        let other = OTHER_NAMES.iter().any(|other| same_name(other, name));
+        other || Warning::ALL.iter().any(|warning| warning.answers_to(name))
+    }
+}
+
+fn same_name(one: &str, other: &str) -> bool {
+    let plain = |c: char| if c == '-' { '_' } else { c };
+    one.chars().map(plain).eq(other.chars().map(plain))
 }

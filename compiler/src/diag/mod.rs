@@ -165,11 +165,12 @@ impl Diagnostics {
             {
                 return;
             }
-            let name = warning.name();
-            if self.policy.disable_all || self.policy.disabled.contains(name) {
+            let named =
+                |names: &BTreeSet<String>| names.iter().any(|name| warning.answers_to(name));
+            if self.policy.disable_all || named(&self.policy.disabled) {
                 return;
             }
-            if self.policy.error_all || self.policy.errors.contains(name) {
+            if self.policy.error_all || named(&self.policy.errors) {
                 diagnostic.severity = Severity::Error;
             }
         }

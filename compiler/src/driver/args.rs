@@ -286,7 +286,7 @@ impl P4cArgs {
             for name in names {
                 match name.as_str() {
                     "" => make(None),
-                    name if Warning::ALL.iter().any(|warning| warning.name() == name) => {
+                    name if Warning::is_known(name) => {
                         make(Some(name));
                     }
                     name => {

@@ -170,6 +170,81 @@ fn warnings_become_errors_or_vanish() {
 }
 
 #[test]
+fn every_name_of_a_warning_of_p4c_is_known() {
+    for name in [
+        "branch",
+        "deprecated",
+        "duplicate_priorities",
+        "entries-out-of-priority-order",
+        "failed",
+        "ignore",
+        "ignore-prop",
+        "invalid",
+        "invalid_header",
+        "legacy",
+        "mismatch",
+        "missing",
+        "multi_header_extract",
+        "ordering",
+        "overflow",
+        "parser-transition",
+        "shadow",
+        "type-inference",
+        "uninitialized",
+        "uninitialized_out_param",
+        "uninitialized_use",
+        "unknown",
+        "unsupported",
+        "unused",
+    ] {
+        let option = format!("--Wdisable={name}");
+        let (code, told, _) = p4c(&program(EMPTY), &[&option, "DIR/prog.p4"]);
+        assert_eq!((code, told.as_str()), (0, ""), "{name}");
+    }
+    let unreachable = program("apply { sm.egress_spec = 1; return; sm.egress_spec = 2; }");
+    let (_, told, _) = p4c(&unreachable, &["DIR/prog.p4"]);
+    assert!(told.contains("warning[unreachable]"), "{told}");
+    for line in ["--Wdisable=parser-transition", "--Wdisable=unreachable"] {
+        let (code, told, _) = p4c(&unreachable, &[line, "DIR/prog.p4"]);
+        assert_eq!((code, told.as_str()), (0, ""));
+    }
+    assert_eq!(
+        p4c(&unreachable, &["--Werror=unreachable", "DIR/prog.p4"]).0,
+        1
+    );
+}
+
+#[test]
+fn doubtful_priorities_are_told() {
+    let source = |annotations: &str| {
+        program(&format!(
+            "table t {{
+        key = {{ hdr.h.a: ternary; }}
+        actions = {{ NoAction; }}
+        {annotations}
+        entries = {{
+            priority = 10: 1: NoAction();
+            priority = 20: 2: NoAction();
+            priority = 10: 3: NoAction();
+        }}
+    }}
+    apply {{ sm.egress_spec = 1; t.apply(); }}"
+        ))
+    };
+    let (code, told, _) = p4c(&source(""), &["DIR/prog.p4"]);
+    assert_eq!(code, 0);
+    for warning in [
+        "warning[entries_out_of_priority_order]: this entry wins over the one before it: 20 against 10",
+        "warning[duplicate_priorities]: another entry has the priority 10, too",
+    ] {
+        assert!(told.contains(warning), "{told}");
+    }
+    let quiet = r#"@noWarn("duplicate-priorities") @noWarn("entries_out_of_priority_order")"#;
+    let (code, told, _) = p4c(&source(quiet), &["DIR/prog.p4"]);
+    assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
 fn macros_come_from_the_command_line() {
     let with = program(
         "apply {\n#ifdef GO\nsm.egress_spec = GO;\n#else\nsm.egress_spec = nowhere;\n#endif\n}",

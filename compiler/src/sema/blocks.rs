@@ -104,8 +104,8 @@ impl Checker<'_> {
         }
         self.place = Place::Declarations;
         if !self.has_gaps() {
-            self.unreachable_states(body);
             self.endless_states(body);
+            self.unreachable_states(body);
         }
         self.states = outer;
     }
@@ -464,7 +464,9 @@ impl Checker<'_> {
         };
         let mut reached: FxHashSet<&Name> = FxHashSet::default();
         let mut todo: Vec<&Name> = vec![start];
+        let mut accepts = false;
         while let Some(name) = todo.pop() {
+            accepts |= &**name == "accept" || self.lost.contains(name);
             let Some(state) = by_name.get(name).filter(|_| reached.insert(name)) else {
                 continue;
             };
@@ -476,13 +478,22 @@ impl Checker<'_> {
                 }
             }
         }
+        if !accepts && !self.diagnostics.has_errors() {
+            self.warn(
+                Diagnostic::warning(
+                    Warning::Unreachable,
+                    start_at(body),
+                    "no state of this parser leads to `accept`",
+                )
+                .label("whatever begins here is rejected"),
+            );
+        }
         for state in body
             .states
             .iter()
             .filter(|s| !reached.contains(&s.name.name))
         {
-            let name = Warning::Unreachable.name();
-            let quiet = |a: &Annotation| &*a.name.name == "noWarn" && a.string() == Some(name);
+            let quiet = |a: &Annotation| a.silences(Warning::Unreachable);
             if state.annotations.iter().any(quiet) {
                 continue;
             }
@@ -585,6 +596,15 @@ fn calls_nothing(expr: &Expr) -> bool {
     let mut calls = false;
     expr.walk(&mut |part| calls |= matches!(part.kind, ExprKind::Call(_)));
     !calls
+}
+
+/// Where the state `start` is declared.
+fn start_at(body: &ParserBody) -> Span {
+    let start = body
+        .states
+        .iter()
+        .find(|state| &*state.name.name == "start");
+    start.map_or_else(Span::default, |state| state.name.span)
 }
 
 /// Whether a keyset takes everything.

@@ -127,8 +127,8 @@ impl<'a> Checker<'a> {
     }
 
     pub fn warn(&mut self, diagnostic: Diagnostic) {
-        let name = diagnostic.warning.map(Warning::name);
-        if !self.silenced.iter().any(|s| Some(s.as_str()) == name) {
+        let silenced = |warning: Warning| self.silenced.iter().any(|name| warning.answers_to(name));
+        if !diagnostic.warning.is_some_and(silenced) {
             self.diagnostics.report(diagnostic);
         }
     }

@@ -30,6 +30,8 @@ parser P(packet_in p, out headers_t hdr, inout metadata_t meta, inout standard_m
         }
     }
     state lost { transition lost; }
+    @noWarn("parser-transition")
+    state lost_as_quietly { transition accept; }
     @noWarn("unreachable")
     state lost_quietly { transition accept; }
 }

@@ -19,8 +19,30 @@ bit<8> set(in bit<8> n, out bit<8> always) {
     for (bit<8> i in 0 .. 3) { x = x + i; }
     return x + y;
 }
+bit<8> leave(in bit<8> n) {
+    if (n == 1) {
+        return 1;
+    } else {
+        return 2;
+    }
+    return 3;
+}
+parser Twice(packet_in p, inout headers_t h) {
+    state start {
+        p.extract(h.a);
+        transition select(h.a.f) { 1: again; default: other; }
+    }
+    state again { p.extract(h.a); transition other; }
+    state other { p.extract(h.b); h.b.setInvalid(); p.extract(h.b); transition accept; }
+}
+parser Never(packet_in p, inout headers_t h) {
+    state start { transition select(h.a.f) { 1: next; default: reject; } }
+    state next { transition start; }
+}
 parser P(packet_in p, out headers_t h, inout meta_t m, inout standard_metadata_t s) {
     bit<8> early;
+    Twice() twice;
+    Never() never;
     bit<8> late;
     state start {
         m.x = h.a.f;
@@ -30,7 +52,8 @@ parser P(packet_in p, out headers_t h, inout meta_t m, inout standard_metadata_t
         transition select(h.a.g) { 1: one; default: two; }
     }
     state one { early = 1; transition two; }
-    state two { m.x = early + late + h.b.f; transition accept; }
+    state two { m.x = early + late + h.b.f; transition three; }
+    state three { twice.apply(p, h); never.apply(p, h); transition accept; }
 }
 control V(inout headers_t h, inout meta_t m) { apply { } }
 control I(inout headers_t h, inout meta_t m, inout standard_metadata_t s) {
@@ -61,6 +84,14 @@ control I(inout headers_t h, inout meta_t m, inout standard_metadata_t s) {
         bit<4> overflow = 16;
         overflow = overflow << 4;
         overflow = -1;
+        m.x = leave(1);
+        for (bit<8> i in 0 .. 3) {
+            if (i == 2) { break; m.x = 1; }
+        }
+        exit;
+        ;
+        m.x = 1;
+        m.x = 2;
     }
 }
 control E(inout headers_t h, inout meta_t m, inout standard_metadata_t s) { apply { mark_to_drop(); } }

@@ -27,6 +27,7 @@ mod loops;
 mod ops;
 mod packet;
 mod parser;
+mod priorities;
 mod reapply;
 mod select;
 mod stmt;

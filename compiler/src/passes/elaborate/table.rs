@@ -18,8 +18,8 @@ use crate::ir::{
 };
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
-    ActionRef as AstActionRef, Annotated, BinaryOp, Decl, DeclId, Direction, Entry as AstEntry,
-    Expr, ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
+    ActionRef as AstActionRef, Annotated, BinaryOp, Decl, DeclId, Direction, Expr, ExprKind,
+    KeyElement, TableDecl, TableProperty, TablePropertyValue,
 };
 
 /// Entries that fit in a table whose size is not given, as in p4c.
@@ -633,80 +633,6 @@ impl Elaborator<'_> {
         table.const_entries = property.is_const;
     }
 
-    /// Priorities of all entries (spec § 14.2.1.4).
-    fn priorities(
-        &mut self,
-        decl: &TableDecl,
-        entries: &[AstEntry],
-        frame: &Rc<Frame>,
-    ) -> Vec<Priority> {
-        let annotated: Vec<Option<u32>> = entries
-            .iter()
-            .map(|entry| {
-                let exprs = entry.annotations.annotation("priority")?.exprs()?;
-                self.annotation_number(exprs.first()?)
-            })
-            .collect();
-        if annotated.iter().any(Option::is_some) {
-            let given = annotated.iter().zip(1..);
-            return ranked(given.map(|(given, position)| given.unwrap_or(position)));
-        }
-        if entries.iter().all(|entry| entry.priority.is_none()) {
-            return ranked((1..).take(entries.len()));
-        }
-        let mut setting = |name: &str| match decl.property(name).map(|property| &property.value) {
-            Some(TablePropertyValue::Expr(value)) => self.eval(value, frame).constant(),
-            _ => None,
-        };
-        let largest_wins =
-            setting("largest_priority_wins").is_none_or(|value| value != BigInt::ZERO);
-        let delta = setting("priority_delta").unwrap_or_else(|| BigInt::from(1));
-        let mut values: Vec<BigInt> = Vec::new();
-        for entry in entries {
-            let given = entry
-                .priority
-                .as_ref()
-                .and_then(|expr| self.eval_constant(expr, frame));
-            let value = match (given, values.last()) {
-                (Some(value), _) => value,
-                // The checker asks for the first one.
-                (None, None) => BigInt::from(1),
-                (None, Some(last)) if largest_wins => last - &delta,
-                (None, Some(last)) => last + &delta,
-            };
-            if value < BigInt::ZERO && !self.diagnostics.has_errors() {
-                self.diagnostics.report(
-                    Diagnostic::error(
-                        Code::TABLE_RULE,
-                        entry.span,
-                        format!("the priority of this entry would be {value}"),
-                    )
-                    .help("begin with a larger one, or set a smaller `priority_delta`"),
-                );
-            }
-            values.push(value);
-        }
-        let mut order: Vec<&BigInt> = values.iter().collect();
-        order.sort();
-        order.dedup();
-        let rank =
-            |value: &BigInt| order.iter().position(|known| *known == value).unwrap_or(0) as u32;
-        let last = order.len() as u32;
-        let mut priorities = ranked(values.iter().map(|value| match largest_wins {
-            true => last - rank(value),
-            false => rank(value) + 1,
-        }));
-        // The numbers of the program stay as they are, in tables where the smallest wins too, as p4c writes them.
-        let written: Option<Vec<i32>> = values
-            .iter()
-            .map(|value| i32::try_from(value).ok().filter(|value| *value > 0))
-            .collect();
-        for (priority, written) in priorities.iter_mut().zip(written.into_iter().flatten()) {
-            priority.control = written;
-        }
-        priorities
-    }
-
     fn entry_keys(
         &mut self,
         keyset: &Expr,
@@ -804,23 +730,4 @@ impl Elaborator<'_> {
             }
         }
     }
-}
-
-/// The priority of an entry.
-struct Priority {
-    /// For the switch's program, where the smallest wins.
-    bmv2: u32,
-    /// For P4Runtime, where the largest wins.
-    control: i32,
-}
-
-/// Priorities for the switch's program, and the same order for P4Runtime.
-fn ranked(priorities: impl Iterator<Item = u32> + Clone) -> Vec<Priority> {
-    let last = priorities.clone().max().unwrap_or(0);
-    priorities
-        .map(|bmv2| Priority {
-            bmv2,
-            control: i32::try_from(last - bmv2).unwrap_or(i32::MAX - 1) + 1,
-        })
-        .collect()
 }

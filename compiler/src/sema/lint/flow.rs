@@ -270,8 +270,15 @@ impl<'a> Flow<'a> {
 
     fn stmts(&mut self, stmts: &'a [Stmt]) {
         for stmt in stmts {
-            if self.state.dead {
-                return;
+            match (self.state.dead, &stmt.kind) {
+                (true, StmtKind::Empty) => continue,
+                (true, _) => {
+                    let message = "this statement is never reached".to_owned();
+                    let label = "every way to it has left before";
+                    self.warn(Warning::Unreachable, stmt.span, message, label);
+                    return;
+                }
+                (false, _) => {}
             }
             self.stmt(stmt);
         }
@@ -561,10 +568,34 @@ impl<'a> Flow<'a> {
         for value in sources(Direction::writes) {
             self.write(value);
         }
+        if let Callee::Method(id) = info.callee {
+            if &*self.checked.name(id) == "extract" {
+                call.args
+                    .first()
+                    .into_iter()
+                    .for_each(|arg| self.extract(&arg.value));
+            }
+        }
         match info.callee {
             Callee::Action(id) => self.action(id),
             Callee::TableApply(id) => self.table(id),
             _ => {}
+        }
+    }
+
+    /// A header is taken from the packet, which makes what was taken to it before unreachable.
+    fn extract(&mut self, header: &'a Expr) {
+        let Some(path) = self.path(header) else {
+            return;
+        };
+        if !self.state.extracted.insert(path) {
+            let message = "this header may be extracted a second time here".to_owned();
+            self.warn(
+                Warning::MultiHeaderExtract,
+                header.span,
+                message,
+                "what it held is lost",
+            );
         }
     }
 
@@ -581,6 +612,7 @@ impl<'a> Flow<'a> {
         match (method, path) {
             (BuiltinMethod::SetInvalid, Some(path)) => {
                 self.state.forget(&path);
+                self.state.extracted.remove(&path);
                 self.state.invalid.insert(path);
             }
             (BuiltinMethod::SetValid, Some(path)) => self.state.forget(&path),

@@ -8,7 +8,7 @@ mod state;
 mod unused;
 
 use super::checked::CheckedProgram;
-use crate::diag::{Diagnostic, Diagnostics, Warning};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::syntax::ast::*;
 use rustc_hash::FxHashSet;
 
@@ -31,14 +31,13 @@ fn warn(
     inside: Option<DeclId>,
     diagnostic: Diagnostic,
 ) {
-    let name = diagnostic.warning.map_or("", Warning::name);
     let mut at = inside;
     while let Some(def) = at.and_then(|id| checked.opt_def(id)) {
-        let off = def
-            .kind
-            .annotations()
-            .iter()
-            .any(|a| &*a.name.name == "noWarn" && a.string() == Some(name));
+        let off = def.kind.annotations().iter().any(|a| {
+            diagnostic
+                .warning
+                .is_some_and(|warning| a.silences(warning))
+        });
         if off {
             return;
         }

@@ -12,6 +12,8 @@ pub(super) struct State {
     pub unset: BTreeSet<DeclId>,
     /// Headers, as written (`hdr.ipv4`, with the variable's id in front), that are invalid on all ways to this point.
     pub invalid: BTreeSet<String>,
+    /// Headers that are extracted on some way to this point.
+    pub extracted: BTreeSet<String>,
 }
 
 impl State {
@@ -26,6 +28,7 @@ impl State {
         }
         self.unset.extend(other.unset.iter().copied());
         self.invalid.retain(|path| other.invalid.contains(path));
+        self.extracted.extend(other.extracted.iter().cloned());
     }
 
     /// Facts at a point that cannot be reached.

@@ -21,7 +21,7 @@ pub use expr::*;
 pub use stmt::*;
 pub use types::*;
 
-use crate::diag::Span;
+use crate::diag::{Span, Warning};
 use std::rc::Rc;
 
 /// An identifier's text; cheap to clone.
@@ -155,6 +155,11 @@ impl Annotation {
             },
             _ => None,
         }
+    }
+
+    /// Whether this is `@noWarn` of a warning.
+    pub fn silences(&self, warning: Warning) -> bool {
+        &*self.name.name == "noWarn" && self.string().is_some_and(|name| warning.answers_to(name))
     }
 
     /// The one string of `@a("text")`.
