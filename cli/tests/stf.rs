@@ -1,4 +1,4 @@
-//! Every program of the compiler's tests, with the packets of the test beside it.
+//! Every program of the compiler's tests, with the packets of the test beside it; and the same against a started switch, which needs root.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -62,4 +62,74 @@ fn a_mistake_in_a_test_exits_with_2() {
         text.contains("line 1: there is no command pakket"),
         "{text}"
     );
+}
+
+/// Whether veth pairs can be made here; tells why not.
+fn namespaces_can_be_made() -> bool {
+    let tried = Command::new("unshare").args(["--net", "true"]).output();
+    let can = tried.is_ok_and(|output| output.status.success());
+    if !can {
+        eprintln!("SKIPPED: network namespaces cannot be made here (this is not root?)");
+    }
+    can
+}
+
+fn live(line: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .arg("stf")
+        .args(line)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"))
+        .output()
+        .expect("the binary was just built")
+}
+
+#[test]
+fn a_started_switch_passes_what_the_switch_core_passes() {
+    let alone = live(&["live.p4", "live.stf"]);
+    assert!(alone.status.success(), "{alone:?}");
+    if !namespaces_can_be_made() {
+        return;
+    }
+    let switch = env!("CARGO_BIN_EXE_alfirk");
+    let started = live(&["--switch", switch, "live.p4", "live.stf"]);
+    assert!(started.status.success(), "{started:?}");
+}
+
+#[test]
+fn a_started_switch_that_fails_a_test_names_the_lines() {
+    if !namespaces_can_be_made() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let test = folder.path().join("wrong.stf");
+    let text = "add routes 1 hdr.ethernet.isValid():1 forward(port:1)\n\
+                add nowhere x:1 forward(port:1)\n\
+                packet 0 0001\n\
+                packet 0 000000000001 000000000000 0001\n\
+                expect 1 ff $\n";
+    std::fs::write(&test, text).expect("the folder can be written");
+    let test = test.to_string_lossy();
+    let output = live(&["--switch", env!("CARGO_BIN_EXE_alfirk"), "live.p4", &test]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "wrong.stf:2: there is no table nowhere",
+        "wrong.stf:3: an interface takes no packet of 2 bytes",
+        "wrong.stf:5: another packet came out of port 1",
+    ] {
+        assert!(told.contains(line), "{told}");
+    }
+}
+
+#[test]
+fn a_switch_that_cannot_be_started_is_told() {
+    if !namespaces_can_be_made() {
+        return;
+    }
+    let output = live(&["--switch", "/nowhere/switch", "live.p4", "live.stf"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let output = live(&["--switch", "false", "live.p4", "live.stf"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("ended before it served P4Runtime"), "{told}");
 }

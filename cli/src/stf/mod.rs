@@ -1,20 +1,24 @@
 //! `alfirk stf`: compiles a program and sends it the packets of a test in p4c's STF language.
 //!
-//! The switch core runs in this process, so a test takes no ports, no root and no time.
+//! The switch core runs in this process, so a test takes no ports, no root and no time. With `--switch` it is a process of its own,
+//! ours or another one that P4Runtime drives.
 
+mod keys;
+mod packets;
 mod parse;
 mod run;
+mod switch;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alfirk_bmv2::{Program, Switch, SwitchOptions};
-use alfirk_compiler::driver::{compile, CompileError, CompileOptions};
+use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
-use run::Failure as TestFailure;
+use packets::Failure as TestFailure;
 
 /// Compile a P4 program and run a test in the STF language on it.
 ///
@@ -43,8 +47,13 @@ pub struct Args {
     define: Vec<String>,
 
     /// Seed of the switch's random numbers.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "switch")]
     seed: u64,
+
+    /// Start this switch and test it, over P4Runtime and veth pairs in a network namespace: `alfirk`, `simple_switch_grpc` or a path.
+    /// Needs root.
+    #[arg(long, value_name = "EXE")]
+    switch: Option<PathBuf>,
 
     /// Print the result as one JSON object.
     #[arg(long)]
@@ -57,13 +66,25 @@ pub fn run(args: &Args) -> Outcome {
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
     let lines = parse::parse(&text)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
-    let program = load(args)?;
-    let mut switch = Switch::new(SwitchOptions {
-        seed: args.seed,
-        ..SwitchOptions::default()
-    });
-    switch.load(Arc::new(program));
-    let failures = run::run(&mut switch, &lines);
+    let failures = match &args.switch {
+        Some(exe) => {
+            if is_json(&args.program) {
+                return Err(Failure::bad_input(format!(
+                    "{}: --switch takes the P4 program, since the switch is told its P4Info too",
+                    args.program.display()
+                )));
+            }
+            switch::run(exe, &compiled(args, &args.program)?, &lines)?
+        }
+        None => {
+            let mut switch = Switch::new(SwitchOptions {
+                seed: args.seed,
+                ..SwitchOptions::default()
+            });
+            switch.load(Arc::new(load(args)?));
+            run::run(&mut switch, &lines)
+        }
+    };
     report(args, &failures)?;
     match failures.is_empty() {
         true => Ok(()),
@@ -73,25 +94,27 @@ pub fn run(args: &Args) -> Outcome {
 
 fn load(args: &Args) -> Result<Program, Failure> {
     let path = &args.program;
-    let text = match path
-        .extension()
-        .is_some_and(|extension| extension == "json")
-    {
+    let text = match is_json(path) {
         true => std::fs::read_to_string(path)
             .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?,
-        false => compiled(args, path)?,
+        false => compiled(args, path)?.json.to_text(),
     };
     Program::from_json(&text)
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 
-fn compiled(args: &Args, path: &Path) -> Result<String, Failure> {
+fn is_json(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "json")
+}
+
+fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
     let mut options = CompileOptions::new(path);
     options.preprocessor.include_dirs.clone_from(&args.include);
     let macros = args.define.iter().cloned().map(MacroOption::Define);
     options.preprocessor.macros = macros.collect();
     match compile(&options) {
-        Ok(compiled) => Ok(compiled.json.to_text()),
+        Ok(compiled) => Ok(compiled),
         Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),
         Err(error) => Err(Failure::failed(error)),
     }

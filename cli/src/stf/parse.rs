@@ -239,7 +239,7 @@ fn command(text: &str) -> Result<Command, String> {
         "remove" => match words.word("entry")?.as_str() {
             "all" => Command::RemoveAll,
             handle => Command::Remove {
-                handle: handle.to_owned(),
+                handle: handle.trim_start_matches('$').to_owned(),
             },
         },
         "mirroring_add" => Command::MirroringAdd {

@@ -5,32 +5,22 @@ use std::collections::BTreeMap;
 use alfirk_bmv2::{
     CloneSession, Counter, EntryHandle, EntryTarget, KeyMatch, NodeHandle, Replica, Switch, TableId,
 };
-use alfirk_bmv2_json::MatchType;
 
-use super::parse::{Call, Command, CounterUnit, KeyValue, Line, Pattern};
+use super::keys::{by_suffix, hex, key_match, keys_in_order, trimmed};
+use super::packets::{Failure, Packets};
+use super::parse::{Call, Command, CounterUnit, KeyValue, Line};
 
 /// Time between two commands, in nanoseconds.
 const STEP: u64 = 1_000_000;
-
-/// One thing that did not go as the test says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// Line of the test, from 1; none for what only shows at the end.
-    pub line: Option<usize>,
-    /// What is wrong.
-    pub what: String,
-}
 
 /// Runs all commands and returns what went wrong.
 pub fn run(switch: &mut Switch, lines: &[Line]) -> Vec<Failure> {
     let mut runner = Runner {
         switch,
         now: 0,
-        expected: BTreeMap::new(),
-        received: BTreeMap::new(),
+        packets: Packets::default(),
         handles: BTreeMap::new(),
         nodes: Vec::new(),
-        no_packet: None,
         failures: Vec::new(),
     };
     for line in lines {
@@ -42,19 +32,21 @@ pub fn run(switch: &mut Switch, lines: &[Line]) -> Vec<Failure> {
             });
         }
     }
-    runner.finish();
-    runner.failures
+    let Runner {
+        packets,
+        mut failures,
+        ..
+    } = runner;
+    failures.extend(packets.failures());
+    failures
 }
 
 struct Runner<'a> {
     switch: &'a mut Switch,
     now: u64,
-    /// By port of the test: line and pattern of each expected packet.
-    expected: BTreeMap<u32, Vec<(usize, Option<Pattern>)>>,
-    received: BTreeMap<u32, Vec<Vec<u8>>>,
+    packets: Packets,
     handles: BTreeMap<String, (TableId, EntryHandle)>,
     nodes: Vec<NodeHandle>,
-    no_packet: Option<usize>,
     failures: Vec<Failure>,
 }
 
@@ -67,16 +59,15 @@ impl Runner<'_> {
     fn command(&mut self, line: &Line) -> Result<(), String> {
         match &line.command {
             Command::Packet { port, data } => {
-                self.expected.entry(*port).or_default();
+                self.packets.sent(*port);
                 for (port, frame) in self.switch.process(*port, data, self.now) {
-                    self.received.entry(port).or_default().push(frame);
+                    self.packets.received(port, frame);
                 }
             }
             Command::Expect { port, data } => {
-                let expected = self.expected.entry(*port).or_default();
-                expected.push((line.number, data.clone()));
+                self.packets.expect(*port, line.number, data.clone());
             }
-            Command::NoPacket => self.no_packet = Some(line.number),
+            Command::NoPacket => self.packets.expect_none(line.number),
             Command::Wait => self.now += 1_000_000_000,
             Command::Add {
                 table,
@@ -219,64 +210,6 @@ impl Runner<'_> {
         pre.set_session(session, clone).map_err(text)
     }
 
-    /// Compares what came with what was expected, port by port and in order. Ports that the test does not name have no interface in
-    /// p4c's tester, so that what goes there is lost.
-    fn finish(&mut self) {
-        let mut failures = Vec::new();
-        for (port, expected) in &self.expected {
-            let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
-            let patterns: Vec<_> = expected
-                .iter()
-                .filter_map(|(line, pattern)| Some((*line, pattern.as_ref()?)))
-                .collect();
-            match expected.iter().find(|(_, pattern)| pattern.is_none()) {
-                // Whatever comes out of this port is right.
-                Some(_) if patterns.is_empty() => continue,
-                Some((line, _)) => failures.push(Failure {
-                    line: Some(*line),
-                    what: format!("port {port} is expected to send any packets, and certain ones"),
-                }),
-                None => {}
-            }
-            for (position, (line, pattern)) in patterns.iter().enumerate() {
-                let what = match received.get(position) {
-                    None => format!("no packet came out of port {port}"),
-                    Some(packet) if pattern.matches(packet) => continue,
-                    Some(packet) => format!(
-                        "another packet came out of port {port}\n  expected {pattern}\n  received {}",
-                        hex(packet)
-                    ),
-                };
-                failures.push(Failure {
-                    line: Some(*line),
-                    what,
-                });
-            }
-            for packet in received.iter().skip(patterns.len()) {
-                let what = format!(
-                    "one packet too many came out of port {port}: {}",
-                    hex(packet)
-                );
-                failures.push(Failure { line: None, what });
-            }
-        }
-        if let Some(line) = self.no_packet {
-            for (port, packets) in &self.received {
-                if !self.expected.contains_key(port) {
-                    let what = format!(
-                        "a packet came out of port {port}, where none was expected: {}",
-                        hex(&packets[0])
-                    );
-                    failures.push(Failure {
-                        line: Some(line),
-                        what,
-                    });
-                }
-            }
-        }
-        self.failures.extend(failures);
-    }
-
     /// A table by its full name, or by a suffix that only it has.
     fn table(&self, name: &str) -> Result<TableId, String> {
         if let Ok(table) = self.switch.table(name) {
@@ -384,217 +317,4 @@ impl Runner<'_> {
 /// The rank of an entry in the switch, where the smallest wins; in tests the largest does.
 fn rank(priority: Option<i32>) -> i32 {
     10_000 - priority.unwrap_or(0)
-}
-
-/// The values given for a table's keys, in their order. A name may leave out what it begins with.
-fn keys_in_order<'v>(
-    table: &str,
-    keys: &[&str],
-    given: &'v [(String, KeyValue)],
-) -> Result<Vec<Option<&'v KeyValue>>, String> {
-    let mut used = vec![false; given.len()];
-    let values = keys
-        .iter()
-        .map(|key| {
-            let wanted = plain(key);
-            let position = given
-                .iter()
-                .position(|(name, _)| plain(name) == wanted)
-                .or_else(|| {
-                    given.iter().position(|(name, _)| {
-                        wanted.ends_with(&format!(".{}", plain(name)))
-                            || plain(name).ends_with(&format!(".{wanted}"))
-                    })
-                })?;
-            used[position] = true;
-            Some(&given[position].1)
-        })
-        .collect();
-    match used.iter().position(|used| !used) {
-        Some(position) => Err(format!(
-            "table {table} has no key {}; its keys are {}",
-            given[position].0,
-            keys.join(", ")
-        )),
-        None => Ok(values),
-    }
-}
-
-/// A key's name without the marks that different tools put in.
-fn plain(name: &str) -> String {
-    let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
-    let header = [".valid", ".$valid"]
-        .iter()
-        .find_map(|end| name.strip_suffix(end));
-    let name = match header {
-        Some(header) => format!("{header}.$valid$"),
-        None => name,
-    };
-    // `stack$1` is the element that programs call `stack[1]`.
-    let mut plain = String::new();
-    let mut rest = name.as_str();
-    while let Some((before, after)) = rest.split_once('$') {
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        plain += before;
-        match digits {
-            0 => plain.push('$'),
-            digits => plain += &format!("[{}]", &after[..digits]),
-        }
-        rest = &after[digits..];
-    }
-    plain + rest
-}
-
-fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<KeyMatch, String> {
-    let full = vec![0xff; (bits as usize).div_ceil(8)];
-    let full = masked_to(full, bits);
-    let any = KeyValue::Wildcards {
-        value: vec![0],
-        mask: vec![0],
-    };
-    let zero = KeyValue::Number(vec![0]);
-    // What p4c's tester fills in.
-    let value = value.unwrap_or(match kind {
-        MatchType::Exact | MatchType::Valid => &zero,
-        _ => &any,
-    });
-    let number = |value: &[u8]| trimmed(value).to_vec();
-    let wrong = || Err(format!("the value does not fit a key matched by {kind:?}"));
-    match (kind, value) {
-        (MatchType::Exact, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
-            Ok(KeyMatch::Exact {
-                value: number(value),
-            })
-        }
-        (MatchType::Valid, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
-            Ok(KeyMatch::Valid {
-                value: !trimmed(value).is_empty(),
-            })
-        }
-        (MatchType::Lpm, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
-            Ok(KeyMatch::Lpm {
-                value: number(value),
-                prefix_len: bits,
-            })
-        }
-        (MatchType::Lpm, KeyValue::Prefix { value, length }) => Ok(KeyMatch::Lpm {
-            value: number(&under_prefix(value, bits, *length)),
-            prefix_len: *length,
-        }),
-        (MatchType::Lpm, KeyValue::Wildcards { value, mask }) => {
-            let length = mask.iter().map(|byte| byte.count_ones()).sum();
-            Ok(KeyMatch::Lpm {
-                value: number(value),
-                prefix_len: length,
-            })
-        }
-        (MatchType::Ternary | MatchType::Optional, value) => match value {
-            KeyValue::Number(value) => Ok(KeyMatch::Ternary {
-                value: number(value),
-                mask: full,
-            }),
-            KeyValue::Wildcards { value, mask }
-            | KeyValue::Digits { value, mask }
-            | KeyValue::Masked { value, mask } => {
-                let mask = number(mask);
-                Ok(KeyMatch::Ternary {
-                    value: under_mask(value, &mask),
-                    mask,
-                })
-            }
-            KeyValue::Prefix { value, length } => {
-                let mask = prefix_mask(bits, *length);
-                Ok(KeyMatch::Ternary {
-                    value: under_mask(value, &mask),
-                    mask,
-                })
-            }
-            KeyValue::Range { .. } => wrong(),
-        },
-        (MatchType::Range, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
-            Ok(KeyMatch::Range {
-                low: number(value),
-                high: number(value),
-            })
-        }
-        (MatchType::Range, KeyValue::Range { low, high }) => Ok(KeyMatch::Range {
-            low: number(low),
-            high: number(high),
-        }),
-        (MatchType::Range, KeyValue::Wildcards { mask, .. }) if trimmed(mask).is_empty() => {
-            Ok(KeyMatch::Range {
-                low: Vec::new(),
-                high: full,
-            })
-        }
-        _ => wrong(),
-    }
-}
-
-fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
-    if let (Some(first), 1..) = (bytes.first_mut(), bits % 8) {
-        *first >>= 8 - bits % 8;
-    }
-    bytes
-}
-
-fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
-    let bytes = (bits as usize).div_ceil(8);
-    let mut mask = vec![0; bytes];
-    for position in 0..length.min(bits) {
-        let bit = bits - 1 - position;
-        mask[bytes - 1 - (bit / 8) as usize] |= 1 << (bit % 8);
-    }
-    mask
-}
-
-fn under_prefix(value: &[u8], bits: u32, length: u32) -> Vec<u8> {
-    under_mask(value, &prefix_mask(bits, length))
-}
-
-/// Both numbers end at the same bit.
-fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
-    let mut result: Vec<u8> = value
-        .iter()
-        .rev()
-        .zip(mask.iter().rev())
-        .map(|(value, mask)| value & mask)
-        .collect();
-    result.reverse();
-    trimmed(&result).to_vec()
-}
-
-/// Without leading zeros.
-fn trimmed(bytes: &[u8]) -> &[u8] {
-    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
-    &bytes[zeros..]
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn by_suffix(
-    names: impl Iterator<Item = String>,
-    wanted: &str,
-    what: &str,
-) -> Result<String, String> {
-    let suffix = format!(".{wanted}");
-    let mut found = Vec::new();
-    for name in names {
-        if name == wanted {
-            return Ok(name);
-        }
-        if name.ends_with(&suffix) {
-            found.push(name);
-        }
-    }
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(format!("there is no {what} {wanted}")),
-        _ => Err(format!(
-            "{what} {wanted} may be {}; give the full name",
-            found.join(" or ")
-        )),
-    }
 }

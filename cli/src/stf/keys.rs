@@ -1,0 +1,219 @@
+//! Keys, values and names of a test, as tables and switches take them.
+
+use alfirk_bmv2::KeyMatch;
+use alfirk_bmv2_json::MatchType;
+
+use super::parse::KeyValue;
+
+/// The values given for a table's keys, in their order. A name may leave out what it begins with.
+pub fn keys_in_order<'v>(
+    table: &str,
+    keys: &[&str],
+    given: &'v [(String, KeyValue)],
+) -> Result<Vec<Option<&'v KeyValue>>, String> {
+    let mut used = vec![false; given.len()];
+    let values = keys
+        .iter()
+        .map(|key| {
+            let wanted = plain(key);
+            let position = given
+                .iter()
+                .position(|(name, _)| plain(name) == wanted)
+                .or_else(|| {
+                    given.iter().position(|(name, _)| {
+                        wanted.ends_with(&format!(".{}", plain(name)))
+                            || plain(name).ends_with(&format!(".{wanted}"))
+                    })
+                })?;
+            used[position] = true;
+            Some(&given[position].1)
+        })
+        .collect();
+    match used.iter().position(|used| !used) {
+        Some(position) => Err(format!(
+            "table {table} has no key {}; its keys are {}",
+            given[position].0,
+            keys.join(", ")
+        )),
+        None => Ok(values),
+    }
+}
+
+/// A key's name without the marks that different tools put in.
+pub fn plain(name: &str) -> String {
+    let name = name.replace("isValid()", "$valid$").replace(['"', ' '], "");
+    let header = [".valid", ".$valid"]
+        .iter()
+        .find_map(|end| name.strip_suffix(end));
+    let name = match header {
+        Some(header) => format!("{header}.$valid$"),
+        None => name,
+    };
+    // `stack$1` is the element that programs call `stack[1]`.
+    let mut plain = String::new();
+    let mut rest = name.as_str();
+    while let Some((before, after)) = rest.split_once('$') {
+        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        plain += before;
+        match digits {
+            0 => plain.push('$'),
+            digits => plain += &format!("[{}]", &after[..digits]),
+        }
+        rest = &after[digits..];
+    }
+    plain + rest
+}
+
+pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result<KeyMatch, String> {
+    let full = vec![0xff; (bits as usize).div_ceil(8)];
+    let full = masked_to(full, bits);
+    let any = KeyValue::Wildcards {
+        value: vec![0],
+        mask: vec![0],
+    };
+    let zero = KeyValue::Number(vec![0]);
+    // What p4c's tester fills in.
+    let value = value.unwrap_or(match kind {
+        MatchType::Exact | MatchType::Valid => &zero,
+        _ => &any,
+    });
+    let number = |value: &[u8]| trimmed(value).to_vec();
+    let wrong = || Err(format!("the value does not fit a key matched by {kind:?}"));
+    match (kind, value) {
+        (MatchType::Exact, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Exact {
+                value: number(value),
+            })
+        }
+        (MatchType::Valid, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Valid {
+                value: !trimmed(value).is_empty(),
+            })
+        }
+        (MatchType::Lpm, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Lpm {
+                value: number(value),
+                prefix_len: bits,
+            })
+        }
+        (MatchType::Lpm, KeyValue::Prefix { value, length }) => Ok(KeyMatch::Lpm {
+            value: number(&under_prefix(value, bits, *length)),
+            prefix_len: *length,
+        }),
+        (MatchType::Lpm, KeyValue::Wildcards { value, mask }) => {
+            let length = mask.iter().map(|byte| byte.count_ones()).sum();
+            Ok(KeyMatch::Lpm {
+                value: number(value),
+                prefix_len: length,
+            })
+        }
+        (MatchType::Ternary | MatchType::Optional, value) => match value {
+            KeyValue::Number(value) => Ok(KeyMatch::Ternary {
+                value: number(value),
+                mask: full,
+            }),
+            KeyValue::Wildcards { value, mask }
+            | KeyValue::Digits { value, mask }
+            | KeyValue::Masked { value, mask } => {
+                let mask = number(mask);
+                Ok(KeyMatch::Ternary {
+                    value: under_mask(value, &mask),
+                    mask,
+                })
+            }
+            KeyValue::Prefix { value, length } => {
+                let mask = prefix_mask(bits, *length);
+                Ok(KeyMatch::Ternary {
+                    value: under_mask(value, &mask),
+                    mask,
+                })
+            }
+            KeyValue::Range { .. } => wrong(),
+        },
+        (MatchType::Range, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
+            Ok(KeyMatch::Range {
+                low: number(value),
+                high: number(value),
+            })
+        }
+        (MatchType::Range, KeyValue::Range { low, high }) => Ok(KeyMatch::Range {
+            low: number(low),
+            high: number(high),
+        }),
+        (MatchType::Range, KeyValue::Wildcards { mask, .. }) if trimmed(mask).is_empty() => {
+            Ok(KeyMatch::Range {
+                low: Vec::new(),
+                high: full,
+            })
+        }
+        _ => wrong(),
+    }
+}
+
+pub fn masked_to(mut bytes: Vec<u8>, bits: u32) -> Vec<u8> {
+    if let (Some(first), 1..) = (bytes.first_mut(), bits % 8) {
+        *first >>= 8 - bits % 8;
+    }
+    bytes
+}
+
+pub fn prefix_mask(bits: u32, length: u32) -> Vec<u8> {
+    let bytes = (bits as usize).div_ceil(8);
+    let mut mask = vec![0; bytes];
+    for position in 0..length.min(bits) {
+        let bit = bits - 1 - position;
+        mask[bytes - 1 - (bit / 8) as usize] |= 1 << (bit % 8);
+    }
+    mask
+}
+
+pub fn under_prefix(value: &[u8], bits: u32, length: u32) -> Vec<u8> {
+    under_mask(value, &prefix_mask(bits, length))
+}
+
+/// Both numbers end at the same bit.
+pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
+    let mut result: Vec<u8> = value
+        .iter()
+        .rev()
+        .zip(mask.iter().rev())
+        .map(|(value, mask)| value & mask)
+        .collect();
+    result.reverse();
+    trimmed(&result).to_vec()
+}
+
+/// Without leading zeros.
+pub fn trimmed(bytes: &[u8]) -> &[u8] {
+    let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+    &bytes[zeros..]
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+pub fn by_suffix(
+    names: impl Iterator<Item = String>,
+    wanted: &str,
+    what: &str,
+) -> Result<String, String> {
+    let suffix = format!(".{wanted}");
+    let mut found = Vec::new();
+    for name in names {
+        if name == wanted {
+            return Ok(name);
+        }
+        if name.ends_with(&suffix) {
+            found.push(name);
+        }
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(format!("there is no {what} {wanted}")),
+        _ => Err(format!(
+            "{what} {wanted} may be {}; give the full name",
+            found.join(" or ")
+        )),
+    }
+}

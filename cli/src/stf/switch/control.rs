@@ -1,0 +1,695 @@
+//! The commands of a test as P4Runtime requests.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use alfirk_bmv2::KeyMatch;
+use alfirk_bmv2_json::MatchType;
+use alfirk_compiler::driver::Compiled;
+use alfirk_p4runtime::p4::config::v1::{self as info, P4Info};
+use alfirk_p4runtime::p4::v1::{
+    self as p4, field_match::FieldMatchType, p4_runtime_client::P4RuntimeClient,
+};
+use alfirk_p4runtime::Status;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::{Channel, Endpoint};
+use tonic::Code;
+
+use super::process::Process;
+use crate::exit::Failure;
+use crate::stf::keys::{by_suffix, hex, key_match, keys_in_order, trimmed};
+use crate::stf::parse::{Call, Command, CounterUnit, KeyValue};
+
+/// The switch's number, as it is started.
+const DEVICE: u64 = 0;
+
+/// How long a switch may take until it answers.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// The primary controller of the switch.
+pub struct Control {
+    client: P4RuntimeClient<Channel>,
+    /// The stream of the primary is open as long as this.
+    _requests: mpsc::Sender<p4::StreamMessageRequest>,
+    info: P4Info,
+    /// Entries that were added, in order.
+    added: Vec<p4::TableEntry>,
+    /// Entries that a test has named.
+    handles: BTreeMap<String, p4::TableEntry>,
+    /// Replicas of each node that was made, and of each group and session.
+    nodes: Vec<Vec<p4::Replica>>,
+    groups: BTreeMap<u32, Vec<p4::Replica>>,
+    sessions: BTreeMap<u32, Vec<p4::Replica>>,
+}
+
+fn election_id() -> Option<p4::Uint128> {
+    Some(p4::Uint128 { high: 0, low: 1 })
+}
+
+impl Control {
+    /// Waits for the server, becomes its primary, and loads the program.
+    pub async fn connect(
+        address: &str,
+        process: &mut Process,
+        program: &Compiled,
+    ) -> Result<Control, Failure> {
+        let refused =
+            |error: tonic::Status| Failure::failed(format_args!("--switch: {}", told(error)));
+        let endpoint =
+            Endpoint::from_shared(format!("http://{address}")).map_err(Failure::failed)?;
+        let start = Instant::now();
+        let channel = loop {
+            match endpoint.connect().await {
+                Ok(channel) => break channel,
+                Err(error) if start.elapsed() > START_LIMIT => {
+                    return Err(Failure::failed(format_args!(
+                        "--switch: no P4Runtime server at {address}: {error}"
+                    )));
+                }
+                Err(_) => process.is_alive()?,
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let mut client = P4RuntimeClient::new(channel).max_decoding_message_size(usize::MAX);
+        let (requests, stream) = mpsc::channel(1);
+        let arbitration = p4::MasterArbitrationUpdate {
+            device_id: DEVICE,
+            election_id: election_id(),
+            ..Default::default()
+        };
+        let update = p4::stream_message_request::Update::Arbitration(arbitration);
+        let first = p4::StreamMessageRequest {
+            update: Some(update),
+        };
+        requests.send(first).await.map_err(Failure::failed)?;
+        let stream = client
+            .stream_channel(ReceiverStream::new(stream))
+            .await
+            .map_err(refused)?;
+        let mut messages = stream.into_inner();
+        messages.message().await.map_err(refused)?;
+        // Digests and notifications that no test asks for.
+        tokio::spawn(async move { while let Ok(Some(_)) = messages.message().await {} });
+        let config = p4::ForwardingPipelineConfig {
+            p4info: Some(program.p4info.clone()),
+            p4_device_config: program.json.to_text().into_bytes(),
+            ..Default::default()
+        };
+        let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
+        client
+            .set_forwarding_pipeline_config(p4::SetForwardingPipelineConfigRequest {
+                device_id: DEVICE,
+                election_id: election_id(),
+                action: action.into(),
+                config: Some(config),
+                ..Default::default()
+            })
+            .await
+            .map_err(refused)?;
+        Ok(Control {
+            client,
+            _requests: requests,
+            info: program.p4info.clone(),
+            added: Vec::new(),
+            handles: BTreeMap::new(),
+            nodes: Vec::new(),
+            groups: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+        })
+    }
+
+    /// Does what a command says, packets left alone.
+    pub async fn apply(&mut self, command: &Command) -> Result<(), String> {
+        use p4::update::Type::{Delete, Insert, Modify};
+        match command {
+            Command::Packet { .. } | Command::Expect { .. } | Command::NoPacket => Ok(()),
+            Command::Wait => {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                Ok(())
+            }
+            Command::MirroringGet { .. } | Command::Dump => Ok(()),
+            Command::Add {
+                table,
+                priority,
+                keys,
+                action,
+                handle,
+            } => {
+                let table = self.table(table)?;
+                let entry = self.entry(table, *priority, keys, action)?;
+                self.write(Insert, entity_of(entry.clone())).await?;
+                self.added.push(entry.clone());
+                if let Some(handle) = handle {
+                    self.handles.insert(handle.clone(), entry);
+                }
+                Ok(())
+            }
+            Command::SetDefault { table, action } => {
+                let table = self.table(table)?;
+                let entry = p4::TableEntry {
+                    table_id: id(&table.preamble),
+                    action: Some(self.action(table, action)?),
+                    is_default_action: true,
+                    ..Default::default()
+                };
+                self.write(Modify, entity_of(entry)).await
+            }
+            Command::RemoveAll => self.remove_all().await,
+            Command::Remove { handle } => {
+                let entry = self
+                    .handles
+                    .remove(handle)
+                    .ok_or_else(|| format!("no entry was added as {handle}"))?;
+                self.added.retain(|known| *known != entry);
+                self.write(Delete, entity_of(entry)).await
+            }
+            Command::MirroringAdd { session, port } => {
+                let replica = replica(*port, 0);
+                self.mirror(*session, vec![replica]).await
+            }
+            Command::MirroringAddMc { session, group } => {
+                // Sessions of P4Runtime list their replicas: those that the group has by now.
+                let replicas = self.groups.get(group).cloned();
+                let replicas = replicas.ok_or_else(|| {
+                    format!(
+                        "there is no multicast group {group}; over P4Runtime it must be made first"
+                    )
+                })?;
+                self.mirror(*session, replicas).await
+            }
+            Command::GroupCreate { group } => {
+                self.groups.insert(*group, Vec::new());
+                self.write(Insert, group_entity(*group, Vec::new())).await
+            }
+            Command::NodeCreate { rid, ports } => {
+                let replicas = ports.iter().map(|port| replica(*port, u32::from(*rid)));
+                self.nodes.push(replicas.collect());
+                Ok(())
+            }
+            Command::NodeAssociate { group, node } => {
+                let node = self
+                    .nodes
+                    .get(*node as usize)
+                    .ok_or_else(|| format!("node {node} was not made"))?;
+                let replicas = self
+                    .groups
+                    .get_mut(group)
+                    .ok_or_else(|| format!("there is no multicast group {group}"))?;
+                replicas.extend(node.iter().cloned());
+                let entity = group_entity(*group, replicas.clone());
+                self.write(Modify, entity).await
+            }
+            Command::RegisterRead { name, index, value } => {
+                let found = self.read_register(name, *index).await?;
+                match value {
+                    Some(value) if trimmed(&found) != trimmed(value) => Err(format!(
+                        "register {name}[{index}] is 0x{}, not 0x{}",
+                        hex(trimmed(&found)),
+                        hex(trimmed(value))
+                    )),
+                    _ => Ok(()),
+                }
+            }
+            Command::RegisterWrite { name, index, value } => {
+                let entity = self.register(name, Some(*index), Some(canonical(value)))?;
+                self.write(Modify, entity).await
+            }
+            Command::RegisterReset { name } => {
+                let entity = self.register(name, None, Some(vec![0]))?;
+                self.write(Modify, entity).await
+            }
+            Command::CounterRead { name, index } => self.count(name, *index).await.map(drop),
+            Command::CounterWrite {
+                name,
+                index,
+                packets,
+                bytes,
+            } => {
+                let data = p4::CounterData {
+                    packet_count: signed(*packets)?,
+                    byte_count: signed(*bytes)?,
+                };
+                let entity = self.counter(name, *index, Some(data))?;
+                self.write(Modify, entity).await
+            }
+            Command::CheckCounter {
+                name,
+                index,
+                unit,
+                comparison,
+                value,
+            } => {
+                let data = self.count(name, *index).await?;
+                let (found, unit) = match unit {
+                    CounterUnit::Packets => (data.packet_count, "packets"),
+                    CounterUnit::Bytes => (data.byte_count, "bytes"),
+                };
+                match comparison.holds(u64::try_from(found).unwrap_or(0), *value) {
+                    true => Ok(()),
+                    false => Err(format!("counter {name}[{index}] has {found} {unit}")),
+                }
+            }
+        }
+    }
+
+    async fn write(
+        &mut self,
+        kind: p4::update::Type,
+        entity: p4::entity::Entity,
+    ) -> Result<(), String> {
+        let update = p4::Update {
+            r#type: kind.into(),
+            entity: Some(p4::Entity {
+                entity: Some(entity),
+            }),
+        };
+        let request = p4::WriteRequest {
+            device_id: DEVICE,
+            election_id: election_id(),
+            updates: vec![update],
+            ..Default::default()
+        };
+        self.client.write(request).await.map(drop).map_err(told)
+    }
+
+    async fn read(
+        &mut self,
+        entity: p4::entity::Entity,
+    ) -> Result<Vec<p4::entity::Entity>, String> {
+        let request = p4::ReadRequest {
+            device_id: DEVICE,
+            entities: vec![p4::Entity {
+                entity: Some(entity),
+            }],
+            ..Default::default()
+        };
+        let mut responses = self.client.read(request).await.map_err(told)?.into_inner();
+        let mut entities = Vec::new();
+        while let Some(response) = responses.message().await.map_err(told)? {
+            entities.extend(
+                response
+                    .entities
+                    .into_iter()
+                    .filter_map(|entity| entity.entity),
+            );
+        }
+        Ok(entities)
+    }
+
+    /// A table by its full name, or by a suffix that only it has.
+    fn table(&self, wanted: &str) -> Result<&info::Table, String> {
+        let names = self
+            .info
+            .tables
+            .iter()
+            .map(|table| name(&table.preamble).to_owned());
+        let full = by_suffix(names, wanted, "table")?;
+        let mut tables = self.info.tables.iter();
+        tables
+            .find(|table| name(&table.preamble) == full)
+            .ok_or_else(|| format!("there is no table {wanted}"))
+    }
+
+    fn entry(
+        &self,
+        table: &info::Table,
+        priority: Option<i32>,
+        given: &[(String, KeyValue)],
+        call: &Call,
+    ) -> Result<p4::TableEntry, String> {
+        let table_name = name(&table.preamble);
+        let names: Vec<&str> = table
+            .match_fields
+            .iter()
+            .map(|field| &*field.name)
+            .collect();
+        let values = keys_in_order(table_name, &names, given)?;
+        let mut matches = Vec::new();
+        let mut prioritized = false;
+        for (field, value) in table.match_fields.iter().zip(values) {
+            let kind = match_type(field);
+            prioritized |= matches!(
+                kind,
+                MatchType::Ternary | MatchType::Range | MatchType::Optional
+            );
+            let bits = u32::try_from(field.bitwidth).unwrap_or(0);
+            let wrong = |what: String| format!("key {} of table {table_name}: {what}", field.name);
+            let value = key_match(kind, bits, value).map_err(wrong)?;
+            if let Some(value) = field_match(kind, bits, value).map_err(wrong)? {
+                matches.push(p4::FieldMatch {
+                    field_id: field.id,
+                    field_match_type: Some(value),
+                });
+            }
+        }
+        Ok(p4::TableEntry {
+            table_id: id(&table.preamble),
+            r#match: matches,
+            action: Some(self.action(table, call)?),
+            // The largest wins, as in the test; the smallest there is is 1.
+            priority: match prioritized {
+                true => priority.unwrap_or(0).saturating_add(1).max(1),
+                false => 0,
+            },
+            ..Default::default()
+        })
+    }
+
+    /// An action of a table with its arguments.
+    fn action(&self, table: &info::Table, call: &Call) -> Result<p4::TableAction, String> {
+        let actions = table.action_refs.iter().filter_map(|reference| {
+            let mut actions = self.info.actions.iter();
+            actions.find(|action| id(&action.preamble) == reference.id)
+        });
+        let mut found: Option<&info::Action> = None;
+        for action in actions {
+            let full = name(&action.preamble);
+            // The full name wins over a suffix.
+            if full == call.name || (found.is_none() && full.ends_with(&format!(".{}", call.name)))
+            {
+                found = Some(action);
+            }
+        }
+        let action = found.ok_or_else(|| {
+            format!(
+                "table {} has no action {}",
+                name(&table.preamble),
+                call.name
+            )
+        })?;
+        if call.args.len() > action.params.len() {
+            return Err(format!(
+                "action {} has only {} parameters",
+                name(&action.preamble),
+                action.params.len()
+            ));
+        }
+        let mut params = Vec::new();
+        for (position, param) in action.params.iter().enumerate() {
+            let mut args = call.args.iter();
+            let named = args.find(|(name, _)| name.as_deref() == Some(param.name.as_str()));
+            let unnamed = call.args.get(position).filter(|(name, _)| name.is_none());
+            let (_, value) = named.or(unnamed).ok_or_else(|| {
+                format!(
+                    "action {} needs parameter {}",
+                    name(&action.preamble),
+                    param.name
+                )
+            })?;
+            params.push(p4::action::Param {
+                param_id: param.id,
+                value: canonical(value),
+            });
+        }
+        let action = p4::Action {
+            action_id: id(&action.preamble),
+            params,
+        };
+        let action = match table.implementation_id {
+            0 => p4::table_action::Type::Action(action),
+            // A member of its own.
+            _ => p4::table_action::Type::ActionProfileActionSet(p4::ActionProfileActionSet {
+                action_profile_actions: vec![p4::ActionProfileAction {
+                    action: Some(action),
+                    weight: 1,
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }),
+        };
+        Ok(p4::TableAction {
+            r#type: Some(action),
+        })
+    }
+
+    async fn remove_all(&mut self) -> Result<(), String> {
+        let tables: Vec<u32> = self
+            .info
+            .tables
+            .iter()
+            .filter(|table| !table.is_const_table)
+            .map(|table| id(&table.preamble))
+            .collect();
+        for table_id in tables {
+            let all = p4::TableEntry {
+                table_id,
+                ..Default::default()
+            };
+            for found in self.read(entity_of(all)).await? {
+                if let p4::entity::Entity::TableEntry(entry) = found {
+                    if !entry.is_const && !entry.is_default_action {
+                        self.write(p4::update::Type::Delete, entity_of(entry))
+                            .await?;
+                    }
+                }
+            }
+        }
+        self.added.clear();
+        self.handles.clear();
+        Ok(())
+    }
+
+    async fn mirror(&mut self, session: u32, more: Vec<p4::Replica>) -> Result<(), String> {
+        let kind = match self.sessions.contains_key(&session) {
+            true => p4::update::Type::Modify,
+            false => p4::update::Type::Insert,
+        };
+        let replicas = self.sessions.entry(session).or_default();
+        replicas.extend(more);
+        let entry = p4::CloneSessionEntry {
+            session_id: session,
+            replicas: replicas.clone(),
+            ..Default::default()
+        };
+        let entry = p4::packet_replication_engine_entry::Type::CloneSessionEntry(entry);
+        self.write(kind, replication(entry)).await
+    }
+
+    fn register(
+        &self,
+        wanted: &str,
+        index: Option<u64>,
+        value: Option<Vec<u8>>,
+    ) -> Result<p4::entity::Entity, String> {
+        let registers = &self.info.registers;
+        let register_id = find(
+            registers.iter().map(|register| &register.preamble),
+            wanted,
+            "register",
+        )?;
+        Ok(p4::entity::Entity::RegisterEntry(p4::RegisterEntry {
+            register_id,
+            index: index.map(index_of).transpose()?,
+            data: value.map(|value| p4::P4Data {
+                data: Some(p4::p4_data::Data::Bitstring(value)),
+            }),
+        }))
+    }
+
+    async fn read_register(&mut self, name: &str, index: u64) -> Result<Vec<u8>, String> {
+        let entity = self.register(name, Some(index), None)?;
+        let found = self.read(entity).await?.into_iter().next();
+        match found {
+            Some(p4::entity::Entity::RegisterEntry(p4::RegisterEntry {
+                data:
+                    Some(p4::P4Data {
+                        data: Some(p4::p4_data::Data::Bitstring(value)),
+                    }),
+                ..
+            })) => Ok(value),
+            _ => Err(format!("the switch does not tell register {name}[{index}]")),
+        }
+    }
+
+    /// A cell of a counter, or of a direct counter the entry that was added in that place.
+    fn counter(
+        &self,
+        wanted: &str,
+        index: u64,
+        data: Option<p4::CounterData>,
+    ) -> Result<p4::entity::Entity, String> {
+        let (arrays, direct) = (&self.info.counters, &self.info.direct_counters);
+        let preambles = arrays.iter().map(|counter| &counter.preamble);
+        let preambles = preambles.chain(direct.iter().map(|counter| &counter.preamble));
+        let counter_id = find(preambles, wanted, "counter")?;
+        let Some(direct) = direct
+            .iter()
+            .find(|counter| id(&counter.preamble) == counter_id)
+        else {
+            return Ok(p4::entity::Entity::CounterEntry(p4::CounterEntry {
+                counter_id,
+                index: Some(index_of(index)?),
+                data,
+            }));
+        };
+        let mut entries = self
+            .added
+            .iter()
+            .filter(|entry| entry.table_id == direct.direct_table_id);
+        let entry = usize::try_from(index)
+            .ok()
+            .and_then(|index| entries.nth(index));
+        let entry = entry.ok_or_else(|| format!("counter {wanted} has no entry {index}"))?;
+        Ok(p4::entity::Entity::DirectCounterEntry(
+            p4::DirectCounterEntry {
+                table_entry: Some(p4::TableEntry {
+                    action: None,
+                    ..entry.clone()
+                }),
+                data,
+            },
+        ))
+    }
+
+    async fn count(&mut self, name: &str, index: u64) -> Result<p4::CounterData, String> {
+        let entity = self.counter(name, index, None)?;
+        let found = self.read(entity).await?.into_iter().next();
+        let data = match found {
+            Some(p4::entity::Entity::CounterEntry(entry)) => entry.data,
+            Some(p4::entity::Entity::DirectCounterEntry(entry)) => entry.data,
+            _ => None,
+        };
+        data.ok_or_else(|| format!("the switch does not tell counter {name}[{index}]"))
+    }
+}
+
+/// What the switch says of a request that it refuses: of the update in it, if it says that much.
+fn told(error: tonic::Status) -> String {
+    if error.code() == Code::Unimplemented {
+        return format!(
+            "this switch does not do that over P4Runtime: {}",
+            error.message()
+        );
+    }
+    let status = Status::from(error);
+    let updates = status.update_errors();
+    match updates.iter().find(|update| update.canonical_code != 0) {
+        Some(update) if update.canonical_code == Code::Unimplemented as i32 => format!(
+            "this switch does not do that over P4Runtime: {}",
+            update.message
+        ),
+        Some(update) => update.to_status().to_string(),
+        None => status.to_string(),
+    }
+}
+
+fn id(preamble: &Option<info::Preamble>) -> u32 {
+    preamble.as_ref().map_or(0, |preamble| preamble.id)
+}
+
+fn name(preamble: &Option<info::Preamble>) -> &str {
+    preamble.as_ref().map_or("", |preamble| &preamble.name)
+}
+
+fn find<'i>(
+    preambles: impl Iterator<Item = &'i Option<info::Preamble>> + Clone,
+    wanted: &str,
+    what: &str,
+) -> Result<u32, String> {
+    let names = preambles.clone().map(|preamble| name(preamble).to_owned());
+    let full = by_suffix(names, wanted, what)?;
+    let found = preambles
+        .into_iter()
+        .find(|preamble| name(preamble) == full);
+    Ok(found.map_or(0, id))
+}
+
+fn match_type(field: &info::MatchField) -> MatchType {
+    use info::match_field::MatchType as Kind;
+    match &field.r#match {
+        Some(info::match_field::Match::MatchType(kind)) => match Kind::try_from(*kind) {
+            Ok(Kind::Lpm) => MatchType::Lpm,
+            Ok(Kind::Ternary) => MatchType::Ternary,
+            Ok(Kind::Range) => MatchType::Range,
+            Ok(Kind::Optional) => MatchType::Optional,
+            _ => MatchType::Exact,
+        },
+        _ => MatchType::Exact,
+    }
+}
+
+/// The value of a key; none for one that takes anything.
+fn field_match(
+    kind: MatchType,
+    bits: u32,
+    value: KeyMatch,
+) -> Result<Option<FieldMatchType>, String> {
+    use p4::field_match::{Exact, Lpm, Optional, Range, Ternary};
+    let all = |mask: &[u8]| mask.iter().map(|byte| byte.count_ones()).sum::<u32>() == bits;
+    Ok(Some(match value {
+        KeyMatch::Exact { value } => FieldMatchType::Exact(Exact {
+            value: canonical(&value),
+        }),
+        KeyMatch::Valid { value } => FieldMatchType::Exact(Exact {
+            value: vec![u8::from(value)],
+        }),
+        KeyMatch::Lpm { prefix_len: 0, .. } => return Ok(None),
+        KeyMatch::Lpm { value, prefix_len } => FieldMatchType::Lpm(Lpm {
+            value: canonical(&value),
+            prefix_len: i32::try_from(prefix_len).unwrap_or(i32::MAX),
+        }),
+        KeyMatch::Ternary { mask, .. } if trimmed(&mask).is_empty() => return Ok(None),
+        KeyMatch::Ternary { value, mask } if kind == MatchType::Optional => match all(&mask) {
+            true => FieldMatchType::Optional(Optional {
+                value: canonical(&value),
+            }),
+            false => return Err("an optional key takes one value or any, no mask".to_owned()),
+        },
+        KeyMatch::Ternary { value, mask } => FieldMatchType::Ternary(Ternary {
+            value: canonical(&value),
+            mask: canonical(&mask),
+        }),
+        KeyMatch::Range { low, high } if trimmed(&low).is_empty() && all(&high) => return Ok(None),
+        KeyMatch::Range { low, high } => FieldMatchType::Range(Range {
+            low: canonical(&low),
+            high: canonical(&high),
+        }),
+    }))
+}
+
+/// The shortest form, at least one byte (P4Runtime § 8.4.1).
+fn canonical(value: &[u8]) -> Vec<u8> {
+    match trimmed(value) {
+        [] => vec![0],
+        value => value.to_vec(),
+    }
+}
+
+fn entity_of(entry: p4::TableEntry) -> p4::entity::Entity {
+    p4::entity::Entity::TableEntry(entry)
+}
+
+fn replication(entry: p4::packet_replication_engine_entry::Type) -> p4::entity::Entity {
+    p4::entity::Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry {
+        r#type: Some(entry),
+    })
+}
+
+fn group_entity(group: u32, replicas: Vec<p4::Replica>) -> p4::entity::Entity {
+    let entry = p4::MulticastGroupEntry {
+        multicast_group_id: group,
+        replicas,
+        ..Default::default()
+    };
+    replication(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(entry))
+}
+
+/// In the form that older switches read too.
+fn replica(port: u32, instance: u32) -> p4::Replica {
+    p4::Replica {
+        port_kind: Some(p4::replica::PortKind::EgressPort(port)),
+        instance,
+        ..Default::default()
+    }
+}
+
+fn index_of(index: u64) -> Result<p4::Index, String> {
+    Ok(p4::Index {
+        index: signed(index)?,
+    })
+}
+
+fn signed(number: u64) -> Result<i64, String> {
+    i64::try_from(number).map_err(|_| format!("{number} is too large for P4Runtime"))
+}
