@@ -115,6 +115,8 @@ pub struct Apply {
     pub actions: Vec<(Vec<ActionId>, Vec<Stmt>)>,
     /// After any other action.
     pub other: Vec<Stmt>,
+    /// During elaboration only: what to store before the pipeline ends when the table's action exits.
+    pub exit: Vec<Stmt>,
     /// When the table is applied in several places: whether this was the place, by a variable set just before.
     pub site: Option<Expr>,
 }

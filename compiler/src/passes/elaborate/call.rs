@@ -310,6 +310,12 @@ impl Elaborator<'_> {
         copies
     }
 
+    /// The copies that end all calls around the statement at hand, from the inside out.
+    pub fn all_pending_copies(&self) -> Copies {
+        let copies = self.pending_copies.iter().rev();
+        copies.flatten().cloned().collect()
+    }
+
     /// Makes the copies that end a call.
     pub fn copy_out(&mut self, copies: Copies, span: Span, frame: &Rc<Frame>) {
         for (place, data, ty) in copies {

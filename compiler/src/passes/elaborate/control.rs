@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::annotations::full_name;
 use super::data::Data;
+use super::exits::exits;
 use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance, ReturnTarget};
 use super::{method_base, Elaborator};
 use crate::diag::Span;
@@ -348,6 +349,14 @@ impl Elaborator<'_> {
             .into_iter()
             .map(|(labels, body)| (labels.iter().flat_map(action).collect(), body))
             .collect::<Vec<(Vec<ir::ActionId>, Vec<Stmt>)>>();
+        let may_exit = info
+            .actions
+            .iter()
+            .any(|(_, action)| exits(&self.program.actions[action.index()].body));
+        let exit = match may_exit {
+            true => self.block(|this| this.copy_out(this.all_pending_copies(), span, frame)),
+            false => Vec::new(),
+        };
         let apply = match outcome.by_action && actions.is_empty() {
             // Only a default case: it follows in any case.
             true => Apply {
@@ -356,6 +365,7 @@ impl Elaborator<'_> {
                 miss: outcome.other,
                 actions,
                 other: Vec::new(),
+                exit,
                 site: None,
             },
             false => Apply {
@@ -364,6 +374,7 @@ impl Elaborator<'_> {
                 miss: outcome.miss,
                 actions,
                 other: outcome.other,
+                exit,
                 site: None,
             },
         };

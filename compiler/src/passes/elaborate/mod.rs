@@ -17,6 +17,7 @@ mod control;
 mod data;
 mod deparser;
 mod division;
+mod exits;
 mod expr;
 mod extern_objects;
 mod externs;
@@ -325,6 +326,7 @@ impl<'a> Elaborator<'a> {
 
     fn finish(&mut self) {
         self.refuse_divisions();
+        self.exit_from_actions();
         self.tell_sites_apart();
         self.finish_enums();
         self.finish_types();

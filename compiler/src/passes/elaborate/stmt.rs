@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use super::control::Outcome;
-use super::data::{Data, Place};
+use super::data::Data;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
 use crate::ir::{self, StmtKind};
-use crate::sema::{Callee, Resolution, Type};
+use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,
 };
@@ -331,14 +331,7 @@ impl Elaborator<'_> {
 
     /// `exit` ends everything, but what was passed out so far is passed out.
     fn exit_statement(&mut self, span: Span, frame: &Rc<Frame>) {
-        let pending: Vec<(Place, Data, Type)> = self
-            .pending_copies
-            .iter()
-            .rev()
-            .flatten()
-            .cloned()
-            .collect();
-        self.copy_out(pending, span, frame);
+        self.copy_out(self.all_pending_copies(), span, frame);
         if matches!(self.region, super::Region::Parser) {
             self.error(Code::STATEMENT, span, "exit is not allowed in a parser");
             return;
