@@ -213,6 +213,12 @@ impl Storage {
         &self.union_stacks[id.index()]
     }
 
+    /// The members of the union that a header is a member of; none if it is a member of no union. At most one of them is valid.
+    pub fn union_members(&self, id: HeaderId) -> &[HeaderId] {
+        let around = self.unions.iter().find(|union| union.members.contains(&id));
+        around.map_or(&[], |union| &union.members)
+    }
+
     /// The layout of the header at a place.
     pub fn place_type(&self, place: HeaderPlace) -> &HeaderType {
         let ty = match place {

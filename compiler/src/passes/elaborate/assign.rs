@@ -6,8 +6,9 @@ use super::data::{Data, Footprint, Place};
 use super::frame::Frame;
 use super::{ops, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, HeaderPlace, Scalar, StmtKind, UnionId};
+use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
 use crate::sema::Type;
+use crate::syntax::ast::Name;
 
 impl Elaborator<'_> {
     /// Stores a value of type `ty`.
@@ -75,19 +76,9 @@ impl Elaborator<'_> {
                     );
                 }
                 Data::Struct(values) => {
-                    let elements = self.program.storage.stack(*target).elements.clone();
-                    let element = self.element_type(ty);
-                    // Elements that a list does not reach are invalid.
-                    let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
-                    let values = values.into_iter().chain(rest);
-                    let moves = elements.iter().zip(values).map(|(header, (_, data))| {
-                        (
-                            Place::Header(HeaderPlace::Fixed(*header)),
-                            data,
-                            element.clone(),
-                        )
-                    });
-                    self.assign_all(moves.collect(), span, frame);
+                    let elements = self.program.storage.stack(*target).elements.iter();
+                    let places = elements.map(|header| Place::Header(HeaderPlace::Fixed(*header)));
+                    self.assign_elements(places.collect(), values, ty, span, frame);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
                 _ => {}
@@ -101,6 +92,11 @@ impl Elaborator<'_> {
                             value,
                         },
                     );
+                }
+                Data::Struct(values) => {
+                    let elements = self.program.storage.union_stack(*target).elements.iter();
+                    let places = elements.map(|union| Place::Union(*union));
+                    self.assign_elements(places.collect(), values, ty, span, frame);
                 }
                 Data::InvalidHeader => self.invalidate(place, span),
                 _ => {}
@@ -119,11 +115,26 @@ impl Elaborator<'_> {
         }
     }
 
-    fn element_type(&self, ty: &Type) -> Type {
-        match ty {
-            Type::Stack(element, _) => (**element).clone(),
+    /// Assigns a list to a stack.
+    fn assign_elements(
+        &mut self,
+        elements: Vec<Place>,
+        values: Vec<(Name, Data)>,
+        ty: &Type,
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let element = match self.checked.representation(ty) {
+            Type::Stack(element, _) => (*element).clone(),
             _ => Type::Invalid,
-        }
+        };
+        // Elements that the list does not reach are invalid.
+        let rest = std::iter::repeat_with(|| (super::unnamed(), Data::InvalidHeader));
+        let moves = elements
+            .into_iter()
+            .zip(values.into_iter().chain(rest))
+            .map(|(place, (_, data))| (place, data, element.clone()));
+        self.assign_all(moves.collect(), span, frame);
     }
 
     fn assign_field(&mut self, target: (ir::FieldPlace, Scalar), value: ir::Expr, span: Span) {
@@ -167,17 +178,7 @@ impl Elaborator<'_> {
                 }
                 // `setValid` may clear the fields, and makes the other members of a union invalid, so values that come from
                 // there are kept first.
-                let storage = &self.program.storage;
-                let mut own = Place::Header(target).footprint(storage);
-                if let HeaderPlace::Fixed(header) = target {
-                    let union = storage
-                        .unions
-                        .iter()
-                        .position(|union| union.members.contains(&header));
-                    if let Some(union) = union {
-                        own.extend(&Place::Union(UnionId::from(union)).footprint(storage));
-                    }
-                }
+                let own = Place::Header(target).footprint(&self.program.storage);
                 for (_, data, part) in &mut moves {
                     if data.footprint(&self.program.storage).overlaps(&own) {
                         *data = self.materialize(data.clone(), part, span, frame);

@@ -211,7 +211,13 @@ impl Place {
             Place::Struct(fields) => fields
                 .iter()
                 .for_each(|(_, place)| place.add_to(storage, print)),
-            Place::Header(place) => print.add_header(storage, *place),
+            Place::Header(place) => {
+                print.add_header(storage, *place);
+                if let HeaderPlace::Fixed(id) = place {
+                    // A member of a union that becomes valid makes the others invalid.
+                    print.headers.extend(storage.union_members(*id));
+                }
+            }
             Place::Next(id) | Place::Stack(id) => print.add_stack(storage, *id),
             Place::NextUnion(id)
             | Place::NextMember(id, _)

@@ -148,12 +148,7 @@ impl Elaborator<'_> {
             Value::Member(id) => self.member(*id),
             Value::InvalidHeader => Data::InvalidHeader,
             Value::Aggregate(values) => {
-                let parts = match self.checked.representation(ty) {
-                    Type::List(element) | Type::Stack(element, _) => {
-                        vec![(unnamed(), (*element).clone()); values.len()]
-                    }
-                    ty => self.parts(&ty),
-                };
+                let parts = self.parts_of(ty, values.len());
                 let parts = parts.iter().zip(values.iter());
                 match self.checked.representation(ty) {
                     Type::Header(_) => Data::HeaderOf(
@@ -285,18 +280,7 @@ impl Elaborator<'_> {
 
     /// One of a value's parts, by its position.
     fn part(&mut self, data: Data, parts: &[(Name, Type)], index: usize) -> Data {
-        let storage = &self.program.storage;
         match data {
-            Data::Stack(id) => match storage.stack(id).elements.get(index) {
-                Some(header) => Data::Header(HeaderPlace::Fixed(*header)),
-                None => Data::Invalid,
-            },
-            Data::UnionStack(id) => match storage.union_stack(id).elements.get(index) {
-                Some(union) => Data::Union(*union),
-                None => Data::Invalid,
-            },
-            // A list may be shorter than its stack.
-            Data::Struct(fields) if index >= fields.len() => Data::InvalidHeader,
             Data::Struct(mut fields) if index < fields.len() => fields.swap_remove(index).1,
             Data::HeaderOf(mut fields) if index < fields.len() => fields.swap_remove(index),
             Data::InvalidHeader => self.default_value(&parts[index].1),
@@ -323,20 +307,26 @@ impl Elaborator<'_> {
             let ty = self.type_of(expr, frame);
             return self.read(&place, &ty, expr.span, frame);
         }
-        let data = self.eval(base, frame);
-        if matches!(data, Data::Stack(_) | Data::UnionStack(_)) {
-            let place = self.element(place_of(&data), index, frame);
-            let ty = self.type_of(expr, frame);
-            return self.read(&place, &ty, expr.span, frame);
-        }
         let stack = self.type_of(base, frame);
-        if matches!(stack, Type::Stack(..)) && self.checked.value(index).is_none() {
-            // Which element is known at run time only, so all of them need a place.
-            let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
-            self.assign(&place, data, &stack, base.span, frame);
-            let place = self.element(place, index, frame);
-            let ty = self.type_of(expr, frame);
-            return self.read(&place, &ty, expr.span, frame);
+        let mut data = self.eval(base, frame);
+        if matches!(stack, Type::Stack(..)) {
+            let is_known = self.checked.value(index).is_some();
+            let place = match &data {
+                Data::Stack(_) | Data::UnionStack(_) if !self.has_effects(index) => place_of(&data),
+                Data::Struct(_) if is_known => Place::Ignore,
+                // A list that is indexed at run time must lie somewhere; so must a stack that the index changes.
+                _ => {
+                    let place = self.allocate(&stack, &super::join(&frame.name, "tmp"));
+                    let held = std::mem::replace(&mut data, Data::Invalid);
+                    self.assign(&place, held, &stack, base.span, frame);
+                    place
+                }
+            };
+            if !matches!(place, Place::Ignore) {
+                let place = self.element(place, index, frame);
+                let ty = self.type_of(expr, frame);
+                return self.read(&place, &ty, expr.span, frame);
+            }
         }
         let Some(index) = self.eval_u32(index, frame) else {
             return Data::Invalid;
@@ -539,14 +529,17 @@ impl Elaborator<'_> {
         }
     }
 
-    fn eval_list(&mut self, items: &[Expr], ty: &Type, frame: &Rc<Frame>) -> Data {
-        let types: Vec<(Name, Type)> = match self.checked.representation(ty) {
-            Type::List(element) | Type::Stack(element, _) => items
-                .iter()
-                .map(|_| (unnamed(), (*element).clone()))
-                .collect(),
+    /// The same, and the elements of a stack, or of a list with `count` of them.
+    fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
+        match self.checked.representation(ty) {
+            Type::List(element) => vec![(unnamed(), (*element).clone()); count],
+            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
             ty => self.parts(&ty),
-        };
+        }
+    }
+
+    fn eval_list(&mut self, items: &[Expr], ty: &Type, frame: &Rc<Frame>) -> Data {
+        let types = self.parts_of(ty, items.len());
         let mut values = Vec::new();
         for (position, (name, part)) in types.iter().enumerate() {
             let Some(item) = items
@@ -645,7 +638,7 @@ impl Elaborator<'_> {
         let Data::Struct(values) = data else {
             return data;
         };
-        let parts = self.parts(to);
+        let parts = self.parts_of(to, values.len());
         if parts.len() != values.len() {
             return Data::Struct(values);
         }
@@ -669,6 +662,16 @@ impl Elaborator<'_> {
 
     /// Whether two values of a type are equal.
     pub fn equal(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
+        if let Type::Stack(element, size) = self.checked.representation(ty) {
+            let pairs = self
+                .elements(a, size)
+                .into_iter()
+                .zip(self.elements(b, size));
+            return pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
+                let same = self.equal(a, b, &element, span);
+                ops::and(all, same)
+            });
+        }
         match (a, b) {
             (Data::Header(a), Data::Header(b)) => same_header(a, b),
             (Data::Header(place), Data::InvalidHeader)
@@ -685,21 +688,6 @@ impl Elaborator<'_> {
             (Data::Union(a), Data::Union(b)) => same_union(a, b),
             (Data::Union(id), Data::InvalidHeader) | (Data::InvalidHeader, Data::Union(id)) => {
                 ir::Expr::UnionValid(id).not()
-            }
-            (Data::Stack(a), Data::Stack(b)) => {
-                let elements = |id| self.program.storage.stack(id).elements.clone();
-                let pairs = elements(a).into_iter().zip(elements(b));
-                pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                    let same = same_header(HeaderPlace::Fixed(a), HeaderPlace::Fixed(b));
-                    ops::and(all, same)
-                })
-            }
-            (Data::UnionStack(a), Data::UnionStack(b)) => {
-                let elements = |id| self.program.storage.union_stack(id).elements.clone();
-                let pairs = elements(a).into_iter().zip(elements(b));
-                pairs.fold(ir::Expr::Bool(true), |all, (a, b)| {
-                    ops::and(all, same_union(a, b))
-                })
             }
             (a @ (Data::Struct(_) | Data::HeaderOf(_)), b)
             | (a, b @ (Data::Struct(_) | Data::HeaderOf(_))) => self.equal_parts(a, b, ty, span),
@@ -719,12 +707,32 @@ impl Elaborator<'_> {
         }
     }
 
+    /// The elements of a stack of `size` elements.
+    fn elements(&self, stack: Data, size: u32) -> Vec<Data> {
+        let storage = &self.program.storage;
+        match stack {
+            Data::Stack(id) => {
+                let elements = storage.stack(id).elements.iter();
+                elements
+                    .map(|header| Data::Header(HeaderPlace::Fixed(*header)))
+                    .collect()
+            }
+            Data::UnionStack(id) => {
+                let elements = storage.union_stack(id).elements.iter();
+                elements.map(|union| Data::Union(*union)).collect()
+            }
+            Data::Struct(values) => {
+                let mut values: Vec<Data> = values.into_iter().map(|(_, data)| data).collect();
+                values.resize(size as usize, Data::InvalidHeader);
+                values
+            }
+            other => vec![other; size as usize],
+        }
+    }
+
     fn equal_parts(&mut self, a: Data, b: Data, ty: &Type, span: Span) -> ir::Expr {
         let mut all = ir::Expr::Bool(true);
-        let parts = match self.checked.representation(ty) {
-            Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],
-            ty => self.parts(&ty),
-        };
+        let parts = self.parts(ty);
         for (index, (_, part)) in parts.iter().enumerate() {
             let left = self.part(a.clone(), &parts, index);
             let right = self.part(b.clone(), &parts, index);

@@ -125,9 +125,16 @@ impl Elaborator<'_> {
     ) {
         let ty = self.type_of(left, frame);
         let place = self.place(left, frame);
+        let mut old = Data::Invalid;
+        if op.is_some() {
+            // The left operand's value comes first, as in `left = left op right`.
+            old = self.read(&place, &ty, left.span, frame);
+            if self.has_effects(right) {
+                old = self.materialize(old, &ty, left.span, frame);
+            }
+        }
         let mut data = self.eval(right, frame);
         if let Some(op) = op {
-            let old = self.read(&place, &ty, left.span, frame);
             data = match (op, old, data) {
                 (BinaryOp::And | BinaryOp::Or, Data::Scalar(old), Data::Scalar(new)) => {
                     Data::Scalar(ops::binary(op, old, new))
