@@ -623,6 +623,8 @@ pub const TABLES: &[Item] = &[
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.a: exact; hdr.h.c: ternary; } actions = { a; } const entries = { (1, 5): a(1); (2, 0x10 &&& 0xf0): a(2); (3, _): a(3); } }", "t.apply();"),
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.c: ternary; } actions = { a; } largest_priority_wins = false; priority_delta = 10; entries = { const priority = 10: 5: a(1); 6: a(2); priority = 100: _: a(2); } }", "t.apply();"),
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.c: ternary; } actions = { a; } const entries = { { 1 }: a(1); { 2 }: a(2); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: lpm; } actions = { NoAction; } const entries = { 0x10 &&& 0xf0: NoAction(); 0x10 &&& 0xff: NoAction(); _: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } const entries = { 1: NoAction(); 1: NoAction(); } }", "t.apply();"),
     ], [
         Control("action a() { } table t { actions = { a; } default_action = a; entries = { _: a; } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { (1, 2): a(); } }", "t.apply();"),
@@ -633,6 +635,8 @@ pub const TABLES: &[Item] = &[
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { hdr.h.b: a(); } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: lpm; } actions = { a; } const entries = { 1 &&& 0x0f: a(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: exact; hdr.h.c: lpm; } actions = { NoAction; } entries = { priority = 1: (1, 2): NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: exact; hdr.h.b: exact; } actions = { NoAction; } const entries = { (1, 2): NoAction(); (2, 1): NoAction(); (1, 2): NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: lpm; } actions = { NoAction; } entries = { 0x10 &&& 0xf0: NoAction(); 0x15 &&& 0xf0: NoAction(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } entries = { 1: NoAction(); priority = 1: 2: NoAction(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = 10; entries = { priority = 5: 1: NoAction(); 2: NoAction(); } }", "t.apply();"),
         Control("table t { entries = { 1: NoAction(); } key = { hdr.h.a: ternary; } actions = { NoAction; } }", "t.apply();"),

@@ -17,6 +17,7 @@ mod control;
 mod data;
 mod deparser;
 mod division;
+mod equal_entries;
 mod exits;
 mod expr;
 mod extern_objects;

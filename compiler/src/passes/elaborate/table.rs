@@ -628,6 +628,7 @@ impl Elaborator<'_> {
                 source,
             });
         }
+        self.equal_entries(&made, &keys, entries);
         let table = &mut self.program.tables[table.index()];
         table.entries = made;
         table.const_entries = property.is_const;
