@@ -96,7 +96,7 @@ struct Elaborator<'a> {
     /// Statements made so far, whatever became of them.
     statements: usize,
     /// Names of scalars and headers in use.
-    names: BTreeSet<String>,
+    names: BTreeMap<String, u32>,
     /// Divisions whose operands were not known.
     divisions: Vec<division::Division>,
     /// Calls that are being inlined, to tell recursion.
@@ -131,7 +131,7 @@ struct Elaborator<'a> {
 const MAX_DEPTH: usize = 64;
 
 /// Most statements that inlining may make. Calls that nest and repeat grow without bounds otherwise.
-const MAX_STATEMENTS: usize = 1_000_000;
+const MAX_STATEMENTS: usize = 250_000;
 
 /// Most header instances, elements of stacks included.
 const MAX_HEADERS: usize = 1 << 16;
@@ -163,7 +163,7 @@ impl<'a> Elaborator<'a> {
             region: Region::Parser,
             labels: 0,
             statements: 0,
-            names: BTreeSet::new(),
+            names: BTreeMap::new(),
             divisions: Vec::new(),
             depth: 0,
             pending_copies: Vec::new(),
@@ -210,7 +210,7 @@ impl<'a> Elaborator<'a> {
             metadata: true,
         };
         self.program.storage.headers.push(scalars);
-        self.names.insert("scalars".to_owned());
+        self.names.insert("scalars".to_owned(), 0);
     }
 
     /// Makes the extern objects that the top level declares.
@@ -366,8 +366,14 @@ impl<'a> Elaborator<'a> {
         self.statements += 1;
         if self.statements > MAX_STATEMENTS {
             if self.statements == MAX_STATEMENTS + 1 {
-                let message = "the program is too large once all calls are inlined";
-                self.error(Code::LIMIT, span, message);
+                let message = format!(
+                    "the program grows to more than {MAX_STATEMENTS} statements, this being the first beyond"
+                );
+                self.diagnostics.report(
+                    Diagnostic::error(Code::LIMIT, span, message)
+                        .note("the target has no calls, so bodies are repeated for each call, and for each value of a loop")
+                        .help("apply controls in fewer places, or less deeply within others and in loops"),
+                );
             }
             return;
         }
@@ -382,14 +388,17 @@ impl<'a> Elaborator<'a> {
 
     /// A name that no scalar and no header has yet.
     fn unique(&mut self, wanted: &str) -> String {
-        let name = match self.names.contains(wanted) {
-            false => wanted.to_owned(),
-            true => (0..)
-                .map(|n| format!("{wanted}_{n}"))
-                .find(|name| !self.names.contains(name))
-                .expect("some number is free"),
-        };
-        self.names.insert(name.clone());
+        let mut name = wanted.to_owned();
+        if let Some(tried) = self.names.get(wanted) {
+            // Names are never given back, so all numbers before this one are taken still.
+            let mut number = *tried;
+            while self.names.contains_key(&name) {
+                name = format!("{wanted}_{number}");
+                number += 1;
+            }
+            self.names.insert(wanted.to_owned(), number);
+        }
+        self.names.insert(name.clone(), 0);
         name
     }
 
