@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 QEMU = "qemu-system-x86_64"
 #: Seconds that all guests together have to become ready; emulated on one busy core each takes about ten.
 START_LIMIT = 110.0
-#: Megabytes. The first root file system is in memory twice while it is unpacked.
-MEMORY = 224
+#: Megabytes for the kernel and what runs, beside the root file system.
+MEMORY = 160
 #: Frames that wait for a guest; the kernel's own 1,000 are few for one that is not scheduled for a moment.
 TAP_QUEUE = 4096
 #: The name of the guest's only network interface, and of the RDMA device on it.
@@ -60,6 +60,11 @@ class Image:
     def initramfs(self) -> Path:
         """The first and only root file system."""
         return self.folder / "initramfs"
+
+    @property
+    def memory(self) -> int:
+        """Megabytes that a guest needs: the root file system is in memory twice while it is unpacked."""
+        return MEMORY + 2 * (self.initramfs.stat().st_size >> 20)
 
     def check(self, alfirk: Path) -> None:
         """Refuse an image that is not there, or that holds another alfirk than this one."""
@@ -123,7 +128,7 @@ class Guest:
             "-accel",
             "kvm" if kvm_works(self.image.kernel) else "tcg",
             "-m",
-            str(MEMORY),
+            str(self.image.memory),
             "-smp",
             "1",
         ]
