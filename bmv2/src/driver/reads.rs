@@ -1,5 +1,6 @@
-//! Answers to Read requests. The switch finds all of one at once, so that it is of one moment; it waits here until the client
-//! has taken it. Only so many may wait, and none for ever: memory is bounded by that many copies of the tables.
+//! Answers to Read requests. The switch makes one at a time, in steps between which it serves its ports and no other request;
+//! what it has found waits here until the client has taken it. Only so many answers may wait, and none for ever: memory is
+//! bounded by that many copies of the tables.
 
 use std::{
     pin::Pin,
