@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
 use bench::CPU_PORT;
-use script::{Event, Packet, Scene, Script};
+use script::{Event, Packet, Scene, Script, Step};
 
 /// Both, side by side.
 struct Pair {
@@ -172,6 +172,33 @@ fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
     }
     pair.drain()?;
     pair.check_state()
+}
+
+/// A sender's word does not tell its path: of two equal ones a walk keeps the one it saw first.
+#[test]
+fn walk_keeps_the_first_of_two_senders_at_one_number() {
+    let scene = Scene {
+        paths: 7,
+        hosts: 0,
+        initial_psn: 0,
+        initial_msn: 0,
+        start: 5_000_000,
+    };
+    let ack = |path| Step::Ack { path, back: 0 };
+    let script = Script {
+        steps: vec![
+            Step::SendAnything { path: 4, back: 2 },
+            Step::Send { skip: 0 },
+            Step::SwitchSource { path: 1 },
+            ack(2),
+            ack(3),
+            ack(5),
+            // Sees path 4 in its own node, then path 0.
+            ack(6),
+        ],
+        is_hasty: true,
+    };
+    check(Strategy::Walk, &scene, &script).unwrap();
 }
 
 proptest! {

@@ -12,9 +12,9 @@ const MICROSECOND: u64 = 1_000;
 /// The group.
 #[derive(Clone, Debug)]
 pub struct Scene {
-    paths: u32,
+    pub paths: u32,
     /// Bit n: a host is behind path n.
-    hosts: u64,
+    pub hosts: u64,
     pub initial_psn: u32,
     pub initial_msn: u32,
     /// The clock at the beginning, in nanoseconds.
@@ -86,7 +86,7 @@ pub enum Packet {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Step {
+pub enum Step {
     /// The source goes on, and leaves out some.
     Send {
         skip: u32,
@@ -143,9 +143,9 @@ enum Step {
 
 #[derive(Clone, Debug)]
 pub struct Script {
-    steps: Vec<Step>,
+    pub steps: Vec<Step>,
     /// Most packets are taken to their end at once.
-    is_hasty: bool,
+    pub is_hasty: bool,
 }
 
 pub fn script() -> impl Strategy<Value = Script> {

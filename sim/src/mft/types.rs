@@ -122,9 +122,10 @@ pub struct Word {
 }
 
 impl Word {
-    /// Is it older than another, or of equal age and to be preferred?
+    /// Is it older than another, or of equal age and to be preferred? A sender's word does not tell its path,
+    /// so of two of equal age neither is.
     pub fn is_before(self, other: Word, space: Space) -> bool {
-        let rank = |word: Word| (word.by_sender, word.path);
+        let rank = |word: Word| (word.by_sender, (!word.by_sender).then_some(word.path));
         space.lt(self.psn, other.psn) || (self.psn == other.psn && rank(self) < rank(other))
     }
 }
