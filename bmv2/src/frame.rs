@@ -41,6 +41,30 @@ impl Frame {
         std::mem::replace(&mut self.bytes, bytes)
     }
 
+    /// Gives the bytes away, with other `headers` in front of what comes after the first `parsed` of them, and
+    /// keeps the memory of `out` instead. Bytes that already are where they belong are not moved.
+    pub fn leave(&mut self, parsed: usize, headers: &[u8], mut out: Vec<u8>) -> Vec<u8> {
+        if headers.len() != parsed {
+            self.copy_behind(parsed, headers, &mut out);
+            return out;
+        }
+        out.clear();
+        let mut bytes = std::mem::replace(&mut self.bytes, out);
+        bytes.truncate(std::mem::take(&mut self.len));
+        bytes[..parsed].copy_from_slice(headers);
+        bytes
+    }
+
+    /// Writes `headers` and what comes after the first `parsed` bytes to `out`.
+    pub fn copy_behind(&self, parsed: usize, headers: &[u8], out: &mut Vec<u8>) {
+        let payload = &self.bytes()[parsed..];
+        out.clear();
+        // Room for the padding that the next switch on the way may add in place.
+        out.reserve(headers.len() + payload.len() + PAD);
+        out.extend_from_slice(headers);
+        out.extend_from_slice(payload);
+    }
+
     pub fn len(&self) -> usize {
         self.len
     }

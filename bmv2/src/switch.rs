@@ -653,7 +653,6 @@ impl Machine<'_> {
         if get(&packet.words, intrinsic.egress_spec) == u64::from(self.drop_port) {
             return self.drop(packet, DropReason::Egress, fx);
         }
-        let mut out = fx.spare.pop().unwrap_or_default();
         let Packet {
             words,
             frame,
@@ -661,14 +660,24 @@ impl Machine<'_> {
             ctx,
         } = &mut *packet;
         let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
-        deparse(program, self.state, words, rest, ctx, &mut out);
+        let headers = deparse(program, self.state, words, rest, ctx);
         fx.logs.append(&mut ctx.logs);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(program, words);
         }
         if let Some(reason) = ctx.fault {
-            fx.spare.push(out);
             return self.drop(packet, reason, fx);
+        }
+        let mut out = fx.spare.pop().unwrap_or_default();
+        let headers = &self.state.headers[..headers];
+        let frame = frame.get_or_insert_default();
+        match Arc::get_mut(frame) {
+            Some(frame) => out = frame.leave(*payload, headers, out),
+            // Other copies of the packet need it, too.
+            None => frame.copy_behind(*payload, headers, &mut out),
+        }
+        if let Some(bytes) = ctx.truncate {
+            out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         }
         if ctx.recirculate != 0 && out.len() > MAX_RECIRCULATED {
             return self.drop(packet, DropReason::TooLong, fx);

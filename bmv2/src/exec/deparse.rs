@@ -2,20 +2,18 @@
 
 use super::expr::{words_of, wrap};
 use super::headers;
-use super::join::ROOM;
 use super::run::{self, Context};
 use crate::program::{Header, Place, Program};
 use crate::state::State;
 
-/// Writes the packet to `out`: headers, then payload, cut to the length wanted.
+/// Writes the headers to the front of `state.headers`. Gives their number of bytes.
 pub(crate) fn deparse(
     program: &Program,
     state: &mut State,
     phv: &mut [u64],
     payload: &[u8],
     ctx: &mut Context,
-    out: &mut Vec<u8>,
-) {
+) -> usize {
     update_checksums(program, state, phv, payload, ctx);
     if let Some(code) = program.deparser.code {
         run::run(program, state, 0, phv, payload, ctx, code);
@@ -27,14 +25,7 @@ pub(crate) fn deparse(
             at += emit(h, phv, &mut state.headers[at..]);
         }
     }
-    out.clear();
-    // Room for the padding that the next switch on the way may add in place.
-    out.reserve(at + payload.len() + ROOM);
-    out.extend_from_slice(&state.headers[..at]);
-    out.extend_from_slice(payload);
-    if let Some(bytes) = ctx.truncate {
-        out.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
-    }
+    at
 }
 
 fn update_checksums(
