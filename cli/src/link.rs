@@ -201,6 +201,7 @@ fn as_json(port: &Port) -> serde_json::Value {
         "duplicate": link.duplicate,
         "reorder": link.reorder,
         "received": counters.received,
+        "not_received": counters.not_received,
         "sent": counters.sent,
         "lost": counters.lost,
         "queue_full": counters.queue_full,
@@ -264,7 +265,13 @@ fn row(port: &Port) -> [String; HEADINGS.len()] {
         (false, false) => "down",
         (true, false) => "up",
     };
-    let dropped = counters.queue_full + counters.not_sent + counters.malformed;
+    let dropped = [
+        counters.not_received,
+        counters.queue_full,
+        counters.not_sent,
+        counters.malformed,
+    ];
+    let dropped: u64 = dropped.iter().sum();
     [
         port.number.to_string(),
         port.interface.clone(),

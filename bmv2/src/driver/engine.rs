@@ -1,13 +1,13 @@
 //! The thread that owns the switch: takes frames and commands, runs each to its end.
 
 mod links;
+mod port;
 
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Display,
     io, mem,
     os::fd::AsRawFd,
-    path::Path,
 };
 
 use alfirk_p4runtime::{
@@ -18,16 +18,15 @@ use rustc_hash::FxHashMap;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, error, info, trace, warn};
 
+pub use self::port::PortSetup;
+use self::port::{log_failure, Port, PortCounters};
 use super::{
     args::TraceFormat,
-    chosen::{Chosen, Way},
+    chosen::Way,
     command::{Command, CommandReceiver},
-    link::{Link, LinkOptions},
     metrics::Exposition,
-    pcap::PcapFile,
     poller::{monotonic, wall_clock, Poller},
-    queue::PortQueues,
-    socket::{interface_index, PacketSocket, ReceiveBatch, Received, Taken, BATCH},
+    socket::{interface_index, ReceiveBatch, Received, Taken, BATCH},
     stream_queue::{NotSent, StreamSender},
     trace::TracePrinter,
     watch::{LinkNews, LinkWatch},
@@ -53,51 +52,6 @@ const EVENTS_PER_TURN: usize = 100_000;
 const CLOCK: usize = 4;
 /// Clients at a time.
 const MAX_STREAMS: usize = 1024;
-
-/// Frames counted since the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PortCounters {
-    pub received: u64,
-    pub sent: u64,
-    /// Given to the kernel and not taken, or to a port that is down.
-    pub unsent: u64,
-    /// Contradictory offload data.
-    pub malformed: u64,
-}
-
-struct Port {
-    number: u32,
-    interface: String,
-    socket: Option<PacketSocket>,
-    /// Bytes of its receive ring.
-    ring: usize,
-    index: u32,
-    running: bool,
-    link: Link,
-    /// Packets that wait for a link with a rate.
-    queues: PortQueues<Queued>,
-    /// To be sent at the end of the turn.
-    sending: Vec<Vec<u8>>,
-    capture: Option<(PcapFile, PcapFile)>,
-    counters: PortCounters,
-}
-
-/// A port to attach.
-pub struct PortSetup<'a> {
-    pub number: u32,
-    pub interface: &'a str,
-    pub link: LinkOptions,
-    /// Frames to lose on purpose.
-    pub chosen: Vec<Chosen>,
-    /// Used when the link has a rate.
-    pub priority_queues: usize,
-    pub queue_depth: usize,
-    pub seed: u64,
-    /// Bytes of the receive ring; 0 for none.
-    pub ring: usize,
-    /// Directory of captures.
-    pub pcap: Option<&'a Path>,
-}
 
 /// A request under way, and where its answer goes.
 enum Work {
@@ -167,37 +121,13 @@ impl Engine {
     /// # Errors
     /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
     pub fn attach(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
-        let index = interface_index(setup.interface)?;
-        let socket = PacketSocket::with_ring(index, setup.ring)?;
-        self.poller.add(socket.as_raw_fd(), setup.number.into())?;
-        let capture = match setup.pcap {
-            Some(dir) => {
-                let file = |way: &str| {
-                    PcapFile::create(&dir.join(format!("{}_{way}.pcap", setup.interface)))
-                };
-                Some((file("in")?, file("out")?))
-            }
-            None => None,
-        };
-        let port = Port {
-            number: setup.number,
-            interface: setup.interface.to_owned(),
-            socket: Some(socket),
-            ring: setup.ring,
-            index,
-            running: true,
-            link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
-            queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
-            sending: Vec::with_capacity(BATCH),
-            capture,
-            counters: PortCounters::default(),
-        };
+        let port = Port::open(setup, &self.poller)?;
         info!(
             port = port.number,
             interface = port.interface,
             "port attached"
         );
-        self.ports.insert(setup.number, port);
+        self.ports.insert(port.number, port);
         Ok(())
     }
 
@@ -452,6 +382,13 @@ impl Engine {
         }
     }
 
+    /// The kernel counts what its rings have no room for; that is asked for when somebody wants to know.
+    fn count_not_received(&mut self) {
+        for port in self.ports.values_mut() {
+            port.count_not_received();
+        }
+    }
+
     /// Messages that a slow client does not take are lost, but never a status or an arbitration.
     fn tell(
         &mut self,
@@ -587,12 +524,14 @@ impl Engine {
                 self.server.stream_close(client);
             }
             Command::ListLinks(request, answer) => {
+                self.count_not_received();
                 let _ = answer.send(self.list_links(&request));
             }
             Command::ChangeLinks(request, answer) => {
                 let _ = answer.send(self.change_links(&request, now));
             }
             Command::Metrics(answer) => {
+                self.count_not_received();
                 let _ = answer.send(self.metrics(now));
             }
             Command::Shutdown => self.running = false,
@@ -690,6 +629,7 @@ impl Engine {
         for port in self.ports.values() {
             let lost = [
                 ("emulated_link", port.link.lost),
+                ("not_received", port.counters.not_received),
                 ("queue_full", port.queues.dropped),
                 ("not_sent", port.counters.unsent),
                 ("malformed", port.counters.malformed),
@@ -726,10 +666,12 @@ impl Engine {
 
     fn finish(mut self) {
         self.send_all();
+        self.count_not_received();
         self.flush_captures();
         for port in self.ports.values() {
             let PortCounters {
                 received,
+                not_received,
                 sent,
                 unsent,
                 malformed,
@@ -738,6 +680,7 @@ impl Engine {
                 port = port.number,
                 interface = port.interface,
                 received,
+                not_received,
                 sent,
                 unsent,
                 malformed,
@@ -746,75 +689,5 @@ impl Engine {
                 "port closed"
             );
         }
-    }
-}
-
-impl Port {
-    /// Whether frames can come and go.
-    fn is_up(&self) -> bool {
-        self.running && !self.link.options().down
-    }
-
-    /// When the link has something to do.
-    fn poll_timeout(&self) -> Option<u64> {
-        let next = (!self.queues.is_empty()).then(|| self.link.idle_at());
-        next.into_iter().chain(self.link.poll_timeout()).min()
-    }
-
-    fn send(&mut self) {
-        if let Some((_, capture)) = &mut self.capture {
-            let now = wall_clock();
-            for frame in &self.sending {
-                log_failure(capture.write(now, frame));
-            }
-        }
-        let sent = match &self.socket {
-            Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
-                debug!(
-                    port = self.number,
-                    interface = self.interface,
-                    "cannot send: {error}"
-                );
-                0
-            }),
-            None => 0,
-        };
-        self.counters.sent += sent as u64;
-        self.counters.unsent += (self.sending.len() - sent) as u64;
-    }
-
-    /// The interface exists (again), perhaps as another one of the same name.
-    fn come_back(&mut self, index: u32, poller: &Poller) {
-        let opened = PacketSocket::with_ring(index, self.ring).and_then(|socket| {
-            poller.add(socket.as_raw_fd(), self.number.into())?;
-            Ok(socket)
-        });
-        match opened {
-            Ok(socket) => {
-                info!(
-                    port = self.number,
-                    interface = self.interface,
-                    "interface is back"
-                );
-                self.socket = Some(socket);
-                self.index = index;
-            }
-            Err(error) => {
-                // It was renamed or removed again; the next news will tell.
-                debug!(
-                    port = self.number,
-                    interface = self.interface,
-                    "cannot attach: {error}"
-                );
-                self.socket = None;
-            }
-        }
-    }
-}
-
-/// A full disk must not stop the switch.
-fn log_failure(result: io::Result<()>) {
-    if let Err(error) = result {
-        warn!("cannot write a capture: {error}");
     }
 }

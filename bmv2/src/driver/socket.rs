@@ -271,6 +271,26 @@ impl PacketSocket {
         Ok(Received::Frames(count))
     }
 
+    /// Frames that there was no room for since the last call.
+    pub fn not_received(&self) -> u32 {
+        let mut statistics = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let mut len = mem::size_of_val(&statistics) as u32;
+        // SAFETY: the statistics have the size given.
+        let result = check(unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                ptr::from_mut(&mut statistics).cast(),
+                &mut len,
+            )
+        });
+        result.map_or(0, |_| statistics.tp_drops)
+    }
+
     /// Sends frames; returns how many the kernel took. The others are lost, as on a full link; one that
     /// is too long for the interface takes no others along.
     pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<usize> {

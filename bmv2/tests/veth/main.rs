@@ -118,6 +118,10 @@ const CASES: &[Case] = &[
         robustness::signals_end_it_under_load_and_leave_nothing,
     ),
     (
+        "bursts_go_on_in_order_and_what_was_too_much_is_counted",
+        robustness::bursts_go_on_in_order_and_what_was_too_much_is_counted,
+    ),
+    (
         "new_programs_under_load_lose_only_the_packets_of_the_swap",
         robustness::new_programs_under_load_lose_only_the_packets_of_the_swap,
     ),
@@ -430,25 +434,32 @@ fn traces_are_printed() {
     process.stop();
 }
 
-fn metrics_count_what_happened() {
-    use std::io::{Read, Write};
-    let (runtime, mut process, mut controller) =
-        start(&["--metrics", "127.0.0.1:0", "--log-console"]);
+/// Where a switch started with `--metrics` and `--log-console` serves them.
+fn metrics_address(process: &mut Process) -> String {
     let line = process.wait_for_line("metrics at http://");
     let address = line.split("http://").nth(1).unwrap().trim();
-    let address = address.trim_end_matches("/metrics");
-    let get = |path: &str| {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    };
+    address.trim_end_matches("/metrics").to_owned()
+}
+
+/// What it answers at a path.
+fn http_get(address: &str, path: &str) -> String {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: switch\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn metrics_count_what_happened() {
+    let (runtime, mut process, mut controller) =
+        start(&["--metrics", "127.0.0.1:0", "--log-console"]);
+    let address = metrics_address(&mut process);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
     one.send(&fixture::frame(5));
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(5)));
-    let answer = get("/metrics");
+    let answer = http_get(&address, "/metrics");
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     for sample in [
         "alfirk_port_up{port=\"1\",interface=\"near1\"} 1\n",
@@ -458,7 +469,7 @@ fn metrics_count_what_happened() {
     ] {
         assert!(answer.contains(sample), "{sample}{answer}");
     }
-    assert!(get("/").starts_with("HTTP/1.1 404 "));
+    assert!(http_get(&address, "/").starts_with("HTTP/1.1 404 "));
     process.stop();
 }
 

@@ -186,6 +186,28 @@ impl Process {
         assert_eq!(set, 0);
     }
 
+    /// Keeps it from running until [`Process::go_on`].
+    pub fn pause(&self) {
+        self.signal(libc::SIGSTOP);
+        let threads = format!("/proc/{}/task", self.child.id());
+        let is_paused = |thread: std::io::Result<std::fs::DirEntry>| {
+            let stat = thread.unwrap().path().join("stat");
+            std::fs::read_to_string(stat).unwrap().contains(") T ")
+        };
+        while !std::fs::read_dir(&threads).unwrap().all(is_paused) {
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn go_on(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: the process is a child that was not waited for yet.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
     /// Ends it as a user would, and checks that it ends well.
     pub fn stop(self) {
         self.stop_by(libc::SIGTERM);
@@ -193,8 +215,7 @@ impl Process {
 
     /// The same by any signal.
     pub fn stop_by(mut self, signal: i32) {
-        // SAFETY: the process is a child that was not waited for yet.
-        unsafe { libc::kill(self.child.id() as i32, signal) };
+        self.signal(signal);
         let mut rest = String::new();
         self.output.read_to_string(&mut rest).unwrap();
         assert_eq!(self.child.wait().unwrap().code(), Some(0), "{rest}");

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{fixture, net::Wire, start, DEADLINE, FAR, NEAR};
+use crate::{fixture, http_get, metrics_address, net::Wire, start, DEADLINE, FAR, NEAR};
 use alfirk_p4runtime::p4::v1::{
     set_forwarding_pipeline_config_request::Action, ForwardingPipelineConfig,
 };
@@ -88,6 +88,48 @@ fn whole_records(capture: &[u8]) -> usize {
     }
     assert_eq!(at, capture.len(), "the last packet is cut");
     records
+}
+
+pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
+    /// Of two kilobytes each, in a megabyte.
+    const SLOTS: u32 = 512;
+    let line = ["--metrics", "127.0.0.1:0", "--log-console", "--ring", "1"];
+    let (runtime, mut process, mut controller) = start(&line);
+    let address = metrics_address(&mut process);
+    runtime.block_on(controller.insert(&fixture::l2(5, 2, "")));
+    let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));
+    let burst = |frames: u32| {
+        process.pause();
+        for number in 0..frames {
+            one.send(&numbered(number));
+        }
+        process.go_on();
+    };
+    let next = || number(&two.receive(DEADLINE).expect("frames pass"));
+
+    for frames in [SLOTS - 1, 64 + 3, 200, SLOTS - 12] {
+        burst(frames);
+        for number in 0..frames {
+            assert_eq!(next(), number, "of {frames}");
+        }
+    }
+    let all = 2 * SLOTS - 13 + 64 + 3 + 200;
+    let counted = |way: &str| {
+        let answer = http_get(&address, "/metrics");
+        let value = answer.lines().find_map(|line| line.strip_prefix(way));
+        let value = value.unwrap_or_else(|| panic!("no {way} in {answer}"));
+        value.trim().parse::<u32>().unwrap()
+    };
+    let received = || counted("alfirk_port_frames_total{port=\"1\",way=\"in\"}");
+    let not_received = || counted("alfirk_port_lost_total{port=\"1\",by=\"not_received\"}");
+    assert_eq!((received(), not_received()), (all, 0));
+
+    burst(SLOTS + 100);
+    for number in 0..SLOTS {
+        assert_eq!(next(), number);
+    }
+    assert_eq!((received(), not_received()), (all + SLOTS, 100));
+    process.stop();
 }
 
 pub fn new_programs_under_load_lose_only_the_packets_of_the_swap() {

@@ -96,6 +96,7 @@ impl Port {
                 malformed: counters.malformed,
                 queued: self.queues.len() as u64,
                 under_way: self.link.under_way() as u64,
+                not_received: counters.not_received,
             }),
         }
     }
