@@ -1,11 +1,9 @@
 //! What a node may do, and the state behind it.
 
-use std::collections::BinaryHeap;
-
+use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
 use super::{
     DropReason, Event, FaultProbabilities, Happening, LinkConfig, LinkError, NodeId, Observer,
-    Scheduled,
 };
 
 /// Everything of an engine but the nodes themselves.
@@ -15,8 +13,7 @@ pub(super) struct Core<M> {
     pub(super) notified: bool,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
-    seq: u64,
-    queue: BinaryHeap<Scheduled<M>>,
+    agenda: Agenda<Event<M>>,
     attachments: Vec<Attachment>,
     links: Vec<Link>,
 }
@@ -26,7 +23,7 @@ struct Attachment {
     name: String,
     /// (port, link, side of the link), ordered by port.
     ports: Vec<(u32, usize, usize)>,
-    /// The earliest wake event in the queue that still counts.
+    /// The earliest wake event to come that still counts.
     wake: Option<u64>,
 }
 
@@ -49,8 +46,7 @@ impl<M> Core<M> {
             notified: false,
             observers: Vec::new(),
             seed,
-            seq: 0,
-            queue: BinaryHeap::new(),
+            agenda: Agenda::new(),
             attachments: Vec::new(),
             links: Vec::new(),
         }
@@ -131,24 +127,15 @@ impl<M> Core<M> {
     }
 
     pub(super) fn next_event_at(&self) -> Option<u64> {
-        self.queue.peek().map(|e| e.at)
+        self.agenda.next_at()
     }
 
     pub(super) fn next(&mut self, limit: u64) -> Option<Event<M>> {
-        if self.queue.peek()?.at > limit {
-            return None;
-        }
-        let event = self.queue.pop()?;
-        debug_assert!(event.at >= self.now, "time runs backwards");
-        self.now = event.at;
+        let (at, event) = self.agenda.take(limit)?;
+        debug_assert!(at >= self.now, "time runs backwards");
+        self.now = at;
         self.handled += 1;
-        Some(event.what)
-    }
-
-    fn schedule(&mut self, at: u64, what: Event<M>) {
-        let seq = self.seq;
-        self.seq += 1;
-        self.queue.push(Scheduled { at, seq, what });
+        Some(event)
     }
 
     /// A frame reaches the end of its link; false if the link went down meanwhile.
@@ -264,7 +251,8 @@ impl<M> Context<'_, M> {
         let departure = self.core.links[link].transmit(side, frame.len(), now);
         let node = self.node;
         self.core
-            .schedule(departure.idle_at, Event::Idle { node, port });
+            .agenda
+            .add(departure.idle_at, Event::Idle { node, port });
         match departure.fate {
             Fate::Dropped(reason) => {
                 self.core.observed(
@@ -288,9 +276,9 @@ impl<M> Context<'_, M> {
                     epoch,
                 };
                 let copy = copy_at.map(|copy_at| (copy_at, frame.clone()));
-                self.core.schedule(at, arrival(frame));
+                self.core.agenda.add(at, arrival(frame));
                 if let Some((at, frame)) = copy {
-                    self.core.schedule(at, arrival(frame));
+                    self.core.agenda.add(at, arrival(frame));
                 }
             }
         }
@@ -320,7 +308,7 @@ impl<M> Context<'_, M> {
         if wake.is_none_or(|set| at < set) {
             *wake = Some(at);
             let node = self.node;
-            self.core.schedule(at, Event::Wake { node });
+            self.core.agenda.add(at, Event::Wake { node });
         }
     }
 
@@ -328,7 +316,9 @@ impl<M> Context<'_, M> {
     pub fn send(&mut self, to: NodeId, message: M, delay: u64) {
         let at = self.core.now.saturating_add(delay);
         let from = self.node;
-        self.core.schedule(at, Event::Message { from, to, message });
+        self.core
+            .agenda
+            .add(at, Event::Message { from, to, message });
     }
 
     /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`]: there is something for the

@@ -14,6 +14,7 @@
 //!   the losses;
 //! * nodes are told the time and never ask for it.
 
+mod agenda;
 mod context;
 mod link;
 mod queue;
@@ -27,8 +28,6 @@ pub use context::Context;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
 pub use queue::{EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
-
-use std::cmp::Ordering;
 
 use context::Core;
 use link::Link;
@@ -93,13 +92,7 @@ pub trait Observer {
     }
 }
 
-/// An event waiting for its time.
-struct Scheduled<M> {
-    at: u64,
-    seq: u64,
-    what: Event<M>,
-}
-
+/// What waits for its time.
 enum Event<M> {
     Arrival {
         node: NodeId,
@@ -122,24 +115,6 @@ enum Event<M> {
         message: M,
     },
 }
-
-// The heap is a max-heap: the earliest event compares greatest.
-impl<M> Ord for Scheduled<M> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.seq).cmp(&(self.at, self.seq))
-    }
-}
-impl<M> PartialOrd for Scheduled<M> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<M> PartialEq for Scheduled<M> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl<M> Eq for Scheduled<M> {}
 
 /// Why a link cannot be added.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
