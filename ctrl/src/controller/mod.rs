@@ -67,6 +67,8 @@ pub struct Controller {
     paths: Paths,
     config: ControllerConfig,
     program: Program,
+    /// Of the pipeline, which is large and does not change.
+    fingerprint: u64,
     switches: Vec<SwitchControl>,
     groups: BTreeMap<Ipv4Addr, Registration>,
     addresses: Pool,
@@ -147,6 +149,7 @@ impl Controller {
         Ok(Controller {
             topology,
             paths,
+            fingerprint: session::fingerprint(&config.device_config),
             config,
             program,
             switches,
@@ -265,6 +268,7 @@ impl Controller {
         let context = Context {
             config: &self.config,
             program: &self.program,
+            fingerprint: self.fingerprint,
         };
         act(&mut self.switches[switch.0].session, &context);
         self.touched.insert(switch);

@@ -89,6 +89,8 @@ pub(super) enum Notice {
 pub(super) struct Context<'a> {
     pub(super) config: &'a ControllerConfig,
     pub(super) program: &'a Program,
+    /// Of the configuration's pipeline, see [`fingerprint`].
+    pub(super) fingerprint: u64,
 }
 
 /// When to do something without being asked.
@@ -337,9 +339,7 @@ impl Session {
             State::Asking {
                 request: expected, ..
             } if expected == request => match result {
-                Ok(Response::Pipeline(Some(cookie)))
-                    if cookie == fingerprint(&context.config.device_config) =>
-                {
+                Ok(Response::Pipeline(Some(cookie))) if cookie == context.fingerprint => {
                     self.read_back(now, context, true);
                 }
                 // Another pipeline, none, or a switch that does not tell: it gets ours.
@@ -586,7 +586,7 @@ impl Session {
                 p4info: Some(config.p4info.clone()),
                 p4_device_config: config.device_config.clone(),
                 cookie: Some(Cookie {
-                    cookie: fingerprint(&config.device_config),
+                    cookie: context.fingerprint,
                 }),
             }),
             ..SetForwardingPipelineConfigRequest::default()
@@ -791,7 +791,7 @@ fn election_id(config: &ControllerConfig) -> Uint128 {
 }
 
 /// Tells one pipeline from another (FNV-1a); the switch keeps it as the configuration's cookie.
-fn fingerprint(bytes: &[u8]) -> u64 {
+pub(super) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
