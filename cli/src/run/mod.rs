@@ -29,9 +29,11 @@ use progress::Bars;
 use records::Records;
 
 use crate::exit::{print, Failure, Outcome};
+use crate::huge_pages;
 use crate::program::{self, Program};
 
 pub fn run(args: Args) -> Outcome {
+    huge_pages::prefer();
     let config = args.check()?;
     let program = program::compile_program(config.p4src.as_deref())?;
     let results = match config.driver {
@@ -55,16 +57,20 @@ pub fn run(args: Args) -> Outcome {
 }
 
 /// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
-/// several can run at once: on every processor one, in their order. Nothing of a result depends on that.
+/// several can run at once, on every processor one. Nothing of a result depends on that.
 fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
     let (job, bars) = (job(config), Bars::new());
     let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
     let threads = processors.min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
-    let waiting = Mutex::new(config.algorithms.iter().zip(&mut rows));
+    let mut waiting: Vec<_> = config.algorithms.iter().zip(&mut rows).rev().collect();
+    if threads > 1 {
+        waiting.sort_by_key(|(algorithm, _)| effort(**algorithm));
+    }
+    let waiting = Mutex::new(waiting);
     let work = || loop {
-        let next = waiting.lock().expect("taking one cannot fail").next();
+        let next = waiting.lock().expect("taking one cannot fail").pop();
         let Some((&algorithm, row)) = next else {
             return;
         };
@@ -79,6 +85,16 @@ fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> 
     let all = rows.into_iter();
     all.map(|row| row.expect("every algorithm has run"))
         .collect()
+}
+
+/// A rank by packets on the wires. What takes longest begins first, so that no processor is left with it at the end.
+fn effort(algorithm: Algorithm) -> u8 {
+    match algorithm {
+        Algorithm::Alfirk => 0,
+        Algorithm::Binomial => 1,
+        Algorithm::Chain => 2,
+        Algorithm::Unicast => 3,
+    }
 }
 
 fn run_in_virtual_time(
