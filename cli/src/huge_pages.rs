@@ -25,6 +25,12 @@ struct Allocator {
 /// `always` in `/sys/kernel/mm/transparent_hugepage/enabled`).
 pub fn prefer() {
     ALLOCATOR.huge.store(true, Ordering::Relaxed);
+    // Fresh pages are zero. What malloc keeps to use it again must be cleared first, and it keeps more and more.
+    #[cfg(target_env = "gnu")]
+    // SAFETY: a plain call, which changes where later allocations come from.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE as libc::c_int)
+    };
 }
 
 impl Allocator {

@@ -289,7 +289,7 @@ impl Engine {
             match event {
                 Event::Enqueue(packet) => self.enqueue(packet, now),
                 Event::Output { port, frame } => self.output(port, frame, now),
-                Event::Stream { client, message } => self.tell(client, Ok(message)),
+                Event::Stream { client, message } => self.tell(client, Ok(*message)),
                 Event::Close { client, status } => {
                     self.tell(client, Err(status));
                     self.clients.remove(&client);

@@ -73,8 +73,8 @@ pub enum Event {
     Stream {
         /// Whose stream.
         client: ClientId,
-        /// The message.
-        message: StreamMessageResponse,
+        /// The message; boxed, as nearly all events are of packets and small.
+        message: Box<StreamMessageResponse>,
     },
     /// End a client's stream with this status. The server has forgotten the client already.
     Close {

@@ -131,9 +131,9 @@ impl Server {
     }
 
     fn send(&mut self, client: ClientId, update: Response) {
-        let message = StreamMessageResponse {
+        let message = Box::new(StreamMessageResponse {
             update: Some(update),
-        };
+        });
         self.events.push_back(Event::Stream { client, message });
     }
 

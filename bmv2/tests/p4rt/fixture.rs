@@ -454,7 +454,7 @@ impl Fixture {
                     self.server.dequeue(packet, self.now, QueueState::default())
                 }
                 Event::Output { port, frame } => frames.push((port, frame)),
-                Event::Stream { message, .. } => messages.push(message),
+                Event::Stream { message, .. } => messages.push(*message),
                 Event::Close { client, status } => panic!("{client:?} is closed: {status}"),
             }
         }

@@ -73,9 +73,12 @@ impl ControllerNode {
             Message::Reply { id, result } => Event::Reply {
                 switch,
                 request: id,
-                result,
+                result: *result,
             },
-            Message::StreamResponse(message) => Event::Stream { switch, message },
+            Message::StreamResponse(message) => Event::Stream {
+                switch,
+                message: *message,
+            },
             _ => unreachable!("nobody sends this to the controller"),
         };
         self.handle(event, ctx);
@@ -90,11 +93,12 @@ impl ControllerNode {
                     request: id,
                     body,
                 } => {
+                    let body = Box::new(body);
                     let message = Message::Request { id, body };
                     ctx.send(self.switches[switch.0], message, self.control_latency);
                 }
                 Effect::Stream { switch, message } => {
-                    let message = Message::StreamRequest(message);
+                    let message = Message::StreamRequest(Box::new(message));
                     ctx.send(self.switches[switch.0], message, self.control_latency);
                 }
                 Effect::Api(reply) => {

@@ -398,6 +398,7 @@ impl HostNode {
             let seen_at = ctx.now().max(self.free_at) + self.model.completion_delay;
             self.free_at = seen_at;
             let delay = seen_at - ctx.now() + self.model.post_delay;
+            let event = Box::new(event);
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
         while ctx.can_transmit(PORT) {

@@ -8,6 +8,8 @@ use alfirk_p4runtime::Status;
 use alfirk_roce::host::HostEvent;
 
 /// Control channels, and work that a node has put off to a later time.
+///
+/// Nearly all messages are of frames. What is rare and large is boxed, for each message is moved several times.
 pub enum Message {
     /// Controller to switch: open the stream.
     Connect,
@@ -16,22 +18,22 @@ pub enum Message {
     /// Switch to controller: the connection is gone.
     Disconnected { why: String },
     /// Controller to switch: a unary call.
-    Request { id: RequestId, body: Request },
+    Request { id: RequestId, body: Box<Request> },
     /// Switch to controller: its answer.
     Reply {
         id: RequestId,
-        result: Result<Response, Status>,
+        result: Box<Result<Response, Status>>,
     },
     /// Controller to switch, on the stream.
-    StreamRequest(StreamMessageRequest),
+    StreamRequest(Box<StreamMessageRequest>),
     /// Switch to controller, on the stream.
-    StreamResponse(StreamMessageResponse),
+    StreamResponse(Box<StreamMessageResponse>),
     /// A switch to itself: a frame leaves the ingress pipeline.
     Ingress { port: u32, frame: Vec<u8> },
     /// A host to itself: the NIC has taken a frame in.
     NicReceived { frame: Vec<u8> },
     /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.
-    Handled { event: HostEvent, seen_at: u64 },
+    Handled { event: Box<HostEvent>, seen_at: u64 },
     /// A host to itself: the root's first post reaches the NIC.
     Start { data: Arc<[u8]> },
     /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.

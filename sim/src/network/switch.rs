@@ -125,14 +125,14 @@ impl SwitchNode {
                 ctx.send(from, Message::Connected, self.control_latency);
             }
             Message::Request { id, body } => {
-                let result = self.call(body, ctx.now());
+                let result = Box::new(self.call(*body, ctx.now()));
                 ctx.send(from, Message::Reply { id, result }, self.control_latency);
                 self.pump(ctx);
             }
             Message::StreamRequest(message) => {
                 if let Some(connection) = &self.controller {
                     self.server
-                        .stream_message(connection.client, message, ctx.now());
+                        .stream_message(connection.client, *message, ctx.now());
                     self.pump(ctx);
                 }
             }
