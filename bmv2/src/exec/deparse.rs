@@ -56,7 +56,7 @@ fn update_checksums(
 }
 
 /// Writes a header's bytes to the front of `out`, which has room for its longest form and for
-/// [`ROOM`] more. Gives their number.
+/// [`ROOM`](super::join::ROOM) more. Gives their number.
 #[inline]
 fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     match &h.join {
