@@ -22,6 +22,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.interfaces import ip_batch
 from alfirk_mininet.journal import ALIAS
 from alfirk_mininet.process import Child
 
@@ -233,12 +234,11 @@ class Shell:
 
 def make_tap(name: str, mtu: int) -> None:
     """Make a tap for a guest, up, in this namespace; the kernel stays silent on it."""
-    batch = [
-        f"tuntap add dev {name} mode tap",
-        f"link set dev {name} alias {ALIAS} mtu {mtu} txqueuelen {TAP_QUEUE} arp off",
-    ]
-    done = subprocess.run(
-        ["ip", "-batch", "-"], input="\n".join(batch) + "\n", capture_output=True, text=True, check=False
+    done = ip_batch(
+        [
+            f"tuntap add dev {name} mode tap",
+            f"link set dev {name} alias {ALIAS} mtu {mtu} txqueuelen {TAP_QUEUE} arp off",
+        ]
     )
     if done.returncode:
         said = done.stderr.strip().splitlines()

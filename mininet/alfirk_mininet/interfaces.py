@@ -8,6 +8,7 @@ from pathlib import Path
 
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.journal import ALIAS
+from alfirk_mininet.process import undisturbed
 
 #: Linux's limit, IFNAMSIZ without the final zero.
 LONGEST_NAME = 15
@@ -37,9 +38,7 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
     commands = [f"link add name {first} type veth peer name {second}"]
     # ARP off: the kernel would answer for the machine's own addresses.
     commands += [f"link set dev {name} alias {ALIAS} arp off" for name in ours]
-    done = subprocess.run(
-        ["ip", "-batch", "-"], input="\n".join(commands) + "\n", capture_output=True, text=True, check=False
-    )
+    done = ip_batch(commands)
     if done.returncode:
         names = " and ".join(name for name, _, _ in ends)
         raise NetworkError(
@@ -51,6 +50,21 @@ def make_pair(ends: list[tuple[str, int, str | None]], mtu: int, ours: list[str]
         # Else the kernel sends router solicitations and multicast reports out of every port.
         with contextlib.suppress(OSError):
             Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+
+
+def ip_batch(commands: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run commands of ``ip`` up to the first that fails, and no signal between two of them.
+
+    Between making an interface and giving it our alias, it would be there and not be known for ours.
+    """
+    with undisturbed():
+        return subprocess.run(
+            ["ip", "-batch", "-"],
+            input="\n".join(commands) + "\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
 
 
 def _first_line(text: str) -> str:

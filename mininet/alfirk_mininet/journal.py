@@ -36,14 +36,16 @@ class _Record:
 
 
 class Journal:
-    """The file of one network."""
+    """The file of one network; there is none before the first thing is written down.
+
+    A signal may break off any method.  Whoever holds the journal then closes it, and nothing is left.
+    """
 
     def __init__(self, directory: Path = RUN_DIRECTORY) -> None:
-        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
         owner = os.getpid()
         self._record = _Record(owner, start_time(owner) or 0)
         self._path = directory / f"{owner}.json"
-        self._write()
+        self._draft = self._path.with_suffix(".draft")
 
     def interfaces(self, names: list[str]) -> None:
         """Write down interfaces of the root namespace that are about to be made."""
@@ -60,12 +62,13 @@ class Journal:
     def close(self) -> None:
         """Remove whatever is still there of what is written down, then the file."""
         _remove(self._record)
+        self._draft.unlink(missing_ok=True)
         self._path.unlink(missing_ok=True)
 
     def _write(self) -> None:
-        draft = self._path.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(self._record)))
-        draft.replace(self._path)
+        self._path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._draft.write_text(json.dumps(asdict(self._record)))
+        self._draft.replace(self._path)
 
 
 def clean(directory: Path = RUN_DIRECTORY) -> list[str]:

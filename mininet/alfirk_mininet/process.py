@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 #: Seconds that a process has to end after SIGTERM.
@@ -30,6 +30,20 @@ def start_time(pid: int) -> int | None:
             return int(stat.read().rpartition(b")")[2].split()[19])
     except (OSError, IndexError, ValueError):
         return None
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Hold signals back that end a network, until a step is whole that could not be taken back by halves.
+
+    Processes started inside are spared too, by a Ctrl-C at the terminal: use it for short ones alone.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT))
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @dataclass

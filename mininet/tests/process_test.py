@@ -1,0 +1,34 @@
+"""Signals that end a network: held back where half a step could not be taken back."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import NoReturn
+
+import pytest
+from alfirk_mininet.process import undisturbed
+
+
+class _Signal(BaseException):
+    """What the handler raises."""
+
+
+def _stop(*_: object) -> NoReturn:
+    raise _Signal
+
+
+def signal_waits_until_the_step_is_whole() -> None:
+    done = []
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    usual = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with pytest.raises(_Signal):  # noqa: PT012 - the signal comes at the end of the block
+            with undisturbed():
+                os.kill(os.getpid(), signal.SIGTERM)
+                done.append("step")
+            done.append("next")
+    finally:
+        signal.signal(signal.SIGTERM, usual)
+    assert done == ["step"]
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == mask
