@@ -206,17 +206,8 @@ impl PacketSocket {
 
     /// The error that makes an empty ring's socket readable, if any.
     fn take_error(&self) -> io::Result<Taken> {
-        let (mut error, mut len) = (0 as libc::c_int, mem::size_of::<libc::c_int>() as u32);
-        // SAFETY: the error has the size given.
-        check(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ERROR,
-                ptr::from_mut(&mut error).cast(),
-                &mut len,
-            )
-        })?;
+        let mut error: libc::c_int = 0;
+        get(&self.fd, libc::SOL_SOCKET, libc::SO_ERROR, &mut error)?;
         match error {
             0 => Ok(Taken::Nothing),
             libc::ENETDOWN | libc::ENXIO | libc::ENODEV => Ok(Taken::Down),
@@ -277,18 +268,9 @@ impl PacketSocket {
             tp_packets: 0,
             tp_drops: 0,
         };
-        let mut len = mem::size_of_val(&statistics) as u32;
-        // SAFETY: the statistics have the size given.
-        let result = check(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                ptr::from_mut(&mut statistics).cast(),
-                &mut len,
-            )
-        });
-        result.map_or(0, |_| statistics.tp_drops)
+        let (level, option) = (libc::SOL_PACKET, libc::PACKET_STATISTICS);
+        let result = get(&self.fd, level, option, &mut statistics);
+        result.map_or(0, |()| statistics.tp_drops)
     }
 
     /// Sends frames; returns how many the kernel took. The others are lost, as on a full link; one that
@@ -431,6 +413,27 @@ fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
             fd.as_raw_fd(),
             ptr::from_ref(&address).cast(),
             mem::size_of_val(&address) as u32,
+        )
+    })?;
+    Ok(())
+}
+
+/// Reads an option, one of plain integers.
+fn get<T: Copy>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut len = mem::size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most the given size to the value, and any bytes are a T, by what is said above.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            ptr::from_mut(value).cast(),
+            &mut len,
         )
     })?;
     Ok(())
