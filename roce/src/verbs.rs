@@ -229,7 +229,7 @@ impl Verbs for Host {
     }
 
     fn deregister(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
-        self.memory_mut().deregister(key).map(drop)
+        self.memory_mut().deregister(key)
     }
 
     fn locate(&self, key: MemoryKey) -> Result<(u64, u32), MemoryError> {

@@ -36,10 +36,20 @@ impl Original {
         }
     }
 
+    /// The bytes.
+    pub fn bytes(&self) -> &Arc<[u8]> {
+        &self.data
+    }
+
+    /// Their SHA-256.
+    pub fn sha256(&self) -> Digest {
+        *self.sha256.get_or_init(|| Digest::of(&self.data))
+    }
+
     /// The SHA-256 of `bytes`, be they these or others.
     pub fn digest_of(&self, bytes: &[u8]) -> Digest {
-        if *self.data == *bytes {
-            *self.sha256.get_or_init(|| Digest::of(bytes))
+        if std::ptr::eq(&*self.data, bytes) || *self.data == *bytes {
+            self.sha256()
         } else {
             Digest::of(bytes)
         }

@@ -440,6 +440,11 @@ impl Transfer {
             .filter_map(|c| Some((c.flow.edge, host.view(c.qpn)?.stats)))
     }
 
+    /// Where the data comes to, at a member that receives any.
+    pub fn memory(&self) -> Option<MemoryKey> {
+        self.memory
+    }
+
     /// The data, as far as it is here.
     pub fn data<'a>(&self, host: &'a dyn Verbs) -> &'a [u8] {
         self.memory

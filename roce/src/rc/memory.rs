@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
+use super::buffer::Buffer;
 use crate::verbs::DeviceError;
 use crate::wire::mr_info;
 
@@ -51,7 +53,7 @@ pub enum MemoryError {
 }
 
 enum Storage {
-    Owned(Vec<u8>),
+    Owned(Buffer),
     Shared(Arc<[u8]>),
 }
 
@@ -74,14 +76,25 @@ impl MemoryRegion {
     }
 
     pub fn bytes(&self) -> &[u8] {
+        self.part(0..self.len())
+    }
+
+    fn len(&self) -> usize {
         match &self.storage {
-            Storage::Owned(bytes) => bytes,
-            Storage::Shared(bytes) => bytes,
+            Storage::Owned(buffer) => buffer.len(),
+            Storage::Shared(bytes) => bytes.len(),
         }
     }
 
-    fn range(&self, offset: u64, len: u64) -> Result<std::ops::Range<usize>, MemoryError> {
-        let size = self.bytes().len() as u64;
+    fn part(&self, range: Range<usize>) -> &[u8] {
+        match &self.storage {
+            Storage::Owned(buffer) => buffer.read(range),
+            Storage::Shared(bytes) => &bytes[range],
+        }
+    }
+
+    fn range(&self, offset: u64, len: u64) -> Result<Range<usize>, MemoryError> {
+        let size = self.len() as u64;
         match offset.checked_add(len) {
             Some(end) if end <= size => Ok(offset as usize..end as usize),
             _ => Err(MemoryError::OutOfBounds {
@@ -134,7 +147,12 @@ impl MemoryTable {
     pub fn register(&mut self, len: u64, remote_write: bool) -> MemoryKey {
         let key = self.free_key();
         let va = self.free_va(len);
-        self.insert(key, va, Storage::Owned(vec![0; len as usize]), remote_write);
+        self.insert(
+            key,
+            va,
+            Storage::Owned(Buffer::new(len as usize)),
+            remote_write,
+        );
         key
     }
 
@@ -154,13 +172,13 @@ impl MemoryTable {
         if va.checked_add(len).is_none() {
             return Err(MemoryError::BadAddress { va, len });
         }
-        self.insert(key, va, Storage::Owned(vec![0; len as usize]), true);
+        self.insert(key, va, Storage::Owned(Buffer::new(len as usize)), true);
         Ok(())
     }
 
     /// Opens a part of a region to WRITEs, from the address `va` on and with a key of its own. It is gone with its region.
     pub fn bind_window(&mut self, part: MemorySlice, va: u64) -> Result<MemoryKey, MemoryError> {
-        self.region(part.key)?.range(part.offset, part.len)?;
+        self.check(part)?;
         if va.checked_add(part.len).is_none() {
             return Err(MemoryError::BadAddress { va, len: part.len });
         }
@@ -175,25 +193,41 @@ impl MemoryTable {
         Ok(key)
     }
 
-    /// Forgets a region with its windows, and hands out its bytes.
-    pub fn deregister(&mut self, key: MemoryKey) -> Result<Vec<u8>, MemoryError> {
-        self.windows.retain(|_, window| window.region != key);
-        match self.regions.remove(&key.0).map(|r| r.storage) {
-            Some(Storage::Owned(bytes)) => Ok(bytes),
-            Some(Storage::Shared(bytes)) => Ok(bytes.to_vec()),
-            None => Err(MemoryError::NoSuchKey(key)),
+    /// Says what a region will probably hold. As long as that is right, the region takes no memory. Nothing else depends on it,
+    /// and for a region that has been written to, of another length, or read-only, it has no effect.
+    pub fn expect(&mut self, key: MemoryKey, bytes: &Arc<[u8]>) -> Result<(), MemoryError> {
+        let region = self
+            .regions
+            .get_mut(&key.0)
+            .ok_or(MemoryError::NoSuchKey(key))?;
+        if let Storage::Owned(buffer) = &mut region.storage {
+            buffer.expect(bytes);
         }
+        Ok(())
+    }
+
+    /// Forgets a region with its windows.
+    pub fn deregister(&mut self, key: MemoryKey) -> Result<(), MemoryError> {
+        self.windows.retain(|_, window| window.region != key);
+        let region = self.regions.remove(&key.0);
+        region.map(drop).ok_or(MemoryError::NoSuchKey(key))
     }
 
     pub fn region(&self, key: MemoryKey) -> Result<&MemoryRegion, MemoryError> {
         self.regions.get(&key.0).ok_or(MemoryError::NoSuchKey(key))
     }
 
+    /// Checks that a part of a region is there.
+    pub fn check(&self, slice: MemorySlice) -> Result<(), MemoryError> {
+        let region = self.region(slice.key)?;
+        region.range(slice.offset, slice.len).map(drop)
+    }
+
     /// The bytes of a part of a region.
     pub fn read(&self, slice: MemorySlice) -> Result<&[u8], MemoryError> {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
-        Ok(&region.bytes()[range])
+        Ok(region.part(range))
     }
 
     /// Writes `bytes` to a region, `offset` bytes after its start.
@@ -204,7 +238,7 @@ impl MemoryTable {
             .ok_or(MemoryError::NoSuchKey(key))?;
         let range = region.range(offset, bytes.len() as u64)?;
         match &mut region.storage {
-            Storage::Owned(owned) => owned[range].copy_from_slice(bytes),
+            Storage::Owned(buffer) => buffer.write(range.start, bytes),
             Storage::Shared(_) => return Err(MemoryError::ReadOnly(key)),
         }
         Ok(())
@@ -361,8 +395,33 @@ mod tests {
             len: 4,
         };
         assert_eq!(table.read(slice), Ok(&b"lock"[..]));
-        assert_eq!(table.deregister(key), Ok(b"flock".to_vec()));
+        assert_eq!(table.deregister(key), Ok(()));
         assert_eq!(table.read(slice), Err(MemoryError::NoSuchKey(key)));
+    }
+
+    #[test]
+    fn expectation_changes_nothing_but_the_memory_taken() {
+        let mut table = MemoryTable::new(0);
+        let original: Arc<[u8]> = Arc::from(&b"flock"[..]);
+        let key = table.register(5, true);
+        let region = |table: &MemoryTable| table.region(key).unwrap().bytes().as_ptr();
+        table.expect(key, &original).unwrap();
+        table.write(key, 0, b"flo").unwrap();
+        assert_eq!(table.expect(key, &Arc::from(&b"other"[..])), Ok(()));
+        table.write(key, 3, b"ck").unwrap();
+        assert_eq!(region(&table), original.as_ptr(), "the first one held");
+        table.write(key, 4, b"d").unwrap();
+        assert_eq!(table.region(key).unwrap().bytes(), b"flocd");
+
+        let longer = table.register(6, true);
+        table.expect(longer, &original).unwrap();
+        assert_eq!(table.region(longer).unwrap().bytes(), [0; 6]);
+        let shared = table.register_shared(Arc::from(&b"other"[..]));
+        table.expect(shared, &original).unwrap();
+        assert_eq!(table.region(shared).unwrap().bytes(), b"other");
+        let absent = MemoryKey(0);
+        let error = Err(MemoryError::NoSuchKey(absent));
+        assert_eq!(table.expect(absent, &original), error);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //!
 //! Not here: READ and atomics (a group of receivers has no one answer), UD and UC.
 
+mod buffer;
 mod completion;
 mod config;
 mod memory;

@@ -440,7 +440,7 @@ impl QueuePair {
             return Err(PostError::TooLong(len));
         }
         if let Payload::Memory(slice) = request.payload {
-            memory.read(slice)?;
+            memory.check(slice)?;
         }
         self.requester.post(request, self.config.mtu);
         Ok(())
@@ -458,7 +458,7 @@ impl QueuePair {
                 state: self.state,
             });
         }
-        memory.read(request.buffer)?;
+        memory.check(request.buffer)?;
         self.responder.post(request);
         Ok(())
     }

@@ -119,8 +119,13 @@ impl HostNode {
 
     /// What this host is about to receive.
     pub(super) fn compare_with(&mut self, original: &Arc<Original>) {
-        if let Some(transfer) = &mut self.transfer {
-            transfer.compare_with(Arc::clone(original));
+        let Some(transfer) = &mut self.transfer else {
+            return;
+        };
+        transfer.compare_with(Arc::clone(original));
+        if let Some(key) = transfer.memory() {
+            let known = self.host.memory_mut().expect(key, original.bytes());
+            known.expect("a transfer's memory is registered");
         }
     }
 
