@@ -2,6 +2,7 @@
 
 use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
+use super::port_map::PortMap;
 use super::{
     DropReason, Event, FaultProbabilities, Happening, LinkConfig, LinkError, NodeId, Observer,
 };
@@ -21,20 +22,26 @@ pub(super) struct Core<M> {
 /// What the engine keeps for a node.
 struct Attachment {
     name: String,
-    /// (port, link, side of the link), ordered by port.
-    ports: Vec<(u32, usize, usize)>,
+    ports: PortMap<Plug, 8>,
     /// The earliest wake event to come that still counts.
     wake: Option<u64>,
 }
 
-impl Attachment {
-    fn find(&self, port: u32) -> Option<(usize, usize)> {
-        let index = self
-            .ports
-            .binary_search_by_key(&port, |&(port, ..)| port)
-            .ok()?;
-        let (_, link, side) = self.ports[index];
-        Some((link, side))
+/// Which end of which link a port is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plug {
+    link: u32,
+    /// 0 or 1; also of the direction that leads away from the port.
+    side: u8,
+}
+
+impl Plug {
+    fn link(self) -> usize {
+        self.link as usize
+    }
+
+    fn side(self) -> usize {
+        usize::from(self.side)
     }
 }
 
@@ -55,7 +62,7 @@ impl<M> Core<M> {
     pub(super) fn add_node(&mut self, name: &str) -> NodeId {
         self.attachments.push(Attachment {
             name: name.to_string(),
-            ports: Vec::new(),
+            ports: PortMap::new(),
             wake: None,
         });
         NodeId(self.attachments.len() - 1)
@@ -73,7 +80,7 @@ impl<M> Core<M> {
         });
         let link_name = format!("{} - {}", ends[0].1, ends[1].1);
         for (index, (end, _)) in ends.iter().enumerate() {
-            let taken = self.attachments[end.node.0].find(end.port).is_some();
+            let taken = self.plug(end.node, end.port).is_some();
             if taken || (index == 1 && a == b) {
                 return Err(LinkError::PortTaken {
                     link: link_name,
@@ -84,12 +91,16 @@ impl<M> Core<M> {
         }
         let number = self.links.len();
         self.links.push(Link::new(self.seed, ends, config)?);
-        for (side, (node, port)) in [a, b].into_iter().enumerate() {
-            let ports = &mut self.attachments[node.0].ports;
-            let at = ports.partition_point(|&(p, ..)| p < port);
-            ports.insert(at, (port, number, side));
+        let link = u32::try_from(number).expect("memory ends before");
+        for (side, (node, port)) in [(0, a), (1, b)] {
+            let plug = Plug { link, side };
+            self.attachments[node.0].ports.add(port, plug);
         }
         Ok(number)
+    }
+
+    fn plug(&self, node: NodeId, port: u32) -> Option<Plug> {
+        self.attachments[node.0].ports.get(port).copied()
     }
 
     pub(super) fn name(&self, id: NodeId) -> &str {
@@ -101,13 +112,13 @@ impl<M> Core<M> {
     }
 
     pub(super) fn direction(&self, node: NodeId, port: u32) -> Option<&Direction> {
-        let (link, side) = self.attachments[node.0].find(port)?;
-        Some(self.links[link].direction(side))
+        let plug = self.plug(node, port)?;
+        Some(self.links[plug.link()].direction(plug.side()))
     }
 
     fn direction_mut(&mut self, node: NodeId, port: u32) -> Option<&mut Direction> {
-        let (link, side) = self.attachments[node.0].find(port)?;
-        Some(self.links[link].direction_mut(side))
+        let plug = self.plug(node, port)?;
+        Some(self.links[plug.link()].direction_mut(plug.side()))
     }
 
     pub(super) fn set_link_up(&mut self, link: usize, up: bool) {
@@ -151,9 +162,8 @@ impl<M> Core<M> {
             self.observed(node, Happening::Receive { port, frame });
             return true;
         }
-        let (_, own) = self.attachments[node.0]
-            .find(port)
-            .expect("links are never removed");
+        let plug = self.plug(node, port).expect("links are never removed");
+        let own = plug.side();
         let from = self.links[link].direction(own).to();
         let reason = DropReason::LinkDown;
         self.links[link].direction_mut(1 - own).count_drop(reason);
@@ -170,10 +180,10 @@ impl<M> Core<M> {
         false
     }
 
-    pub(super) fn becomes_idle(&mut self, node: NodeId, port: u32) {
-        if let Some(direction) = self.direction_mut(node, port) {
-            direction.set_idle();
-        }
+    /// The link can take the next frame at this end of it.
+    pub(super) fn becomes_idle(&mut self, plug: Plug) {
+        let direction = self.links[plug.link()].direction_mut(plug.side());
+        direction.set_idle();
     }
 
     /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
@@ -233,9 +243,9 @@ impl<M> Context<'_, M> {
     ///
     /// If [`Context::can_transmit`] is false for `port`: the node must queue.
     pub fn transmit(&mut self, port: u32, frame: Vec<u8>) {
-        let (link, side) = self.core.attachments[self.node.0]
-            .find(port)
-            .expect("transmit on a connected port");
+        let plug = self.core.plug(self.node, port);
+        let plug = plug.expect("transmit on a connected port");
+        let (link, side) = (plug.link(), plug.side());
         let now = self.core.now;
         self.core.observed(
             self.node,
@@ -252,7 +262,7 @@ impl<M> Context<'_, M> {
         let node = self.node;
         self.core
             .agenda
-            .add(departure.idle_at, Event::Idle { node, port });
+            .add(departure.idle_at, Event::Idle { node, port, plug });
         match departure.fate {
             Fate::Dropped(reason) => {
                 self.core.observed(

@@ -122,7 +122,8 @@ pub(super) struct End {
 pub(super) struct Direction {
     name: String,
     to: End,
-    rng: ChaCha8Rng,
+    // Boxed, so that what every frame needs is close together.
+    rng: Box<ChaCha8Rng>,
     /// When the transmitter is free again, in picoseconds.
     free_at_ps: u64,
     busy: bool,
@@ -197,7 +198,7 @@ impl Link {
         let direction = |from: &str, to_name: &str, to: End| {
             let name = format!("{from} -> {to_name}");
             Direction {
-                rng: stream(seed, &name),
+                rng: Box::new(stream(seed, &name)),
                 name,
                 to,
                 free_at_ps: 0,

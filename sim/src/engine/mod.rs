@@ -17,6 +17,7 @@
 mod agenda;
 mod context;
 mod link;
+mod port_map;
 mod queue;
 mod rate;
 pub mod stream;
@@ -26,10 +27,11 @@ mod tests;
 
 pub use context::Context;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
+pub(crate) use port_map::PortMap;
 pub use queue::{EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 
-use context::Core;
+use context::{Core, Plug};
 use link::Link;
 
 /// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
@@ -105,6 +107,7 @@ enum Event<M> {
     Idle {
         node: NodeId,
         port: u32,
+        plug: Plug,
     },
     Wake {
         node: NodeId,
@@ -233,8 +236,8 @@ impl<N: Node> Engine<N> {
                     self.nodes[node.0].on_frame(port, frame, &mut ctx);
                 }
             }
-            Event::Idle { node, port } => {
-                self.core.becomes_idle(node, port);
+            Event::Idle { node, port, plug } => {
+                self.core.becomes_idle(plug);
                 let mut ctx = self.core.context(node);
                 self.nodes[node.0].on_idle(port, &mut ctx);
             }

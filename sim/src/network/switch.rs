@@ -1,6 +1,6 @@
 //! A switch: compiled pipelines and P4Runtime server, with an output queue per port.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
@@ -8,7 +8,7 @@ use alfirk_ctrl::controller::{Request, Response};
 use alfirk_p4runtime::Status;
 
 use super::message::Message;
-use crate::engine::{Context, DropReason, EgressQueues, NodeId};
+use crate::engine::{Context, DropReason, EgressQueues, NodeId, PortMap};
 
 /// A switch in the simulator.
 ///
@@ -19,7 +19,7 @@ pub struct SwitchNode {
     server: Server,
     pipeline_latency: u64,
     control_latency: u64,
-    ports: BTreeMap<u32, Port>,
+    ports: PortMap<Port, 0>,
     /// Ports whose queue may have something for an idle link, in the order in which that became so.
     runnable: VecDeque<u32>,
     controller: Option<Connection>,
@@ -40,23 +40,24 @@ struct Port {
 }
 
 impl SwitchNode {
-    /// A switch without a program. `ports` gives each connected port and its queue's limit in bytes.
+    /// A switch without a program. `limits` gives each connected port and its queue's limit in bytes.
     pub(super) fn new(
         server: Server,
         pipeline_latency: u64,
         control_latency: u64,
-        ports: impl IntoIterator<Item = (u32, usize)>,
+        limits: impl IntoIterator<Item = (u32, usize)>,
     ) -> SwitchNode {
-        let ports = ports.into_iter().map(|(port, limit)| {
+        let mut ports = PortMap::new();
+        for (port, limit) in limits {
             let queues = EgressQueues::new(limit);
             let ready = VecDeque::new();
-            (port, Port { queues, ready })
-        });
+            ports.add(port, Port { queues, ready });
+        }
         SwitchNode {
             server,
             pipeline_latency,
             control_latency,
-            ports: ports.collect(),
+            ports,
             runnable: VecDeque::new(),
             controller: None,
             alive: true,
@@ -185,7 +186,7 @@ impl SwitchNode {
             Event::Enqueue(packet) => self.enqueue(packet, ctx),
             Event::Output { port, frame } => {
                 // An unconnected port swallows what it is given, as an interface without carrier does.
-                if let Some(out) = self.ports.get_mut(&port) {
+                if let Some(out) = self.ports.get_mut(port) {
                     out.ready.push_back(frame);
                     self.runnable.push_back(port);
                 }
@@ -219,7 +220,7 @@ impl SwitchNode {
     fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
         let (number, priority, len) = (packet.port, packet.priority, packet.len);
         let now = ctx.now();
-        let Some(port) = self.ports.get_mut(&number) else {
+        let Some(port) = self.ports.get_mut(number) else {
             let state = QueueState {
                 enq_timestamp: now,
                 enq_qdepth: 0,
@@ -235,7 +236,7 @@ impl SwitchNode {
 
     /// Lets an idle link take the port's next frame.
     fn serve(&mut self, number: u32, ctx: &mut Context<'_, Message>) {
-        let Some(port) = self.ports.get_mut(&number) else {
+        let Some(port) = self.ports.get_mut(number) else {
             return;
         };
         if !ctx.can_transmit(number) {

@@ -1,0 +1,83 @@
+//! What a node keeps for each of its ports.
+
+use smallvec::SmallVec;
+
+/// Values by port number, up to `INLINE` of them in place.
+///
+/// Ports are nearly always numbered in a row, and then one look finds a port; any other numbers are searched for.
+#[derive(Debug)]
+pub(crate) struct PortMap<T, const INLINE: usize> {
+    /// Ordered by port.
+    entries: SmallVec<[(u32, T); INLINE]>,
+}
+
+impl<T, const INLINE: usize> PortMap<T, INLINE> {
+    pub(crate) fn new() -> Self {
+        PortMap {
+            entries: SmallVec::new(),
+        }
+    }
+
+    /// Adds a port; false if it is there.
+    pub(crate) fn add(&mut self, port: u32, value: T) -> bool {
+        let at = self.entries.partition_point(|(p, _)| *p < port);
+        let is_new = self.entries.get(at).is_none_or(|(p, _)| *p != port);
+        if is_new {
+            self.entries.insert(at, (port, value));
+        }
+        is_new
+    }
+
+    pub(crate) fn get(&self, port: u32) -> Option<&T> {
+        let at = self.find(port)?;
+        Some(&self.entries[at].1)
+    }
+
+    pub(crate) fn get_mut(&mut self, port: u32) -> Option<&mut T> {
+        let at = self.find(port)?;
+        Some(&mut self.entries[at].1)
+    }
+
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.entries.iter_mut().map(|(_, value)| value)
+    }
+
+    #[inline]
+    fn find(&self, port: u32) -> Option<usize> {
+        let first = self.entries.first()?.0;
+        let guess = port.wrapping_sub(first) as usize;
+        if self.entries.get(guess).is_some_and(|(p, _)| *p == port) {
+            return Some(guess);
+        }
+        self.entries.binary_search_by_key(&port, |(p, _)| *p).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_found_whatever_their_numbers() {
+        for numbers in [
+            &[0, 1, 2, 3][..],
+            &[1],
+            &[4, 2, 3, 1],
+            &[7, 1, 2, 300, u32::MAX, 0],
+            &[u32::MAX, u32::MAX - 1],
+            &[],
+        ] {
+            let mut map = PortMap::<u32, 2>::new();
+            for &port in numbers {
+                assert!(map.add(port, !port));
+                assert!(!map.add(port, 0), "it is there");
+            }
+            for port in (0..10).chain(299..302).chain(u32::MAX - 3..=u32::MAX) {
+                let there = numbers.contains(&port).then_some(!port);
+                assert_eq!(map.get(port).copied(), there, "{port} of {numbers:?}");
+                assert_eq!(map.get_mut(port).copied(), there);
+            }
+            assert_eq!(map.values_mut().count(), numbers.len());
+        }
+    }
+}
