@@ -7,7 +7,6 @@ mod check_pcap;
 mod ctrl;
 mod exit;
 mod host;
-mod huge_pages;
 mod link;
 mod p4c;
 mod program;

@@ -210,7 +210,7 @@ pub struct Args {
 
     /// Compile this P4 program instead of the built-in p4src/v1model/main.p4
     #[arg(long, value_name = "FILE")]
-    p4src: Option<PathBuf>,
+    pub(super) p4src: Option<PathBuf>,
 
     /// Give up on a transfer that takes longer than this, in the driver's time
     #[arg(long, value_name = "TIME", default_value = "60s")]

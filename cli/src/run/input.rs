@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use alfirk_roce::collective::Digest;
+use alfirk_roce::collective::Original;
 use alfirk_sim::engine::stream;
 
 use crate::exit::Failure;
@@ -22,13 +22,17 @@ pub enum Source {
 pub struct Input {
     /// The file as it was named; `None` for seeded content.
     pub file: Option<String>,
-    pub bytes: Arc<[u8]>,
-    pub sha256: Digest,
+    pub data: Arc<Original>,
 }
 
 impl std::fmt::Debug for Input {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Input({:?}, {} bytes)", self.file, self.bytes.len())
+        write!(
+            f,
+            "Input({:?}, {} bytes)",
+            self.file,
+            self.data.bytes().len()
+        )
     }
 }
 
@@ -54,8 +58,7 @@ impl Input {
         };
         Ok(Input {
             file,
-            sha256: Digest::of(&bytes),
-            bytes: bytes.into(),
+            data: Arc::new(Original::new(bytes.into())),
         })
     }
 }

@@ -29,13 +29,19 @@ use progress::Bars;
 use records::Records;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::huge_pages;
 use crate::program::{self, Program};
 
 pub fn run(args: Args) -> Outcome {
-    huge_pages::prefer();
+    // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
+    let built_in = args
+        .p4src
+        .is_none()
+        .then(|| thread::spawn(|| program::compile_program(None)));
     let config = args.check()?;
-    let program = program::compile_program(config.p4src.as_deref())?;
+    let program = match built_in {
+        Some(thread) => thread.join().expect("the compiler reports errors"),
+        None => program::compile_program(config.p4src.as_deref()),
+    }?;
     let results = match config.driver {
         Driver::Virtual => run_virtual(&config, &program)?,
         Driver::Mininet => mininet::run(&config, &program)?,
@@ -147,8 +153,7 @@ fn run_one(
 fn job(config: &Config) -> Job {
     Job {
         members: config.members.clone(),
-        data: Arc::clone(&config.input.bytes),
-        sha256: config.input.sha256,
+        data: Arc::clone(&config.input.data),
         op: config.op,
         write: config.write,
         strategies: config.strategies,
@@ -194,8 +199,8 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
         results,
         input: Input {
             file: config.input.file.clone(),
-            size: config.input.bytes.len() as u64,
-            sha256: config.input.sha256.to_string(),
+            size: config.input.data.bytes().len() as u64,
+            sha256: config.input.data.sha256().to_string(),
         },
         topology: TopologySummary {
             name: topology.name().to_string(),

@@ -8,7 +8,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Endpoint, GroupSpec, Leg, Progress, TransferOp, TransferSpec, WriteMode,
+    Algorithm, Endpoint, GroupSpec, Leg, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::wire::{Psn, QpNum};
@@ -274,7 +274,7 @@ impl Fabric for Crowded {
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
         self.inner.connect(host, peers)
     }
-    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError> {
+    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
         self.inner.start(host, data)
     }
     fn next_event(

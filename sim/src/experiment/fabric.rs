@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
-use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Progress, TransferSpec};
+use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
 use crate::network::MemberEvent;
@@ -51,7 +51,7 @@ pub trait Fabric {
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError>;
 
     /// Has the root, or the source of the next part, post the data; returns when it did.
-    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError>;
+    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError>;
 
     /// Waits for the next event of any member's transfer; `None` when `deadline` passes without one.
     fn next_event(

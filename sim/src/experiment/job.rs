@@ -10,7 +10,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, Progress, TransferOp, TransferSpec, WriteMode,
+    Algorithm, Digest, Endpoint, GroupSpec, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -33,9 +33,7 @@ const UNIFORM_RKEY: u32 = 0xa1f1_0001;
 pub struct Job {
     /// The source first.
     pub members: Vec<HostIndex>,
-    pub data: Arc<[u8]>,
-    /// Of the data.
-    pub sha256: Digest,
+    pub data: Arc<Original>,
     pub op: TransferOp,
     /// How WRITEs to the group fit its receivers.
     pub write: WriteMode,
@@ -82,8 +80,7 @@ impl Job {
     pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
         Job {
             members,
-            sha256: Digest::of(&data),
-            data,
+            data: Arc::new(Original::new(data)),
             op: TransferOp::Send,
             write: WriteMode::Aligned,
             strategies: Strategies::default(),
@@ -325,8 +322,9 @@ impl Run<'_> {
             let (source, data) = match &self.spec {
                 Some(spec) if spec.takes_turns() => {
                     let (offset, len) = spec.part(part);
-                    let data = &self.job.data[offset as usize..][..len as usize];
-                    (spec.source_of(part) as usize, Arc::from(data))
+                    let data = &self.job.data.bytes()[offset as usize..][..len as usize];
+                    let data = Arc::new(Original::new(Arc::from(data)));
+                    (spec.source_of(part) as usize, data)
                 }
                 _ => (0, Arc::clone(&self.job.data)),
             };
@@ -379,7 +377,7 @@ impl Run<'_> {
 
     fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
         let job = self.job;
-        let size = job.data.len() as u64;
+        let size = job.data.bytes().len() as u64;
         let addresses: Vec<Ipv4Addr> = job
             .members
             .iter()
@@ -650,7 +648,7 @@ impl Run<'_> {
         let receivers = told.done[first..].iter().flatten();
         let last = receivers.clone().map(|&(at, _)| at).max();
         let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
-        let right = receivers.filter(|(_, sha256)| *sha256 == self.job.sha256);
+        let right = receivers.filter(|(_, sha256)| *sha256 == self.job.data.sha256());
         let receivers_verified = right.count();
         let receivers = told.done.len() - first;
         let lost =
@@ -659,7 +657,7 @@ impl Run<'_> {
         Row {
             algorithm: self.algorithm.to_string(),
             completion_ns,
-            goodput_gbps: goodput_gbps(self.job.data.len() as u64, completion_ns),
+            goodput_gbps: goodput_gbps(self.job.data.bytes().len() as u64, completion_ns),
             verified: receivers_verified + lost.len() == receivers,
             receivers,
             receivers_verified,

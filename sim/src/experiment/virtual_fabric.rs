@@ -8,7 +8,7 @@ use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, Regis
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
 use alfirk_roce::collective::{
-    Endpoint, GroupSpec, Leg, Progress, Transfer, TransferError, TransferSpec,
+    Endpoint, GroupSpec, Leg, Original, Progress, Transfer, TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -277,8 +277,8 @@ impl Fabric for VirtualFabric {
         self.on_host(host, connected)
     }
 
-    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError> {
-        self.network.start(host, Arc::clone(data));
+    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
+        self.network.start(host, data);
         Ok(self.network.now())
     }
 

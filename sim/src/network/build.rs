@@ -195,11 +195,11 @@ impl Network {
     }
 
     /// The root's application posts the data now.
-    pub fn start(&mut self, host: HostIndex, data: Arc<[u8]>) {
-        let original = Arc::new(Original::new(Arc::clone(&data)));
+    pub fn start(&mut self, host: HostIndex, original: &Arc<Original>) {
         for index in 0..self.hosts.len() {
-            self.with_host(HostIndex(index), |node, _| node.compare_with(&original));
+            self.with_host(HostIndex(index), |node, _| node.compare_with(original));
         }
+        let data = Arc::clone(original.bytes());
         self.with_host(host, |node, ctx| node.start(data, ctx));
     }
 

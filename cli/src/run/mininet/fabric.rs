@@ -14,7 +14,7 @@ use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
-use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Progress, TransferSpec};
+use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
@@ -67,7 +67,7 @@ pub struct MininetFabric {
     /// Events of transfers that came while a leader was waited for.
     early: VecDeque<(HostIndex, MemberEvent)>,
     /// What the file for sources holds, once it has been written.
-    message: Option<Arc<[u8]>>,
+    message: Option<Arc<Original>>,
 }
 
 impl MininetFabric {
@@ -439,10 +439,10 @@ impl Fabric for MininetFabric {
         self.accepted(host, Request::Connect { transfer, peers })
     }
 
-    fn start(&mut self, host: HostIndex, data: &Arc<[u8]>) -> Result<u64, FabricError> {
+    fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
         let file = self.network.file("message");
         if self.message.as_ref().is_none_or(|m| !Arc::ptr_eq(m, data)) {
-            fs::write(&file, data).map_err(|error| {
+            fs::write(&file, data.bytes()).map_err(|error| {
                 FabricError::Broken(format!("cannot write {}: {error}", file.display()))
             })?;
             self.message = Some(Arc::clone(data));
