@@ -140,7 +140,7 @@ mod tests {
         ) {
             let original = original();
             let mut buffer = Buffer::new(LEN);
-            let mut plain = vec![0; LEN];
+            let mut plain = [0; LEN];
             for (number, act) in acts.into_iter().enumerate() {
                 if number == expected_at {
                     buffer.expect(&original);
