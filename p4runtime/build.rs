@@ -7,12 +7,15 @@ use std::{env, error::Error, fs, path::PathBuf};
 
 use protox::prost::Message;
 
+/// Its descriptors are also wanted alone.
+const P4INFO: &str = "p4/config/v1/p4info.proto";
+
 const FILES: [&str; 7] = [
     "alfirk/links/v1/links.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4types.proto",
-    "p4/config/v1/p4info.proto",
+    P4INFO,
     "p4/v1/p4data.proto",
     "p4/v1/p4runtime.proto",
 ];
@@ -32,6 +35,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = PathBuf::from(env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), embedded.encode_to_vec())?;
+    let mut p4info = protox::Compiler::new(["proto"])?;
+    p4info.include_imports(true).open_file(P4INFO)?;
+    let p4info = p4info.file_descriptor_set().encode_to_vec();
+    fs::write(out.join("p4info_descriptors.bin"), p4info)?;
 
     let mut config = prost_build::Config::new();
     config.enable_type_names().btree_map(["."]);

@@ -130,9 +130,7 @@ impl BmV2Json {
 
     /// Writes the program with p4c's key order and layout, ending in a newline.
     pub fn to_text(&self) -> String {
-        let value =
-            serde_json::to_value(self).expect("map keys are strings, and nothing else can fail");
-        print::print(&value)
+        print::print(self).expect("map keys are strings, and nothing else can fail")
     }
 }
 

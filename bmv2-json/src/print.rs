@@ -1,61 +1,241 @@
 //! p4c's layout: two spaces of indent, `"key" : value`, arrays of plain values on one line.
 
-use serde_json::Value;
-use std::fmt::Write;
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
 
-pub fn print(value: &Value) -> String {
-    let mut out = String::new();
-    print_at(value, 0, &mut out);
-    out.push('\n');
-    out
+use serde::Serialize;
+use serde_json::ser::Formatter;
+
+/// Writes a value and a newline.
+pub fn print(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = Text::default();
+    let layout = P4cLayout {
+        text: text.clone(),
+        open: Vec::new(),
+        starts: Vec::new(),
+    };
+    let mut serializer = serde_json::Serializer::with_formatter(text.clone(), layout);
+    value.serialize(&mut serializer)?;
+    drop(serializer);
+    let mut bytes = text.0.take();
+    bytes.push(b'\n');
+    String::from_utf8(bytes).map_err(serde::ser::Error::custom)
 }
 
-fn print_at(value: &Value, depth: usize, out: &mut String) {
-    match value {
-        Value::Array(items) if items.iter().all(is_plain) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                if i > 0 {
-                    out.push_str(", ");
-                }
-                print_at(item, depth, out);
-            }
-            out.push(']');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (i, item) in items.iter().enumerate() {
-                new_line(i > 0, depth + 1, out);
-                print_at(item, depth + 1, out);
-            }
-            new_line(false, depth, out);
-            out.push(']');
-        }
-        Value::Object(members) if members.is_empty() => out.push_str("{ }"),
-        Value::Object(members) => {
-            out.push('{');
-            for (i, (key, member)) in members.iter().enumerate() {
-                new_line(i > 0, depth + 1, out);
-                write!(out, "{} : ", Value::from(key.as_str())).expect("a String takes everything");
-                print_at(member, depth + 1, out);
-            }
-            new_line(false, depth, out);
-            out.push('}');
-        }
-        plain => write!(out, "{plain}").expect("a String takes everything"),
+/// The text so far, which the serializer writes to, and the layout may change.
+#[derive(Clone, Default)]
+struct Text(Rc<RefCell<Vec<u8>>>);
+
+impl Text {
+    fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    fn push(&self, text: &[u8]) {
+        self.0.borrow_mut().extend_from_slice(text);
+    }
+
+    fn new_line(&self, comma: bool, depth: usize) {
+        let mut text = self.0.borrow_mut();
+        text.extend_from_slice(if comma { b",\n" } else { b"\n" });
+        let end = text.len() + 2 * depth;
+        text.resize(end, b' ');
     }
 }
 
-fn is_plain(value: &Value) -> bool {
-    !value.is_array() && !value.is_object()
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-fn new_line(comma: bool, depth: usize, out: &mut String) {
-    if comma {
-        out.push(',');
+struct P4cLayout {
+    text: Text,
+    /// Arrays and objects around the present place, the innermost last.
+    open: Vec<Open>,
+    /// Where the items of the open arrays on one line begin, those of the innermost last.
+    starts: Vec<usize>,
+}
+
+enum Open {
+    /// An array on one line, as long as there is nothing but plain values in it.
+    Line {
+        /// Its first item in `starts`.
+        first: usize,
+    },
+    /// An array with an item on each line.
+    Lines,
+    Object {
+        empty: bool,
+    },
+}
+
+impl P4cLayout {
+    /// Here begins an array or an object: if it is within an array on one line, that one must be broken up.
+    fn nest(&mut self) {
+        let Some(open @ Open::Line { .. }) = self.open.last_mut() else {
+            return;
+        };
+        let Open::Line { first } = std::mem::replace(open, Open::Lines) else {
+            return;
+        };
+        let depth = self.open.len();
+        let starts: Vec<usize> = self.starts.drain(first..).collect();
+        let line = self.text.0.borrow_mut().split_off(starts[0]);
+        for (number, &start) in starts.iter().enumerate() {
+            self.text.new_line(number > 0, depth);
+            if let Some(next) = starts.get(number + 1) {
+                self.text
+                    .push(&line[start - starts[0]..next - starts[0] - ", ".len()]);
+            }
+        }
     }
-    out.push('\n');
-    for _ in 0..depth {
-        out.push_str("  ");
+}
+
+impl Formatter for P4cLayout {
+    fn begin_array<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.nest();
+        self.text.push(b"[");
+        let first = self.starts.len();
+        self.open.push(Open::Line { first });
+        Ok(())
+    }
+
+    fn begin_array_value<W: ?Sized + io::Write>(
+        &mut self,
+        _: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        if let Some(Open::Lines) = self.open.last() {
+            self.text.new_line(!first, self.open.len());
+            return Ok(());
+        }
+        if !first {
+            self.text.push(b", ");
+        }
+        self.starts.push(self.text.len());
+        Ok(())
+    }
+
+    fn end_array<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        match self.open.pop() {
+            Some(Open::Line { first }) => self.starts.truncate(first),
+            _ => self.text.new_line(false, self.open.len()),
+        }
+        self.text.push(b"]");
+        Ok(())
+    }
+
+    fn begin_object<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.nest();
+        self.text.push(b"{");
+        self.open.push(Open::Object { empty: true });
+        Ok(())
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(
+        &mut self,
+        _: &mut W,
+        first: bool,
+    ) -> io::Result<()> {
+        self.text.new_line(!first, self.open.len());
+        if let Some(Open::Object { empty }) = self.open.last_mut() {
+            *empty = false;
+        }
+        Ok(())
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        self.text.push(b" : ");
+        Ok(())
+    }
+
+    fn end_object<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
+        match self.open.pop() {
+            Some(Open::Object { empty: true }) => self.text.push(b" "),
+            _ => self.text.new_line(false, self.open.len()),
+        }
+        self.text.push(b"}");
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{json, Value};
+
+    use super::*;
+
+    #[test]
+    fn layout_is_p4cs() {
+        let value = json!({
+            "plain": [1, "two", null, true, -0.5],
+            "empty": [[], {}],
+            "mixed": [1, "a, b", [2, 3], 4, {"k": "\"\n"}, 5],
+            "deep": [[[[]]], [["x"]]],
+        });
+        let expected = r#"{
+  "plain" : [1, "two", null, true, -0.5],
+  "empty" : [
+    [],
+    { }
+  ],
+  "mixed" : [
+    1,
+    "a, b",
+    [2, 3],
+    4,
+    {
+      "k" : "\"\n"
+    },
+    5
+  ],
+  "deep" : [
+    [
+      [
+        []
+      ]
+    ],
+    [
+      ["x"]
+    ]
+  ]
+}
+"#;
+        assert_eq!(print(&value).unwrap(), expected);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let plain = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        plain.prop_recursive(6, 60, 6, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                proptest::collection::btree_map(".{0,3}", inner, 0..4)
+                    .prop_map(|members| members.into_iter().collect::<Value>()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(value in value()) {
+            let text = print(&value).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            let wide = text.lines().any(|line| line.ends_with(' '));
+            prop_assert!(!wide, "{text}");
+        }
     }
 }

@@ -5,25 +5,46 @@ use std::sync::OnceLock;
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 
+use crate::p4::config::v1::P4Info;
+
 /// An encoded `google.protobuf.FileDescriptorSet` of every file in `proto/` and of what they import.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 /// The decoded [`FILE_DESCRIPTOR_SET`].
 pub fn pool() -> &'static DescriptorPool {
     static POOL: OnceLock<DescriptorPool> = OnceLock::new();
-    POOL.get_or_init(|| {
-        DescriptorPool::decode(FILE_DESCRIPTOR_SET).expect("build.rs wrote a valid descriptor set")
-    })
+    POOL.get_or_init(|| decode(FILE_DESCRIPTOR_SET))
 }
 
 /// The descriptor of a generated message.
 pub fn of<M: Name>() -> MessageDescriptor {
-    pool()
-        .get_message_by_name(&M::full_name())
+    find::<M>(pool())
+}
+
+/// The same for those who need no other message: for a P4Info's, the descriptors of P4Runtime's are not decoded, which takes
+/// longer than to print it.
+pub fn alone<M: Name>() -> MessageDescriptor {
+    static P4INFO: OnceLock<DescriptorPool> = OnceLock::new();
+    const SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/p4info_descriptors.bin"));
+    if M::PACKAGE != P4Info::PACKAGE {
+        return of::<M>();
+    }
+    find::<M>(P4INFO.get_or_init(|| decode(SET)))
+}
+
+fn find<M: Name>(pool: &DescriptorPool) -> MessageDescriptor {
+    pool.get_message_by_name(&M::full_name())
         .expect("every generated message is in the descriptor set")
 }
 
-pub(crate) fn to_dynamic<M: Message + Name>(message: &M) -> DynamicMessage {
-    DynamicMessage::decode(of::<M>(), message.encode_to_vec().as_slice())
+fn decode(set: &[u8]) -> DescriptorPool {
+    DescriptorPool::decode(set).expect("build.rs wrote a valid descriptor set")
+}
+
+pub(crate) fn to_dynamic<M: Message + Name>(
+    message: &M,
+    descriptor: MessageDescriptor,
+) -> DynamicMessage {
+    DynamicMessage::decode(descriptor, message.encode_to_vec().as_slice())
         .expect("an encoded message decodes with its own descriptor")
 }

@@ -24,9 +24,10 @@ pub fn to_string<M: Message + Name>(message: &M) -> String {
 
 /// The message as a JSON value; map fields are sorted by key.
 pub fn to_value<M: Message + Name>(message: &M) -> Value {
-    let mut value = serde_json::to_value(descriptor::to_dynamic(message))
+    let descriptor = descriptor::of::<M>();
+    let mut value = serde_json::to_value(descriptor::to_dynamic(message, descriptor.clone()))
         .expect("P4Runtime messages hold nothing that JSON cannot");
-    sort_maps(&mut value, &descriptor::of::<M>());
+    sort_maps(&mut value, &descriptor);
     value
 }
 

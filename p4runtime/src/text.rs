@@ -24,7 +24,8 @@ pub struct ParseError {
 /// Prints a message; ends with a newline unless the message is empty.
 pub fn to_string<M: Message + Name>(message: &M) -> String {
     let mut out = String::new();
-    print_message(&descriptor::to_dynamic(message), 0, &mut out);
+    let message = descriptor::to_dynamic(message, descriptor::alone::<M>());
+    print_message(&message, 0, &mut out);
     out
 }
 
