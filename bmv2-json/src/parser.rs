@@ -266,7 +266,7 @@ pub struct Deparser {
     /// Header instances in the order of their emission; invalid ones are skipped.
     #[serde(default)]
     pub order: Vec<String>,
-    /// Calls of `log_msg`, `assert` and `assume` in the deparser.
+    /// Calls of `log_msg`, `assert`, `assume` and `truncate` in the deparser.
     #[serde(default)]
     pub primitives: Vec<Primitive>,
 }

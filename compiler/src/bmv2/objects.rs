@@ -3,6 +3,7 @@
 use alfirk_bmv2_json as json;
 
 use super::{
+    action::primitives,
     expr::{hex, Exprs},
     source_info,
 };
@@ -68,7 +69,7 @@ pub fn deparser(program: &Program) -> json::Deparser {
             .iter()
             .map(|header| program.storage.header(*header).name.clone())
             .collect(),
-        primitives: Vec::new(),
+        primitives: primitives(Exprs::new(program), &program.deparser_calls),
     }
 }
 

@@ -126,6 +126,8 @@ pub struct Program {
     pub egress: Vec<Stmt>,
     /// Headers in the order in which the deparser emits them.
     pub deparser: Vec<HeaderId>,
+    /// What else the deparser does, before it emits anything: it logs, asserts and truncates.
+    pub deparser_calls: Vec<Stmt>,
     /// Where the deparser control stands.
     pub deparser_source: Source,
     /// Checksums verified after the parser and updated before the deparser.

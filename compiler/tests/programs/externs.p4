@@ -188,7 +188,9 @@ control MyComputeChecksum(inout headers_t hdr, inout metadata_t meta) {
 
 control MyDeparser(packet_out packet, in headers_t hdr) {
     apply {
+        log_msg("leaves with {}", {hdr.data.a});
         packet.emit(hdr);
+        assert(!hdr.data.isValid() || hdr.data.op != 14 || hdr.data.a != 0xfe);
     }
 }
 

@@ -7,12 +7,12 @@ use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame};
 use super::{Elaborator, Region};
 use crate::diag::Span;
-use crate::ir::{HeaderId, HeaderPlace, StmtKind};
+use crate::ir::{HeaderId, HeaderPlace, Primitive, StmtKind};
 use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
 impl Elaborator<'_> {
-    /// Collects the headers that a deparser emits.
+    /// Collects the headers that a deparser emits, and what else it does.
     pub fn deparser_block(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
         self.region = Region::Deparser;
         self.program.deparser_source = self.source(instance.decl.name.span);
@@ -20,9 +20,16 @@ impl Elaborator<'_> {
         for stmt in code {
             match stmt.kind {
                 StmtKind::Emit(header) => self.program.deparser.push(header),
+                // The target has a list of these and a list of headers, so that their order is lost, as with p4c.
+                StmtKind::Primitive(
+                    Primitive::LogMsg { .. }
+                    | Primitive::Assert(_)
+                    | Primitive::Assume(_)
+                    | Primitive::Truncate { .. },
+                ) => self.program.deparser_calls.push(stmt),
                 _ => {
                     let message = format!(
-                        "{}:{}: a deparser can only emit headers on this target, and {} does something else",
+                        "{}:{}: a deparser can only emit headers, log, assert and truncate on this target, and {} does something else",
                         stmt.source.file, stmt.source.line, stmt.source.fragment
                     );
                     let what = crate::diag::Diagnostic::global(crate::diag::Code::TARGET, message)
