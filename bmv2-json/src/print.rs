@@ -71,21 +71,17 @@ enum Open {
     },
     /// An array with an item on each line.
     Lines,
-    Object {
-        empty: bool,
-    },
+    Object,
 }
 
 impl P4cLayout {
     /// Here begins an array or an object: if it is within an array on one line, that one must be broken up.
     fn nest(&mut self) {
-        let Some(open @ Open::Line { .. }) = self.open.last_mut() else {
-            return;
-        };
-        let Open::Line { first } = std::mem::replace(open, Open::Lines) else {
-            return;
-        };
         let depth = self.open.len();
+        let Some(&Open::Line { first }) = self.open.last() else {
+            return;
+        };
+        self.open[depth - 1] = Open::Lines;
         let starts: Vec<usize> = self.starts.drain(first..).collect();
         let line = self.text.0.borrow_mut().split_off(starts[0]);
         for (number, &start) in starts.iter().enumerate() {
@@ -135,7 +131,7 @@ impl Formatter for P4cLayout {
     fn begin_object<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
         self.nest();
         self.text.push(b"{");
-        self.open.push(Open::Object { empty: true });
+        self.open.push(Open::Object);
         Ok(())
     }
 
@@ -145,9 +141,6 @@ impl Formatter for P4cLayout {
         first: bool,
     ) -> io::Result<()> {
         self.text.new_line(!first, self.open.len());
-        if let Some(Open::Object { empty }) = self.open.last_mut() {
-            *empty = false;
-        }
         Ok(())
     }
 
@@ -157,9 +150,13 @@ impl Formatter for P4cLayout {
     }
 
     fn end_object<W: ?Sized + io::Write>(&mut self, _: &mut W) -> io::Result<()> {
-        match self.open.pop() {
-            Some(Open::Object { empty: true }) => self.text.push(b" "),
-            _ => self.text.new_line(false, self.open.len()),
+        self.open.pop();
+        // No value ends with a brace that opens.
+        let is_empty = self.text.0.borrow().ends_with(b"{");
+        if is_empty {
+            self.text.push(b" ");
+        } else {
+            self.text.new_line(false, self.open.len());
         }
         self.text.push(b"}");
         Ok(())
