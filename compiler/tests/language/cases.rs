@@ -1,27 +1,11 @@
 //! The programs, by chapter.
 
 use super::Item;
-use super::Part::{All, Apply, Control, Parser, ParserWith, Top, Whole, With};
+use super::Part::{All, Apply, Control, Deparser, Parser, ParserWith, Top, Whole, With};
 
 macro_rules! item {
     ($name:literal, [$($accepted:expr),* $(,)?], [$($refused:expr),* $(,)?]) => {
         Item { name: $name, accepted: &[$($accepted),*], refused: &[$($refused),*] }
-    };
-}
-
-/// A program whose deparser does this.
-macro_rules! deparser {
-    ($body:literal) => {
-        concat!(
-            "#include <v1model.p4>\nheader h_t { bit<8> a; } struct H { h_t h; } struct M { }\n\
-             parser P(packet_in p, out H h, inout M m, inout standard_metadata_t sm) { state start { p.extract(h.h); transition accept; } }\n\
-             control V(inout H h, inout M m) { apply { } }\n\
-             control I(inout H h, inout M m, inout standard_metadata_t sm) { apply { sm.egress_spec = 1; } }\n\
-             control E(inout H h, inout M m, inout standard_metadata_t sm) { apply { } }\n\
-             control D(packet_out p, in H h) { apply {\n",
-            $body,
-            "\n} }\nV1Switch(P(), V(), I(), E(), V(), D()) main;\n"
-        )
     };
 }
 
@@ -710,9 +694,9 @@ pub const EXTERNS: &[Item] = &[
     item!("the rest", [
         Apply("random(hdr.h.a, 0, 5); log_msg(\"x\"); log_msg(\"{}\", { hdr.h.a }); assert(hdr.h.a == 1); assume(true); truncate(64); mark_to_drop(sm); mark_to_drop();"),
         Whole("#define V1MODEL_VERSION 20180101\n#include <v1model.p4>\nstruct H { } struct M { bit<8> x; }\nparser P(packet_in p, out H h, inout M m, inout standard_metadata_t sm) { state start { transition accept; } }\ncontrol V(inout H h, inout M m) { apply { } }\ncontrol I(inout H h, inout M m, inout standard_metadata_t sm) { apply { mark_to_drop(); clone3(CloneType.I2E, 5, { m.x }); resubmit({ m.x }); } }\ncontrol D(packet_out p, in H h) { apply { } }\ncontrol E(inout H h, inout M m, inout standard_metadata_t sm) { apply { recirculate({ m.x }); } }\nV1Switch(P(), V(), I(), E(), V(), D()) main;\n"),
-        Whole(deparser!("log_msg(\"out\"); { p.emit(h.h); } log_msg(\"a {}\", { h.h.a }); assert(h.h.a != 1 || true); assume(h.h.isValid()); truncate(64); return; p.emit(h.h);")),
+        Deparser("log_msg(\"out\"); { p.emit(hdr.h); } log_msg(\"a {}\", { hdr.h.a }); assert(hdr.h.a != 1 || true); assume(hdr.h.isValid()); truncate(64); return; p.emit(hdr.h);"),
     ], [
-        Whole(deparser!("if (h.h.isValid()) { p.emit(h.h); }")),
+        Deparser("if (hdr.h.isValid()) { p.emit(hdr.h); }"),
         Apply("random(hdr.h.a, 0);"),
         Apply("random(5, 0, 5);"),
         Apply("assert(hdr.h.a);"),

@@ -36,6 +36,8 @@ enum Part {
     Parser(&'static str),
     /// Declarations at the top and in the parser, and what follows the first extraction.
     ParserWith(&'static str, &'static str, &'static str),
+    /// What the deparser does.
+    Deparser(&'static str),
     /// A whole program.
     Whole(&'static str),
 }
@@ -45,6 +47,7 @@ impl Part {
     fn program(&self) -> String {
         let (top, control, apply, locals, states) = match self {
             Part::Whole(text) => return (*text).to_owned(),
+            Part::Deparser(_) => ("", "", "", "", ""),
             Part::Top(top) => (*top, "", "", "", ""),
             Part::Apply(apply) => ("", "", *apply, "", ""),
             Part::Control(control, apply) => ("", *control, *apply, "", ""),
@@ -56,6 +59,10 @@ impl Part {
         let states = match states {
             "" => "transition accept;",
             states => states,
+        };
+        let deparser = match self {
+            Part::Deparser(deparser) => *deparser,
+            _ => "p.emit(hdr);",
         };
         format!(
             "#include <core.p4>
@@ -79,7 +86,7 @@ apply {{
 }} }}
 control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t sm) {{ apply {{ }} }}
 control C(inout headers_t hdr, inout metadata_t meta) {{ apply {{ }} }}
-control D(packet_out p, in headers_t hdr) {{ apply {{ p.emit(hdr); }} }}
+control D(packet_out p, in headers_t hdr) {{ apply {{ {deparser} }} }}
 V1Switch(P(), V(), I(), E(), C(), D()) main;
 "
         )
