@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, error, info, trace, warn};
 
 pub use self::port::PortSetup;
-use self::port::{log_failure, Port, PortCounters};
+use self::port::{log_failure, Port, PortCounters, WRITABLE};
 use super::{
     args::TraceFormat,
     chosen::Way,
@@ -127,6 +127,8 @@ impl Engine {
             interface = port.interface,
             "port attached"
         );
+        // The answer comes with the other news, before any frame leaves.
+        self.watch.ask(port.index)?;
         self.ports.insert(port.number, port);
         Ok(())
     }
@@ -144,6 +146,7 @@ impl Engine {
                 match token {
                     COMMANDS => self.take_commands(),
                     WATCH => self.take_link_news(),
+                    port if port & WRITABLE != 0 => self.resume(port as u32),
                     port => self.receive(port as u32),
                 }
             }
@@ -308,8 +311,7 @@ impl Engine {
 
     fn enqueue(&mut self, packet: Queued, now: u64) {
         match self.ports.get_mut(&packet.port) {
-            // Behind those that wait, also when the rate has been taken away.
-            Some(port) if port.link.has_rate() || !port.queues.is_empty() => {
+            Some(port) if port.has_queue() => {
                 port.queues.push(packet.priority, packet, now);
                 self.runnable.push_back(port.number);
             }
@@ -326,15 +328,21 @@ impl Engine {
 
     /// Lets an idle link take the next packet. One that egress drops takes no time on it.
     fn serve(&mut self, number: u32, now: u64) {
-        let Some(port) = self.ports.get_mut(&number) else {
-            return;
-        };
-        if !port.link.is_idle(now) {
-            return;
-        }
-        if let Some((packet, state)) = port.queues.pop() {
+        let next = self.ports.get_mut(&number).and_then(|port| port.next(now));
+        if let Some((packet, state)) = next {
             self.server.dequeue(packet, now, state);
             self.runnable.push_back(number);
+        }
+    }
+
+    /// Goes on with a port whose interface takes frames again.
+    fn resume(&mut self, number: u32) {
+        if let Some(port) = self.ports.get_mut(&number) {
+            port.release(&self.poller);
+            port.send(&self.poller, &mut self.server);
+            self.runnable.push_back(number);
+            let now = self.now();
+            self.drain(now);
         }
     }
 
@@ -350,9 +358,10 @@ impl Engine {
             port.link.push(now, frame);
         } else if !port.link.loses(Way::Out, &frame) {
             port.sending.push(frame);
-            if port.sending.len() >= BATCH {
-                port.send();
-                self.server.recycle(&mut port.sending);
+            // Whether a discipline takes it decides about the next packet.
+            let is_due = port.is_shaped() || port.sending.len() >= BATCH;
+            if is_due && !port.is_held {
+                port.send(&self.poller, &mut self.server);
             }
         }
     }
@@ -372,13 +381,9 @@ impl Engine {
     }
 
     fn send_all(&mut self) {
-        for port in self
-            .ports
-            .values_mut()
-            .filter(|port| !port.sending.is_empty())
-        {
-            port.send();
-            self.server.recycle(&mut port.sending);
+        let ports = self.ports.values_mut();
+        for port in ports.filter(|port| !port.sending.is_empty() && !port.is_held) {
+            port.send(&self.poller, &mut self.server);
         }
     }
 
@@ -544,6 +549,7 @@ impl Engine {
             for port in self.ports.values_mut() {
                 if let Ok(index) = interface_index(&port.interface) {
                     port.come_back(index, &self.poller);
+                    ask(&self.watch, index);
                 }
             }
             return;
@@ -554,12 +560,16 @@ impl Engine {
                     name,
                     index,
                     running,
+                    discipline,
                 } => {
                     let Some(port) = self.ports.values_mut().find(|p| p.interface == name) else {
                         continue;
                     };
                     if port.socket.is_none() || port.index != index {
                         port.come_back(index, &self.poller);
+                    }
+                    if let Some(discipline) = discipline {
+                        port.set_discipline(discipline);
                     }
                     let running = running && port.socket.is_some();
                     if port.running != running {
@@ -577,9 +587,14 @@ impl Engine {
                             interface = name,
                             "interface is gone; waiting for it"
                         );
-                        port.socket = None;
+                        port.go();
                         port.running = false;
                         self.server.set_port(port.number, false);
+                    }
+                }
+                LinkNews::Disciplines { index } => {
+                    if self.ports.values().any(|port| port.index == index) {
+                        ask(&self.watch, index);
                     }
                 }
             }
@@ -689,5 +704,11 @@ impl Engine {
                 "port closed"
             );
         }
+    }
+}
+
+fn ask(watch: &LinkWatch, index: u32) {
+    if let Err(error) = watch.ask(index) {
+        warn!("cannot ask for the state of interface {index}: {error}");
     }
 }

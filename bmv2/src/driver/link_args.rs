@@ -34,7 +34,7 @@ pub struct LinkArgs {
     #[arg(long, value_name = "RATE", value_parser = Rate::from_str)]
     rate: Option<Rate>,
 
-    /// Packets that wait in each queue of a port with a rate.
+    /// Packets that wait in each queue of a port with a rate, or behind a queueing discipline of its interface.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub queue_depth: usize,
 

@@ -43,13 +43,32 @@ impl Poller {
 
     /// Adds a descriptor; `token` comes back when it is readable. It leaves the set when closed.
     pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN, token)
+    }
+
+    /// Adds a descriptor of which `token` comes when it can be written to.
+    pub fn add_writer(&self, fd: RawFd, token: u64) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLOUT, token)
+    }
+
+    /// Takes a descriptor out of the set.
+    pub fn remove(&self, fd: RawFd) -> io::Result<()> {
+        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
+    }
+
+    fn control(
+        &self,
+        operation: libc::c_int,
+        fd: RawFd,
+        events: libc::c_int,
+        token: u64,
+    ) -> io::Result<()> {
         let mut event = libc::epoll_event {
-            events: libc::EPOLLIN as u32,
+            events: events as u32,
             u64: token,
         };
         // SAFETY: the event is alive for the call.
-        let result =
-            unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) };
+        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), operation, fd, &mut event) };
         if result < 0 {
             return Err(io::Error::last_os_error());
         }

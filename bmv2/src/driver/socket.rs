@@ -18,7 +18,8 @@ use super::{
 pub const BATCH: usize = 64;
 /// Room for the largest super-frame with its header and a VLAN tag.
 const FRAME_ROOM: usize = 65_536 + 256;
-/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel.
+/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel. Behind a queueing
+/// discipline the system's default holds what is sent, as it does for BMv2.
 const SOCKET_BUFFER: libc::c_int = 8 << 20;
 
 /// A packet socket bound to one interface.
@@ -30,6 +31,21 @@ pub struct PacketSocket {
     /// What sends. Nobody waits for it: on the socket that is waited for, the kernel would look for
     /// sleepers whenever one of the frames sent is freed.
     out: OwnedFd,
+    /// Whether frames go past the queueing discipline, straight to the device.
+    bypass: bool,
+    /// What the system gives a socket for frames on their way, as `SO_SNDBUF` tells it.
+    send_buffer: libc::c_int,
+}
+
+/// What became of frames given to [`PacketSocket::send`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// So many the kernel took.
+    pub taken: usize,
+    /// So many, from the first, are done with: taken, or lost.
+    pub done: usize,
+    /// The others may go when the kernel has sent some of those before.
+    pub is_full: bool,
 }
 
 /// What [`PacketSocket::take`] found.
@@ -81,16 +97,19 @@ pub fn interface_index(name: &str) -> io::Result<u32> {
 }
 
 impl PacketSocket {
-    /// Opens a socket on an interface, in promiscuous mode.
+    /// Opens a socket on an interface, in promiscuous mode. What it sends goes straight to the device.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
     pub fn open(interface: u32) -> io::Result<PacketSocket> {
-        PacketSocket::with_ring(interface, 0)
+        let mut socket = PacketSocket::with_ring(interface, 0)?;
+        socket.set_bypass(true)?;
+        Ok(socket)
     }
 
     /// The same with a ring of about `ring` bytes for [`PacketSocket::take`]; none when 0. Where the
-    /// kernel has no memory for it, frames come through the socket's queue.
+    /// kernel has no memory for it, frames come through the socket's queue. What it sends goes through
+    /// the interface's queueing discipline.
     ///
     /// # Errors
     /// As [`PacketSocket::open`].
@@ -100,22 +119,17 @@ impl PacketSocket {
             ring: None,
             fd: unbound()?,
             out: unbound()?,
+            bypass: false,
+            send_buffer: 0,
         };
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_SNDBUF);
+        get(&socket.out, level, option, &mut socket.send_buffer)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         // What this switch sends must not come back in.
         socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, &1)?;
-        // Straight to the device: a full queue shows as an error here instead of filling memory.
-        set(&socket.out, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, &1)?;
-        for (fd, force, plain) in [
-            (&socket.fd, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
-            (&socket.out, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
-        ] {
-            // Beyond the system's limit only with CAP_NET_ADMIN; otherwise as much as may be had.
-            if set(fd, libc::SOL_SOCKET, force, &SOCKET_BUFFER).is_err() {
-                set(fd, libc::SOL_SOCKET, plain, &SOCKET_BUFFER)?;
-            }
-        }
+        let (force, plain) = (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF);
+        set_buffer(&socket.fd, force, plain, SOCKET_BUFFER)?;
 
         if ring > 0 {
             let mtu = socket.mtu(interface)?;
@@ -134,6 +148,28 @@ impl PacketSocket {
         promiscuous.mr_type = libc::PACKET_MR_PROMISC as u16;
         socket.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)?;
         Ok(socket)
+    }
+
+    /// Whether frames go past the interface's queueing discipline from now on. Where there is none, that
+    /// saves time, and a full queue of the device shows as an error; where there is one, all that is on
+    /// its way counts against the socket's buffer, so that [`Sent::is_full`] tells when to wait.
+    pub fn set_bypass(&mut self, bypass: bool) -> io::Result<()> {
+        let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
+        set(&self.out, level, option, &libc::c_int::from(bypass))?;
+        let size = match bypass {
+            true => SOCKET_BUFFER,
+            // The kernel doubles what it is given, and tells what it made of it.
+            false => self.send_buffer / 2,
+        };
+        let (force, plain) = (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
+        set_buffer(&self.out, force, plain, size)?;
+        self.bypass = bypass;
+        Ok(())
+    }
+
+    /// The descriptor that is writable when frames can be sent.
+    pub fn writer(&self) -> RawFd {
+        self.out.as_raw_fd()
     }
 
     fn mtu(&self, interface: u32) -> io::Result<usize> {
@@ -273,12 +309,15 @@ impl PacketSocket {
         result.map_or(0, |()| statistics.tp_drops)
     }
 
-    /// Sends frames; returns how many the kernel took. The others are lost, as on a full link; one that
-    /// is too long for the interface takes no others along.
-    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<usize> {
-        let (mut next, mut sent) = (0, 0);
-        while next < frames.len() {
-            let chunk = &frames[next..frames.len().min(next + BATCH)];
+    /// Sends frames, until the kernel has no room. One that is too long for the interface, or that its
+    /// queueing discipline drops, takes no others along.
+    ///
+    /// # Errors
+    /// What the first frame met, if it was neither of these.
+    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<Sent> {
+        let mut sent = Sent::default();
+        while sent.done < frames.len() {
+            let chunk = &frames[sent.done..frames.len().min(sent.done + BATCH)];
             let mut parts = [EMPTY_PART; BATCH];
             // SAFETY: mmsghdr is plain data, and zero is valid.
             let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
@@ -302,13 +341,19 @@ impl PacketSocket {
             match count {
                 Ok(0) => break,
                 Ok(count) => {
-                    next += count as usize;
-                    sent += count as usize;
+                    sent.done += count as usize;
+                    sent.taken += count as usize;
                 }
                 // About the first of the chunk.
                 Err(error) => match error.raw_os_error() {
-                    Some(libc::EMSGSIZE | libc::EINVAL) => next += 1,
-                    _ if sent > 0 => break,
+                    Some(libc::EMSGSIZE | libc::EINVAL) => sent.done += 1,
+                    // Without a discipline it is the device's queue that is full, for the others as well.
+                    Some(libc::ENOBUFS) if !self.bypass => sent.done += 1,
+                    Some(libc::EAGAIN) => {
+                        sent.is_full = true;
+                        break;
+                    }
+                    _ if sent.done > 0 => break,
                     _ => return Err(error),
                 },
             }
@@ -451,6 +496,17 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> i
         )
     })?;
     Ok(())
+}
+
+/// Sets a buffer's size: beyond the system's limit only with CAP_NET_ADMIN, otherwise as much as may
+/// be had.
+fn set_buffer(
+    fd: &OwnedFd,
+    force: libc::c_int,
+    plain: libc::c_int,
+    size: libc::c_int,
+) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, force, &size).or_else(|_| set(fd, libc::SOL_SOCKET, plain, &size))
 }
 
 const EMPTY_PART: libc::iovec = libc::iovec {

@@ -1,4 +1,5 @@
-//! News of the kernel about interfaces: up, down, gone, back again (rtnetlink).
+//! News of the kernel about interfaces: up, down, gone, back again, another queueing discipline
+//! (rtnetlink).
 
 use std::{
     io, mem,
@@ -14,7 +15,11 @@ pub enum LinkNews {
         name: String,
         index: u32,
         running: bool,
+        /// The kind of its root queueing discipline, such as `htb`; `noqueue` for none.
+        discipline: Option<String>,
     },
+    /// Its queueing disciplines have changed; [`LinkWatch::ask`] brings what they are now.
+    Disciplines { index: u32 },
     /// It was removed, or moved to another namespace.
     Gone { name: String, index: u32 },
 }
@@ -41,7 +46,7 @@ impl LinkWatch {
         let bound = unsafe {
             let mut address: libc::sockaddr_nl = mem::zeroed();
             address.nl_family = libc::AF_NETLINK as u16;
-            address.nl_groups = libc::RTMGRP_LINK as u32;
+            address.nl_groups = (libc::RTMGRP_LINK | libc::RTMGRP_TC) as u32;
             libc::bind(
                 fd.as_raw_fd(),
                 ptr::from_ref(&address).cast(),
@@ -52,6 +57,28 @@ impl LinkWatch {
             return Err(io::Error::last_os_error());
         }
         Ok(LinkWatch { fd })
+    }
+
+    /// Has the kernel tell of an interface as if it had changed.
+    pub fn ask(&self, index: u32) -> io::Result<()> {
+        let mut request = [0u8; MESSAGE_HEADER + LINK_HEADER];
+        request[..4].copy_from_slice(&((MESSAGE_HEADER + LINK_HEADER) as u32).to_ne_bytes());
+        request[4..6].copy_from_slice(&libc::RTM_GETLINK.to_ne_bytes());
+        request[6..8].copy_from_slice(&(libc::NLM_F_REQUEST as u16).to_ne_bytes());
+        request[MESSAGE_HEADER + 4..MESSAGE_HEADER + 8].copy_from_slice(&index.to_ne_bytes());
+        // SAFETY: the request is as long as said.
+        let sent = unsafe {
+            libc::send(
+                self.fd.as_raw_fd(),
+                request.as_ptr().cast(),
+                request.len(),
+                libc::MSG_DONTWAIT,
+            )
+        };
+        if sent < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(())
     }
 
     /// All news so far. `None` when some were lost, and every interface must be looked at anew.
@@ -92,7 +119,8 @@ const MESSAGE_HEADER: usize = 16;
 const LINK_HEADER: usize = 16;
 const ATTRIBUTE_HEADER: usize = 4;
 
-/// Reads `nlmsghdr`, `ifinfomsg` and the name among the attributes, all in host byte order.
+/// Reads `nlmsghdr`, `ifinfomsg` (or `tcmsg`, which has the index in the same place) and the attributes
+/// that matter, all in host byte order.
 fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
     while bytes.len() >= MESSAGE_HEADER {
         let len = long(bytes, 0) as usize;
@@ -106,10 +134,15 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
         if body.len() < LINK_HEADER || i32::from(body[0]) != libc::AF_UNSPEC {
             continue;
         }
-        let Some(name) = name_of(&body[LINK_HEADER..]) else {
+        let index = long(body, 4);
+        if matches!(kind, libc::RTM_NEWQDISC | libc::RTM_DELQDISC) {
+            news.push(LinkNews::Disciplines { index });
+            continue;
+        }
+        let attributes = &body[LINK_HEADER..];
+        let Some(name) = text_of(libc::IFLA_IFNAME, attributes) else {
             continue;
         };
-        let index = long(body, 4);
         let flags = long(body, 8);
         match kind {
             libc::RTM_NEWLINK => {
@@ -119,6 +152,7 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
                     name,
                     index,
                     running,
+                    discipline: text_of(libc::IFLA_QDISC, attributes),
                 });
             }
             libc::RTM_DELLINK => news.push(LinkNews::Gone { name, index }),
@@ -127,16 +161,17 @@ fn parse(mut bytes: &[u8], news: &mut Vec<LinkNews>) {
     }
 }
 
-fn name_of(mut attributes: &[u8]) -> Option<String> {
+/// The attribute of this kind, which is a C string.
+fn text_of(kind: u16, mut attributes: &[u8]) -> Option<String> {
     while attributes.len() >= ATTRIBUTE_HEADER {
         let len = usize::from(short(attributes, 0));
         if len < ATTRIBUTE_HEADER || len > attributes.len() {
             return None;
         }
-        if short(attributes, 2) == libc::IFLA_IFNAME {
-            let name = &attributes[ATTRIBUTE_HEADER..len];
-            let name = name.split(|&b| b == 0).next()?;
-            return String::from_utf8(name.to_vec()).ok();
+        if short(attributes, 2) == kind {
+            let text = &attributes[ATTRIBUTE_HEADER..len];
+            let text = text.split(|&b| b == 0).next()?;
+            return String::from_utf8(text.to_vec()).ok();
         }
         attributes = &attributes[aligned(len).min(attributes.len())..];
     }
@@ -164,7 +199,11 @@ mod tests {
         body[4..8].copy_from_slice(&index.to_ne_bytes());
         body[8..12].copy_from_slice(&flags.to_ne_bytes());
         // Some other attribute first, of odd length.
-        for (kind, value) in [(99u16, &b"x"[..]), (libc::IFLA_IFNAME, name.as_bytes())] {
+        for (kind, value) in [
+            (99u16, &b"x"[..]),
+            (libc::IFLA_IFNAME, name.as_bytes()),
+            (libc::IFLA_QDISC, b"htb"),
+        ] {
             let len = ATTRIBUTE_HEADER + value.len() + 1;
             body.extend((len as u16).to_ne_bytes());
             body.extend(kind.to_ne_bytes());
@@ -187,18 +226,21 @@ mod tests {
         let mut bytes = message(libc::RTM_NEWLINK, 7, up, "veth0");
         bytes.extend(message(libc::RTM_NEWLINK, 7, libc::IFF_UP as u32, "veth0"));
         bytes.extend(message(libc::RTM_DELLINK, 7, 0, "veth0"));
+        bytes.extend(message(libc::RTM_NEWQDISC, 7, 0, ""));
         let mut news = Vec::new();
         parse(&bytes, &mut news);
         let present = |running| LinkNews::Present {
             name: "veth0".into(),
             index: 7,
             running,
+            discipline: Some("htb".into()),
         };
         let gone = LinkNews::Gone {
             name: "veth0".into(),
             index: 7,
         };
-        assert_eq!(news, [present(true), present(false), gone]);
+        let disciplines = LinkNews::Disciplines { index: 7 };
+        assert_eq!(news, [present(true), present(false), gone, disciplines]);
     }
 
     #[test]

@@ -12,19 +12,19 @@ use tonic::{transport::Channel, Code};
 use crate::{fixture, forward, net::Wire, process::Process, start, DEADLINE, FAR, NEAR};
 
 /// A client of the service.
-struct Links<'a> {
+pub struct Links<'a> {
     client: LinksClient<Channel>,
     runtime: &'a Runtime,
 }
 
 impl Links<'_> {
-    fn connect<'a>(runtime: &'a Runtime, process: &Process) -> Links<'a> {
+    pub fn connect<'a>(runtime: &'a Runtime, process: &Process) -> Links<'a> {
         let address = format!("http://{}", process.address());
         let client = runtime.block_on(LinksClient::connect(address)).unwrap();
         Links { client, runtime }
     }
 
-    fn list(&mut self, ports: &[u32]) -> Result<Vec<Port>, tonic::Status> {
+    pub fn list(&mut self, ports: &[u32]) -> Result<Vec<Port>, tonic::Status> {
         let request = ListRequest {
             ports: ports.to_vec(),
         };

@@ -18,6 +18,7 @@ mod net;
 mod process;
 mod robustness;
 mod server;
+mod shaping;
 mod soak;
 mod tls;
 
@@ -101,6 +102,18 @@ const CASES: &[Case] = &[
     (
         "links_that_cannot_be_change_nothing",
         links::links_that_cannot_be_change_nothing,
+    ),
+    (
+        "a_slow_discipline_fills_the_queues_of_its_port_alone",
+        shaping::a_slow_discipline_fills_the_queues_of_its_port_alone,
+    ),
+    (
+        "what_a_discipline_drops_is_counted_and_takes_no_others_along",
+        shaping::what_a_discipline_drops_is_counted_and_takes_no_others_along,
+    ),
+    (
+        "disciplines_come_and_go_while_the_switch_runs",
+        shaping::disciplines_come_and_go_while_the_switch_runs,
     ),
     ("traces_are_printed", traces_are_printed),
     ("metrics_count_what_happened", metrics_count_what_happened),

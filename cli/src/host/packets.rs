@@ -123,11 +123,11 @@ impl Station for PacketStation {
         }
         let full = self.unsent.len() == BATCH;
         match self.socket.send(&self.unsent) {
-            Ok(count) => {
-                self.unsent.drain(..count);
+            Ok(sent) => {
+                self.unsent.drain(..sent.done);
             }
             Err(error) => match error.raw_os_error() {
-                Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => {}
+                Some(libc::ENOBUFS | libc::EINTR) => {}
                 // Without carrier frames go where they go on a real cable.
                 Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => self.unsent.clear(),
                 _ => return Err(Failure::failed(format_args!("cannot send: {error}"))),

@@ -11,10 +11,14 @@ use crate::{
         pcap::PcapFile,
         poller::{wall_clock, Poller},
         queue::PortQueues,
-        socket::{interface_index, PacketSocket, BATCH},
+        socket::{interface_index, PacketSocket, Sent, BATCH},
     },
-    Queued,
+    p4rt::Server,
+    QueueState, Queued,
 };
+
+/// In the token of a port of which the poller tells that it takes frames again.
+pub(super) const WRITABLE: u64 = 1 << 34;
 
 /// Frames counted since the start.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,11 +41,15 @@ pub(super) struct Port {
     pub(super) ring: usize,
     pub(super) index: u32,
     pub(super) running: bool,
+    /// The interface's queueing discipline, as far as it is known yet.
+    pub(super) discipline: Option<String>,
     pub(super) link: Link,
-    /// Packets that wait for a link with a rate.
+    /// Packets that wait for the link, or for the interface.
     pub(super) queues: PortQueues<Queued>,
-    /// To be sent at the end of the turn.
+    /// To be sent at the end of the turn, or when the interface takes frames again.
     pub(super) sending: Vec<Vec<u8>>,
+    /// The interface takes no frames now; the poller tells when it does.
+    pub(super) is_held: bool,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
     pub(super) counters: PortCounters,
 }
@@ -53,7 +61,7 @@ pub struct PortSetup<'a> {
     pub link: LinkOptions,
     /// Frames to lose on purpose.
     pub chosen: Vec<Chosen>,
-    /// Used when the link has a rate.
+    /// Used when the link does not take all packets at once.
     pub priority_queues: usize,
     pub queue_depth: usize,
     pub seed: u64,
@@ -88,9 +96,11 @@ impl Port {
             ring: setup.ring,
             index,
             running: true,
+            discipline: None,
             link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
+            is_held: false,
             capture,
             counters: PortCounters::default(),
         })
@@ -101,20 +111,70 @@ impl Port {
         self.running && !self.link.options().down
     }
 
-    /// When the link has something to do.
+    /// Whether frames pass a queueing discipline, which may take its time.
+    pub(super) fn is_shaped(&self) -> bool {
+        // `noop` stands in while an interface is down.
+        !matches!(self.discipline.as_deref(), Some("noqueue" | "noop"))
+    }
+
+    /// Whether the next packet goes through the queues: it may have to wait there. Behind those that
+    /// wait already, also when what they wait for has been taken away.
+    pub(super) fn has_queue(&self) -> bool {
+        self.link.has_rate()
+            || self.is_shaped()
+            || self.queues.is_limited()
+            || !self.queues.is_empty()
+    }
+
+    /// The packet that may leave the queues now.
+    pub(super) fn next(&mut self, now: u64) -> Option<(Queued, QueueState)> {
+        if self.is_held || !self.link.is_idle(now) {
+            return None;
+        }
+        self.queues.pop(now)
+    }
+
+    /// When the queues or the link have something to do.
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        let next = (!self.queues.is_empty()).then(|| self.link.idle_at());
+        let next = self.queues.due_at().filter(|_| !self.is_held);
+        let next = next.map(|due| due.max(self.link.idle_at()));
         next.into_iter().chain(self.link.poll_timeout()).min()
     }
 
-    /// Sends what there is to send.
-    pub(super) fn send(&mut self) {
-        if let Some((_, capture)) = &mut self.capture {
-            let now = wall_clock();
-            for frame in &self.sending {
-                log_failure(capture.write(now, frame));
+    /// Chooses how frames leave, by the interface's queueing discipline.
+    pub(super) fn set_discipline(&mut self, discipline: String) {
+        if self.discipline.as_ref() == Some(&discipline) {
+            return;
+        }
+        let before = self.discipline.replace(discipline);
+        let (port, interface) = (self.number, &self.interface);
+        let is_shaped = self.is_shaped();
+        if let Some(socket) = &mut self.socket {
+            if let Err(error) = socket.set_bypass(!is_shaped) {
+                warn!(port, interface, "cannot change how frames leave: {error}");
             }
         }
+        let discipline = self.discipline.as_deref().unwrap_or_default();
+        if is_shaped {
+            info!(
+                port,
+                interface,
+                discipline,
+                "frames leave through the interface's queueing discipline; while it holds all it may, packets wait in the port's queues"
+            );
+        } else if before.is_some() {
+            info!(
+                port,
+                interface,
+                discipline,
+                "the interface has no queueing discipline any more; frames leave straight to the device"
+            );
+        }
+    }
+
+    /// Sends what there is to send. What the queueing discipline has no room for is held until it has;
+    /// the memory of the others goes back to the server.
+    pub(super) fn send(&mut self, poller: &Poller, server: &mut Server) {
         let sent = match &self.socket {
             Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
                 debug!(
@@ -122,12 +182,52 @@ impl Port {
                     interface = self.interface,
                     "cannot send: {error}"
                 );
-                0
+                Sent::default()
             }),
-            None => 0,
+            None => Sent::default(),
         };
-        self.counters.sent += sent as u64;
-        self.counters.unsent += (self.sending.len() - sent) as u64;
+        let all = self.sending.len();
+        let done = match sent.is_full && self.is_shaped() && self.hold(poller) {
+            true => sent.done,
+            false => all,
+        };
+        if let Some((_, capture)) = &mut self.capture {
+            let now = wall_clock();
+            for frame in &self.sending[..done] {
+                log_failure(capture.write(now, frame));
+            }
+        }
+        self.counters.sent += sent.taken as u64;
+        self.counters.unsent += (done - sent.taken) as u64;
+        if done == all {
+            server.recycle(&mut self.sending);
+        } else {
+            server.recycle(&mut self.sending.drain(..done).collect());
+        }
+    }
+
+    /// Has the poller tell when the interface takes frames again. False when it cannot.
+    fn hold(&mut self, poller: &Poller) -> bool {
+        if let (false, Some(socket)) = (self.is_held, &self.socket) {
+            let token = WRITABLE | u64::from(self.number);
+            self.is_held = match poller.add_writer(socket.writer(), token) {
+                Ok(()) => true,
+                Err(error) => {
+                    warn!(port = self.number, "cannot wait for room: {error}");
+                    false
+                }
+            };
+        }
+        self.is_held
+    }
+
+    /// The interface takes frames again.
+    pub(super) fn release(&mut self, poller: &Poller) {
+        if let (true, Some(socket)) = (self.is_held, &self.socket) {
+            // It cannot fail for a descriptor that is in the set.
+            let _ = poller.remove(socket.writer());
+        }
+        self.is_held = false;
     }
 
     /// Counts the frames that the receive ring had no room for since the last look.
@@ -136,8 +236,16 @@ impl Port {
         self.counters.not_received += u64::from(frames);
     }
 
+    /// The interface is gone.
+    pub(super) fn go(&mut self) {
+        self.socket = None;
+        self.is_held = false;
+        self.discipline = None;
+    }
+
     /// The interface exists (again), perhaps as another one of the same name.
     pub(super) fn come_back(&mut self, index: u32, poller: &Poller) {
+        self.go();
         let opened = PacketSocket::with_ring(index, self.ring).and_then(|socket| {
             poller.add(socket.as_raw_fd(), self.number.into())?;
             Ok(socket)
@@ -159,7 +267,6 @@ impl Port {
                     interface = self.interface,
                     "cannot attach: {error}"
                 );
-                self.socket = None;
             }
         }
     }

@@ -72,7 +72,7 @@ impl Wires {
             return Err(format!("port {port} has no interface"));
         };
         match socket.send(&[frame.to_vec()]) {
-            Ok(1) => Ok(()),
+            Ok(sent) if sent.taken == 1 => Ok(()),
             Ok(_) => Err(format!("the interface of port {port} took no packet")),
             Err(error) => Err(format!("port {port}: {error}")),
         }
