@@ -1,25 +1,36 @@
-//! A packet that passes the switch takes no memory from the allocator.
+//! A packet that passes the switch takes no memory from the allocator, and a loaded program little.
 
 use alfirk_bmv2::{Effects, EntryTarget, KeyMatch, Program, QueueState, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 struct Counting;
 
-static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+// Of each thread, as tests run side by side.
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+    /// Bytes allocated and not given back.
+    static IN_USE: Cell<usize> = const { Cell::new(0) };
+}
+
+fn in_use() -> usize {
+    IN_USE.get()
+}
 
 // SAFETY: everything is handed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        IN_USE.set(IN_USE.get().wrapping_add(layout.size()));
         // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        IN_USE.set(IN_USE.get().wrapping_sub(layout.size()));
         // SAFETY: the caller keeps the contract.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -28,16 +39,21 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn routing_switch() -> Switch {
+/// A program of the repository.
+fn program(source: &str) -> Arc<Program> {
     let room = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut options = CompileOptions::new(room.join("test_data/routing.p4"));
+    let mut options = CompileOptions::new(room.join(source));
     options
         .preprocessor
         .include_dirs
         .push(room.join("../p4include"));
     let compiled = compile(&options).unwrap_or_else(|e| panic!("{e}"));
+    Arc::new(Program::from_typed(&compiled.json).unwrap())
+}
+
+fn routing_switch() -> Switch {
     let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(Arc::new(Program::from_typed(&compiled.json).unwrap()));
+    switch.load(program("test_data/routing.p4"));
     let key = [KeyMatch::Lpm {
         value: vec![10, 0, 0, 0],
         prefix_len: 8,
@@ -70,7 +86,7 @@ fn forwarding_needs_no_memory() {
     let mut before = 0;
     for round in 0..1100 {
         if round == 100 {
-            before = ALLOCATIONS.load(Ordering::Relaxed);
+            before = ALLOCATIONS.get();
         }
         frame.clear();
         frame.extend_from_slice(&original);
@@ -86,5 +102,34 @@ fn forwarding_needs_no_memory() {
         assert_eq!(frame[22..26], [63, 17, 0x26, 0xb8], "TTL and checksum");
         assert_eq!(frame[34..], original[34..]);
     }
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+}
+
+/// Fabrics have hundreds of switches with the same program, and most see few groups.
+#[test]
+fn registers_take_memory_when_they_are_written() {
+    let program = program("../p4src/v1model/main.p4");
+    let before = in_use();
+    let mut switch = Switch::new(SwitchOptions::default());
+    switch.load(program);
+    let loaded = in_use() - before;
+    assert!(loaded < 1 << 20, "{loaded} bytes");
+    let registers = switch.registers();
+    let cells: usize = registers.iter().map(|register| register.size).sum();
+    assert!(cells > 500_000, "{cells}");
+
+    let before = in_use();
+    for register in &registers {
+        let last = register.size as u64 - 1;
+        assert_eq!(switch.read_register(&register.name, last).unwrap(), [0]);
+        switch.write_register(&register.name, last, &[0]).unwrap();
+    }
+    assert_eq!(in_use(), before);
+    for register in &registers {
+        let last = register.size as u64 - 1;
+        switch.write_register(&register.name, last, &[1]).unwrap();
+        assert_eq!(switch.read_register(&register.name, last).unwrap(), [1]);
+    }
+    let each = (in_use() - before) / registers.len();
+    assert!((8..=4096).contains(&each), "{each} bytes");
 }
