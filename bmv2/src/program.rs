@@ -3,13 +3,14 @@
 //! Everything here is immutable after loading and shared by `Arc`. The state that packets and the
 //! control plane change is in `state::State`.
 
-use crate::exec::expr::{BigOp, Element};
+use crate::exec::expr::{words_of, BigOp, Element};
 use crate::exec::join::{Cut, Join};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::externs::hash::Calculation;
 use crate::load::{self, LoadError};
 use alfirk_bmv2_json::{BmV2Json, MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 /// A P4 program ready to run; see [`Program::from_json`].
 #[derive(Debug)]
@@ -75,10 +76,40 @@ pub(crate) struct Layout {
     pub metadata_end: usize,
     /// Headers, validity bits and stack counters follow: all that belongs to a packet.
     pub state_end: usize,
+    /// Large variable-length fields, by place. Behind what is in them all their words are zero, so that
+    /// packets are copied and cleared without touching those.
+    pub varbits: Vec<Varbit>,
     /// Arguments of the running action.
     pub params: Slot,
     /// The words at start: zeros, then the constants at their places.
     pub initial: Vec<u64>,
+}
+
+impl Layout {
+    /// Makes a packet's state zero.
+    pub fn clear(&self, words: &mut [u64]) {
+        let mut at = 0;
+        for varbit in &self.varbits {
+            let used = varbit.used(words);
+            words[at..used.end].fill(0);
+            at = varbit.words().end;
+        }
+        words[at..self.state_end].fill(0);
+    }
+
+    /// Copies a packet's state to another packet's words.
+    pub fn copy(&self, from: &[u64], to: &mut [u64]) {
+        let mut at = 0;
+        for varbit in &self.varbits {
+            let (used, old) = (varbit.used(from).end, varbit.used(to).end);
+            to[at..used].copy_from_slice(&from[at..used]);
+            if old > used {
+                to[used..old].fill(0);
+            }
+            at = varbit.words().end;
+        }
+        to[at..self.state_end].copy_from_slice(&from[at..self.state_end]);
+    }
 }
 
 /// A header instance. Its words are contiguous: validity, then the fields.
@@ -123,6 +154,21 @@ pub(crate) struct Varbit {
     pub max_bits: u32,
     /// Word with the present length in bits.
     pub length: Slot,
+}
+
+impl Varbit {
+    /// All words that it may take.
+    pub fn words(&self) -> Range<usize> {
+        let start = usize::from(self.slot);
+        start..start + words_of(self.max_bits)
+    }
+
+    /// The words that it takes in a packet.
+    pub fn used(&self, words: &[u64]) -> Range<usize> {
+        let all = self.words();
+        let bits = words[usize::from(self.length)].min(u64::from(self.max_bits));
+        all.start..all.start + words_of(bits as u32)
+    }
 }
 
 /// How one field lies on the wire. Offsets after a varbit are those with an empty varbit.
@@ -550,5 +596,55 @@ impl Table {
             next: self.next_on_miss(default.action).unwrap_or(self.on_nothing),
             args: default.args.iter().copied().collect(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Two varbits of 20 and 10 words between other words, 40 in all.
+    fn layout() -> Layout {
+        let varbit = |slot, max_bits, length| Varbit {
+            slot,
+            max_bits,
+            length,
+        };
+        Layout {
+            varbits: vec![varbit(2, 1280, 22), varbit(25, 640, 35)],
+            state_end: 38,
+            ..Layout::default()
+        }
+    }
+
+    prop_compose! {
+        /// A packet's words, with so much in its varbits, and two words behind its state.
+        fn packet()(
+            words in proptest::collection::vec(1u64.., 40),
+            lengths in (0u64..=1280, 0u64..=640),
+        ) -> Vec<u64> {
+            let mut words = words;
+            words[22] = lengths.0 / 8 * 8;
+            words[35] = lengths.1 / 8 * 8;
+            for varbit in layout().varbits {
+                let unused = varbit.used(&words).end..varbit.words().end;
+                words[unused].fill(0);
+            }
+            words
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packets_are_copied_and_cleared_whole(from in packet(), to in packet()) {
+            let (layout, mut words) = (layout(), to.clone());
+            layout.copy(&from, &mut words);
+            prop_assert_eq!(&words[..38], &from[..38]);
+            prop_assert_eq!(&words[38..], &to[38..]);
+            layout.clear(&mut words);
+            prop_assert!(words[..38].iter().all(|word| *word == 0));
+            prop_assert_eq!(&words[38..], &to[38..]);
+        }
     }
 }

@@ -97,7 +97,7 @@ impl Pool {
     fn packet(&mut self, program: &Program, frame: Arc<Frame>) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
-                packet.words[..program.layout.state_end].fill(0);
+                program.layout.clear(&mut packet.words);
                 packet.frame = Some(frame);
                 packet
             }
@@ -114,8 +114,7 @@ impl Pool {
     fn copy(&mut self, packet: &Packet, program: &Program) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
-                let state = ..program.layout.state_end;
-                copy.words[state].copy_from_slice(&packet.words[state]);
+                program.layout.copy(&packet.words, &mut copy.words);
                 copy.frame.clone_from(&packet.frame);
                 copy.payload = packet.payload;
                 copy.ctx.clone_from(&packet.ctx);

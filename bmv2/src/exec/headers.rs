@@ -1,6 +1,6 @@
 //! Validity, copies, comparisons and shifts of headers, unions and stacks.
 
-use crate::program::{DynHeader, DynHeaderOp, DynRef, Header, Layout, Varbit};
+use crate::program::{DynHeader, DynHeaderOp, DynRef, Header, Layout};
 
 #[inline]
 pub fn is_valid(header: &Header, phv: &[u64]) -> bool {
@@ -88,15 +88,10 @@ pub fn assign_varbit(layout: &Layout, phv: &mut [u64], dest: u16, source: u16) {
         return;
     }
     phv[usize::from(d.length)] = phv[usize::from(s.length)];
-    let (to, from) = (words(&d), words(&s));
+    let (to, from) = (d.words(), s.words());
     let n = to.len().min(from.len());
     phv[to.clone()].fill(0);
     phv.copy_within(from.start..from.start + n, to.start);
-}
-
-fn words(varbit: &Varbit) -> std::ops::Range<usize> {
-    let start = usize::from(varbit.slot);
-    start..start + super::expr::words_of(varbit.max_bits)
 }
 
 pub fn equal(layout: &Layout, phv: &[u64], a: u16, b: u16) -> bool {

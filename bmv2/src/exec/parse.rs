@@ -393,8 +393,7 @@ fn extract_field_by_field(
             Place::Varbit => {
                 let varbit = h.varbit.as_ref().expect("a varbit has its description");
                 phv[usize::from(varbit.length)] = u64::from(varbit_bits);
-                let start = usize::from(varbit.slot);
-                phv[start..start + super::expr::words_of(varbit.max_bits)].fill(0);
+                phv[varbit.words()].fill(0);
                 bits = varbit_bits;
             }
         }

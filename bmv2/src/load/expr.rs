@@ -674,6 +674,8 @@ impl Loader<'_> {
         let node = self.node(expr, scope)?;
         match node.kind {
             Kind::Field { slot, bits, signed } if slot < self.layout.params => {
+                // Written as a number, it holds more than its length tells.
+                self.layout.varbits.retain(|varbit| varbit.slot != slot);
                 Ok(Dest::Field { slot, bits, signed })
             }
             Kind::Element { element, index } => Ok(Dest::Element {

@@ -7,7 +7,7 @@ use crate::program::{
     Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack, Varbit,
 };
 use alfirk_bmv2_json::{FieldRef, FieldWidth, HeaderType};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Loader<'_> {
     /// Metadata first, then the elements of each stack side by side, then all other headers.
@@ -150,6 +150,7 @@ impl Loader<'_> {
             self.layout.union_stacks[i].next = self.words(1)?;
         }
         self.layout.state_end = self.layout.initial.len();
+        self.layout.varbits = self.large_varbits();
 
         let most = json.actions.iter().map(|action| {
             action
@@ -160,6 +161,22 @@ impl Loader<'_> {
         });
         self.layout.params = self.words(most.max().unwrap_or(0))?;
         Ok(())
+    }
+
+    /// Variable-length fields that take many words, outside of stacks, whose elements move.
+    fn large_varbits(&self) -> Vec<Varbit> {
+        const MANY: usize = 8;
+        let (stacks, layout) = (&self.layout.stacks, &self.layout);
+        let unions = layout.union_stacks.iter().flat_map(|s| &s.unions);
+        let in_union = unions.flat_map(|union| &layout.unions[usize::from(*union)].headers);
+        let in_stack = stacks.iter().flat_map(|stack| &stack.headers);
+        let moved: FxHashSet<u16> = in_stack.chain(in_union).copied().collect();
+        let headers = (0..).zip(&layout.headers);
+        let fixed = headers.filter(|(i, _)| !moved.contains(i));
+        let mut varbits: Vec<Varbit> = fixed.filter_map(|(_, header)| header.varbit).collect();
+        varbits.retain(|varbit| words_of(varbit.max_bits) > MANY);
+        varbits.sort_by_key(|varbit| varbit.slot);
+        varbits
     }
 
     fn place_element(
