@@ -5,13 +5,44 @@
 #[path = "common/group.rs"]
 mod group;
 
-use alfirk_bmv2::{Effects, EntryTarget, KeyMatch};
+use std::sync::Arc;
+
+use alfirk_bmv2::{Effects, EntryTarget, KeyMatch, Switch, SwitchOptions};
 use divan::counter::ItemsCount;
 use divan::Bencher;
-use group::{host, ipv4, pass, roce, switch, Group};
+use group::{host, ipv4, pass, program, roce, switch, Group, MAIN_PROGRAM};
 
 fn main() {
+    memory();
+    println!("multicast_replicas, 3 receivers: the target is 1.5 Mitem/s");
     divan::main();
+}
+
+/// What each switch of a fabric takes, with the multicast program and nothing written.
+fn memory() {
+    const SWITCHES: u64 = 320;
+    let program = Arc::new(program(MAIN_PROGRAM));
+    let before = resident();
+    let load = |_| {
+        let mut switch = Switch::new(SwitchOptions::default());
+        switch.load(program.clone());
+        switch
+    };
+    let switches: Vec<Switch> = (0..SWITCHES).map(load).collect();
+    let each = (resident() - before) / SWITCHES;
+    println!(
+        "memory of a loaded switch, of {}: {} KiB (target: below 1,024)",
+        switches.len(),
+        each >> 10
+    );
+}
+
+/// Memory of this process, in bytes.
+fn resident() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux tells it");
+    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
+    // The page size of all platforms that the benchmarks run on.
+    pages.unwrap_or(0u64) * 4096
 }
 
 /// One lpm table with 1,000 routes of several lengths.

@@ -8,7 +8,8 @@ use alfirk_compiler::driver::{compile, CompileOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-pub fn switch(source: &str) -> Switch {
+/// A program of the workspace.
+pub fn program(source: &str) -> Program {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the crate is in the workspace");
@@ -18,9 +19,12 @@ pub fn switch(source: &str) -> Switch {
         .include_dirs
         .push(root.join("p4include"));
     let compiled = compile(&options).unwrap_or_else(|e| panic!("{e}"));
-    let program = Program::from_typed(&compiled.json).unwrap_or_else(|e| panic!("{source}: {e}"));
+    Program::from_typed(&compiled.json).unwrap_or_else(|e| panic!("{source}: {e}"))
+}
+
+pub fn switch(source: &str) -> Switch {
     let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(Arc::new(program));
+    switch.load(Arc::new(program(source)));
     switch
 }
 
