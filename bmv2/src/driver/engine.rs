@@ -359,7 +359,7 @@ impl Engine {
         } else if !port.link.loses(Way::Out, &frame) {
             port.sending.push(frame);
             // Whether a discipline takes it decides about the next packet.
-            let is_due = port.is_shaped() || port.sending.len() >= BATCH;
+            let is_due = port.is_shaped || port.sending.len() >= BATCH;
             if is_due && !port.is_held {
                 port.send(&self.poller, &mut self.server);
             }

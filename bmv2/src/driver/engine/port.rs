@@ -42,7 +42,9 @@ pub(super) struct Port {
     pub(super) index: u32,
     pub(super) running: bool,
     /// The interface's queueing discipline, as far as it is known yet.
-    pub(super) discipline: Option<String>,
+    discipline: Option<String>,
+    /// Frames pass a queueing discipline, which may take its time; so it is taken for granted until known.
+    pub(super) is_shaped: bool,
     pub(super) link: Link,
     /// Packets that wait for the link, or for the interface.
     pub(super) queues: PortQueues<Queued>,
@@ -97,6 +99,7 @@ impl Port {
             index,
             running: true,
             discipline: None,
+            is_shaped: true,
             link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
@@ -111,17 +114,11 @@ impl Port {
         self.running && !self.link.options().down
     }
 
-    /// Whether frames pass a queueing discipline, which may take its time.
-    pub(super) fn is_shaped(&self) -> bool {
-        // `noop` stands in while an interface is down.
-        !matches!(self.discipline.as_deref(), Some("noqueue" | "noop"))
-    }
-
     /// Whether the next packet goes through the queues: it may have to wait there. Behind those that
     /// wait already, also when what they wait for has been taken away.
     pub(super) fn has_queue(&self) -> bool {
         self.link.has_rate()
-            || self.is_shaped()
+            || self.is_shaped
             || self.queues.is_limited()
             || !self.queues.is_empty()
     }
@@ -146,9 +143,11 @@ impl Port {
         if self.discipline.as_ref() == Some(&discipline) {
             return;
         }
+        // `noop` stands in while an interface is down.
+        let is_shaped = !matches!(discipline.as_str(), "noqueue" | "noop");
+        self.is_shaped = is_shaped;
         let before = self.discipline.replace(discipline);
         let (port, interface) = (self.number, &self.interface);
-        let is_shaped = self.is_shaped();
         if let Some(socket) = &mut self.socket {
             if let Err(error) = socket.set_bypass(!is_shaped) {
                 warn!(port, interface, "cannot change how frames leave: {error}");
@@ -187,7 +186,7 @@ impl Port {
             None => Sent::default(),
         };
         let all = self.sending.len();
-        let done = match sent.is_full && self.is_shaped() && self.hold(poller) {
+        let done = match sent.is_full && self.is_shaped && self.hold(poller) {
             true => sent.done,
             false => all,
         };
@@ -241,6 +240,7 @@ impl Port {
         self.socket = None;
         self.is_held = false;
         self.discipline = None;
+        self.is_shaped = true;
     }
 
     /// The interface exists (again), perhaps as another one of the same name.
