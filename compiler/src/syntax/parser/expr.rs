@@ -31,20 +31,28 @@ impl Parser<'_> {
     }
 
     pub(super) fn expression(&mut self) -> Parse<Expr> {
-        self.nested(|p| {
+        self.conditional_expression(false)
+    }
+
+    /// An expression; `gt_ends` when it is a width, which a `>` ends.
+    pub(super) fn conditional_expression(&mut self, gt_ends: bool) -> Parse<Expr> {
+        let outer = std::mem::replace(&mut self.gt_ends, gt_ends);
+        let expr = self.nested(|p| {
             let condition = p.binary_expression(0)?;
             if !p.eat(TokenKind::Question) {
                 return Ok(condition);
             }
             let yes = p.expression()?;
             p.expect(TokenKind::Colon)?;
-            let no = p.expression()?;
+            let no = p.conditional_expression(gt_ends)?;
             let span = condition.span.to(no.span);
             Ok(p.expr_node(
                 span,
                 ExprKind::Ternary(Box::new(condition), Box::new(yes), Box::new(no)),
             ))
-        })
+        });
+        self.gt_ends = outer;
+        expr
     }
 
     /// The operator here and the number of its tokens.
@@ -59,6 +67,7 @@ impl Parser<'_> {
             TokenKind::SubSat => (BinaryOp::SubSat, 1),
             TokenKind::Concat => (BinaryOp::Concat, 1),
             TokenKind::Shl => (BinaryOp::Shl, 1),
+            TokenKind::Gt if self.gt_ends => return None,
             TokenKind::Gt if self.joint(self.pos, TokenKind::Gt) => (BinaryOp::Shr, 2),
             TokenKind::Gt if self.joint(self.pos, TokenKind::Ge) => return None,
             TokenKind::Lt => (BinaryOp::Lt, 1),

@@ -36,6 +36,7 @@ pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Program {
         diagnostics,
         exprs: 0,
         heights: Vec::new(),
+        gt_ends: false,
         type_refs: 0,
         decls: 0,
         depth: 0,
@@ -72,6 +73,8 @@ struct Parser<'a> {
     exprs: u32,
     /// Height of each expression, by id.
     heights: Vec<u32>,
+    /// Whether a `>` here ends the width that is being parsed, and is no operator.
+    gt_ends: bool,
     type_refs: u32,
     decls: u32,
     /// Nesting in half levels.

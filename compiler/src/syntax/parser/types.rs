@@ -108,35 +108,10 @@ impl Parser<'_> {
         })
     }
 
-    /// `<8>` or `<(expression)>`
+    /// `<expression>`, where the first `>` that no bracket holds ends the width.
     fn width(&mut self) -> Parse<Box<Expr>> {
         self.expect(TokenKind::Lt)?;
-        let width = match self.kind() {
-            TokenKind::Number => self.primary()?,
-            TokenKind::LParen => {
-                self.bump();
-                let width = self.expression()?;
-                self.expect(TokenKind::RParen)?;
-                width
-            }
-            kind if kind.is_name() => {
-                let width = self.primary()?;
-                let span = width.span;
-                self.report(
-                    Diagnostic::error(
-                        Code::SYNTAX,
-                        span,
-                        "a width that is no number needs parentheses",
-                    )
-                    .help("write `bit<(WIDTH)>`"),
-                );
-                width
-            }
-            _ => {
-                self.expected("a width");
-                return Err(Bail);
-            }
-        };
+        let width = self.conditional_expression(true)?;
         self.expect(TokenKind::Gt)?;
         Ok(Box::new(width))
     }
@@ -176,10 +151,10 @@ impl Parser<'_> {
                         return Some(pos + 1);
                     }
                 }
-                LParen | LBracket => pos = self.after_group(pos)? - 1,
-                Number if open >= 2 => {}
-                Comma | Dot | Bool | Bit | Int | Varbit | Error | MatchKind | StringType
-                | Tuple | Void | Underscore => {}
+                LBracket => pos = self.after_group(pos)? - 1,
+                Bit | Int | Varbit => pos = self.after_base_type(pos)? - 1,
+                Comma | Dot | Bool | Error | MatchKind | StringType | Tuple | Void | Underscore => {
+                }
                 kind if kind.is_name() => {}
                 _ => return None,
             }
@@ -216,9 +191,10 @@ impl Parser<'_> {
         match kind {
             Bool | MatchKind | StringType | Void => return Some(pos),
             Error => return (self.tokens.get(pos)?.kind != Dot).then_some(pos),
-            Bit | Int | Varbit | Tuple => {
+            Bit | Int | Varbit => pos = self.after_base_type(from)?,
+            Tuple => {
                 if self.tokens.get(pos)?.kind == Lt {
-                    pos = self.after_width(pos)?;
+                    pos = self.after_type_arguments(pos)?;
                 }
             }
             Dot => {
@@ -234,12 +210,23 @@ impl Parser<'_> {
         Some(pos)
     }
 
-    /// Behind `<8>` of a base type, `<...>` of a tuple.
-    fn after_width(&self, from: usize) -> Option<usize> {
-        match self.tokens.get(from + 1)?.kind {
-            TokenKind::Number if self.tokens.get(from + 2)?.kind == TokenKind::Gt => Some(from + 3),
-            _ => self.after_type_arguments(from),
+    /// Behind `bit`, `int` or `varbit` and its width.
+    fn after_base_type(&self, from: usize) -> Option<usize> {
+        use TokenKind::*;
+        let mut pos = from + 1;
+        if self.tokens.get(pos)?.kind != Lt {
+            return Some(pos);
         }
+        while pos < from + MAX_LOOKAHEAD {
+            pos += 1;
+            match self.tokens.get(pos)?.kind {
+                Gt => return Some(pos + 1),
+                LParen | LBracket => pos = self.after_group(pos)? - 1,
+                Semicolon | LBrace | RBrace | RParen | Assign | Comma => return None,
+                _ => {}
+            }
+        }
+        None
     }
 
     fn after_named_type(&self, pos: usize) -> Option<usize> {
