@@ -350,25 +350,10 @@ impl Checker<'_> {
                     .other(at, "declared here"),
                 other => d.label(format!("`{name}` is {}", other.noun())),
             };
-        } else if self.in_tuple(expr) {
-            d = d
-                .label("a part of a tuple")
-                .note("tuples are assigned as a whole; parts that change are fields of a struct");
         } else {
             d = d.label("not a variable, a field, or a part of one");
         }
         self.report(d);
-    }
-
-    fn in_tuple(&self, expr: &Expr) -> bool {
-        match &expr.kind {
-            ExprKind::Index(base, _) if matches!(self.type_of(base), Type::Tuple(_)) => true,
-            ExprKind::Index(base, _)
-            | ExprKind::Member(base, _)
-            | ExprKind::Slice { base, .. }
-            | ExprKind::SlicePlus { base, .. } => self.in_tuple(base),
-            _ => false,
-        }
     }
 
     fn is_writable(&self, id: DeclId) -> bool {

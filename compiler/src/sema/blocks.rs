@@ -166,13 +166,6 @@ impl Checker<'_> {
                 self.key_type(key, &ty)
             })
             .collect();
-        if select.keys.is_empty() {
-            self.error(
-                Code::PARSER_RULE,
-                select.span,
-                "`select` needs something to look at",
-            );
-        }
         let mut catch_all: Option<Span> = None;
         for case in &select.cases {
             if let Some(before) = catch_all {
@@ -328,17 +321,24 @@ impl Checker<'_> {
         let Type::Set(element) = set else {
             return false;
         };
-        let parts: Vec<Type> = match &**element {
-            Type::Tuple(parts) => parts.to_vec(),
-            Type::Struct(_) => self
-                .field_table(element)
-                .list
-                .iter()
-                .map(|(_, ty)| ty.clone())
-                .collect(),
+        let mut parts = Vec::new();
+        match &**element {
+            Type::Tuple(list) => parts.extend(list.iter().cloned()),
+            Type::Struct(_) => self.numbers_in(element, &mut parts),
             _ => return false,
         };
         parts.len() == types.len() && parts.iter().zip(types).all(|(a, b)| self.unify(a, b))
+    }
+
+    /// Types of the fields of a struct, those of structs in it one by one.
+    fn numbers_in(&mut self, ty: &Type, into: &mut Vec<Type>) {
+        let table = self.field_table(ty);
+        for (_, field) in &table.list {
+            match field {
+                Type::Struct(_) => self.numbers_in(field, into),
+                field => into.push(field.clone()),
+            }
+        }
     }
 
     fn simple_keyset(&mut self, keyset: &Expr, ty: &Type) {
@@ -511,7 +511,13 @@ impl Checker<'_> {
     pub fn value_set_decl(&mut self, d: &Rc<ValueSetDecl>) {
         let ty = self.type_ref(&d.ty);
         self.structured_annotations(&d.annotations);
-        let mut allowed = |ty: &Type| {
+        let mut parts = Vec::new();
+        match &ty {
+            Type::Tuple(types) => parts.extend(types.iter().cloned()),
+            Type::Struct(_) => self.numbers_in(&ty, &mut parts),
+            ty => parts.push(ty.clone()),
+        }
+        let fits = parts.iter().all(|ty| {
             matches!(
                 self.out.representation(ty),
                 Type::Bit(_)
@@ -521,17 +527,7 @@ impl Checker<'_> {
                     | Type::Error
                     | Type::Invalid
             )
-        };
-        let fits = match &ty {
-            Type::Tuple(types) => types.iter().all(&mut allowed),
-            Type::Struct(_) => self.out.fields(&ty).iter().all(|(_, ty)| {
-                matches!(
-                    self.out.representation(ty),
-                    Type::Bit(_) | Type::Signed(_) | Type::Bool | Type::Enum(_) | Type::Error
-                )
-            }),
-            ty => allowed(ty),
-        };
+        });
         if !fits {
             self.error(
                 Code::BAD_TYPE,

@@ -38,7 +38,7 @@ impl Checker<'_> {
     }
 
     fn call_name(&mut self, expr: &Expr, call: &Call, path: &Path) -> Type {
-        let Some(id) = self.find(path) else {
+        let Some(id) = self.find_callee(path) else {
             self.lookup(path);
             self.check_args_alone(&call.args);
             return Type::Invalid;

@@ -250,6 +250,22 @@ impl<'a> Checker<'a> {
             .or_else(|| self.match_kind_names.get(name).copied())
     }
 
+    /// The declaration that the name of a callee stands for: inside of an action or function its own name is that of another one around
+    /// it, where there is one.
+    pub fn find_callee(&self, path: &Path) -> Option<DeclId> {
+        let found = self.find(path)?;
+        if self.parent != Some(found) {
+            return Some(found);
+        }
+        let around = self
+            .scopes
+            .iter()
+            .rev()
+            .filter_map(|scope| scope.names.get(&path.name.name))
+            .find(|id| **id != found);
+        Some(around.copied().unwrap_or(found))
+    }
+
     fn unknown_name(&mut self, name: &Ident) {
         if self.lost.contains(&name.name) {
             return;

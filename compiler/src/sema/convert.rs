@@ -160,27 +160,32 @@ impl Checker<'_> {
         false
     }
 
+    /// Converts what an initializer, an assignment or `return` gives: there a number without a width becomes a `type`, too, and any
+    /// constant an `int`.
+    pub fn coerce_assigned(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
+        let from = self.type_of(expr);
+        if *to == Type::Int && matches!(from, Type::Bit(_) | Type::Signed(_)) {
+            self.info_mut(expr).cast = Some(Type::Int);
+            return true;
+        }
+        let number = matches!(self.out.representation(to), Type::Bit(_) | Type::Signed(_));
+        if matches!(to, Type::NewType(_)) && number && from == Type::Int {
+            return self.coerce_int(expr, to);
+        }
+        self.coerce(expr, to, what)
+    }
+
     fn coerce_int(&mut self, expr: &Expr, to: &Type) -> bool {
-        let Some(Value::Int(n)) = self.out.info(expr.id).value.clone() else {
-            self.report(
-                Diagnostic::error(
-                    Code::TYPE_MISMATCH,
-                    expr.span,
-                    "the width of this expression is not known",
-                )
-                .help(format!(
-                    "cast it: `({to}) ...`, or give its literals a width"
-                )),
-            );
-            return false;
-        };
+        if let Some(Value::Int(n)) = self.out.info(expr.id).value.clone() {
+            self.warn_overflow(&n, to, expr.span);
+        }
         self.info_mut(expr).cast = Some(to.clone());
-        self.warn_overflow(&n, to, expr.span);
         true
     }
 
     /// Warns when a number does not fit a type, as p4c does.
     pub fn warn_overflow(&mut self, n: &BigInt, to: &Type, span: Span) {
+        let to = &self.out.representation(to);
         if value::fits(n, to) {
             return;
         }
@@ -428,17 +433,18 @@ impl Checker<'_> {
             (Type::Bool, Type::Int) => true,
             (Type::Int, Type::Bit(_) | Type::Signed(_))
             | (Type::Bit(_) | Type::Signed(_), Type::Int) => true,
+            // Only what it is made of: another width needs a cast of its own.
+            (_, Type::NewType(_) | Type::SerializableEnum(_))
+                if self.out.underlying(to).is_some_and(|under| {
+                    *from == under || *from == Type::Int && self.can_cast(from, &under)
+                }) =>
+            {
+                true
+            }
             (Type::NewType(_) | Type::SerializableEnum(_), _) => self
                 .out
                 .underlying(from)
                 .is_some_and(|under| self.can_cast(&under, to)),
-            // Only what it is made of: another width needs a cast of its own.
-            (_, Type::NewType(_) | Type::SerializableEnum(_)) => {
-                self.out.underlying(to).is_some_and(|under| {
-                    let int = *from == Type::Int && self.can_cast(from, &under);
-                    *from == under || int
-                })
-            }
             _ => false,
         }
     }

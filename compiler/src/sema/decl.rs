@@ -58,7 +58,7 @@ impl Checker<'_> {
             );
             ty = Type::Invalid;
         }
-        let ok = self.expr_as(&d.value, &ty, "the constant");
+        let ok = self.expr_assigned(&d.value, &ty, "the constant");
         self.define(d.id, DefKind::Const(d.clone()), d.name.span);
         match self.value_of(&d.value) {
             Some(value) if ok => {
@@ -94,7 +94,7 @@ impl Checker<'_> {
             self.report(diagnostic);
         }
         if let Some(init) = &d.init {
-            self.expr_as(init, &ty, "the first value");
+            self.expr_assigned(init, &ty, "the first value");
         }
         self.define(d.id, DefKind::Var(d.clone()), d.name.span);
         self.out.decl_types.insert(d.id, ty);

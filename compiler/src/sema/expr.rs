@@ -23,6 +23,12 @@ impl Checker<'_> {
         self.coerce(expr, to, what)
     }
 
+    /// Checks an expression whose value goes to a variable, a constant or a caller.
+    pub fn expr_assigned(&mut self, expr: &Expr, to: &Type, what: &str) -> bool {
+        self.expr(expr);
+        self.coerce_assigned(expr, to, what)
+    }
+
     fn expr_inner(&mut self, expr: &Expr) -> Type {
         match &expr.kind {
             ExprKind::Invalid => Type::Invalid,
@@ -481,8 +487,7 @@ impl Checker<'_> {
             (Some(Value::Aggregate(values)), Some(p)) => values.get(p).cloned(),
             _ => None,
         };
-        // Tuples are assigned as a whole only (spec § 8.12).
-        let is_lvalue = self.out.info(base.id).is_lvalue && !matches!(ty, Type::Tuple(_));
+        let is_lvalue = self.out.info(base.id).is_lvalue;
         let info = self.info_mut(expr);
         info.is_lvalue = is_lvalue;
         info.value = element_value;

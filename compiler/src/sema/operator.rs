@@ -629,8 +629,9 @@ impl Checker<'_> {
             self.report(d);
             return to;
         }
-        if to == Type::Int && self.out.info(operand.id).value.is_none() {
-            self.not_constant(operand, "a value cast to `int`");
+        // Numbers become integers of any size at run time, too; truth values do not.
+        if to == Type::Int && from == Type::Bool && self.out.info(operand.id).value.is_none() {
+            self.not_constant(operand, "a truth value cast to `int`");
         }
         if let (Type::Int, Type::Bool, Some(Value::Int(n))) = (&from, &to, self.value_of(operand)) {
             if n.to_u32().is_none_or(|n| n > 1) {

@@ -129,7 +129,7 @@ impl Checker<'_> {
         }
         match op {
             None => {
-                self.coerce(right, &ty, "the assigned value");
+                self.coerce_assigned(right, &ty, "the assigned value");
             }
             Some(op) => {
                 let whole = Expr {
@@ -192,7 +192,7 @@ impl Checker<'_> {
                 );
             }
             (Some(value), Some(ty)) if ty != Type::Void => {
-                self.expr_as(value, &ty, "the result");
+                self.expr_assigned(value, &ty, "the result");
             }
             (Some(value), _) => {
                 self.expr(value);
@@ -210,7 +210,7 @@ impl Checker<'_> {
         match &collection.kind {
             ExprKind::Range(first, last) => {
                 for end in [&**first, &**last] {
-                    self.expr_as(end, &ty, "an end of the range");
+                    self.expr_assigned(end, &ty, "an end of the range");
                 }
                 let numeric = self.out.representation(&ty).is_numeric();
                 if !numeric && ty != Type::Invalid {

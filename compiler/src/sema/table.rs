@@ -477,7 +477,7 @@ impl Checker<'_> {
                 ExprKind::Mask(value, mask) => {
                     self.must_be_constant(value);
                     self.must_be_constant(mask);
-                    if !matches!(&**kind, "ternary" | "lpm") {
+                    if !matches!(&**kind, "ternary" | "lpm") && !self.is_full_mask(mask) {
                         self.error(
                             Code::TABLE_RULE,
                             part.span,
@@ -502,6 +502,15 @@ impl Checker<'_> {
                 _ => self.must_be_constant(part),
             }
         }
+    }
+
+    /// Whether a mask takes all bits: then it says nothing.
+    fn is_full_mask(&self, mask: &Expr) -> bool {
+        let Some(width) = self.out.representation(self.out.type_as_used(mask)).bits() else {
+            return false;
+        };
+        let all = Value::Int((num_bigint::BigInt::from(1) << width) - 1);
+        self.value_of(mask) == Some(all)
     }
 
     fn check_prefix(&mut self, mask: &Expr) {

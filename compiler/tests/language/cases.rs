@@ -38,14 +38,24 @@ pub const PREPROCESSOR: &[Item] = &[
 pub const TYPES: &[Item] = &[
     item!("bit<W> and int<W>", [
         Apply("bit<8> a = 8w5; int<8> b = -8s3; bit<(4 + 4)> c = a; bit d = 1; hdr.h.i = b; hdr.h.a = c + (bit<8>)d;"),
+        With("const int N = 4; register<bit<N * 2>>(4) r; header x_t { varbit<N * 8> v; bit<N + 4> b; int<N << 1> c; } bit<N> f(in bit<N - 1> x) { return 1w1 ++ x; }", "bit<N> x = f(1); bit<(N > 3 ? 8 : 16)> y = 1; bit<N == 4 ? 8 : 16> z = y; tuple<bit<N + 4>, bit<N>> t = { (bit<N * 2>)z, x }; r.write(0, t[0]);"),
     ], [
         Apply("bit<0 - 1> a;"),
         Apply("int<8> a = 8w5;"),
         Apply("bit<8> a = 16w5;"),
         Apply("bit<hdr.h.a> a;"),
+        Apply("bit<4 > 3> a;"),
+        Apply("bit<4 +> a;"),
     ]),
-    item!("int", [With("const int big = 1 << 100; const bit<8> k = (bit<8>)(big >> 96);", "hdr.h.a = k;")], [
+    item!("int", [
+        Apply("hdr.h.i = (int<8>)((int)hdr.h.i + 1); hdr.h.c = (bit<16>)(-(int)hdr.h.a * 3 << 2); if ((int)hdr.h.a - (int)hdr.h.b < 0) { hdr.h.a = hdr.h.b + (int)hdr.h.c; }"),
+        With("const int z = 2w3; control K(int n, inout bit<8> x) { apply { if (x == n) { x = n + 8w1; } else { x = 1 + n; } } }", "K.apply(3, hdr.h.a); hdr.h.b = z;"),
+        With("const int big = 1 << 100; const bit<8> k = (bit<8>)(big >> 96);", "hdr.h.a = k;"),
+    ], [
         Apply("int a = 5;"),
+        Apply("hdr.h.a = (bit<8>)((int)hdr.h.a / 3);"),
+        Apply("hdr.h.a = (bit<8>)(1 << (int)hdr.h.a);"),
+        Apply("hdr.h.a = (bit<8>)(int)meta.y;"),
         Top("header x_t { int a; }"),
         Apply("bit<8> a = 5.0;"),
     ]),
@@ -147,17 +157,24 @@ pub const TYPES: &[Item] = &[
     ]),
     item!("tuple", [
         Apply("tuple<bit<8>, bool> t = { 1, true }; hdr.h.a = t[0]; if (t == { 8w1, true }) { hdr.h.b = 2; } meta.t = t;"),
+        With("void f(inout bit<8> x) { x = 1; } struct s_t { tuple<h_t[2], bit<8>> n; }", "meta.t[0] = 2; f(meta.t[0]); s_t s; s.n[0][hdr.h.a].b = 2; s.n[1][3:0] = 5;"),
     ], [
         Apply("tuple<bit<8>, bool> t = { 1 };"),
         Apply("tuple<bit<8>, bool> t = { 1, true }; hdr.h.a = t[2];"),
         Apply("tuple<bit<8>, bool> t = { 1, true }; hdr.h.a = t[hdr.h.b];"),
-        Apply("tuple<bit<8>, bool> t = { 1, true }; t[0] = 2;"),
-        With("void f(inout bit<8> x) { x = 1; }", "tuple<bit<8>, bool> t = { 1, true }; f(t[0]);"),
+        Apply("meta.t[0] = true;"),
+        With("const tuple<bit<8>, bool> k = { 1, true };", "k[0] = 2;"),
     ]),
     item!("typedef and type", [
         With("typedef bit<8> byte_t; type bit<8> id_t; typedef h_t[2] pair_t;", "byte_t b = 8w1; id_t id = (id_t)b; hdr.h.a = (bit<8>)id; pair_t p; p[0] = hdr.h;"),
+        With("type bit<10> id_t; type id_t own_t; const id_t k = 0; const int n = 3; id_t f() { return 9; } struct s_t { id_t id; }", "id_t id = 3; s_t s; s.id = 2048; s.id = n; own_t own = 1; own = (own_t)(id_t)10w7; if (s.id == k && f() == (id_t)own) { hdr.h.a = 1; }"),
     ], [
         With("type bit<8> id_t;", "id_t id = 8w1;"),
+        With("type bit<8> id_t; void f(in id_t x) { }", "f(1);"),
+        With("type bit<8> id_t;", "id_t id = 1; if (id == 1) { }"),
+        With("type bool id_t;", "id_t id = 1;"),
+        All("type bit<8> id_t; struct s_t { id_t id; }", "s_t s; action a() { } table t { key = { s.id : exact; } actions = { a; } const entries = { 1 : a(); } }", "t.apply();"),
+        ParserWith("type bit<8> id_t;", "", "transition select((id_t)8w1) { 1: accept; default: reject; }"),
         With("type bit<8> id_t;", "id_t id = (id_t)8w1; id = id + id;"),
         Top("type h_t id_t;"),
         Top("type tuple<bit> id_t;"),
@@ -393,7 +410,10 @@ pub const CALLS: &[Item] = &[
     ]),
     item!("overloading", [
         With("bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<8> a, in bit<8> b) { return b; }", "hdr.h.a = f(1); hdr.h.b = f(1, 2);"),
+        Control("action hash() { hash(hdr.h.a, HashAlgorithm.crc16, 8w0, { }, 8w7); } action truncate(bit<32> n) { truncate(n); }", "hash(); truncate(5);"),
     ], [
+        Control("action hash() { }", "hash(hdr.h.a, HashAlgorithm.crc16, 8w0, { }, 8w7);"),
+        Control("action a() { a(); }", "a();"),
         Top("bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<8> a) { return a; }"),
         With("bit<8> f(in bit<8> a) { return a; } bit<8> f(in bit<8> a, in bit<8> b) { return b; }", "hdr.h.a = f(1, 2, 3);"),
     ]),
@@ -504,7 +524,9 @@ pub const PARSERS: &[Item] = &[
     item!("select", [
         Parser("transition select(hdr.h.a, hdr.h.c) { (1, 5): accept; (0x10 &&& 0xf0, 1..5): reject; (_, 7): accept; default: accept; }"),
         Parser("transition select(hdr.h.a) { 1: accept; 2 &&& 3: accept; 4..7: accept; _: reject; }"),
+        Parser("transition select() { default: accept; }"),
     ], [
+        Parser("transition select() { 1: accept; }"),
         Parser("transition select(hdr.h.a) { (1, 2): accept; }"),
         Parser("transition select(hdr.h.a) { true: accept; }"),
         Parser("transition select(hdr.h.a) { hdr.h.b: accept; }"),
@@ -517,11 +539,14 @@ pub const PARSERS: &[Item] = &[
     item!("value sets", [
         ParserWith("", "value_set<bit<8>>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
         ParserWith("struct k_t { bit<8> a; bit<16> c; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a, hdr.h.c) { vs: accept; default: reject; }"),
+        ParserWith("struct in_t { bit<8> a; bit<8> b; } struct k_t { bit<16> c; in_t i; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.c, hdr.h.a, hdr.h.b) { vs: accept; default: reject; }"),
         ParserWith("struct k_t { @match(ternary) bit<8> a; @match(exact) bit<8> b; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a, hdr.h.b) { vs: accept; default: reject; }"),
     ], [
         ParserWith("", "value_set<bit<16>>(4) vs;", "transition select(hdr.h.a) { vs: accept; }"),
         ParserWith("", "bit<8> n; value_set<bit<8>>(n) vs;", "transition select(hdr.h.a) { vs: accept; }"),
         Control("value_set<bit<8>>(4) vs;", ""),
+        ParserWith("struct in_t { bit<8> a; bit<8> b; } struct k_t { bit<16> c; in_t i; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.c, hdr.h.a) { vs: accept; default: reject; }"),
+        ParserWith("struct k_t { h_t h; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
         ParserWith("struct k_t { @match(nearest) bit<8> a; }", "value_set<k_t>(4) vs;", "transition select(hdr.h.a) { vs: accept; default: reject; }"),
     ]),
     item!("extract", [
@@ -625,7 +650,9 @@ pub const TABLES: &[Item] = &[
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.c: ternary; } actions = { a; } const entries = { { 1 }: a(1); { 2 }: a(2); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: lpm; } actions = { NoAction; } const entries = { 0x10 &&& 0xf0: NoAction(); 0x10 &&& 0xff: NoAction(); _: NoAction(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } const entries = { 1: NoAction(); 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: optional; hdr.h.b: exact; hdr.h.c: range; } actions = { NoAction; } const entries = { (8w3 &&& 0xff, 4 &&& 0xff, 5 &&& 0xffff): NoAction(); } }", "t.apply();"),
     ], [
+        Control("table t { key = { hdr.h.a: optional; } actions = { NoAction; } const entries = { 8w3 &&& 0xfe: NoAction(); } }", "t.apply();"),
         Control("action a() { } table t { actions = { a; } default_action = a; entries = { _: a; } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { (1, 2): a(); } }", "t.apply();"),
         Control("action a() { } table t { key = { hdr.h.a: exact; } actions = { a; } const entries = { true: a(); } }", "t.apply();"),

@@ -28,7 +28,8 @@ impl Elaborator<'_> {
                 ) && self.is_path(base, frame)
             }
             ExprKind::Index(base, _) => {
-                matches!(self.type_of(base, frame), Type::Stack(..)) && self.is_path(base, frame)
+                matches!(self.type_of(base, frame), Type::Stack(..) | Type::Tuple(_))
+                    && self.is_path(base, frame)
             }
             _ => false,
         }
@@ -67,7 +68,13 @@ impl Elaborator<'_> {
             }
             ExprKind::Index(base, index) => {
                 let place = self.place(base, frame);
-                self.element(place, index, frame)
+                match self.type_of(base, frame) {
+                    Type::Tuple(_) => match self.eval_u32(index, frame) {
+                        Some(position) => tuple_part(place, position as usize),
+                        None => Place::Ignore,
+                    },
+                    _ => self.element(place, index, frame),
+                }
             }
             ExprKind::Slice { base, hi, lo } => {
                 let place = self.place(base, frame);
@@ -337,6 +344,21 @@ impl Elaborator<'_> {
             },
             _ => false,
         }
+    }
+}
+
+/// A part of a tuple, by its position.
+fn tuple_part(place: Place, position: usize) -> Place {
+    match place {
+        Place::Struct(mut members) if position < members.len() => members.swap_remove(position).1,
+        Place::Dynamic { index, elements } => Place::Dynamic {
+            index,
+            elements: elements
+                .into_iter()
+                .map(|tuple| tuple_part(tuple, position))
+                .collect(),
+        },
+        _ => Place::Ignore,
     }
 }
 

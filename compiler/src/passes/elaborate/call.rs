@@ -43,6 +43,8 @@ pub struct Bound {
     pub saved: Option<Data>,
     /// Where the argument stands.
     pub span: Span,
+    /// Which argument of the call it is: results are copied back in that order (spec § 6.8), not in that of the parameters.
+    pub turn: usize,
 }
 
 impl Elaborator<'_> {
@@ -139,6 +141,7 @@ impl Elaborator<'_> {
                 argument,
                 saved,
                 span,
+                turn: position,
             });
         }
         let checked = self.checked;
@@ -167,6 +170,7 @@ impl Elaborator<'_> {
                     argument,
                     saved: None,
                     span,
+                    turn: args.len(),
                 }
             })
             .collect()
@@ -298,7 +302,7 @@ impl Elaborator<'_> {
                         self.assign(&inner, data, &bound.ty, bound.span, frame);
                     }
                     let data = inner.value().unwrap_or(Data::Invalid);
-                    copies.push((place, data, bound.ty.clone()));
+                    copies.push((bound.turn, (place, data, bound.ty.clone())));
                     inner
                 }
             };
@@ -307,7 +311,8 @@ impl Elaborator<'_> {
             }
             callee.bind(param, Binding::Place(inner));
         }
-        copies
+        copies.sort_by_key(|(turn, _)| *turn);
+        copies.into_iter().map(|(_, copy)| copy).collect()
     }
 
     /// The copies that end all calls around the statement at hand, from the inside out.

@@ -11,7 +11,7 @@ use super::{ops, unnamed, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
 use crate::sema::{DefKind, Resolution, Type, Value};
-use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr};
+use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
 impl Elaborator<'_> {
     /// The value of an expression after its implicit cast.
@@ -115,8 +115,11 @@ impl Elaborator<'_> {
                 self.slice_plus(operands, width, expr.span)
             }
             ExprKind::Unary(op, arg) => {
-                let arg = self.eval(arg, frame);
-                self.unary(*op, arg, expr.span)
+                let data = self.eval(arg, frame);
+                match self.type_as_used(arg, frame) {
+                    Type::Int if *op == UnaryOp::Minus => self.negate_int(data, expr.span),
+                    _ => self.unary(*op, data, expr.span),
+                }
             }
             ExprKind::Binary(op, left, right) => self.eval_binary(*op, left, right, expr, frame),
             ExprKind::Ternary(cond, then, other) => {
@@ -369,6 +372,9 @@ impl Elaborator<'_> {
         let (Some(b), Some(a)) = (operands.pop(), operands.pop()) else {
             return Data::Invalid;
         };
+        if self.type_as_used(left, frame) == Type::Int {
+            return self.binary_int(op, a, b, expr.span);
+        }
         if matches!(op, BinaryOp::Eq | BinaryOp::Ne) {
             let ty = self.type_as_used(left, frame);
             let other = self.type_as_used(right, frame);
@@ -510,6 +516,9 @@ impl Elaborator<'_> {
         if data.is_constant() {
             return data;
         }
+        if let (Type::Int, Data::Scalar(value)) = (ty, &data) {
+            return Data::Scalar(self.hold(value.clone(), span, frame));
+        }
         let place = self.allocate(ty, &super::join(&frame.name, "tmp"));
         self.assign(&place, data, ty, span, frame);
         place.value().unwrap_or(Data::Invalid)
@@ -634,6 +643,9 @@ impl Elaborator<'_> {
     pub fn cast(&mut self, data: Data, to: &Type) -> Data {
         if let Some(scalar) = self.scalar(to) {
             return self.cast_scalar(data, scalar);
+        }
+        if *to == Type::Int {
+            return self.cast_int(data);
         }
         let Data::Struct(values) = data else {
             return data;

@@ -54,6 +54,88 @@ impl Elaborator<'_> {
         })
     }
 
+    /// A number as an integer without a width: one that is known only at run time gets as many bits as it needs.
+    pub fn cast_int(&self, data: Data) -> Data {
+        match data {
+            Data::Scalar(Expr::Number { value, .. }) => Data::Int(value),
+            Data::Scalar(Expr::Bool(value)) => Data::Int(BigInt::from(u8::from(value))),
+            Data::Scalar(expr) => Data::Scalar(match expr.scalar() {
+                Some(Scalar::Bit(width)) => cast(expr, Scalar::Int(width + 1)),
+                _ => expr,
+            }),
+            other => other,
+        }
+    }
+
+    /// Negates an integer without a width.
+    pub fn negate_int(&mut self, arg: Data, span: Span) -> Data {
+        self.binary_int(BinaryOp::Sub, Data::Int(BigInt::ZERO), arg, span)
+    }
+
+    /// Applies an operator to two integers without a width, at least one of which is known only at run time: the result has all
+    /// the bits that it needs.
+    pub fn binary_int(&mut self, op: BinaryOp, left: Data, right: Data, span: Span) -> Data {
+        if constant(&left).is_some() && constant(&right).is_some() {
+            return self.binary(op, left, right, span);
+        }
+        if let (BinaryOp::Shl | BinaryOp::Shr, Data::Int(amount)) = (op, &right) {
+            let more = match op {
+                BinaryOp::Shl => u32::try_from(amount).unwrap_or(value::MAX_WIDTH),
+                _ => 0,
+            };
+            return match signed(left) {
+                Some((left, width)) if more <= value::MAX_WIDTH - width => {
+                    let left = cast(left, Scalar::Int(width + more));
+                    self.binary(op, Data::Scalar(left), right, span)
+                }
+                _ => self.too_wide(span),
+            };
+        }
+        let (Some((left, a)), Some((right, b))) = (signed(left), signed(right)) else {
+            return Data::Invalid;
+        };
+        let width = match op {
+            BinaryOp::Add | BinaryOp::Sub => a.max(b) + 1,
+            BinaryOp::Mul => a + b,
+            BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Eq
+            | BinaryOp::Ne
+            | BinaryOp::Lt
+            | BinaryOp::Le
+            | BinaryOp::Gt
+            | BinaryOp::Ge => a.max(b),
+            _ => {
+                self.target(
+                    span,
+                    format!(
+                        "`{}` of integers without a width must be known at compile time on this target",
+                        op.as_str()
+                    ),
+                );
+                return Data::Invalid;
+            }
+        };
+        if width > value::MAX_WIDTH {
+            return self.too_wide(span);
+        }
+        let wide = Scalar::Int(width);
+        Data::Scalar(binary(op, cast(left, wide), cast(right, wide)))
+    }
+
+    fn too_wide(&mut self, span: Span) -> Data {
+        self.error(
+            Code::LIMIT,
+            span,
+            format!(
+                "this integer may need more than {} bits: cast its operands to a type with a width",
+                value::MAX_WIDTH
+            ),
+        );
+        Data::Invalid
+    }
+
     /// A conversion between numbers and truth values.
     pub fn cast_scalar(&self, data: Data, to: Scalar) -> Data {
         match data {
@@ -161,6 +243,21 @@ pub fn or(left: Expr, right: Expr) -> Expr {
 pub fn cast(expr: Expr, to: Scalar) -> Expr {
     match expr {
         expr if expr.scalar() == Some(to) => expr,
+        // The width first: then it is the number's own sign that fills what is new.
+        expr => match (expr.scalar(), to) {
+            (Some(Scalar::Bit(from)), Scalar::Int(width)) if from != width => {
+                whole(whole(expr, Scalar::Bit(width)), to)
+            }
+            (Some(Scalar::Int(from)), Scalar::Bit(width)) if from != width => {
+                whole(whole(expr, Scalar::Int(width)), to)
+            }
+            _ => whole(expr, to),
+        },
+    }
+}
+
+fn whole(expr: Expr, to: Scalar) -> Expr {
+    match expr {
         Expr::Number { value, .. } => Expr::number(value, to),
         Expr::Bool(value) => Expr::number(u8::from(value), to),
         expr => Expr::Cast {
@@ -179,6 +276,21 @@ fn constant(data: &Data) -> Option<(Value, Type)> {
         Data::String(text) => (Value::String(text.clone()), Type::String),
         _ => return None,
     })
+}
+
+/// An integer as a signed number, and its width.
+fn signed(data: Data) -> Option<(Expr, u32)> {
+    match data {
+        Data::Int(value) => {
+            let width = value.bits() as u32 + 1;
+            Some((Expr::number(value, Scalar::Int(width)), width))
+        }
+        Data::Scalar(expr) => match expr.scalar()? {
+            Scalar::Int(width) => Some((expr, width)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn type_of(scalar: Scalar) -> Type {

@@ -267,22 +267,7 @@ impl Elaborator<'_> {
         let meta = self.named_meta("value set", name, &decl.annotations, decl.name.span);
         let mut fields = Vec::new();
         match self.checked.representation(&ty) {
-            Type::Struct(_) => {
-                for (field, ty) in self.checked.fields(&ty) {
-                    let kind = self.match_annotation(&field.annotations);
-                    let (id, mut annotations, _) = field_annotations(self, &field.annotations);
-                    annotations.retain(|text| !text.starts_with("@match("));
-                    self.add_member(
-                        &mut fields,
-                        field.name.name.to_string(),
-                        &ty,
-                        kind,
-                        id,
-                        annotations,
-                        decl,
-                    )?;
-                }
-            }
+            Type::Struct(_) => self.add_members(&mut fields, "", &ty, decl)?,
             Type::Tuple(types) => {
                 for ty in types.iter() {
                     self.add_member(
@@ -317,6 +302,28 @@ impl Elaborator<'_> {
             source,
         });
         Some(id)
+    }
+
+    /// Fields of a struct, those of structs in it one by one.
+    fn add_members(
+        &mut self,
+        fields: &mut Vec<ValueSetField>,
+        prefix: &str,
+        ty: &Type,
+        decl: &ValueSetDecl,
+    ) -> Option<()> {
+        for (field, ty) in self.checked.fields(ty) {
+            let name = super::join(prefix, &field.name.name);
+            if matches!(self.checked.representation(&ty), Type::Struct(_)) {
+                self.add_members(fields, &name, &ty, decl)?;
+                continue;
+            }
+            let kind = self.match_annotation(&field.annotations);
+            let (id, mut annotations, _) = field_annotations(self, &field.annotations);
+            annotations.retain(|text| !text.starts_with("@match("));
+            self.add_member(fields, name, &ty, kind, id, annotations, decl)?;
+        }
+        Some(())
     }
 
     #[allow(clippy::too_many_arguments)]
