@@ -4,6 +4,7 @@ pub mod bmv2;
 pub mod diag;
 pub mod driver;
 pub mod ir;
+mod names;
 pub mod p4info;
 pub mod passes;
 pub mod preproc;

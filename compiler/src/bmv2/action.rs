@@ -1,6 +1,6 @@
 //! Actions: statements to a straight list of primitives with jumps.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use alfirk_bmv2_json as json;
 use num_bigint::BigInt;
@@ -10,12 +10,13 @@ use super::{
     source_info,
 };
 use crate::ir::{Expr, ExternArg, Label, Primitive, Program, Source, Stmt, StmtKind};
+use crate::names::Names;
 
 /// All actions of the output: those of the program, then the ones made for statements outside of tables.
 pub struct Actions<'a> {
     exprs: Exprs<'a>,
     list: Vec<json::Action>,
-    names: BTreeSet<String>,
+    names: Names,
 }
 
 impl<'a> Actions<'a> {
@@ -35,7 +36,8 @@ impl<'a> Actions<'a> {
                 primitives: primitives(exprs, &action.body),
             })
             .collect();
-        let names = list.iter().map(|action| action.name.clone()).collect();
+        let mut names = Names::default();
+        names.extend(list.iter().map(|action| action.name.clone()));
         Actions { exprs, list, names }
     }
 
@@ -45,18 +47,7 @@ impl<'a> Actions<'a> {
             .first()
             .map(|stmt| stmt.source.clone())
             .unwrap_or_default();
-        let stem = hidden_stem(&first);
-        let name = (0..)
-            .map(|n| {
-                if n == 0 {
-                    stem.clone()
-                } else {
-                    format!("{stem}_{}", n - 1)
-                }
-            })
-            .find(|name| !self.names.contains(name))
-            .expect("some number is free");
-        self.names.insert(name.clone());
+        let name = self.names.unique(&hidden_stem(&first));
         let id = self.list.len() as i64;
         self.list.push(json::Action {
             name: name.clone(),

@@ -4,12 +4,13 @@
 //! that are neither a table nor a choice become one action behind a table without a key, as p4c does. The nodes are
 //! then numbered in the order in which a packet meets them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
 use crate::ir::{ActionId, Apply, Expr, Label, Program, Source, Stmt, StmtKind, TableId};
+use crate::names::Names;
 
 /// Names of nodes that are not tables of the source, unique in the output.
 #[derive(Default)]
@@ -17,7 +18,7 @@ pub struct NodeNames {
     conditionals: u64,
     tables: u64,
     action_profiles: u64,
-    used: BTreeSet<String>,
+    used: Names,
 }
 
 impl NodeNames {
@@ -400,18 +401,7 @@ impl<'a> Writer<'_, 'a, '_> {
         match &self.graph.nodes[node] {
             Node::Hidden(body, _) => {
                 let action = self.actions.add_hidden(body);
-                let stem = format!("tbl_{}", action.1);
-                let name = (0..)
-                    .map(|n| {
-                        if n == 0 {
-                            stem.clone()
-                        } else {
-                            format!("{stem}_{}", n - 1)
-                        }
-                    })
-                    .find(|name| !self.names.used.contains(name))
-                    .expect("some number is free");
-                self.names.used.insert(name.clone());
+                let name = self.names.used.unique(&format!("tbl_{}", action.1));
                 Named {
                     name,
                     id: self.names.table(),

@@ -64,7 +64,12 @@ pub(super) struct Checker<'a> {
     pub header_parts: FxHashMap<Type, bool>,
     /// What `size_in_bits` found out.
     pub layouts: FxHashMap<Type, Option<Layout>>,
+    /// For how many more unknown names one is sought that may be meant.
+    suggestions: u32,
 }
+
+/// For how many unknown names of a program one is sought that may be meant.
+const MAX_SUGGESTIONS: u32 = 100;
 
 /// Sizes of the values of a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,6 +118,7 @@ impl<'a> Checker<'a> {
             field_cache: FxHashMap::default(),
             well_formed: FxHashSet::default(),
             layouts: FxHashMap::default(),
+            suggestions: MAX_SUGGESTIONS,
             header_parts: FxHashMap::default(),
         }
     }
@@ -286,7 +292,9 @@ impl<'a> Checker<'a> {
         self.report(d);
     }
 
-    fn suggest(&self, name: &Ident) -> Option<String> {
+    fn suggest(&mut self, name: &Ident) -> Option<String> {
+        // Each takes a look at all names, and a macro that went wrong leaves thousands unknown.
+        self.suggestions = self.suggestions.checked_sub(1)?;
         let mut names: Vec<&str> = self
             .scopes
             .iter()

@@ -166,12 +166,20 @@ impl Elaborator<'_> {
 
     /// A field of a place.
     pub fn member_place(&mut self, place: Place, ty: &Type, field: &str, span: Span) -> Place {
+        let place = match place {
+            Place::Struct(mut members) => {
+                return match members.iter().position(|(name, _)| &**name == field) {
+                    Some(index) => members.swap_remove(index).1,
+                    None => Place::Ignore,
+                }
+            }
+            place => place,
+        };
         let parts = self.parts(ty);
         let Some(index) = parts.iter().position(|(name, _)| &**name == field) else {
             return Place::Ignore;
         };
         match place {
-            Place::Struct(mut members) if index < members.len() => members.swap_remove(index).1,
             Place::Header(header) => {
                 let first = parts[..index]
                     .iter()

@@ -106,7 +106,7 @@ impl Elaborator<'_> {
             ty,
             metadata: true,
         });
-        self.names.insert(name.to_owned(), 0);
+        self.names.insert(name.to_owned());
         Place::Struct(members)
     }
 

@@ -44,6 +44,7 @@ use frame::{Binding, ControlInstance, ExternObject, Frame, Instance};
 
 use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind};
+use crate::names::Names;
 use crate::sema::{ArgSource, Callee, CheckedProgram, DefKind, Substitution, Type};
 use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, Instantiation, Name, TypeRef};
 
@@ -96,7 +97,7 @@ struct Elaborator<'a> {
     /// Statements made so far, whatever became of them.
     statements: usize,
     /// Names of scalars and headers in use.
-    names: BTreeMap<String, u32>,
+    names: Names,
     /// Divisions whose operands were not known.
     divisions: Vec<division::Division>,
     /// Calls that are being inlined, to tell recursion.
@@ -163,7 +164,7 @@ impl<'a> Elaborator<'a> {
             region: Region::Parser,
             labels: 0,
             statements: 0,
-            names: BTreeMap::new(),
+            names: Names::default(),
             divisions: Vec::new(),
             depth: 0,
             pending_copies: Vec::new(),
@@ -210,7 +211,7 @@ impl<'a> Elaborator<'a> {
             metadata: true,
         };
         self.program.storage.headers.push(scalars);
-        self.names.insert("scalars".to_owned(), 0);
+        self.names.insert("scalars".to_owned());
     }
 
     /// Makes the extern objects that the top level declares.
@@ -388,18 +389,7 @@ impl<'a> Elaborator<'a> {
 
     /// A name that no scalar and no header has yet.
     fn unique(&mut self, wanted: &str) -> String {
-        let mut name = wanted.to_owned();
-        if let Some(tried) = self.names.get(wanted) {
-            // Names are never given back, so all numbers before this one are taken still.
-            let mut number = *tried;
-            while self.names.contains_key(&name) {
-                name = format!("{wanted}_{number}");
-                number += 1;
-            }
-            self.names.insert(wanted.to_owned(), number);
-        }
-        self.names.insert(name.clone(), 0);
-        name
+        self.names.unique(wanted)
     }
 
     /// A new variable for a number or truth value.

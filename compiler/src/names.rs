@@ -1,0 +1,50 @@
+//! Names that are each used once.
+
+use rustc_hash::FxHashMap;
+
+/// Names in use. Each knows the number to try next for those who ask for it again, so that a thousand asking take no million tries.
+#[derive(Debug, Default)]
+pub struct Names(FxHashMap<String, u32>);
+
+impl Names {
+    /// Makes a name used.
+    pub fn insert(&mut self, name: String) {
+        self.0.entry(name).or_insert(0);
+    }
+
+    /// A name that nobody has: `wanted`, or `wanted` with the first number that is free, from 0 on.
+    pub fn unique(&mut self, wanted: &str) -> String {
+        let mut name = wanted.to_owned();
+        if let Some(tried) = self.0.get(wanted) {
+            // Names are never given back, so all numbers before this one are taken still.
+            let mut number = *tried;
+            while self.0.contains_key(&name) {
+                name = format!("{wanted}_{number}");
+                number += 1;
+            }
+            self.0.insert(wanted.to_owned(), number);
+        }
+        self.0.insert(name.clone(), 0);
+        name
+    }
+}
+
+impl Extend<String> for Names {
+    fn extend<I: IntoIterator<Item = String>>(&mut self, names: I) {
+        names.into_iter().for_each(|name| self.insert(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Names;
+
+    #[test]
+    fn the_first_free_number_is_taken() {
+        let mut names = Names::default();
+        names.insert("x_1".to_owned());
+        let taken: Vec<String> = (0..4).map(|_| names.unique("x")).collect();
+        assert_eq!(taken, ["x", "x_0", "x_2", "x_3"]);
+        assert_eq!(names.unique("x_1"), "x_1_0");
+    }
+}
