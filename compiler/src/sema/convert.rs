@@ -168,8 +168,13 @@ impl Checker<'_> {
             self.info_mut(expr).cast = Some(Type::Int);
             return true;
         }
-        let number = matches!(self.out.representation(to), Type::Bit(_) | Type::Signed(_));
-        if matches!(to, Type::NewType(_)) && number && from == Type::Int {
+        // Only of a type that is made of numbers itself: one made of another `type` takes a cast, as in p4c.
+        let of_numbers = matches!(to, Type::NewType(_))
+            && matches!(
+                self.out.underlying(to),
+                Some(Type::Bit(_) | Type::Signed(_))
+            );
+        if of_numbers && from == Type::Int {
             return self.coerce_int(expr, to);
         }
         self.coerce(expr, to, what)

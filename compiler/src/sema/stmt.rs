@@ -210,7 +210,7 @@ impl Checker<'_> {
         match &collection.kind {
             ExprKind::Range(first, last) => {
                 for end in [&**first, &**last] {
-                    self.expr_assigned(end, &ty, "an end of the range");
+                    self.expr_as(end, &ty, "an end of the range");
                 }
                 let numeric = self.out.representation(&ty).is_numeric();
                 if !numeric && ty != Type::Invalid {

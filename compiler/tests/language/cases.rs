@@ -167,11 +167,14 @@ pub const TYPES: &[Item] = &[
     ]),
     item!("typedef and type", [
         With("typedef bit<8> byte_t; type bit<8> id_t; typedef h_t[2] pair_t;", "byte_t b = 8w1; id_t id = (id_t)b; hdr.h.a = (bit<8>)id; pair_t p; p[0] = hdr.h;"),
-        With("type bit<10> id_t; type id_t own_t; const id_t k = 0; const int n = 3; id_t f() { return 9; } struct s_t { id_t id; }", "id_t id = 3; s_t s; s.id = 2048; s.id = n; own_t own = 1; own = (own_t)(id_t)10w7; if (s.id == k && f() == (id_t)own) { hdr.h.a = 1; }"),
+        With("type bit<10> id_t; type id_t own_t; const id_t k = 0; const int n = 3; id_t f() { return 9; } struct s_t { id_t id; }", "id_t id = 3; s_t s; s.id = 2048; s.id = n; own_t own = (own_t)(id_t)10w7; if (s.id == k && f() == (id_t)own) { hdr.h.a = 1; }"),
     ], [
         With("type bit<8> id_t;", "id_t id = 8w1;"),
         With("type bit<8> id_t; void f(in id_t x) { }", "f(1);"),
         With("type bit<8> id_t;", "id_t id = 1; if (id == 1) { }"),
+        With("type bit<8> id_t; type id_t own_t;", "own_t own = 1;"),
+        With("type bit<8> id_t; struct s_t { id_t id; }", "s_t s = { 1 };"),
+        With("type bit<8> id_t;", "for (id_t id in 1..3) { }"),
         With("type bool id_t;", "id_t id = 1;"),
         All("type bit<8> id_t; struct s_t { id_t id; }", "s_t s; action a() { } table t { key = { s.id : exact; } actions = { a; } const entries = { 1 : a(); } }", "t.apply();"),
         ParserWith("type bit<8> id_t;", "", "transition select((id_t)8w1) { 1: accept; default: reject; }"),

@@ -116,7 +116,7 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             // A number becomes a `type`, cut to its width.
             meta.id = 2049;
             short_id_t other = 1;
-            long_id_t far = 1;
+            long_id_t far = (long_id_t)other;
             hdr.op.a = meta.id == other ? 8w1 : 0;
             hdr.op.b = far == (long_id_t)(short_id_t)10w1 ? 8w1 : 0;
             meta.id = truncated();
