@@ -18,7 +18,7 @@ pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
     Checksum, Counter, CounterUnit, DefaultAction, Digest, Entry, EntryKey, ExternAttribute,
     ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit, Param, Register,
-    Selector, StructuredAnnotation, Table,
+    Selector, SizeSemantics, StructuredAnnotation, Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, SelectKey, StateRef, Transition, ValueSet, ValueSetField,
@@ -28,6 +28,8 @@ pub use storage::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
     Union, UnionStack, UnionType,
 };
+
+use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 
 use crate::p4info::types::ControlTypes;
 
@@ -154,6 +156,8 @@ pub struct Program {
     pub field_lists: Vec<FieldList>,
     /// Instances of extern objects outside v1model (`--emit-externs`).
     pub extern_instances: Vec<ExternInstance>,
+    /// Names of objects that the control plane sees, in the order in which it is told of them.
+    pub listing: Vec<(Prefix, String)>,
     /// What the control plane must know of types and controller headers.
     pub control_types: ControlTypes,
     /// Where the ingress and egress controls stand.

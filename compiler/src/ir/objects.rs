@@ -272,6 +272,18 @@ pub struct Selector {
     pub inputs: Vec<FieldRef>,
 }
 
+/// What the size of a selector counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SizeSemantics {
+    /// `sum_of_weights`.
+    SumOfWeights,
+    /// `sum_of_members`.
+    SumOfMembers {
+        /// `@max_member_weight`; 0 when none is given.
+        max_weight: u32,
+    },
+}
+
 /// An action profile or, with a selector, an action selector.
 #[derive(Clone, Debug)]
 pub struct ActionProfile {
@@ -281,10 +293,8 @@ pub struct ActionProfile {
     pub size: u64,
     /// `@max_group_size`.
     pub max_group_size: u32,
-    /// `@max_member_weight`, which implies `sum_of_members`.
-    pub max_member_weight: Option<u32>,
-    /// `@selector_size_semantics("sum_of_members")`.
-    pub sum_of_members: bool,
+    /// `@selector_size_semantics`.
+    pub semantics: Option<SizeSemantics>,
     /// The selector, if it is one; filled in by the first table that uses it.
     pub selector: Option<Selector>,
     /// Tables that use it.
@@ -313,8 +323,6 @@ pub struct Counter {
     pub direct: bool,
     /// The table of a direct counter.
     pub table: Option<TableId>,
-    /// Name of the `type` of its index.
-    pub index_type: Option<String>,
 }
 
 /// What a meter measures.
@@ -340,8 +348,6 @@ pub struct Meter {
     pub table: Option<TableId>,
     /// Where a direct meter stores the colour.
     pub result: Option<FieldRef>,
-    /// Name of the `type` of its index.
-    pub index_type: Option<String>,
 }
 
 /// A register array.
@@ -355,8 +361,6 @@ pub struct Register {
     pub ty: Scalar,
     /// The same as the control plane sees it.
     pub type_spec: TypeSpec,
-    /// Name of the `type` of its index.
-    pub index_type: Option<String>,
 }
 
 /// An input of a hash or checksum.

@@ -103,8 +103,6 @@ pub struct ValueSetField {
     pub width: u32,
     /// How it matches.
     pub kind: super::MatchKind,
-    /// Type as seen by the control plane.
-    pub type_name: Option<String>,
     /// Annotations of the field.
     pub annotations: Vec<String>,
     /// Explicit `@id`.

@@ -5,6 +5,8 @@ use alfirk_p4runtime::p4::v1 as p4;
 use num_bigint::BigInt;
 use p4::field_match::{self, FieldMatchType};
 
+use super::order::Listing;
+use super::types::byte_string;
 use super::{ids::field_ids, symbols_of};
 use crate::ir::{Entry, EntryKey, Key, MatchKind, Program, Table};
 
@@ -16,8 +18,8 @@ pub fn entries(program: &Program) -> p4::WriteRequest {
     let mut symbols = symbols_of(program);
     // Clashes of ids are reported with the P4Info.
     symbols.assign();
-    let visible = program.tables.iter().filter(|table| !table.meta.hidden);
-    let updates = visible.flat_map(|table| {
+    let tables = Listing::of(program).sorted(Prefix::Table, &program.tables, |table| &table.meta);
+    let updates = tables.into_iter().flat_map(|table| {
         let table_id = symbols.id(Prefix::Table, &table.meta.name);
         let ids = ids_of(table.keys.iter().map(|key| key.id));
         let prioritized = needs_priority(table);
@@ -30,7 +32,7 @@ pub fn entries(program: &Program) -> p4::WriteRequest {
                 .zip(&entry.args)
                 .map(|((param_id, param), value)| p4::action::Param {
                     param_id,
-                    value: padded(value, param.control_width),
+                    value: byte_string(value, param.control_width),
                 })
                 .collect();
             let action = p4::Action {
@@ -98,7 +100,7 @@ fn matches(ids: &[u32], table: &Table, entry: &Entry) -> Vec<p4::FieldMatch> {
 }
 
 fn field_match(key: &Key, value: &EntryKey) -> Option<FieldMatchType> {
-    let bytes = |value: &BigInt| padded(value, key.control_width);
+    let bytes = |value: &BigInt| byte_string(value, key.control_width);
     Some(match value {
         EntryKey::Exact(value) => FieldMatchType::Exact(field_match::Exact {
             value: bytes(value),
@@ -133,20 +135,4 @@ fn field_match(key: &Key, value: &EntryKey) -> Option<FieldMatchType> {
 fn all_ones(value: &BigInt) -> bool {
     let next = value + 1;
     (&next & value) == BigInt::ZERO
-}
-
-/// Big-endian, as many bytes as `width` bits take. A width of 0 stands for a translation to strings, whose rule only the control
-/// plane knows: then it is the shortest form.
-fn padded(value: &BigInt, width: u32) -> Vec<u8> {
-    let length = (width as usize).div_ceil(8).max(1);
-    let mut modulus = BigInt::from(1);
-    modulus <<= 8 * length;
-    let value = match value.sign() {
-        num_bigint::Sign::Minus => value + modulus,
-        _ => value.clone(),
-    };
-    let short = value.to_bytes_be().1;
-    let mut bytes = vec![0; length.saturating_sub(short.len())];
-    bytes.extend(short);
-    bytes
 }

@@ -2,21 +2,23 @@
 
 mod entries;
 mod ids;
+mod order;
 pub mod types;
 
 pub use entries::entries;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use alfirk_p4runtime::p4::config::v1 as p4;
-use num_bigint::BigInt;
 use p4::p4_ids::Prefix;
 
 use crate::ir::{
-    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Program, StructuredAnnotation,
-    TableId,
+    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Program, SizeSemantics,
+    StructuredAnnotation,
 };
 use ids::{field_ids, Aliases, Symbols};
+use order::Listing;
+use types::byte_string;
 
 /// Two objects ask for the same id, or for one of another kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +58,7 @@ pub enum IdError {
 pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
     let mut writer = Writer {
         program,
+        listing: Listing::of(program),
         symbols: symbols_of(program),
         errors: Vec::new(),
         aliases: Aliases::default(),
@@ -69,14 +72,10 @@ pub fn emit(program: &Program) -> Result<p4::P4Info, Vec<IdError>> {
     }
 }
 
-/// All objects with an id.
+/// All objects with an id. Hidden ones have one, too: others name them.
 fn symbols_of(program: &Program) -> Symbols {
     let mut symbols = Symbols::default();
-    let mut add = |prefix: Prefix, meta: &Meta| {
-        if !meta.hidden {
-            symbols.add(prefix, &meta.name, meta.id);
-        }
-    };
+    let mut add = |prefix: Prefix, meta: &Meta| symbols.add(prefix, &meta.name, meta.id);
     for action in program.actions.iter().chain(&program.called_actions) {
         add(Prefix::Action, &action.meta);
     }
@@ -116,13 +115,14 @@ fn symbols_of(program: &Program) -> Symbols {
         add(Prefix::Digest, &digest.meta);
     }
     for header in &program.control_types.controller_headers {
-        symbols.add(Prefix::ControllerHeader, &header.name, header.id);
+        add(Prefix::ControllerHeader, &header.meta);
     }
     symbols
 }
 
 struct Writer<'a> {
     program: &'a Program,
+    listing: Listing<'a>,
     symbols: Symbols,
     errors: Vec<IdError>,
     aliases: Aliases,
@@ -139,76 +139,37 @@ struct Member<'m> {
 impl Writer<'_> {
     fn info(&mut self) -> p4::P4Info {
         let program = self.program;
-        p4::P4Info {
-            pkg_info: Some(self.package()),
-            tables: visible(&program.tables, |table| &table.meta)
-                .into_iter()
-                .map(|(index, _)| self.table(TableId::from(index)))
-                .collect(),
+        let mut info = p4::P4Info {
+            pkg_info: Some(program.control_types.package.clone()),
+            tables: self.tables(),
             actions: self.actions(),
-            action_profiles: visible(&program.action_profiles, |profile| &profile.meta)
-                .into_iter()
-                .map(|(_, profile)| self.profile(profile))
-                .collect(),
-            counters: visible(&program.counters, |counter| &counter.meta)
-                .into_iter()
-                .filter(|(_, counter)| !counter.direct)
-                .map(|(_, counter)| p4::Counter {
-                    preamble: Some(self.preamble(Prefix::Counter, &counter.meta)),
-                    spec: Some(counter_spec(counter.unit)),
-                    size: counter.size as i64,
-                    index_type_name: named(&counter.index_type),
-                })
-                .collect(),
-            direct_counters: visible(&program.counters, |counter| &counter.meta)
-                .into_iter()
-                .filter_map(|(_, counter)| {
-                    let table = counter.table.filter(|_| counter.direct)?;
-                    Some(p4::DirectCounter {
-                        preamble: Some(self.preamble(Prefix::DirectCounter, &counter.meta)),
-                        spec: Some(counter_spec(counter.unit)),
-                        direct_table_id: self.table_id(table),
-                    })
-                })
-                .collect(),
-            meters: visible(&program.meters, |meter| &meter.meta)
-                .into_iter()
-                .filter(|(_, meter)| !meter.direct)
-                .map(|(_, meter)| p4::Meter {
-                    preamble: Some(self.preamble(Prefix::Meter, &meter.meta)),
-                    spec: Some(meter_spec(meter.unit)),
-                    size: meter.size as i64,
-                    index_type_name: named(&meter.index_type),
-                })
-                .collect(),
-            direct_meters: visible(&program.meters, |meter| &meter.meta)
-                .into_iter()
-                .filter_map(|(_, meter)| {
-                    let table = meter.table.filter(|_| meter.direct)?;
-                    Some(p4::DirectMeter {
-                        preamble: Some(self.preamble(Prefix::DirectMeter, &meter.meta)),
-                        spec: Some(meter_spec(meter.unit)),
-                        direct_table_id: self.table_id(table),
-                    })
-                })
-                .collect(),
+            action_profiles: self.profiles(),
+            counters: self.counters(),
+            direct_counters: self.direct_counters(),
+            meters: self.meters(),
+            direct_meters: self.direct_meters(),
             controller_packet_metadata: program
                 .control_types
                 .controller_headers
                 .iter()
+                .filter(|header| !header.meta.hidden)
                 .map(|header| self.controller_header(header))
                 .collect(),
-            value_sets: visible(&program.value_sets, |set| &set.meta)
+            value_sets: self
+                .listing
+                .sorted(Prefix::ValueSet, &program.value_sets, |set| &set.meta)
                 .into_iter()
-                .map(|(_, set)| self.value_set(set))
+                .map(|set| self.value_set(set))
                 .collect(),
-            registers: visible(&program.registers, |register| &register.meta)
+            registers: self
+                .listing
+                .sorted(Prefix::Register, &program.registers, |cells| &cells.meta)
                 .into_iter()
-                .map(|(_, register)| p4::Register {
+                .map(|register| p4::Register {
                     preamble: Some(self.preamble(Prefix::Register, &register.meta)),
                     type_spec: Some(register.type_spec.clone()),
                     size: register.size as i32,
-                    index_type_name: named(&register.index_type),
+                    index_type_name: None,
                 })
                 .collect(),
             digests: program
@@ -220,37 +181,119 @@ impl Writer<'_> {
                 })
                 .collect(),
             externs: Vec::new(),
-            type_info: self.type_info(),
-        }
-    }
-
-    fn type_info(&self) -> Option<p4::P4TypeInfo> {
-        let info = &self.program.control_types.type_info;
-        (*info != p4::P4TypeInfo::default()).then(|| info.clone())
-    }
-
-    fn package(&self) -> p4::PkgInfo {
-        let mut package = p4::PkgInfo {
-            arch: "v1model".to_owned(),
-            ..Default::default()
+            type_info: None,
         };
-        let mut doc = p4::Documentation::default();
-        for (key, value) in &self.program.control_types.package {
-            let value = value.clone();
-            match key.as_str() {
-                "name" => package.name = value,
-                "version" => package.version = value,
-                "organization" => package.organization = value,
-                "contact" => package.contact = value,
-                "url" => package.url = value,
-                "arch" => package.arch = value,
-                "brief" => doc.brief = value,
-                "description" => doc.description = value,
-                _ => {}
+        info.type_info = self.type_info(&info);
+        info
+    }
+
+    /// p4c writes the field, be it empty, once anything looks for types to put there.
+    fn type_info(&self, info: &p4::P4Info) -> Option<p4::P4TypeInfo> {
+        let types = &self.program.control_types;
+        let sought = types.type_info_present
+            || !info.tables.is_empty()
+            || info.actions.iter().any(|action| !action.params.is_empty())
+            || info
+                .controller_packet_metadata
+                .iter()
+                .any(|header| !header.metadata.is_empty());
+        (sought || types.type_info != p4::P4TypeInfo::default()).then(|| types.type_info.clone())
+    }
+
+    fn tables(&mut self) -> Vec<p4::Table> {
+        let program = self.program;
+        let tables = program.tables.iter().filter(|table| !table.meta.hidden);
+        self.listing
+            .sorted(Prefix::Table, tables, |table| &table.meta)
+            .into_iter()
+            .map(|table| self.table(table))
+            .collect()
+    }
+
+    /// Profiles that a table makes for itself stand where the table does.
+    fn profiles(&self) -> Vec<p4::ActionProfile> {
+        let mut profiles: Vec<_> = self.program.action_profiles.iter().collect();
+        profiles.sort_by_key(|profile| {
+            let own = self.listing.position(Prefix::ActionProfile, &profile.meta);
+            let tables = profile.tables.iter();
+            let first = tables.map(|table| self.listing.of_table(self.program, *table));
+            match own {
+                usize::MAX => first.min().unwrap_or(own),
+                own => own,
             }
-        }
-        package.doc = (doc != p4::Documentation::default()).then_some(doc);
-        package
+        });
+        profiles
+            .into_iter()
+            .map(|profile| self.profile(profile))
+            .collect()
+    }
+
+    fn counters(&self) -> Vec<p4::Counter> {
+        let counters = self.program.counters.iter();
+        self.listing
+            .sorted(
+                Prefix::Counter,
+                counters.filter(|counter| !counter.direct),
+                |counter| &counter.meta,
+            )
+            .into_iter()
+            .map(|counter| p4::Counter {
+                preamble: Some(self.preamble(Prefix::Counter, &counter.meta)),
+                spec: Some(counter_spec(counter.unit)),
+                size: counter.size as i64,
+                index_type_name: None,
+            })
+            .collect()
+    }
+
+    /// Those that a table has, in the order of the tables.
+    fn direct_counters(&self) -> Vec<p4::DirectCounter> {
+        let mut attached: Vec<_> = (self.program.counters.iter())
+            .filter_map(|counter| Some((counter.table.filter(|_| counter.direct)?, counter)))
+            .collect();
+        attached.sort_by_key(|(table, _)| self.listing.of_table(self.program, *table));
+        attached
+            .into_iter()
+            .map(|(table, counter)| p4::DirectCounter {
+                preamble: Some(self.preamble(Prefix::DirectCounter, &counter.meta)),
+                spec: Some(counter_spec(counter.unit)),
+                direct_table_id: self.table_id(table),
+            })
+            .collect()
+    }
+
+    fn meters(&self) -> Vec<p4::Meter> {
+        let meters = self.program.meters.iter();
+        self.listing
+            .sorted(
+                Prefix::Meter,
+                meters.filter(|meter| !meter.direct),
+                |meter| &meter.meta,
+            )
+            .into_iter()
+            .map(|meter| p4::Meter {
+                preamble: Some(self.preamble(Prefix::Meter, &meter.meta)),
+                spec: Some(meter_spec(meter.unit)),
+                size: meter.size as i64,
+                index_type_name: None,
+            })
+            .collect()
+    }
+
+    /// Those that a table has, in the order of the tables.
+    fn direct_meters(&self) -> Vec<p4::DirectMeter> {
+        let mut attached: Vec<_> = (self.program.meters.iter())
+            .filter_map(|meter| Some((meter.table.filter(|_| meter.direct)?, meter)))
+            .collect();
+        attached.sort_by_key(|(table, _)| self.listing.of_table(self.program, *table));
+        attached
+            .into_iter()
+            .map(|(table, meter)| p4::DirectMeter {
+                preamble: Some(self.preamble(Prefix::DirectMeter, &meter.meta)),
+                spec: Some(meter_spec(meter.unit)),
+                direct_table_id: self.table_id(table),
+            })
+            .collect()
     }
 
     fn preamble(&self, prefix: Prefix, meta: &Meta) -> p4::Preamble {
@@ -265,7 +308,7 @@ impl Writer<'_> {
         }
     }
 
-    fn table_id(&self, id: TableId) -> u32 {
+    fn table_id(&self, id: ir::TableId) -> u32 {
         self.symbols
             .id(Prefix::Table, &self.program.table(id).meta.name)
     }
@@ -295,9 +338,8 @@ impl Writer<'_> {
         }
     }
 
-    fn table(&mut self, id: TableId) -> p4::Table {
+    fn table(&mut self, table: &ir::Table) -> p4::Table {
         let program = self.program;
-        let table = program.table(id);
         let members = table.keys.iter().map(|key| Member {
             id: key.id,
             name: &key.name,
@@ -316,7 +358,6 @@ impl Writer<'_> {
         let action_refs = table
             .actions
             .iter()
-            .filter(|reference| !program.action(reference.action).meta.hidden)
             .map(|reference| p4::ActionRef {
                 id: self.action_id(reference.action),
                 scope: match reference.scope {
@@ -384,9 +425,10 @@ impl Writer<'_> {
             .args
             .iter()
             .zip(ids)
-            .map(|(value, param_id)| p4::table_action_call::Argument {
+            .zip(params)
+            .map(|((value, param_id), param)| p4::table_action_call::Argument {
                 param_id,
-                value: canonical(value),
+                value: byte_string(value, param.control_width),
             })
             .collect()
     }
@@ -394,12 +436,14 @@ impl Writer<'_> {
     /// Each action once, whatever tables bind of it.
     fn actions(&mut self) -> Vec<p4::Action> {
         let program = self.program;
-        let mut written: BTreeMap<&str, ()> = BTreeMap::new();
+        let mut written = BTreeSet::new();
         let mut list = Vec::new();
-        for action in program.actions.iter().chain(&program.called_actions) {
-            if action.meta.hidden || written.insert(&action.meta.name, ()).is_some() {
-                continue;
-            }
+        let all = program.actions.iter().chain(&program.called_actions);
+        let all = all.filter(|action| !action.meta.hidden && written.insert(&action.meta.name));
+        for action in self
+            .listing
+            .sorted(Prefix::Action, all, |action| &action.meta)
+        {
             let members = action.params.iter().map(|param| Member {
                 id: param.id,
                 name: &param.name,
@@ -432,20 +476,25 @@ impl Writer<'_> {
     fn profile(&self, profile: &ir::ActionProfile) -> p4::ActionProfile {
         use p4::action_profile::{SelectorSizeSemantics, SumOfMembers, SumOfWeights};
         let selector = profile.selector.is_some();
-        let of_members = profile.sum_of_members || profile.max_member_weight.is_some();
-        let semantics = match (selector, of_members) {
-            (false, _) => None,
-            (true, false) => Some(SelectorSizeSemantics::SumOfWeights(SumOfWeights {})),
-            (true, true) => Some(SelectorSizeSemantics::SumOfMembers(SumOfMembers {
-                max_member_weight: profile.max_member_weight.unwrap_or(0) as i32,
-            })),
-        };
+        let semantics = profile.semantics.filter(|_| selector);
+        let semantics = semantics.map(|semantics| match semantics {
+            SizeSemantics::SumOfWeights => SelectorSizeSemantics::SumOfWeights(SumOfWeights {}),
+            SizeSemantics::SumOfMembers { max_weight } => {
+                SelectorSizeSemantics::SumOfMembers(SumOfMembers {
+                    max_member_weight: max_weight as i32,
+                })
+            }
+        });
+        let tables: BTreeSet<&str> = profile
+            .tables
+            .iter()
+            .map(|table| self.program.table(*table).meta.name.as_str())
+            .collect();
         p4::ActionProfile {
             preamble: Some(self.preamble(Prefix::ActionProfile, &profile.meta)),
-            table_ids: profile
-                .tables
-                .iter()
-                .map(|table| self.table_id(*table))
+            table_ids: tables
+                .into_iter()
+                .map(|table| self.symbols.id(Prefix::Table, table))
                 .collect(),
             with_selector: selector,
             size: profile.size as i64,
@@ -473,6 +522,7 @@ impl Writer<'_> {
             .ids_of(&header.name, members)
             .into_iter()
             .zip(&header.fields)
+            .filter(|(_, field)| !field.hidden)
             .map(
                 |((id, member), field)| p4::controller_packet_metadata::Metadata {
                     id,
@@ -485,15 +535,11 @@ impl Writer<'_> {
                 },
             )
             .collect();
-        let mut annotations = header.annotations.clone();
-        annotations.retain(|text| !text.is_empty());
+        // It is called as the annotation says, and its id comes from the name of its type.
         let preamble = p4::Preamble {
-            id: self.symbols.id(Prefix::ControllerHeader, &header.name),
             name: header.name.clone(),
-            alias: self.aliases.alias(&header.name).to_owned(),
-            annotations,
-            structured_annotations: header.structured.clone(),
-            ..Default::default()
+            alias: header.name.clone(),
+            ..self.preamble(Prefix::ControllerHeader, &header.meta)
         };
         p4::ControllerPacketMetadata {
             preamble: Some(preamble),
@@ -506,7 +552,7 @@ impl Writer<'_> {
             id: field.id,
             name: &field.name,
             width: field.width,
-            type_name: &field.type_name,
+            type_name: &None,
         });
         let fields = self
             .ids_of(&set.meta.name, members)
@@ -559,15 +605,6 @@ fn documentation(brief: &str, description: &str) -> Option<p4::Documentation> {
     (doc != p4::Documentation::default()).then_some(doc)
 }
 
-/// Objects that the control plane may see, with their positions.
-fn visible<T>(objects: &[T], meta: impl Fn(&T) -> &Meta) -> Vec<(usize, &T)> {
-    objects
-        .iter()
-        .enumerate()
-        .filter(|(_, object)| !meta(object).hidden)
-        .collect()
-}
-
 fn named(name: &Option<String>) -> Option<p4::P4NamedType> {
     name.as_ref()
         .map(|name| p4::P4NamedType { name: name.clone() })
@@ -591,9 +628,4 @@ fn meter_spec(unit: MeterUnit) -> p4::MeterSpec {
         unit: unit.into(),
         ..Default::default()
     }
-}
-
-/// The shortest byte string of a non-negative number, at least one byte (P4Runtime § 8.4.1).
-fn canonical(value: &BigInt) -> Vec<u8> {
-    value.to_bytes_be().1
 }

@@ -2,7 +2,9 @@
 
 use alfirk_p4runtime::p4::config::v1 as p4;
 
-use crate::ir::StructuredAnnotation;
+use num_bigint::{BigInt, Sign};
+
+use crate::ir::{Meta, StructuredAnnotation};
 
 /// A type expression; named types point into [`ControlTypes::type_info`].
 pub type TypeSpec = p4::P4DataTypeSpec;
@@ -10,14 +12,10 @@ pub type TypeSpec = p4::P4DataTypeSpec;
 /// A header with `@controller_header`.
 #[derive(Clone, Debug)]
 pub struct ControllerHeader {
-    /// `packet_in` or `packet_out`.
+    /// The header type, whose name gives the id.
+    pub meta: Meta,
+    /// What it is called: `packet_in` or `packet_out`.
     pub name: String,
-    /// Explicit `@id` of the header.
-    pub id: Option<u32>,
-    /// Annotations of the header.
-    pub annotations: Vec<String>,
-    /// Structured annotations of the header.
-    pub structured: Vec<StructuredAnnotation>,
     /// Fields in wire order.
     pub fields: Vec<ControllerField>,
 }
@@ -27,6 +25,8 @@ pub struct ControllerHeader {
 pub struct ControllerField {
     /// Name.
     pub name: String,
+    /// Whether `@hidden` keeps it from the control plane. It has an id nevertheless.
+    pub hidden: bool,
     /// Width seen by the control plane; 0 for a translation to strings.
     pub control_width: u32,
     /// Name of the `type` it has.
@@ -46,8 +46,27 @@ pub struct ControlTypes {
     pub type_info: p4::P4TypeInfo,
     /// Headers of packet-in and packet-out messages.
     pub controller_headers: Vec<ControllerHeader>,
-    /// Structured or unstructured `@pkginfo` of the program, as key and value.
-    pub package: Vec<(String, String)>,
+    /// Whether something asks for type information that may have no type to tell of: an extern object, or a call of an
+    /// extern function in a control.
+    pub type_info_present: bool,
+    /// What annotations of `main` tell of the program.
+    pub package: p4::PkgInfo,
+}
+
+/// A number as p4c writes it: big-endian, as many bytes as `width` bits take. A width of 0 stands for a translation to strings,
+/// whose rule only the control plane knows: then it is the shortest form.
+pub fn byte_string(value: &BigInt, width: u32) -> Vec<u8> {
+    let length = (width as usize).div_ceil(8).max(1);
+    let mut modulus = BigInt::from(1);
+    modulus <<= 8 * length;
+    let value = match value.sign() {
+        Sign::Minus => value + modulus,
+        _ => value.clone(),
+    };
+    let short = value.to_bytes_be().1;
+    let mut bytes = vec![0; length.saturating_sub(short.len())];
+    bytes.extend(short);
+    bytes
 }
 
 /// `bit<width>`.

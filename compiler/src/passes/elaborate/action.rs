@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::annotations::{documentation, field_annotations, full_name};
+use super::annotations::{documentation, field_annotations, field_name, full_name};
 use super::call::{Argument, Copies};
 use super::control::body_frame;
 use super::data::Data;
@@ -32,6 +32,7 @@ impl Elaborator<'_> {
         };
         let mut inner = Frame::inside(&around);
         inner.control = frame.control.clone();
+        inner.in_action = true;
         inner.name = if global {
             super::join(&frame.name, &decl.name.name)
         } else {
@@ -133,7 +134,7 @@ impl Elaborator<'_> {
             let (id, annotations, structured) = field_annotations(self, &param.annotations);
             let (brief, description) = documentation(&param.annotations);
             params.push(ir::Param {
-                name: param.name.name.to_string(),
+                name: field_name(&param.annotations, &param.name.name),
                 ty: scalar,
                 control_width,
                 type_name,
@@ -192,7 +193,9 @@ impl Elaborator<'_> {
                 bound.argument = Argument::Value(place.value().unwrap_or(Data::Invalid));
             }
         }
-        self.know_called_action(&decl, global, frame);
+        if !frame.in_action {
+            self.know_called_action(&decl, global, frame);
+        }
         let mut callee = self.action_frame(&decl, global, frame);
         let copies = self.pass(bound, &callee, !global, frame);
         let label = self.label();
@@ -210,7 +213,8 @@ impl Elaborator<'_> {
         self.copy_out(copies, span, frame);
     }
 
-    /// P4Info lists actions of a control even when only its body calls them.
+    /// P4Info lists actions of a control even when only its body calls them, without parameters then: the call gives those.
+    /// What other actions call becomes part of them.
     fn know_called_action(&mut self, decl: &ActionDecl, global: bool, frame: &Rc<Frame>) {
         let Some(instance) = frame.control.clone() else {
             return;
@@ -228,12 +232,14 @@ impl Elaborator<'_> {
         {
             return;
         }
-        let scratch = self.action_frame(decl, global, frame);
-        let params = self.run_time_params(decl, &scratch);
+        if global {
+            let mut state = instance.state.borrow_mut();
+            state.called_globals.push(name.clone());
+        }
         let meta = self.named_meta("action", name, &decl.annotations, decl.name.span);
         self.program.called_actions.push(ir::Action {
             meta,
-            params,
+            params: Vec::new(),
             body: Vec::new(),
         });
     }

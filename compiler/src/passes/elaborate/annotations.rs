@@ -8,21 +8,27 @@ use super::{join, Elaborator};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::ir::{Meta, StructuredAnnotation};
 use crate::sema::Value;
-use crate::syntax::ast::{Annotated, Annotation, AnnotationBody, Expr, ExprKind, UnaryOp};
+use crate::syntax::ast::{
+    Annotated, Annotation, AnnotationBody, AnnotationToken, Expr, ExprKind, UnaryOp,
+};
 
-/// Annotations that have fields of their own in P4Info, or that only the compiler reads.
-const NOT_LISTED: [&str; 11] = [
-    "name",
-    "id",
-    "hidden",
-    "brief",
-    "description",
-    "pkginfo",
-    "p4runtime_translation",
+/// Annotations that have fields of their own in P4Info wherever they stand.
+const NOT_LISTED: [&str; 4] = ["name", "id", "brief", "description"];
+
+/// Annotations that p4c reads as expressions or as keys with values, and writes again as such. All others it keeps as tokens.
+const READ_AS_EXPRESSIONS: [&str; 12] = [
+    "controller_header",
+    "deprecated",
     "field_list",
+    "length",
+    "match",
     "max_group_size",
     "max_member_weight",
+    "noWarn",
+    "p4runtime_translation",
+    "platform_property",
     "selector_size_semantics",
+    "synchronous",
 ];
 
 /// The control-plane name of something declared inside of `prefix`.
@@ -34,6 +40,11 @@ pub fn full_name(prefix: &str, annotations: &[Annotation], name: &str) -> String
         },
         None => join(prefix, name),
     }
+}
+
+/// The control-plane name of a field or parameter.
+pub fn field_name(annotations: &[Annotation], name: &str) -> String {
+    full_name("", annotations, name)
 }
 
 /// The name of a variable, for logs.
@@ -63,19 +74,55 @@ pub fn documentation(annotations: &[Annotation]) -> (String, String) {
     (text("brief"), text("description"))
 }
 
-/// Unstructured annotations as text.
+/// Unstructured annotations as text, letter for letter as p4c writes them.
 pub fn unstructured(annotations: &[Annotation]) -> Vec<String> {
+    unstructured_but(annotations, &[])
+}
+
+/// The same, without those that have fields of their own where they stand.
+pub fn unstructured_but(annotations: &[Annotation], told_elsewhere: &[&str]) -> Vec<String> {
     annotations
         .iter()
         .filter(|annotation| !NOT_LISTED.contains(&&*annotation.name.name))
+        .filter(|annotation| !told_elsewhere.contains(&&*annotation.name.name))
         .filter_map(|annotation| match &annotation.body {
             AnnotationBody::Empty => Some(format!("@{}", annotation.name)),
-            AnnotationBody::Tokens { .. } => {
-                Some(format!("@{}({})", annotation.name, annotation.body_text()))
+            AnnotationBody::Tokens { tokens, .. } if tokens.is_empty() => {
+                Some(format!("@{}", annotation.name))
+            }
+            AnnotationBody::Tokens { tokens, .. } => {
+                let text = match READ_AS_EXPRESSIONS.contains(&&*annotation.name.name) {
+                    true => expressions_text(tokens),
+                    false => tokens_text(tokens),
+                };
+                Some(format!("@{}({text})", annotation.name))
             }
             _ => None,
         })
         .collect()
+}
+
+/// Tokens with a blank between any two of them.
+fn tokens_text(tokens: &[AnnotationToken]) -> String {
+    let tokens: Vec<&str> = tokens.iter().map(|token| &*token.text).collect();
+    tokens.join(" ")
+}
+
+/// Tokens of a list of expressions: blanks after commas alone, and the escapes in strings escaped once more.
+fn expressions_text(tokens: &[AnnotationToken]) -> String {
+    let mut text = String::new();
+    for token in tokens {
+        match &*token.text {
+            "," => text.push_str(", "),
+            written if token.string.is_some() && written.len() >= 2 => {
+                let inside = &written[1..written.len() - 1];
+                let escaped = inside.replace('\\', "\\\\").replace('"', "\\\"");
+                text.push_str(&format!("\"{escaped}\""));
+            }
+            written => text.push_str(written),
+        }
+    }
+    text
 }
 
 impl Elaborator<'_> {
@@ -241,16 +288,18 @@ impl Elaborator<'_> {
         for annotation in annotations {
             let name = annotation.name.name.to_string();
             let body = match &annotation.body {
+                // p4c leaves the body out when it has nothing to put there.
+                AnnotationBody::List(exprs) if exprs.is_empty() => None,
                 AnnotationBody::List(exprs) => {
                     let expressions = exprs
                         .iter()
                         .filter_map(|expr| self.annotation_expression(expr))
                         .collect();
-                    p4::structured_annotation::Body::ExpressionList(p4::ExpressionList {
-                        expressions,
-                    })
+                    Some(p4::structured_annotation::Body::ExpressionList(
+                        p4::ExpressionList { expressions },
+                    ))
                 }
-                AnnotationBody::KeyValues(pairs) if name != "pkginfo" => {
+                AnnotationBody::KeyValues(pairs) => {
                     let kv_pairs = pairs
                         .iter()
                         .map(|pair| p4::KeyValuePair {
@@ -258,13 +307,15 @@ impl Elaborator<'_> {
                             value: self.annotation_expression(&pair.value),
                         })
                         .collect();
-                    p4::structured_annotation::Body::KvPairList(p4::KeyValuePairList { kv_pairs })
+                    Some(p4::structured_annotation::Body::KvPairList(
+                        p4::KeyValuePairList { kv_pairs },
+                    ))
                 }
                 _ => continue,
             };
             list.push(p4::StructuredAnnotation {
                 name,
-                body: Some(body),
+                body,
                 source_location: None,
             });
         }

@@ -3,11 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::annotations::full_name;
 use super::data::Data;
 use super::exits::exits;
 use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance, ReturnTarget};
-use super::{method_base, Elaborator};
+use super::{join, method_base, Elaborator};
 use crate::diag::Span;
 use crate::ir::{self, Apply, Scalar, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
@@ -96,7 +95,8 @@ impl Elaborator<'_> {
                     .as_ref()
                     .and_then(|around| around.state.borrow().direct.get(&expr.id).cloned());
                 let instance = known.unwrap_or_else(|| {
-                    let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
+                    // Named after its type; a `@name` of the type counts for nothing, as in p4c.
+                    let name = join(&frame.name, &decl.name.name);
                     let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                     let instance = Rc::new(ControlInstance {
                         decl: Rc::clone(decl),
@@ -116,7 +116,7 @@ impl Elaborator<'_> {
                 self.apply_control(&instance, info, call, expr.span, frame);
             }
             DefKind::Parser(decl) => {
-                let name = full_name(&frame.name, &decl.annotations, &decl.name.name);
+                let name = join(&frame.name, &decl.name.name);
                 let ctor_params = decl.body.as_ref().map(|body| &body.ctor_params[..]);
                 let instance = Rc::new(ParserInstance {
                     decl: Rc::clone(decl),

@@ -1,5 +1,6 @@
 //! Construction of extern objects.
 
+use super::annotations::unstructured_but;
 use super::call::{Argument, Bound};
 use super::data::Data;
 use super::frame::ExternObject;
@@ -9,9 +10,17 @@ use crate::diag::{Code, Diagnostic};
 use crate::ir::{
     self, ActionProfile, ActionProfileId, Counter, CounterId, CounterUnit, ExternAttribute,
     ExternInstance, ExternInstanceId, Meter, MeterId, MeterUnit, Register, RegisterId, Selector,
+    SizeSemantics,
 };
 use crate::sema::Type;
 use crate::syntax::ast::{Annotated, Annotation, Name};
+
+/// What a profile says of itself in fields of its own.
+const OF_PROFILES: [&str; 3] = [
+    "max_group_size",
+    "max_member_weight",
+    "selector_size_semantics",
+];
 
 impl Elaborator<'_> {
     /// Makes an extern object.
@@ -38,11 +47,6 @@ impl Elaborator<'_> {
             .and_then(|size| u64::try_from(size).ok())
             .unwrap_or(0);
         let kind = self.enum_argument(&args, "type");
-        let index_type = |this: &mut Self, position: usize| {
-            type_args
-                .get(position)
-                .and_then(|ty| this.control_type(ty).1)
-        };
         match ty {
             "counter" | "direct_counter" => {
                 let unit = match kind.as_deref() {
@@ -51,7 +55,6 @@ impl Elaborator<'_> {
                     _ => CounterUnit::Both,
                 };
                 let direct = ty == "direct_counter";
-                let index_type = index_type(self, 0);
                 let id = CounterId::from(self.program.counters.len());
                 self.program.counters.push(Counter {
                     meta,
@@ -59,7 +62,6 @@ impl Elaborator<'_> {
                     unit,
                     direct,
                     table: None,
-                    index_type,
                 });
                 if direct {
                     ExternObject::DirectCounter(id)
@@ -73,7 +75,6 @@ impl Elaborator<'_> {
                     _ => MeterUnit::Packets,
                 };
                 let direct = ty == "direct_meter";
-                let index_type = if direct { None } else { index_type(self, 0) };
                 let id = MeterId::from(self.program.meters.len());
                 self.program.meters.push(Meter {
                     meta,
@@ -82,7 +83,6 @@ impl Elaborator<'_> {
                     direct,
                     table: None,
                     result: None,
-                    index_type,
                 });
                 if direct {
                     ExternObject::DirectMeter(id)
@@ -101,14 +101,12 @@ impl Elaborator<'_> {
                     self.target(name.span, "a register has at least one cell on this target");
                 }
                 let type_spec = self.type_spec(&cell);
-                let index_type = index_type(self, 1);
                 let id = RegisterId::from(self.program.registers.len());
                 self.program.registers.push(Register {
                     meta,
                     size,
                     ty: scalar,
                     type_spec,
-                    index_type,
                 });
                 ExternObject::Register(id)
             }
@@ -144,11 +142,12 @@ impl Elaborator<'_> {
 
     fn profile(
         &mut self,
-        meta: ir::Meta,
+        mut meta: ir::Meta,
         size: u64,
         selector: Option<Selector>,
         annotations: &[Annotation],
     ) -> ActionProfile {
+        meta.annotations = unstructured_but(annotations, &OF_PROFILES);
         let mut number = |name: &str| match annotations.annotation(name).and_then(Annotation::exprs)
         {
             Some([expr]) => self.annotation_number(expr),
@@ -158,13 +157,20 @@ impl Elaborator<'_> {
             (number("max_group_size"), number("max_member_weight"));
         let semantics = annotations
             .annotation("selector_size_semantics")
-            .and_then(Annotation::string);
+            .and_then(Annotation::string)
+            .map(str::to_ascii_lowercase);
+        let semantics = match semantics.as_deref() {
+            Some("sum_of_weights") => Some(SizeSemantics::SumOfWeights),
+            Some("sum_of_members") => Some(SizeSemantics::SumOfMembers {
+                max_weight: max_member_weight.unwrap_or(0),
+            }),
+            _ => None,
+        };
         ActionProfile {
             meta,
             size,
             max_group_size: max_group_size.unwrap_or(0),
-            max_member_weight,
-            sum_of_members: semantics == Some("sum_of_members"),
+            semantics,
             selector,
             tables: Vec::new(),
         }

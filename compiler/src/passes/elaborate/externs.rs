@@ -16,6 +16,15 @@ use crate::ir::{
 use crate::sema::{CallInfo, DefKind, Type};
 use crate::syntax::ast::{Call, DeclId, Name};
 
+/// What makes digests one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DigestKey {
+    /// Their type's name.
+    Type(String),
+    /// The statement that sends values without a type's name.
+    Call(Span),
+}
+
 /// A number, truth value or varbit inside of a structured value.
 pub struct Leaf {
     /// The value.
@@ -79,6 +88,9 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         let name = self.checked.name(id);
+        if self.region != Region::Parser && &*name != "static_assert" {
+            self.program.control_types.type_info_present = true;
+        }
         let bound = self.arguments(info, &call.args, frame);
         let named: Vec<(Option<Name>, Bound)> = bound
             .into_iter()
@@ -379,12 +391,19 @@ impl Elaborator<'_> {
             return;
         };
         let ty = args[1].1.ty.clone();
-        let name = match ty.nominal() {
-            Some(nominal) => self.type_name(nominal),
-            None => "digest".to_owned(),
+        let (key, name) = match ty.nominal() {
+            Some(nominal) => {
+                let name = self.type_name(nominal);
+                (DigestKey::Type(name.clone()), name)
+            }
+            None => {
+                let unnamed = |key: &&DigestKey| matches!(key, DigestKey::Call(_));
+                let before = self.digests.keys().filter(unnamed).count();
+                (DigestKey::Call(span), format!("digest_{before}"))
+            }
         };
         let leaves = self.leaves(data.clone(), &ty);
-        let digest = match self.digests.get(&name) {
+        let digest = match self.digests.get(&key) {
             Some(id) => *id,
             None => {
                 let mut fields = Vec::new();
@@ -406,7 +425,7 @@ impl Elaborator<'_> {
                     fields,
                     type_spec,
                 });
-                self.digests.insert(name, id);
+                self.digests.insert(key, id);
                 id
             }
         };

@@ -88,6 +88,8 @@ pub struct ControlState {
     pub direct: BTreeMap<ExprId, Rc<ControlInstance>>,
     /// Actions made so far that no table binds arguments of.
     pub actions: BTreeMap<DeclId, ActionId>,
+    /// Control-plane names of actions of the top level that the body calls.
+    pub called_globals: Vec<String>,
 }
 
 /// A table and what must happen before it is applied.
@@ -143,6 +145,8 @@ pub struct Frame {
     pub parser: Option<Rc<ParserInstance>>,
     /// Where `return` goes.
     pub returns: Option<ReturnTarget>,
+    /// Whether this is the body of an action, or in one.
+    pub in_action: bool,
 }
 
 impl Frame {
@@ -156,6 +160,7 @@ impl Frame {
             control: parent.control.clone(),
             parser: parent.parser.clone(),
             returns: parent.returns.clone(),
+            in_action: parent.in_action,
         }
     }
 

@@ -32,6 +32,9 @@ impl Elaborator<'_> {
             span: decl.name.span,
         };
         let instance = self.construct(info, &decl.args, name, frame)?;
+        if let Instance::Extern(_) = instance {
+            self.program.control_types.type_info_present = true;
+        }
         frame.bind(decl.id, Binding::Instance(instance.clone()));
         Some(instance)
     }
@@ -96,11 +99,10 @@ impl Elaborator<'_> {
                 let DefKind::Control(decl) = &checked.def(id).kind else {
                     return None;
                 };
-                // Blocks of the architecture are named after their type, in whatever way they are made.
+                // Blocks of the architecture are named after their type, in whatever way they are made. Neither a `@name` of
+                // the type nor one of the instance counts, as in p4c.
                 let name = match frame.parent {
-                    None if frame.control.is_none() => {
-                        full_name("", &decl.annotations, &decl.name.name)
-                    }
+                    None if frame.control.is_none() => decl.name.name.to_string(),
                     _ => name.name,
                 };
                 let instance = Rc::new(ControlInstance {
@@ -119,9 +121,7 @@ impl Elaborator<'_> {
                     return None;
                 };
                 let name = match frame.parent {
-                    None if frame.parser.is_none() => {
-                        full_name("", &decl.annotations, &decl.name.name)
-                    }
+                    None if frame.parser.is_none() => decl.name.name.to_string(),
                     _ => name.name,
                 };
                 Some(Instance::Parser(Rc::new(ParserInstance {

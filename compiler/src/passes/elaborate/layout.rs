@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::annotations::field_name;
 use super::data::Place;
 use super::{join, Elaborator, MAX_HEADERS};
 use crate::diag::{Code, Diagnostic};
@@ -70,8 +71,8 @@ impl Elaborator<'_> {
     pub fn top_level_headers(&mut self, ty: &Type) -> Place {
         let fields = self.checked.fields(ty);
         let members = fields.iter().map(|(field, ty)| {
-            let name = Rc::clone(&field.name.name);
-            (Rc::clone(&name), self.allocate(ty, &name))
+            let name = field_name(&field.annotations, &field.name.name);
+            (Rc::clone(&field.name.name), self.allocate(ty, &name))
         });
         Place::Struct(members.collect())
     }

@@ -25,6 +25,7 @@ mod externs;
 mod frame;
 mod instance;
 mod layout;
+mod listing;
 mod loops;
 mod ops;
 mod packet;
@@ -118,8 +119,8 @@ struct Elaborator<'a> {
     top_actions: BTreeMap<DeclId, ir::ActionId>,
     /// Fields with `@field_list`, by list.
     field_lists: BTreeMap<u32, Vec<FieldRef>>,
-    /// Digests by name.
-    digests: BTreeMap<String, ir::DigestId>,
+    /// Digests by name, or where they are sent if they have none.
+    digests: BTreeMap<externs::DigestKey, ir::DigestId>,
     /// Parser states being made.
     states: parser::States,
     /// Enums whose members became numbers.
@@ -312,6 +313,7 @@ impl<'a> Elaborator<'a> {
         self.program.egress = self.control_block(egress, Region::Egress, three);
         self.checksum_block(compute, Region::Compute, vec![headers.clone(), meta]);
         self.deparser_block(deparser, vec![packet_out, headers]);
+        self.list_objects(&blocks);
     }
 
     fn control_block(

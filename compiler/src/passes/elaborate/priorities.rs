@@ -27,7 +27,12 @@ impl Elaborator<'_> {
             .collect();
         if annotated.iter().any(Option::is_some) {
             let given = annotated.iter().zip(1..);
-            return ranked(given.map(|(given, position)| given.unwrap_or(position)));
+            let mut priorities = ranked(given.map(|(given, position)| given.unwrap_or(position)));
+            // The annotation is of BMv2 alone: P4Runtime has these entries in their order, as p4c writes them.
+            for (priority, rank) in priorities.iter_mut().rev().zip(1..) {
+                priority.control = rank;
+            }
+            return priorities;
         }
         if entries.iter().all(|entry| entry.priority.is_none()) {
             return ranked((1..).take(entries.len()));

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::annotations::{field_annotations, full_name};
+use super::annotations::{field_annotations, field_name, full_name, unstructured_but};
 use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
@@ -313,14 +313,15 @@ impl Elaborator<'_> {
         decl: &ValueSetDecl,
     ) -> Option<()> {
         for (field, ty) in self.checked.fields(ty) {
-            let name = super::join(prefix, &field.name.name);
+            let field_name = field_name(&field.annotations, &field.name.name);
+            let name = super::join(prefix, &field_name);
             if matches!(self.checked.representation(&ty), Type::Struct(_)) {
                 self.add_members(fields, &name, &ty, decl)?;
                 continue;
             }
             let kind = self.match_annotation(&field.annotations);
-            let (id, mut annotations, _) = field_annotations(self, &field.annotations);
-            annotations.retain(|text| !text.starts_with("@match("));
+            let (id, _, _) = field_annotations(self, &field.annotations);
+            let annotations = unstructured_but(&field.annotations, &["match"]);
             self.add_member(fields, name, &ty, kind, id, annotations, decl)?;
         }
         Some(())
@@ -344,13 +345,11 @@ impl Elaborator<'_> {
             );
             return None;
         };
-        let (_, type_name) = self.control_type(ty);
         let ty = self.type_spec(ty);
         fields.push(ValueSetField {
             name,
             width: scalar.width(),
             kind,
-            type_name,
             annotations,
             id,
             ty,

@@ -307,7 +307,7 @@ impl Elaborator<'_> {
             .annotation("name")
             .and_then(|annotation| annotation.string())
         {
-            Some(name) => name.trim_start_matches('.').to_owned(),
+            Some(name) => name.to_owned(),
             None => self.key_name(&element.expr).unwrap_or_else(|| {
                 let what = Diagnostic::error(
                     Code::TABLE_RULE,
@@ -479,7 +479,9 @@ impl Elaborator<'_> {
             };
             match &*property.name.name {
                 "size" => {
-                    if let Some(size) = self.eval_constant(value, frame) {
+                    // A size of 0 is none.
+                    let size = self.eval_constant(value, frame);
+                    if let Some(size) = size.filter(|size| *size != BigInt::ZERO) {
                         self.program.tables[table.index()].size =
                             u64::try_from(&size).unwrap_or(u64::MAX >> 1);
                     }
@@ -629,6 +631,10 @@ impl Elaborator<'_> {
             });
         }
         self.equal_entries(&made, &keys, entries);
+        if !property.is_const {
+            // p4c puts them in order, the strongest first.
+            made.sort_by_key(|entry| entry.priority);
+        }
         let table = &mut self.program.tables[table.index()];
         table.entries = made;
         table.const_entries = property.is_const;

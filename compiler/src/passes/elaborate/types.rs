@@ -3,11 +3,13 @@
 use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_data_type_spec::TypeSpec as Spec;
 
-use super::annotations::{documentation, field_annotations, unstructured};
+use super::annotations::{
+    documentation, field_annotations, field_name, unstructured_but,
+};
 use super::{join, Elaborator};
 use crate::diag::Code;
 use crate::p4info::types::{
-    bits, boolean, signed, varbit, ControllerField, ControllerHeader, TypeSpec,
+    bits, boolean, byte_string, signed, varbit, ControllerField, ControllerHeader, TypeSpec,
 };
 use crate::sema::{DefKind, Nominal, Type, Value};
 use crate::syntax::ast::{
@@ -33,6 +35,8 @@ impl Elaborator<'_> {
             None => 0,
         };
         let Type::NewType(nominal) = ty else {
+            // Named types are told of wherever a value has them.
+            self.type_spec(ty);
             return (width, None);
         };
         self.new_type(nominal);
@@ -85,7 +89,7 @@ impl Elaborator<'_> {
 
     /// Lists a `type`.
     fn new_type(&mut self, nominal: &Nominal) {
-        let name = nominal.name.to_string();
+        let name = self.type_name(nominal);
         if self
             .program
             .control_types
@@ -99,7 +103,7 @@ impl Elaborator<'_> {
             return;
         };
         let spec = p4::P4NewTypeSpec {
-            annotations: unstructured(&decl.annotations),
+            annotations: unstructured_but(&decl.annotations, &["p4runtime_translation"]),
             structured_annotations: self.structured(&decl.annotations),
             ..Default::default()
         };
@@ -136,7 +140,11 @@ impl Elaborator<'_> {
                 })
             }
             None => {
-                let under = self.checked.underlying(&ty).unwrap_or(Type::Invalid);
+                // A `type` of a `type` is told of as what both are made of.
+                let mut under = ty;
+                while let Type::NewType(_) = under {
+                    under = self.checked.underlying(&under).unwrap_or(Type::Invalid);
+                }
                 p4::p4_new_type_spec::Representation::OriginalType(self.type_spec(&under))
             }
         };
@@ -198,21 +206,12 @@ impl Elaborator<'_> {
             }
             Type::NewType(nominal) => {
                 self.new_type(nominal);
-                Spec::NewType(named(nominal.name.to_string()))
+                Spec::NewType(named(self.type_name(nominal)))
             }
             _ => return TypeSpec::default(),
         };
         TypeSpec {
             type_spec: Some(spec),
-        }
-    }
-
-    fn struct_decl(&self, nominal: &Nominal) -> Option<std::rc::Rc<StructDecl>> {
-        match &self.checked.def(nominal.id).kind {
-            DefKind::Struct(decl) | DefKind::Header(decl) | DefKind::HeaderUnion(decl) => {
-                Some(decl.clone())
-            }
-            _ => None,
         }
     }
 
@@ -227,23 +226,17 @@ impl Elaborator<'_> {
         {
             return name;
         }
-        let annotations = self
-            .struct_decl(nominal)
-            .map(|decl| decl.annotations.clone())
-            .unwrap_or_default();
         let members = self
             .checked
             .fields(ty)
             .iter()
             .map(|(field, ty)| p4::p4_struct_type_spec::Member {
-                name: field.name.name.to_string(),
+                name: field_name(&field.annotations, &field.name.name),
                 type_spec: Some(self.type_spec(ty)),
             })
             .collect();
         let spec = p4::P4StructTypeSpec {
             members,
-            annotations: unstructured(&annotations),
-            structured_annotations: self.structured(&annotations),
             ..Default::default()
         };
         self.program
@@ -265,10 +258,6 @@ impl Elaborator<'_> {
         {
             return name;
         }
-        let annotations = self
-            .struct_decl(nominal)
-            .map(|decl| decl.annotations.clone())
-            .unwrap_or_default();
         let members = self
             .checked
             .fields(ty)
@@ -280,15 +269,13 @@ impl Elaborator<'_> {
                     _ => None,
                 };
                 p4::p4_header_type_spec::Member {
-                    name: field.name.name.to_string(),
+                    name: field_name(&field.annotations, &field.name.name),
                     type_spec,
                 }
             })
             .collect();
         let spec = p4::P4HeaderTypeSpec {
             members,
-            annotations: unstructured(&annotations),
-            structured_annotations: self.structured(&annotations),
             ..Default::default()
         };
         self.program
@@ -319,7 +306,7 @@ impl Elaborator<'_> {
                     name: self.list_header(nominal, ty),
                 });
                 p4::p4_header_union_type_spec::Member {
-                    name: field.name.name.to_string(),
+                    name: field_name(&field.annotations, &field.name.name),
                     header,
                 }
             })
@@ -337,20 +324,18 @@ impl Elaborator<'_> {
     }
 
     fn list_enum(&mut self, nominal: &Nominal) -> String {
-        let name = nominal.name.to_string();
+        let name = self.type_name(nominal);
         if let DefKind::Enum(decl) = &self.checked.def(nominal.id).kind {
             let members = decl
                 .members
                 .iter()
                 .map(|member| p4::p4_enum_type_spec::Member {
                     name: member.name.name.to_string(),
-                    annotations: unstructured(&member.annotations),
                     ..Default::default()
                 })
                 .collect();
             let spec = p4::P4EnumTypeSpec {
                 members,
-                annotations: unstructured(&decl.annotations),
                 ..Default::default()
             };
             self.program
@@ -363,7 +348,7 @@ impl Elaborator<'_> {
     }
 
     fn list_serializable(&mut self, nominal: &Nominal) -> String {
-        let name = nominal.name.to_string();
+        let name = self.type_name(nominal);
         let width = self
             .scalar(&Type::SerializableEnum(nominal.clone()))
             .map_or(0, |scalar| scalar.width());
@@ -378,8 +363,7 @@ impl Elaborator<'_> {
                     };
                     p4::p4_serializable_enum_type_spec::Member {
                         name: member.name.name.to_string(),
-                        value: value.to_bytes_be().1,
-                        annotations: unstructured(&member.annotations),
+                        value: byte_string(&value, width),
                         ..Default::default()
                     }
                 })
@@ -389,7 +373,6 @@ impl Elaborator<'_> {
                     bitwidth: width as i32,
                 }),
                 members,
-                annotations: unstructured(&decl.annotations),
                 ..Default::default()
             };
             self.program
@@ -406,40 +389,77 @@ impl Elaborator<'_> {
         self.program.control_types.type_info.error = Some(p4::P4ErrorTypeSpec { members });
     }
 
-    /// Lists what is there without being used by an object: serializable enums and controller headers.
+    /// Tells of controller headers and of the package.
     pub fn finish_types(&mut self) {
         let checked = self.checked;
         for decl in &checked.program.decls {
-            match decl {
-                Decl::Enum(decl) if decl.underlying.is_some() => {
-                    self.list_serializable(&Nominal::plain(decl.id, decl.name.name.clone()));
+            if let Decl::Header(decl) = decl {
+                if let Some(annotation) = decl.annotations.annotation("controller_header") {
+                    self.controller_header(decl, annotation);
                 }
-                Decl::Header(decl) => {
-                    if let Some(annotation) = decl.annotations.annotation("controller_header") {
-                        self.controller_header(decl, annotation);
-                    }
+            }
+        }
+        self.program.control_types.package.arch = "v1model".to_owned();
+        if let Some(main) = checked.main() {
+            self.package(&main.annotations);
+        }
+    }
+
+    /// What the annotations of `main` tell.
+    fn package(&mut self, annotations: &[Annotation]) {
+        let (brief, description) = documentation(annotations);
+        let listed = unstructured_but(annotations, &["pkginfo", "platform_property"]);
+        let structured = self.structured(annotations);
+        let package = &mut self.program.control_types.package;
+        package.annotations = listed;
+        package.structured_annotations = structured;
+        let doc = p4::Documentation { brief, description };
+        package.doc = (doc != p4::Documentation::default()).then_some(doc);
+        let pairs = |name: &str| {
+            let annotation = annotations.annotation(name);
+            annotation.and_then(Annotation::key_values)
+        };
+        for pair in pairs("pkginfo").unwrap_or_default() {
+            let ExprKind::String(text) = &pair.value.kind else {
+                let what = "a value in @pkginfo is a string";
+                self.error(Code::ANNOTATION_RULE, pair.value.span, what);
+                continue;
+            };
+            let package = &mut self.program.control_types.package;
+            let field = match &*pair.name.name {
+                "name" => &mut package.name,
+                "version" => &mut package.version,
+                "organization" => &mut package.organization,
+                "contact" => &mut package.contact,
+                "url" => &mut package.url,
+                "arch" => &mut package.arch,
+                _ => continue,
+            };
+            *field = text.to_string();
+        }
+        let Some(pairs) = pairs("platform_property") else {
+            return;
+        };
+        let mut properties = p4::PlatformProperties::default();
+        for pair in pairs {
+            let value = self.annotation_number(&pair.value);
+            let Some(value) = value.and_then(|value| i32::try_from(value).ok()) else {
+                let what = "a value in @platform_property is a number below 2^31";
+                self.error(Code::ANNOTATION_RULE, pair.value.span, what);
+                continue;
+            };
+            match &*pair.name.name {
+                "multicast_group_table_size" => properties.multicast_group_table_size = value,
+                "multicast_group_table_total_replicas" => {
+                    properties.multicast_group_table_total_replicas = value;
+                }
+                "multicast_group_table_max_replicas_per_entry" => {
+                    properties.multicast_group_table_max_replicas_per_entry = value;
                 }
                 _ => {}
             }
         }
-        if let Some(main) = checked.main() {
-            let (brief, description) = documentation(&main.annotations);
-            let package = &mut self.program.control_types.package;
-            package.push(("brief".to_owned(), brief));
-            package.push(("description".to_owned(), description));
-            if let Some(pairs) = main
-                .annotations
-                .annotation("pkginfo")
-                .and_then(Annotation::key_values)
-            {
-                for pair in pairs {
-                    if let ExprKind::String(text) = &pair.value.kind {
-                        let entry = (pair.name.name.to_string(), text.to_string());
-                        self.program.control_types.package.push(entry);
-                    }
-                }
-            }
-        }
+        self.program.control_types.package.platform_properties = Some(properties);
     }
 
     fn controller_header(&mut self, decl: &StructDecl, annotation: &Annotation) {
@@ -452,20 +472,20 @@ impl Elaborator<'_> {
             return;
         };
         let mut fields = Vec::new();
-        let header = Type::Header(Nominal::plain(decl.id, decl.name.name.clone()));
+        let nominal = Nominal::plain(decl.id, decl.name.name.clone());
+        let header = Type::Header(nominal.clone());
         self.controller_fields(&header, "", &[], &mut fields);
-        let (id, annotations, structured) = field_annotations(self, &decl.annotations);
+        let meta = self.meta(self.type_name(&nominal), &decl.annotations, decl.name.span);
         self.program
             .control_types
             .controller_headers
             .push(ControllerHeader {
+                meta,
                 name: name.to_owned(),
-                id,
-                annotations,
-                structured,
                 fields,
             });
     }
+
     /// Fields of a controller header; those of structs in it are fields of the header, with the annotations of both.
     fn controller_fields(
         &mut self,
@@ -474,8 +494,15 @@ impl Elaborator<'_> {
         around: &[Annotation],
         into: &mut Vec<ControllerField>,
     ) {
-        for (field, ty) in self.checked.fields(ty) {
-            let name = join(prefix, &field.name.name);
+        let nested = |ty: &Type| matches!(self.checked.representation(ty), Type::Struct(_));
+        let fields = self.checked.fields(ty);
+        // A `@name` counts only where nothing is flattened.
+        let named = prefix.is_empty() && !fields.iter().any(|(_, ty)| nested(ty));
+        for (field, ty) in fields {
+            let name = match named {
+                true => field_name(&field.annotations, &field.name.name),
+                false => join(prefix, &field.name.name),
+            };
             let mut annotations = field.annotations.clone();
             let outer = around
                 .iter()
@@ -485,10 +512,15 @@ impl Elaborator<'_> {
                 self.controller_fields(&ty, &name, &annotations, into);
                 continue;
             }
-            let (control_width, type_name) = self.control_type(&ty);
+            let hidden = annotations.annotation("hidden").is_some();
+            let (control_width, type_name) = match hidden {
+                true => (0, None),
+                false => self.control_type(&ty),
+            };
             let (id, annotations, structured) = field_annotations(self, &annotations);
             into.push(ControllerField {
                 name,
+                hidden,
                 control_width,
                 type_name,
                 id,

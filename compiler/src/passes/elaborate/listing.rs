@@ -1,0 +1,163 @@
+//! The order in which P4Info lists objects: that of p4c.
+//!
+//! p4c inlines all controls first. Their declarations then stand one after the other, those of an instance behind it, and those
+//! of instances that a direct application makes at the end. Actions of the top level are copied into each control that uses
+//! them, before its own. From there it goes breadth first: what the top level declares, the blocks of the package, then the
+//! objects of these blocks.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
+
+use super::annotations::full_name;
+use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
+use super::Elaborator;
+use crate::syntax::ast::Decl;
+
+/// Something that is listed, or has what is.
+enum Node {
+    Block(Instance),
+    Object(Prefix, String),
+}
+
+/// What stands in a control once all others are inlined into it.
+#[derive(Default)]
+struct Contents {
+    global_actions: Vec<String>,
+    called_globals: Vec<String>,
+    actions: Vec<String>,
+    objects: Vec<Node>,
+}
+
+impl Elaborator<'_> {
+    /// Sets [`crate::ir::Program::listing`] when all blocks are elaborated.
+    pub fn list_objects(&mut self, blocks: &[Instance]) {
+        let checked = self.checked;
+        let main = checked.main().map(|main| main.id);
+        let mut queue = VecDeque::new();
+        let mut package = false;
+        for decl in &checked.program.decls {
+            let Decl::Instantiation(decl) = decl else {
+                continue;
+            };
+            if Some(decl.id) == main {
+                package = true;
+            } else if let Some(Binding::Instance(instance)) = self.top.find(decl.id) {
+                queue.extend(self.node_of(instance));
+            }
+        }
+        if package {
+            queue.extend(blocks.iter().cloned().map(Node::Block));
+        }
+        let mut seen: Vec<*const ()> = Vec::new();
+        while let Some(node) = queue.pop_front() {
+            match node {
+                Node::Object(prefix, name) => self.program.listing.push((prefix, name)),
+                Node::Block(Instance::Control(control)) => {
+                    let address = Rc::as_ptr(&control).cast();
+                    if seen.contains(&address) {
+                        continue;
+                    }
+                    seen.push(address);
+                    let mut contents = Contents::default();
+                    self.control_contents(&control, &mut contents);
+                    let actions = contents
+                        .global_actions
+                        .into_iter()
+                        .chain(contents.called_globals)
+                        .chain(contents.actions)
+                        .map(|name| (Prefix::Action, name));
+                    self.program.listing.extend(actions);
+                    queue.extend(contents.objects);
+                }
+                Node::Block(Instance::Parser(parser)) => {
+                    queue.extend(self.parser_contents(&parser));
+                }
+                Node::Block(Instance::Extern(_)) => {}
+            }
+        }
+    }
+
+    fn control_contents(&self, control: &ControlInstance, into: &mut Contents) {
+        let state = control.state.borrow();
+        let (Some(body), Some(frame)) = (&control.decl.body, &state.frame) else {
+            return;
+        };
+        for decl in &body.locals {
+            match decl {
+                Decl::Action(decl) => {
+                    let name = full_name(&control.name, &decl.annotations, &decl.name.name);
+                    into.actions.push(name);
+                }
+                Decl::Table(decl) => {
+                    let Some(info) = state.tables.get(&decl.id) else {
+                        continue;
+                    };
+                    let global = info
+                        .actions
+                        .iter()
+                        .filter(|(id, _)| self.checked.def(*id).parent.is_none())
+                        .map(|(_, action)| self.program.action(*action).meta.name.clone());
+                    into.global_actions.extend(global);
+                    let name = self.program.table(info.id).meta.name.clone();
+                    into.objects.push(Node::Object(Prefix::Table, name));
+                }
+                Decl::Instantiation(decl) => match frame.find(decl.id) {
+                    Some(Binding::Instance(Instance::Control(inner))) => {
+                        self.control_contents(&inner, into);
+                    }
+                    Some(Binding::Instance(instance)) => into.objects.extend(self.node_of(instance)),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        for inner in state.direct.values() {
+            self.control_contents(inner, into);
+        }
+        into.called_globals
+            .extend(state.called_globals.iter().cloned());
+    }
+
+    fn parser_contents(&self, parser: &ParserInstance) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let locals = parser.decl.body.as_ref().map(|body| &body.locals[..]);
+        for decl in locals.unwrap_or_default() {
+            match decl {
+                Decl::ValueSet(decl) => {
+                    if let Some(id) = parser.value_sets.borrow().get(&decl.id) {
+                        let name = self.program.value_sets[id.index()].meta.name.clone();
+                        nodes.push(Node::Object(Prefix::ValueSet, name));
+                    }
+                }
+                Decl::Instantiation(decl) => match parser.instances.borrow().get(&decl.id) {
+                    Some(Instance::Parser(inner)) => nodes.extend(self.parser_contents(inner)),
+                    Some(instance) => nodes.extend(self.node_of(instance.clone())),
+                    None => {}
+                },
+                _ => {}
+            }
+        }
+        nodes
+    }
+
+    fn node_of(&self, instance: Instance) -> Option<Node> {
+        let Instance::Extern(object) = instance else {
+            return Some(Node::Block(instance));
+        };
+        let program = &self.program;
+        let (prefix, meta) = match object {
+            ExternObject::Counter(id) => (Prefix::Counter, &program.counters[id.index()].meta),
+            ExternObject::Meter(id) => (Prefix::Meter, &program.meters[id.index()].meta),
+            ExternObject::Register(id) => (Prefix::Register, &program.registers[id.index()].meta),
+            ExternObject::ActionProfile(id) => (
+                Prefix::ActionProfile,
+                &program.action_profiles[id.index()].meta,
+            ),
+            // Direct ones stand with their tables; of others the control plane does not know.
+            _ => return None,
+        };
+        Some(Node::Object(prefix, meta.name.clone()))
+    }
+}
