@@ -415,7 +415,7 @@ fn the_entries_of_a_program_are_written_as_requests() {
 }
 
 #[test]
-fn entries_without_priorities_stand_in_the_order_of_the_program() {
+fn entries_stand_in_the_order_of_their_priorities() {
     let source = |entries: &str| {
         program(&format!(
             "table t {{ key = {{ hdr.h.a: ternary; }} actions = {{ NoAction; }} {entries} }} apply {{ t.apply(); }}"
@@ -428,15 +428,15 @@ fn entries_without_priorities_stand_in_the_order_of_the_program() {
         ),
         (
             "const entries = { 1: NoAction() @priority(20); 2: NoAction() @priority(20); _: NoAction() @priority(7); }",
-            [1, 1, 14],
+            [3, 2, 1],
         ),
         (
             "priority_delta = 10; entries = { priority = 50: 1: NoAction(); 2: NoAction(); priority = 45: _: NoAction(); }",
-            [50, 40, 45],
+            [50, 45, 40],
         ),
         (
             "entries = { priority = 1 << 40: 1: NoAction(); priority = 1 << 50: 2: NoAction(); priority = 0: _: NoAction(); }",
-            [2, 3, 1],
+            [3, 2, 1],
         ),
     ] {
         let mut loader = MemoryLoader::default();

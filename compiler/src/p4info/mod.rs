@@ -426,10 +426,12 @@ impl Writer<'_> {
             .iter()
             .zip(ids)
             .zip(params)
-            .map(|((value, param_id), param)| p4::table_action_call::Argument {
-                param_id,
-                value: byte_string(value, param.control_width),
-            })
+            .map(
+                |((value, param_id), param)| p4::table_action_call::Argument {
+                    param_id,
+                    value: byte_string(value, param.control_width),
+                },
+            )
             .collect()
     }
 

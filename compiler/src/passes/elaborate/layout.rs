@@ -352,6 +352,7 @@ impl Elaborator<'_> {
             | crate::sema::DefKind::Header(decl)
             | crate::sema::DefKind::HeaderUnion(decl) => &decl.annotations[..],
             crate::sema::DefKind::Enum(decl) => &decl.annotations[..],
+            crate::sema::DefKind::NewType(decl) => &decl.annotations[..],
             _ => &[],
         };
         let mut name = match annotations

@@ -107,7 +107,9 @@ impl Elaborator<'_> {
                     Some(Binding::Instance(Instance::Control(inner))) => {
                         self.control_contents(&inner, into);
                     }
-                    Some(Binding::Instance(instance)) => into.objects.extend(self.node_of(instance)),
+                    Some(Binding::Instance(instance)) => {
+                        into.objects.extend(self.node_of(instance))
+                    }
                     _ => {}
                 },
                 _ => {}

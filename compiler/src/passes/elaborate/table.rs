@@ -18,8 +18,8 @@ use crate::ir::{
 };
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
-    ActionRef as AstActionRef, Annotated, BinaryOp, Decl, DeclId, Direction, Expr, ExprKind,
-    KeyElement, TableDecl, TableProperty, TablePropertyValue,
+    ActionRef as AstActionRef, Annotated, Annotation, BinaryOp, Decl, DeclId, Direction, Expr,
+    ExprKind, KeyElement, TableDecl, TableProperty, TablePropertyValue,
 };
 
 /// Entries that fit in a table whose size is not given, as in p4c.
@@ -420,14 +420,18 @@ impl Elaborator<'_> {
             ExprKind::Member(base, member) => {
                 let field = match self.checked.resolution(expr) {
                     Resolution::Decl(id) => match &self.checked.def(id).kind {
-                        DefKind::Field(field, _) => {
-                            full_name("", &field.annotations, &field.name.name)
-                        }
-                        _ => member.name.to_string(),
+                        DefKind::Field(field, _) => Some(field),
+                        _ => None,
                     },
-                    _ => member.name.to_string(),
+                    _ => None,
                 };
-                join(&self.key_name(base)?, &field)
+                let given = field
+                    .and_then(|field| field.annotations.annotation("name"))
+                    .and_then(Annotation::string);
+                match given.and_then(|given| given.strip_prefix('.')) {
+                    Some(absolute) => absolute.to_owned(),
+                    None => join(&self.key_name(base)?, given.unwrap_or(&member.name)),
+                }
             }
             ExprKind::Index(base, index) => {
                 format!("{}[{}]", self.key_name(base)?, self.key_name(index)?)

@@ -3,9 +3,7 @@
 use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_data_type_spec::TypeSpec as Spec;
 
-use super::annotations::{
-    documentation, field_annotations, field_name, unstructured_but,
-};
+use super::annotations::{documentation, field_annotations, field_name, unstructured_but};
 use super::{join, Elaborator};
 use crate::diag::Code;
 use crate::p4info::types::{
