@@ -308,6 +308,17 @@ table t { actions = { both; NoAction; } }",
 }
 
 #[test]
+fn an_action_that_only_dead_code_calls_is_listed() {
+    let info = Source {
+        locals: "action a() { }",
+        apply: "exit; a();",
+        ..ONE_TABLE
+    }
+    .info();
+    assert_eq!(actions(&info), ["I.a"]);
+}
+
+#[test]
 fn objects_stand_in_the_order_of_declarations_with_instances_inlined() {
     let info = Source {
         top: "register<bit<8>>(2) shared;

@@ -10,8 +10,8 @@ use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::ir::{self, ActionId};
-use crate::sema::{CallInfo, DefKind};
-use crate::syntax::ast::{ActionDecl, Arg, Call, DeclId, Direction};
+use crate::sema::{CallInfo, Callee, DefKind};
+use crate::syntax::ast::{ActionDecl, Arg, Call, DeclId, Direction, Stmt, StmtKind as AstStmt};
 
 impl Elaborator<'_> {
     /// The declaration of an action, and whether it is one of the top level.
@@ -211,6 +211,22 @@ impl Elaborator<'_> {
         self.emit_block(span, label, body);
         let copies = self.pending_copies.pop().unwrap_or_default();
         self.copy_out(copies, span, frame);
+    }
+
+    /// Actions that are called where an `exit` lets nothing come are listed nevertheless, as p4c does.
+    pub fn know_actions_after_exit(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
+        for stmt in stmts {
+            let AstStmt::Call(expr) = &stmt.kind else {
+                continue;
+            };
+            let callee = self.checked.call(expr.id).map(|info| info.callee);
+            let (Some(Callee::Action(id)), false) = (callee, frame.in_action) else {
+                continue;
+            };
+            if let Some((decl, global)) = self.action_decl(id) {
+                self.know_called_action(&decl, global, frame);
+            }
+        }
     }
 
     /// P4Info lists actions of a control even when only its body calls them, without parameters then: the call gives those.

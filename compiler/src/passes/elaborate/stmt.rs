@@ -21,8 +21,12 @@ impl Elaborator<'_> {
 
     /// Statements one after the other, in the frame given.
     pub fn statements(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
-        for stmt in stmts {
+        for (position, stmt) in stmts.iter().enumerate() {
             self.statement(stmt, frame);
+            let last = self.out.last().map(|last| &last.kind);
+            if matches!(last, Some(StmtKind::Exit)) {
+                self.know_actions_after_exit(&stmts[position + 1..], frame);
+            }
             if matches!(self.out.last().map(|last| &last.kind), Some(kind) if ends(kind)) {
                 // Nothing after it can be reached.
                 break;
