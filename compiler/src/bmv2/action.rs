@@ -320,8 +320,8 @@ fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json::Pr
             calculation,
             max,
         } => {
-            let calculation =
-                json::Expr::Calculation(super::objects::calculation_name(calculation.index()));
+            let name = super::objects::calculation_name(exprs.program(), *calculation);
+            let calculation = json::Expr::Calculation(name);
             (
                 "modify_field_with_hash_based_offset",
                 vec![

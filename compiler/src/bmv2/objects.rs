@@ -7,14 +7,40 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{CalculationInput, Expr, ExternAttribute, FieldRef, MeterUnit, Program};
+use crate::ir::{
+    CalculationId, CalculationInput, Checksum, Expr, ExternAttribute, FieldRef, MeterUnit, Program,
+};
 
-/// Name of the calculation at a position.
-pub fn calculation_name(index: usize) -> String {
-    match index {
+/// Name of a calculation. Scripts that set parameters of a CRC name it.
+pub fn calculation_name(program: &Program, id: CalculationId) -> String {
+    match calculation_rank(program, id) {
         0 => "calc".to_owned(),
         n => format!("calc_{}", n - 1),
     }
+}
+
+/// The position of a calculation in p4c's order: hashes, then checksums to update, then those to verify.
+fn calculation_rank(program: &Program, id: CalculationId) -> usize {
+    let mut before = program
+        .calculations
+        .len()
+        .saturating_sub(program.checksums.len());
+    for checksum in updates_first(program) {
+        if checksum.calculation == id {
+            return before;
+        }
+        before += 1;
+    }
+    let of_hashes = |other: &usize| {
+        let mut checksums = program.checksums.iter();
+        checksums.all(|checksum| checksum.calculation.index() != *other)
+    };
+    (0..id.index()).filter(of_hashes).count()
+}
+
+fn updates_first(program: &Program) -> impl Iterator<Item = &Checksum> {
+    let of = |verify| (program.checksums.iter()).filter(move |checksum| checksum.verify == verify);
+    of(false).chain(of(true))
 }
 
 fn fields(program: &Program, fields: &[FieldRef]) -> Vec<json::Expr> {
@@ -131,10 +157,14 @@ pub fn registers(program: &Program) -> Vec<json::RegisterArray> {
 /// Hashes and checksums.
 pub fn calculations(program: &Program) -> Vec<json::Calculation> {
     let exprs = Exprs::new(program);
-    (program.calculations.iter().enumerate())
-        .map(|(id, calculation)| json::Calculation {
-            name: calculation_name(id),
-            id: id as i64,
+    let ids = (0..program.calculations.len()).map(CalculationId::from);
+    let mut order: Vec<CalculationId> = ids.collect();
+    order.sort_by_cached_key(|id| calculation_rank(program, *id));
+    (order.into_iter().zip(0..))
+        .map(|(calculation, id)| (calculation, id, &program.calculations[calculation.index()]))
+        .map(|(position, id, calculation)| json::Calculation {
+            name: calculation_name(program, position),
+            id,
             source_info: source_info(&calculation.source),
             algo: calculation.algorithm.name().to_owned(),
             input: (calculation.inputs.iter())
@@ -154,7 +184,7 @@ pub fn calculations(program: &Program) -> Vec<json::Calculation> {
 /// Checksums.
 pub fn checksums(program: &Program) -> Vec<json::Checksum> {
     let exprs = Exprs::new(program);
-    (program.checksums.iter().enumerate())
+    (updates_first(program).enumerate())
         .map(|(id, checksum)| json::Checksum {
             name: if id == 0 {
                 "cksum".to_owned()
@@ -165,7 +195,7 @@ pub fn checksums(program: &Program) -> Vec<json::Checksum> {
             source_info: source_info(&checksum.source),
             target: exprs.field_ref(checksum.target),
             kind: "generic".to_owned(),
-            calculation: calculation_name(checksum.calculation.index()),
+            calculation: calculation_name(program, checksum.calculation),
             verify: checksum.verify,
             update: !checksum.verify,
             if_cond: match &checksum.condition {
