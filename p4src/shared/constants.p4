@@ -118,6 +118,9 @@ const bit<8> REGISTER_SRC_PORT = 3;
 const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path; to write, absent << 32 | that
 const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits
 const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn's lower 16 bits, for the retransmission filter
+const bit<8> REGISTER_REGION_VA = 7;       // of a path: what memory_regions.p4 XORs into the virtual address
+const bit<8> REGISTER_REGION_KEYS = 8;     // of a path: the same for R_Key << 32 | identification << 16 | source port
+const bit<8> REGISTER_REGION_TOLD_AT = 9;  // of a path: the PSN of the WRITE that told both
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
 const bit<8> DROP_NONE = 0;

@@ -18,8 +18,8 @@
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// For copies with a RETH that go to a host, after the rest of the bridge; and for INIT_GROUP. `owner` is the
-// host whose region a packet tells.
+// For copies with a RETH that go to a host, after the rest of the bridge; and for register control. `owner` is
+// the host whose region a packet tells.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
                       inout standard_metadata_t standard_metadata,
@@ -59,6 +59,30 @@ control MemoryRegions(inout headers_t hdr,
                 told_at.write(slot | 1, newest);
                 told_at.write(slot | 2, newest);
                 told_at.write(slot | 3, newest);
+            } else {
+                // A group that changes takes along what its members have told: their WRITE may be still to come.
+                slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
+                       | (bit<32>)hdr.register_control.index;
+                if (hdr.register_control.op == REGISTER_OP_READ) {
+                    if (hdr.register_control.reg == REGISTER_REGION_VA) {
+                        va.read(va_xor, slot);
+                        hdr.register_control.value = va_xor;
+                    } else if (hdr.register_control.reg == REGISTER_REGION_KEYS) {
+                        rkey.read(rkey_xor, slot);
+                        neutral.read(neutral_xor, slot);
+                        hdr.register_control.value = rkey_xor ++ neutral_xor;
+                    } else if (hdr.register_control.reg == REGISTER_REGION_TOLD_AT) {
+                        told_at.read(newest, slot);
+                        hdr.register_control.value = (bit<64>)newest;
+                    }
+                } else if (hdr.register_control.reg == REGISTER_REGION_VA) {
+                    va.write(slot, hdr.register_control.value);
+                } else if (hdr.register_control.reg == REGISTER_REGION_KEYS) {
+                    rkey.write(slot, hdr.register_control.value[63:32]);
+                    neutral.write(slot, hdr.register_control.value[31:0]);
+                } else if (hdr.register_control.reg == REGISTER_REGION_TOLD_AT) {
+                    told_at.write(slot, hdr.register_control.value[23:0]);
+                }
             }
         } else {
             slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;

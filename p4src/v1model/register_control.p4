@@ -2,7 +2,7 @@
 //
 //   PacketOut ──> CheckRegisterControl ──> ack_aggregate (ingress registers)
 //                        ^                      │
-//                        │                retransmission_filter (egress registers)
+//                        │                retransmission_filter, memory_regions (egress registers)
 //                        └── recirculate <── AnswerRegisterControl ──> PacketIn
 //
 // INIT_GROUP sets four paths in each pass and recirculates until all are set, so
@@ -20,7 +20,7 @@ control CheckRegisterControl(inout headers_t hdr) {
             hdr.register_control.status = REGISTER_STATUS_BAD_OP;
         } else if (hdr.register_control.op != REGISTER_OP_INIT_GROUP
                    && (hdr.register_control.reg < REGISTER_AGG
-                       || hdr.register_control.reg > REGISTER_FILTER)) {
+                       || hdr.register_control.reg > REGISTER_REGION_TOLD_AT)) {
             hdr.register_control.status = REGISTER_STATUS_BAD_REGISTER;
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
                    || (bit<32>)hdr.register_control.index >= MAX_PATHS

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from alfirk_ptf import packets
+from alfirk_ptf import packets, registers
 from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MR_INFO_RKEY, Drop
@@ -273,4 +273,24 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
         inside = entered(info, self.group, 1, self.member(1))
         answer = packets.acknowledging(inside, 0, msn=1)
         self.expect(1, info.frame(), p1=delivered(answer, self.group, 1, self.member(1)).frame())
+        self.goes_where_told()
+
+
+class RegistersMoveARegionToAnotherGroup(RegionTest):
+    """A group that changes gets new registers; what members have told goes along."""
+
+    def runTest(self) -> None:
+        self.tells(2, _NOW[2])
+        index = self.group.index
+        path = [path.port for path in self.group.paths].index(2)
+        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_TOLD_AT)
+        values = [self.registers.read(cell, index, path) for cell in cells]
+        info = mr_info(HOSTS[2], _SENT, _NOW[2])
+        self.assertEqual(values[0], int.from_bytes(info[16:24], "big"))
+        self.assertEqual(values[1], int.from_bytes(info[24:32], "big"))
+        self.assertEqual(values[2], self.first_psn)
+        self.registers.init_group(index, len(self.group.paths), self.first_psn + 1)
+        self.assertEqual(self.registers.read(registers.REGION_VA, index, path), 0)
+        for cell, value in zip(cells, values, strict=True):
+            self.registers.write(cell, index, value, path)
         self.goes_where_told()

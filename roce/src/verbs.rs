@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::host::{Host, HostEvent, HostStats};
 use crate::rc::{
-    MemoryError, MemoryKey, MemorySlice, ModifyError, PostError, QpStats, RcConfig, RecvRequest,
-    Remote, SendRequest,
+    MemoryError, MemoryKey, MemorySlice, ModifyError, PostError, QpFailure, QpStats, RcConfig,
+    RecvRequest, Remote, SendRequest,
 };
 use crate::wire::{Psn, QpNum};
 
@@ -34,6 +34,8 @@ pub struct QpView {
     pub sq_psn: Psn,
     /// The other end, when it is connected.
     pub remote: Option<Remote>,
+    /// What it died of, if it did.
+    pub failure: Option<QpFailure>,
     pub stats: QpStats,
 }
 
@@ -207,6 +209,7 @@ impl Verbs for Host {
         self.qp(qpn).map(|qp| QpView {
             sq_psn: qp.sq_psn(),
             remote: qp.remote(),
+            failure: qp.state().failure(),
             stats: qp.stats(),
         })
     }

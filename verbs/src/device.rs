@@ -361,6 +361,7 @@ impl Verbs for Device {
         self.qps.get(&qpn).map(|qp| QpView {
             sq_psn: qp.sq_psn(),
             remote: qp.remote(),
+            failure: qp.state().failure(),
             stats: qp.stats(),
         })
     }

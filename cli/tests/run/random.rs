@@ -5,7 +5,7 @@ use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{Congestion, Job};
+use alfirk_sim::experiment::{Congestion, Job, Kill, Victim};
 use proptest::prelude::*;
 
 use crate::network::{fabric, job, run};
@@ -91,5 +91,38 @@ proptest! {
             let stats = fabric.network().host(host).host().stats();
             prop_assert_eq!(stats.violations.total(), 0, "{:?}", stats);
         }
+    }
+
+    /// Between the packet that tells a region and the WRITE that needs it, too.
+    #[test]
+    fn a_death_during_writes_that_tell_regions_hurts_nobody_else(
+        topology_index in 0usize..3,
+        members in 3usize..5,
+        dead in 1usize..3,
+        // A message of 32 KiB takes a few us, and telling its regions as long.
+        after in 0u64..150_000,
+        op in prop_oneof![Just(TransferOp::Write), Just(TransferOp::WriteImm)],
+        min_psn in prop::sample::select(MIN_PSNS.to_vec()),
+        loss in prop_oneof![Just(0.0), 0.0..0.05],
+        seed in 0u64..1 << 32,
+    ) {
+        let topology = topology(topology_index);
+        let job = Job {
+            op,
+            write: WriteMode::PerRequest,
+            messages: Some(8),
+            kills: vec![Kill {
+                victim: Victim::Host(HostIndex(dead)),
+                name: topology.host(HostIndex(dead)).name.clone(),
+                after,
+            }],
+            time_limit: 20_000_000_000,
+            ..by(min_psn, IcrcMode::Neutral, job(members, 1 << 18, seed))
+        };
+        let mut fabric = fabric(&topology, FaultProbabilities::lossy(loss), seed);
+        let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk);
+        let row = row.map_err(|error| TestCaseError::fail(error.to_string()))?;
+        prop_assert!(row.verified);
+        prop_assert_eq!(row.receivers_verified + row.lost.len(), members - 1);
     }
 }

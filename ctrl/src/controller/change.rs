@@ -5,8 +5,8 @@
 //! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
 //!
 //! ```text
-//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ publish ──▶ clean up
-//!     only when joining                      └───────┴────────────┴────────────┴──▶ restore the old parts, discard
+//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ regions ──▶ publish ──▶ clean up
+//!     only when joining                      └───────┴────────────┴────────────┴───────────┴──▶ restore the old parts, discard
 //! ```
 //!
 //! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
@@ -26,6 +26,7 @@ use super::event::{MemberSpec, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
 use super::mrp::frame::member_node;
 use super::position::Position;
+use super::regions::{Cell, Regions};
 use super::registers::RegisterControl;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
@@ -48,6 +49,7 @@ pub(super) struct Change {
     reads: BTreeMap<TaskId, Reading>,
     told: Vec<Position>,
     acked: Vec<Psn>,
+    regions: Regions,
     /// A switch of the old tree could not be asked.
     is_blind: bool,
     error: Option<GroupError>,
@@ -82,6 +84,7 @@ enum Step {
     Hide,
     Survey,
     Registers,
+    Regions,
     Publish,
     CleanUp,
     Restore,
@@ -92,6 +95,7 @@ enum Step {
 enum Reading {
     Told,
     Acked,
+    Region(Cell),
 }
 
 impl Change {
@@ -359,6 +363,7 @@ impl Controller {
             reads: BTreeMap::new(),
             told: Vec::new(),
             acked: Vec::new(),
+            regions: Regions::default(),
             is_blind: false,
             error: None,
             spoiled: BTreeSet::new(),
@@ -396,6 +401,17 @@ impl Controller {
                         }));
                     }
                 }
+                if step == Step::Survey {
+                    for old in change.retired.iter().filter(is_there) {
+                        let reads = change
+                            .fresh_on(old.switch)
+                            .map(|new| Regions::reads(old, new));
+                        tasks.extend(reads.into_iter().flatten().map(|(cell, read)| {
+                            let reading = Some(Reading::Region(cell));
+                            (old.switch, Task::Registers(read), reading)
+                        }));
+                    }
+                }
             }
             Step::Prepare => {
                 for on in &change.fresh {
@@ -413,6 +429,12 @@ impl Controller {
             Step::Registers => {
                 for on in &change.fresh {
                     tasks.push((on.switch, change.next.registers(on), None));
+                }
+            }
+            Step::Regions => {
+                for on in &change.fresh {
+                    let writes = change.regions.writes(on).into_iter();
+                    tasks.extend(writes.map(|write| (on.switch, Task::Registers(write), None)));
                 }
             }
             Step::Publish => {
@@ -482,6 +504,7 @@ impl Controller {
         match (result, reading) {
             (Ok(value), Some(Reading::Told)) => change.told.push(Position::from_register(value)),
             (Ok(value), Some(Reading::Acked)) => change.acked.push(Psn::new((value >> 8) as u32)),
+            (Ok(value), Some(Reading::Region(cell))) => change.regions.note(cell, value),
             (Ok(_), None) => {}
             // What a switch would have told can be done without, but not by a member that joins.
             (Err(_), Some(_)) => change.is_blind = true,
@@ -537,7 +560,8 @@ impl Controller {
                 }
                 Step::Registers
             }
-            Step::Registers => Step::Publish,
+            Step::Registers => Step::Regions,
+            Step::Regions => Step::Publish,
             Step::Publish => {
                 self.change_published(mcst_id);
                 Step::CleanUp

@@ -304,6 +304,12 @@ impl OnSwitch {
         (0..=u8::MAX).zip(&self.paths)
     }
 
+    /// The members that hang from the switch, each with its path.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (u8, &GroupMember)> {
+        self.numbered()
+            .filter_map(|(path_index, path)| Some((path_index, path.member.as_ref()?)))
+    }
+
     fn members(&self) -> impl Iterator<Item = (u32, &GroupMember)> {
         self.paths
             .iter()

@@ -22,6 +22,7 @@ mod mrp;
 mod pool;
 mod position;
 mod punt;
+mod regions;
 mod registers;
 mod registration;
 mod saved;

@@ -5,8 +5,8 @@
 
 use super::position::Position;
 use crate::constants::{
-    REGISTER_OP_INIT_GROUP, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP, REGISTER_STATUS_BAD_REGISTER,
-    REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
+    REGISTER_OP_INIT_GROUP, REGISTER_OP_READ, REGISTER_OP_WRITE, REGISTER_STATUS_BAD_OP,
+    REGISTER_STATUS_BAD_REGISTER, REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
 };
 
 /// The header, field by field; 20 bytes on the wire.
@@ -59,6 +59,15 @@ impl RegisterControl {
             index: u16::from(path),
             value: 0,
             cookie: 0,
+        }
+    }
+
+    /// Sets what [`RegisterControl::read`] asks for.
+    pub(super) fn write(group: u16, reg: u8, path: u8, value: u64) -> RegisterControl {
+        RegisterControl {
+            op: REGISTER_OP_WRITE,
+            value,
+            ..RegisterControl::read(group, reg, path)
         }
     }
 

@@ -351,14 +351,7 @@ impl Transfer {
                 }
                 Ok(())
             }
-            HostEvent::QpFailed { failure, .. } => Err(TransferError::Connection {
-                qpn,
-                remote: host
-                    .view(qpn)
-                    .and_then(|qp| qp.remote)
-                    .map_or(Ipv4Addr::UNSPECIFIED, |r| r.ip),
-                error: *failure,
-            }),
+            HostEvent::QpFailed { failure, .. } => Err(failed_connection(host, qpn, *failure)),
             HostEvent::Completion(completion) => self.handle_completion(host, now, completion),
             HostEvent::Udp { .. } => Ok(()),
         };
@@ -588,7 +581,7 @@ impl Transfer {
         let qpn = completion.qpn;
         let done = match completion.outcome {
             Ok(done) => done,
-            Err(error) => return Err(TransferError::Message { qpn, error }),
+            Err(error) => return Err(failed_message(host, qpn, error)),
         };
         match completion.operation {
             Operation::Receive | Operation::ReceiveWrite => {
@@ -715,5 +708,23 @@ impl Transfer {
     fn fail(&mut self, error: TransferError) {
         self.failed = true;
         self.events.push_back(TransferEvent::Failed(error));
+    }
+}
+
+/// A message that failed, by what its queue pair died of: that others were flushed with it says nothing.
+fn failed_message(host: &dyn Verbs, qpn: QpNum, error: CompletionError) -> TransferError {
+    let failure = host.view(qpn).and_then(|qp| qp.failure);
+    match (error, failure) {
+        (CompletionError::Flushed, Some(failure)) => failed_connection(host, qpn, failure),
+        _ => TransferError::Message { qpn, error },
+    }
+}
+
+fn failed_connection(host: &dyn Verbs, qpn: QpNum, error: QpFailure) -> TransferError {
+    let remote = host.view(qpn).and_then(|qp| qp.remote);
+    TransferError::Connection {
+        qpn,
+        remote: remote.map_or(Ipv4Addr::UNSPECIFIED, |r| r.ip),
+        error,
     }
 }

@@ -155,6 +155,16 @@ pub enum QpState {
     Error(QpFailure),
 }
 
+impl QpState {
+    /// What the queue pair died of, if it did.
+    pub fn failure(self) -> Option<QpFailure> {
+        match self {
+            QpState::Error(failure) => Some(failure),
+            QpState::Init | QpState::Ready => None,
+        }
+    }
+}
+
 /// What went through a queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct QpStats {

@@ -1,6 +1,7 @@
 //! Groups in use that change: members come, go and die, links and switches break.
 
 use super::*;
+use crate::constants::{REGISTER_REGION_KEYS, REGISTER_REGION_TOLD_AT, REGISTER_REGION_VA};
 use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 
 /// Lets every switch that has the group's first index believe that all is acknowledged up to here.
@@ -218,6 +219,34 @@ fn a_dead_member_is_taken_out_and_named() {
     let index = fabric.index_on("l2");
     assert_eq!(fabric.switches[leaf.0].registers[&index], (2, 0x501));
     assert_eq!(fabric.controller.poll_timeout(), None);
+}
+
+#[test]
+fn what_remaining_members_told_of_their_memory_outlives_a_change() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
+    progress(&mut fabric, 0, 0x500);
+    let leaf = fabric.switch("l2");
+    let told = [
+        (REGISTER_REGION_VA, 0x7fee_0123_4000),
+        (REGISTER_REGION_KEYS, 0x1111_2222_3333_4444),
+        (REGISTER_REGION_TOLD_AT, 0x4ff),
+    ];
+    // h3 is path 0 there, h4 path 1.
+    for path in [0, 1] {
+        let values = told.map(|(reg, value)| ((0, path, reg), value + u64::from(path)));
+        fabric.switches[leaf.0].regions.extend(values);
+    }
+    fabric.leave(group.mcst_id, &["h3"]).unwrap();
+    let index = fabric.index_on("l2");
+    let regions = &fabric.switches[leaf.0].regions;
+    let of_group = regions.iter().filter(|((group, ..), _)| *group == index);
+    let now: Vec<_> = of_group
+        .map(|((_, path, reg), value)| (*path, *reg, *value))
+        .collect();
+    // h4 is path 0 now, and nothing of h3 is left.
+    let wanted = told.map(|(reg, value)| (0, reg, value + 1));
+    assert_eq!(now, wanted);
 }
 
 #[test]
