@@ -56,6 +56,8 @@ enum Command {
     Host(host::HostArgs),
     Link(link::Args),
     P4c(alfirk_compiler::driver::P4cArgs),
+    #[command(hide = true)]
+    P4cDriver(alfirk_compiler::driver::StepArgs),
     Run(run::Args),
     Switch(alfirk_bmv2::driver::SwitchArgs),
     Stf(stf::Args),
@@ -72,6 +74,7 @@ impl Command {
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
             Command::P4c(args) => p4c::run(&args),
+            Command::P4cDriver(args) => p4c::run_steps(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
             Command::Stf(args) => stf::run(&args),
@@ -82,7 +85,11 @@ impl Command {
 }
 
 /// Names under which the command is installed beside its own, and the verb each stands for.
-const OTHER_NAMES: [(&str, &str); 2] = [("simple_switch_grpc", "switch"), ("p4c-bm2-ss", "p4c")];
+const OTHER_NAMES: [(&str, &str); 3] = [
+    ("simple_switch_grpc", "switch"),
+    ("p4c-bm2-ss", "p4c"),
+    ("p4c", "p4c-driver"),
+];
 
 fn main() -> ExitCode {
     exit::hide_panics();
@@ -113,7 +120,28 @@ fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
         arguments[0] = "alfirk".into();
         arguments.insert(1, verb.into());
     }
+    let verb = verb_at(&arguments);
+    if arguments
+        .get(verb)
+        .is_some_and(|word| word == "p4c" || word == "p4c-driver")
+    {
+        let line = arguments.split_off(verb + 1);
+        arguments.extend(alfirk_compiler::driver::with_long_options(line));
+    }
     arguments
+}
+
+/// Where the verb stands: behind the options of the command itself.
+fn verb_at(arguments: &[OsString]) -> usize {
+    let mut at = 1;
+    while let Some(word) = arguments.get(at).and_then(|word| word.to_str()) {
+        at += match word {
+            "--log" => 2,
+            word if word.starts_with('-') => 1,
+            _ => break,
+        };
+    }
+    at
 }
 
 fn start_logging(filter: &str) -> Result<(), exit::Failure> {
@@ -154,6 +182,14 @@ mod tests {
             ["alfirk", "switch", "--no-p4"]
         );
         assert_eq!(seen(&["p4c-bm2-ss", "a.p4"]), ["alfirk", "p4c", "a.p4"]);
+        assert_eq!(
+            seen(&["bin/p4c", "-MD", "-o", "DIR", "a.p4"]),
+            ["alfirk", "p4c-driver", "--MD", "-o", "DIR", "a.p4"]
+        );
+        assert_eq!(
+            seen(&["alfirk", "--log", "info", "p4c", "-Wall", "a.p4"]),
+            ["alfirk", "--log", "info", "p4c", "--W=all", "a.p4"]
+        );
         assert_eq!(seen(&["./alfirk", "version"]), ["./alfirk", "version"]);
     }
 }

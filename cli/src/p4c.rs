@@ -1,13 +1,25 @@
-//! `alfirk p4c`.
+//! `alfirk p4c`, and the command called `p4c`.
 
 use std::io;
 
-use alfirk_compiler::driver::{self, P4cArgs};
+use alfirk_compiler::driver::{self, P4cArgs, StepArgs};
 
 use crate::exit::{Failure, Outcome};
 
 pub fn run(args: &P4cArgs) -> Outcome {
-    match driver::run(args, &mut io::stdout(), &mut io::stderr()) {
+    outcome(driver::run(args, &mut io::stdout(), &mut io::stderr()))
+}
+
+pub fn run_steps(args: &StepArgs) -> Outcome {
+    outcome(driver::run_steps(
+        args,
+        &mut io::stdout(),
+        &mut io::stderr(),
+    ))
+}
+
+fn outcome(code: u8) -> Outcome {
+    match code {
         0 => Ok(()),
         code => Err(Failure::Quiet(code)),
     }

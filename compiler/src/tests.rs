@@ -21,7 +21,8 @@ fn messages(path: &Path) -> (String, bool) {
         &DiskLoader,
         &Options::default(),
         &mut diagnostics,
-    );
+    )
+    .tokens;
     let program = crate::syntax::parser::parse(tokens, &mut diagnostics);
     crate::sema::check(program, &mut diagnostics);
     diagnostics.sort();

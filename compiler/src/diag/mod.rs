@@ -14,11 +14,13 @@ pub use source::{FileId, Location, Origin, SourceFile, SourceMap, Span};
 
 pub use suggest::closest;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
+    /// A warning that the user asked to be told without being warned (`--Winfo`).
+    Info,
     /// The program is right, but probably not what was meant.
     Warning,
     /// The program is wrong.
@@ -118,6 +120,10 @@ pub struct WarningPolicy {
     pub error_all: bool,
     /// Names of warnings that are errors (`--Werror=name`).
     pub errors: BTreeSet<String>,
+    /// Names of warnings that are only told (`--Winfo=name`).
+    pub infos: BTreeSet<String>,
+    /// How many errors are shown (`--maxErrorCount`). Default: [`Diagnostics::MAX_ERRORS`].
+    pub max_errors: Option<usize>,
 }
 
 /// Collects messages.
@@ -127,7 +133,8 @@ pub struct Diagnostics {
     errors: usize,
     policy: WarningPolicy,
     max_errors: usize,
-    system_files: BTreeSet<FileId>,
+    /// From where on in a file what stands there declares the architecture, or no longer does.
+    system: BTreeMap<(FileId, u32), bool>,
 }
 
 impl Default for Diagnostics {
@@ -150,19 +157,16 @@ impl Diagnostics {
         Diagnostics {
             list: Vec::new(),
             errors: 0,
+            max_errors: policy.max_errors.unwrap_or(Diagnostics::MAX_ERRORS),
             policy,
-            max_errors: Diagnostics::MAX_ERRORS,
-            system_files: BTreeSet::new(),
+            system: BTreeMap::new(),
         }
     }
 
     /// Adds a message. Warnings are dropped or made errors as the policy says; a message that repeats an earlier one is dropped.
     pub fn report(&mut self, mut diagnostic: Diagnostic) {
         if let Some(warning) = diagnostic.warning {
-            if diagnostic
-                .span
-                .is_some_and(|span| self.system_files.contains(&span.file))
-            {
+            if diagnostic.span.is_some_and(|span| self.is_system(span)) {
                 return;
             }
             let named =
@@ -170,7 +174,9 @@ impl Diagnostics {
             if self.policy.disable_all || named(&self.policy.disabled) {
                 return;
             }
-            if self.policy.error_all || named(&self.policy.errors) {
+            if named(&self.policy.infos) {
+                diagnostic.severity = Severity::Info;
+            } else if self.policy.error_all || named(&self.policy.errors) {
                 diagnostic.severity = Severity::Error;
             }
         }
@@ -192,9 +198,14 @@ impl Diagnostics {
         self.list.push(diagnostic);
     }
 
-    /// Turns warnings off in a file that declares the architecture: the user cannot change it.
-    pub fn mark_system_file(&mut self, file: FileId) {
-        self.system_files.insert(file);
+    /// Turns warnings off, or on again, from an offset of a file on: in what declares the architecture, which the user cannot change.
+    pub fn mark_system(&mut self, file: FileId, offset: u32, system: bool) {
+        self.system.insert((file, offset), system);
+    }
+
+    fn is_system(&self, span: Span) -> bool {
+        let marks = self.system.range((span.file, 0)..=(span.file, span.lo));
+        marks.last().is_some_and(|(_, system)| *system)
     }
 
     /// Reports an error with message and place only.

@@ -82,6 +82,8 @@ fn head(d: &Diagnostic) -> String {
         (Severity::Warning, _, Some(warning)) => format!("warning[{}]", warning.name()),
         (Severity::Error, None, None) => "error".into(),
         (Severity::Warning, _, None) => "warning".into(),
+        (Severity::Info, _, Some(warning)) => format!("info[{}]", warning.name()),
+        (Severity::Info, _, None) => "info".into(),
     }
 }
 

@@ -86,6 +86,7 @@ struct LineDirective {
     offset: u32,
     line: u32,
     file: Option<String>,
+    system: bool,
 }
 
 /// A position as humans write it. Lines and columns count from 1; columns count characters.
@@ -142,9 +143,15 @@ impl SourceFile {
         self.line_starts.len()
     }
 
-    /// Records that positions after `offset` are to be named as a `#line` directive says.
-    pub fn set_line(&mut self, offset: u32, line: u32, file: Option<String>) {
-        self.lines.push(LineDirective { offset, line, file });
+    /// Records that positions after `offset` are to be named as a `#line` directive says, and whether they come from a file that
+    /// declares the architecture.
+    pub fn set_line(&mut self, offset: u32, line: u32, file: Option<String>, system: bool) {
+        self.lines.push(LineDirective {
+            offset,
+            line,
+            file,
+            system,
+        });
     }
 }
 
@@ -199,6 +206,13 @@ impl SourceMap {
     /// Where a message about the span points: into the macro's body, or at the span itself.
     pub fn blamed(&self, span: Span) -> Span {
         self.origin(span).unwrap_or(span)
+    }
+
+    /// Whether the span lies in what declares the architecture.
+    pub fn is_system(&self, span: Span) -> bool {
+        let file = self.file(span.file);
+        let directive = file.lines.iter().rev().find(|d| d.offset <= span.lo);
+        file.system || directive.is_some_and(|d| d.system)
     }
 
     /// All files in the order in which they were read.

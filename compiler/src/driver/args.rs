@@ -1,24 +1,29 @@
 //! The command line of `alfirk p4c`: that of p4c-bm2-ss, and the forms of the `p4c` driver that people type for BMv2.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{ArgAction, ValueEnum};
 
+use super::macros::Macros;
 use super::{CompileOptions, P4InfoFormat};
 use crate::diag::{Warning, WarningPolicy};
-use crate::preproc::{self, MacroOption};
+use crate::preproc::{self, quoted_for_make, Dependencies};
 
 /// Compile a P4_16 program for v1model to BMv2 JSON and P4Info.
 ///
 /// Exit codes: 0 compiled, 1 the program is wrong, 2 wrong usage or unreadable input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Example:\n  alfirk p4c -o basic.json --p4runtime-files basic.p4info.txtpb basic.p4"
+    args_override_self = true,
+    after_help = "Also taken, as by p4c-bm2-ss: -M, -MD, -MF FILE, -MG, -MP, -MT TARGET and -MQ TARGET for rules of make; \
+-O[LEVEL] and -W[FLAG], which change nothing here but for -Werror.\n\n\
+Example:\n  alfirk p4c -o basic.json --p4runtime-files basic.p4info.txtpb basic.p4"
 )]
 pub struct P4cArgs {
-    /// The P4_16 program.
-    #[arg(value_name = "FILE")]
-    source: PathBuf,
+    /// The P4_16 program, `-` for stdin, which is not preprocessed.
+    #[arg(value_name = "FILE", required_unless_present_any = ["from_json", "list_frontend_passes", "list_midend_passes"])]
+    source: Option<PathBuf>,
 
     /// Write the BMv2 JSON to this file, or to FILE's name in this folder.
     #[arg(short, long, value_name = "PATH")]
@@ -41,24 +46,23 @@ pub struct P4cArgs {
     p4runtime_entries_file: Option<PathBuf>,
 
     /// Format of --p4runtime-file and --p4runtime-entries-file.
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Text)]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary)]
     p4runtime_format: P4InfoFormat,
 
     /// Search included files in this folder too, before the shipped ones.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
 
-    /// Define a macro: NAME or NAME=VALUE.
-    #[arg(short = 'D', value_name = "MACRO")]
-    define: Vec<String>,
-
-    /// Undefine a macro.
-    #[arg(short = 'U', value_name = "NAME")]
-    undefine: Vec<String>,
+    #[command(flatten)]
+    macros: Macros,
 
     /// Only preprocess; the result goes to stdout.
     #[arg(short = 'E')]
     preprocess_only: bool,
+
+    /// The program is preprocessed already.
+    #[arg(long)]
+    nocpp: bool,
 
     /// Write the program as the front end sees it to this file, `-` for stdout.
     #[arg(long, value_name = "FILE")]
@@ -118,6 +122,36 @@ pub struct P4cArgs {
     )]
     wwarn: Vec<String>,
 
+    /// Show warnings without counting them as such: all that are named.
+    #[arg(
+        long = "Winfo",
+        value_name = "NAME",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        action = ArgAction::Append
+    )]
+    winfo: Vec<String>,
+
+    /// Show at most so many errors.
+    #[arg(long = "maxErrorCount", value_name = "COUNT")]
+    max_errors: Option<usize>,
+
+    /// Read the program as if it had no annotations of these names.
+    #[arg(
+        long = "disable-annotations",
+        value_name = "NAMES",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        action = ArgAction::Append
+    )]
+    disable_annotations: Vec<String>,
+
+    /// Leave out `assert` and `assume`.
+    #[arg(long)]
+    ndebug: bool,
+
     /// Keep externs that v1model does not have, for a switch that is extended with them.
     #[arg(long)]
     emit_externs: bool,
@@ -127,10 +161,72 @@ pub struct P4cArgs {
     json: bool,
 
     #[command(flatten)]
+    make: MakeRules,
+
+    #[command(flatten)]
     ignored: Ignored,
+
+    #[command(flatten)]
+    refused: Refused,
 }
 
-/// Options of p4c that other people's makefiles have, and that change nothing here: they are about p4c's own passes.
+/// The options about rules for make, which are typed with one dash.
+#[derive(Clone, Debug, clap::Args)]
+struct MakeRules {
+    #[arg(long = "M", hide = true)]
+    only_rule: bool,
+    #[arg(long = "MD", hide = true)]
+    rule: bool,
+    #[arg(long = "MF", value_name = "FILE", hide = true)]
+    rule_file: Option<PathBuf>,
+    #[arg(long = "MG", hide = true)]
+    missing_are_generated: bool,
+    #[arg(long = "MP", hide = true)]
+    phony: bool,
+    #[arg(long = "MT", value_name = "TARGET", hide = true, action = ArgAction::Append)]
+    rule_target: Vec<String>,
+    #[arg(long = "MQ", value_name = "TARGET", hide = true, action = ArgAction::Append)]
+    quoted_rule_target: Vec<String>,
+}
+
+impl MakeRules {
+    fn request(&self, source: &Path) -> Result<Option<RuleRequest>, String> {
+        if !self.only_rule && !self.rule {
+            let given = [
+                ("-MF", self.rule_file.is_some()),
+                ("-MG", self.missing_are_generated),
+                ("-MP", self.phony),
+                ("-MT", !self.rule_target.is_empty()),
+                ("-MQ", !self.quoted_rule_target.is_empty()),
+            ];
+            return match given.iter().find(|(_, given)| *given) {
+                None => Ok(None),
+                Some((option, _)) => Err(format!("{option}: a rule for make needs -M or -MD, too")),
+            };
+        }
+        if self.missing_are_generated && !self.only_rule {
+            return Err("-MG: only -M can do without included files".to_owned());
+        }
+        let quoted = self
+            .quoted_rule_target
+            .iter()
+            .map(|target| quoted_for_make(target));
+        let beside = Path::new(source.file_name().unwrap_or_default()).with_extension("d");
+        Ok(Some(RuleRequest {
+            dependencies: Dependencies {
+                targets: self.rule_target.iter().cloned().chain(quoted).collect(),
+                phony: self.phony,
+            },
+            file: match &self.rule_file {
+                Some(file) => Some(file.clone()),
+                None => (!self.only_rule).then_some(beside),
+            },
+            nothing_else: self.only_rule,
+        }))
+    }
+}
+
+/// Options of p4c that other people's makefiles have, and that change nothing here: they are about how p4c itself works.
 #[derive(Clone, Debug, clap::Args)]
 struct Ignored {
     #[arg(short = 'v', hide = true, action = ArgAction::Count)]
@@ -139,27 +235,133 @@ struct Ignored {
     log: Vec<String>,
     #[arg(short = 'g', hide = true)]
     debug: bool,
-    #[arg(long, hide = true)]
-    ndebug: bool,
+    #[arg(long = "O", value_name = "LEVEL", hide = true, action = ArgAction::Append)]
+    optimize: Vec<String>,
+    #[arg(long = "W", value_name = "FLAG", hide = true, action = ArgAction::Append)]
+    preprocessor_warnings: Vec<String>,
     #[arg(long, value_name = "PASSES", hide = true)]
     top4: Option<String>,
     #[arg(long, value_name = "DIR", hide = true)]
     dump: Option<PathBuf>,
-    #[arg(long = "maxErrorCount", value_name = "COUNT", hide = true)]
-    max_error_count: Option<u32>,
+    #[arg(long = "doNotEmitIncludes", hide = true)]
+    no_includes_in_dumps: bool,
+    #[arg(long = "testJson", hide = true)]
+    test_json: bool,
     #[arg(long = "parser-inline-opt", hide = true)]
     parser_inline_opt: bool,
     #[arg(long = "loopsUnroll", hide = true)]
     loops_unroll: bool,
+}
+
+impl Ignored {
+    fn check(&self) -> Result<(), String> {
+        for level in &self.optimize {
+            let rest = level.strip_prefix(|c: char| c.is_ascii_digit());
+            let rest = rest.unwrap_or(level);
+            let rest = rest.strip_prefix('g').unwrap_or(rest);
+            if !rest.strip_prefix('z').unwrap_or(rest).is_empty() {
+                return Err(format!(
+                    "-O{level}: there is no such level; use -O0 to -O3, -Og or -Oz"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the user should know of an option that has no effect.
+    fn notes(&self) -> Vec<String> {
+        let dumps = [
+            ("--top4", self.top4.is_some()),
+            ("--dump", self.dump.is_some()),
+        ];
+        let given = dumps.iter().find(|(_, given)| *given);
+        given
+            .map(|(option, _)| {
+                format!("{option} writes nothing: it is for p4c's own passes; --pp FILE writes the program")
+            })
+            .into_iter()
+            .collect()
+    }
+
+    fn preprocessor_errors(&self) -> bool {
+        let flags = self.preprocessor_warnings.iter().rev();
+        let last = flags
+            .map(String::as_str)
+            .find(|flag| matches!(*flag, "error" | "no-error"));
+        last == Some("error")
+    }
+}
+
+/// Options of p4c that cannot have an effect here, and without which a user would get something else than asked for.
+#[derive(Clone, Debug, clap::Args)]
+struct Refused {
+    #[arg(long = "toJSON", alias = "toJson", value_name = "FILE", hide = true)]
+    to_json: Option<PathBuf>,
     #[arg(
-        long = "disable-annotations",
-        value_name = "NAMES",
-        num_args = 0..=1,
-        require_equals = true,
-        hide = true,
-        action = ArgAction::Append
+        long = "fromJSON",
+        alias = "fromJson",
+        value_name = "FILE",
+        hide = true
     )]
-    disable_annotations: Vec<String>,
+    from_json: Option<PathBuf>,
+    #[arg(long, value_name = "METRICS", hide = true)]
+    metrics: Option<String>,
+    #[arg(long = "listFrontendPasses", hide = true)]
+    list_frontend_passes: bool,
+    #[arg(long = "listMidendPasses", hide = true)]
+    list_midend_passes: bool,
+    #[arg(long = "excludeFrontendPasses", value_name = "PASSES", hide = true)]
+    exclude_frontend_passes: Option<String>,
+    #[arg(long = "excludeMidendPasses", value_name = "PASSES", hide = true)]
+    exclude_midend_passes: Option<String>,
+}
+
+impl Refused {
+    fn check(&self) -> Result<(), String> {
+        let no_ir = "p4c's IR is its own; --pp FILE writes the program as the front end sees it";
+        let no_passes = "p4c's passes are its own, and there are none of their names here";
+        for (option, given, why) in [
+            ("--toJSON", self.to_json.is_some(), no_ir),
+            (
+                "--fromJSON",
+                self.from_json.is_some(),
+                "p4c's IR is its own; give the P4 program",
+            ),
+            (
+                "--metrics",
+                self.metrics.is_some(),
+                "metrics of programs are not collected here; p4c does that",
+            ),
+            ("--listFrontendPasses", self.list_frontend_passes, no_passes),
+            ("--listMidendPasses", self.list_midend_passes, no_passes),
+            (
+                "--excludeFrontendPasses",
+                self.exclude_frontend_passes.is_some(),
+                no_passes,
+            ),
+            (
+                "--excludeMidendPasses",
+                self.exclude_midend_passes.is_some(),
+                no_passes,
+            ),
+        ] {
+            if given {
+                return Err(format!("{option}: {why}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A rule for make that is asked for.
+#[derive(Clone, Debug)]
+pub struct RuleRequest {
+    /// How it looks.
+    pub dependencies: Dependencies,
+    /// Where it goes; stdout without a file.
+    pub file: Option<PathBuf>,
+    /// Do nothing else.
+    pub nothing_else: bool,
 }
 
 /// What the command line asks for, checked.
@@ -179,8 +381,12 @@ pub struct Request {
     pub pretty: Option<PathBuf>,
     /// Where graphs go.
     pub graph: Option<PathBuf>,
+    /// A rule for make.
+    pub rule: Option<RuleRequest>,
     /// Messages as JSON.
     pub json: bool,
+    /// What to tell the user before all else.
+    pub notes: Vec<String>,
 }
 
 impl P4cArgs {
@@ -189,6 +395,8 @@ impl P4cArgs {
     /// # Errors
     /// What is wrong with it, and what to do.
     pub fn request(&self) -> Result<Request, String> {
+        self.refused.check()?;
+        self.ignored.check()?;
         self.check_language()?;
         let p4info = self.files(
             "--p4runtime-files",
@@ -200,15 +408,17 @@ impl P4cArgs {
             &self.p4runtime_entries_files,
             &self.p4runtime_entries_file,
         )?;
+        let source = self.source.clone().ok_or("no program is given")?;
+        let rule = self.make.request(&source)?;
         Ok(Request {
             options: CompileOptions {
-                source: self.source.clone(),
-                preprocessor: preproc::Options {
-                    include_dirs: self.include.clone(),
-                    macros: self.macros(),
-                },
+                preprocessor: self.preprocessor(&source),
+                source,
                 warnings: self.warnings()?,
                 emit_externs: self.emit_externs,
+                no_assertions: self.ndebug,
+                actions_share_names: p4info.is_empty() && entries.is_empty(),
+                disabled_annotations: self.disable_annotations.iter().cloned().collect(),
             },
             output: self.output_file(),
             p4info,
@@ -216,8 +426,24 @@ impl P4cArgs {
             preprocess_only: self.preprocess_only,
             pretty: self.pp.clone(),
             graph: self.graph.clone(),
+            rule,
             json: self.json,
+            notes: self.ignored.notes(),
         })
+    }
+
+    fn preprocessor(&self, source: &Path) -> preproc::Options {
+        let mut include_dirs = self.include.clone();
+        // p4c's driver tells its compiler by this variable where the architecture is.
+        include_dirs.extend(std::env::var_os("P4C_16_INCLUDE_PATH").map(PathBuf::from));
+        preproc::Options {
+            include_dirs,
+            macros: self.macros.0.clone(),
+            without_target: false,
+            only_marks: self.nocpp || source == Path::new("-"),
+            now: Some(now()),
+            missing_are_generated: self.make.missing_are_generated,
+        }
     }
 
     /// Files whose format follows from their names, and the one that --p4runtime-format is for.
@@ -273,21 +499,14 @@ impl P4cArgs {
         }
     }
 
-    /// `-D` and `-U`; a name that is undefined stays so, whatever the order, as clap does not tell it.
-    fn macros(&self) -> Vec<MacroOption> {
-        let define = self.define.iter().cloned().map(MacroOption::Define);
-        let undefine = self.undefine.iter().cloned().map(MacroOption::Undefine);
-        define.chain(undefine).collect()
-    }
-
     fn warnings(&self) -> Result<WarningPolicy, String> {
         let mut policy = WarningPolicy::default();
         let each = |option: &str, names: &[String], make: &mut dyn FnMut(Option<&str>)| {
             for name in names {
                 match name.as_str() {
                     "" => make(None),
-                    name if Warning::is_known(name) => {
-                        make(Some(name));
+                    names if names.split(',').all(Warning::is_known) => {
+                        names.split(',').for_each(|name| make(Some(name)));
                     }
                     name => {
                         let known: Vec<&str> = Warning::ALL.iter().map(|w| w.name()).collect();
@@ -310,12 +529,26 @@ impl P4cArgs {
             Some(name) => disabled.push(name.to_owned()),
             None => all_disabled = true,
         })?;
-        each("Wwarn", &self.wwarn, &mut |_| {})?;
+        let mut infos = Vec::new();
+        each("Winfo", &self.winfo, &mut |name| {
+            infos.extend(name.map(str::to_owned))
+        })?;
+        let mut shown = Vec::new();
+        each("Wwarn", &self.wwarn, &mut |name| {
+            shown.extend(name.map(str::to_owned))
+        })?;
         policy.errors.extend(errors);
         policy.disabled.extend(disabled);
+        policy.infos.extend(infos);
         policy.error_all = all_errors;
         policy.disable_all = all_disabled;
-        for name in &self.wwarn {
+        policy.max_errors = self.max_errors;
+        if self.ignored.preprocessor_errors() {
+            policy
+                .errors
+                .insert(Warning::Preprocessor.name().to_owned());
+        }
+        for name in &shown {
             policy.errors.remove(name);
             policy.disabled.remove(name);
         }
@@ -325,7 +558,7 @@ impl P4cArgs {
     /// p4c-bm2-ss writes what `-o` names, and nothing without it. The p4c driver, known by `--target`, takes `-o` for a
     /// folder and writes to the current one without it.
     fn output_file(&self) -> Option<PathBuf> {
-        let name = Path::new(self.source.file_name()?).with_extension("json");
+        let name = Path::new(self.source.as_ref()?.file_name()?).with_extension("json");
         match &self.output {
             Some(path) => {
                 let folder = path.is_dir() || (self.target.is_some() && path.extension().is_none());
@@ -339,6 +572,15 @@ impl P4cArgs {
             None => None,
         }
     }
+}
+
+/// The time that `__DATE__` and `__TIME__` tell, which builds that must be reproducible set by `SOURCE_DATE_EPOCH`.
+pub(super) fn now() -> SystemTime {
+    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok();
+    let seconds = fixed.and_then(|text| text.parse().ok());
+    seconds.map_or_else(SystemTime::now, |seconds| {
+        UNIX_EPOCH + Duration::from_secs(seconds)
+    })
 }
 
 /// Names of the formats, for messages.

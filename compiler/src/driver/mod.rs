@@ -1,14 +1,21 @@
 //! From a source file to BMv2 JSON and P4Info: the phases in order.
 //!
 //! [`compile`] is what the simulator and tests call. `alfirk p4c` is [`P4cArgs`] and [`run`], with the command line of
-//! p4c-bm2-ss.
+//! p4c-bm2-ss; [`StepArgs`] and [`run_steps`] are p4c's driver, the command that is called `p4c`.
 
 mod args;
+mod command_line;
+mod macros;
 mod run;
+mod steps;
+mod version;
 
 pub use args::P4cArgs;
+pub use command_line::with_long_options;
 pub use run::run;
+pub use steps::{run_steps, StepArgs};
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +28,7 @@ use crate::preproc::{self, DiskLoader, SourceLoader};
 use crate::sema::{self, CheckedProgram};
 use crate::stack::on_deep_stack;
 use crate::syntax::ast::Program;
-use crate::syntax::parser::parse;
+use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
 use crate::{bmv2, ir, p4info};
 
@@ -36,6 +43,12 @@ pub struct CompileOptions {
     pub warnings: WarningPolicy,
     /// Keep externs that v1model does not know. Default: they are errors.
     pub emit_externs: bool,
+    /// Leave out `assert` and `assume`.
+    pub no_assertions: bool,
+    /// Take two actions with one name for the control plane, as p4c does where no P4Info is asked for. Default: they are errors.
+    pub actions_share_names: bool,
+    /// Read the program as if it had no annotations of these names.
+    pub disabled_annotations: BTreeSet<String>,
 }
 
 impl CompileOptions {
@@ -128,6 +141,10 @@ pub struct Session {
     pub sources: SourceMap,
     /// The messages so far.
     pub diagnostics: Diagnostics,
+    /// Included files that were not found and may be missing.
+    missing: Vec<String>,
+    /// A P4Info is asked for, which has a rule of its own: a name is that of one action.
+    for_p4info: bool,
 }
 
 impl Session {
@@ -138,6 +155,8 @@ impl Session {
             options,
             sources: SourceMap::new(),
             diagnostics,
+            missing: Vec::new(),
+            for_p4info: false,
         }
     }
 
@@ -149,13 +168,15 @@ impl Session {
         let text = loader.load(&self.options.source)?;
         let name = self.options.source.to_string_lossy().into_owned();
         let main = self.sources.add(name, text);
-        Ok(preproc::preprocess(
+        let preprocessed = preproc::preprocess(
             main,
             &mut self.sources,
             loader,
             &self.options.preprocessor,
             &mut self.diagnostics,
-        ))
+        );
+        self.missing = preprocessed.missing;
+        Ok(preprocessed.tokens)
     }
 
     /// The syntax tree.
@@ -164,7 +185,8 @@ impl Session {
     /// As for [`Session::tokens`].
     pub fn tree(&mut self, loader: &dyn SourceLoader) -> io::Result<Program> {
         let tokens = self.tokens(loader)?;
-        Ok(parse(tokens, &mut self.diagnostics))
+        let disabled = &self.options.disabled_annotations;
+        Ok(parse_without(tokens, disabled, &mut self.diagnostics))
     }
 
     /// The typed program; none when there are errors.
@@ -173,8 +195,12 @@ impl Session {
     /// As for [`Session::tokens`].
     pub fn checked(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<CheckedProgram>> {
         let tree = self.tree(loader)?;
+        Ok(self.checked_tree(tree))
+    }
+
+    fn checked_tree(&mut self, tree: Program) -> Option<CheckedProgram> {
         let checked = sema::check(tree, &mut self.diagnostics);
-        Ok((!self.diagnostics.has_errors()).then_some(checked))
+        (!self.diagnostics.has_errors()).then_some(checked)
     }
 
     /// The elaborated program; none when there are errors.
@@ -182,16 +208,21 @@ impl Session {
     /// # Errors
     /// As for [`Session::tokens`].
     pub fn elaborated(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<ir::Program>> {
-        let Some(checked) = self.checked(loader)? else {
-            return Ok(None);
-        };
+        let tree = self.tree(loader)?;
+        Ok(self.elaborated_tree(tree))
+    }
+
+    fn elaborated_tree(&mut self, tree: Program) -> Option<ir::Program> {
+        let checked = self.checked_tree(tree)?;
         let options = elaborate::Options {
             emit_externs: self.options.emit_externs,
+            no_assertions: self.options.no_assertions,
+            actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };
         let program =
             elaborate::elaborate(&checked, &self.sources, &mut self.diagnostics, &options);
-        Ok((!self.diagnostics.has_errors()).then_some(program))
+        (!self.diagnostics.has_errors()).then_some(program)
     }
 
     /// Both outputs; none when there are errors.
@@ -199,6 +230,7 @@ impl Session {
     /// # Errors
     /// As for [`Session::tokens`].
     pub fn outputs(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<(BmV2Json, P4Info)>> {
+        self.for_p4info = !self.options.actions_share_names;
         let program = self.elaborated(loader)?;
         Ok(program.and_then(|program| Some((bmv2::emit(&program), self.p4info(&program)?))))
     }
@@ -227,13 +259,13 @@ impl Session {
 /// How a P4Info, and the entries of a program, are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum P4InfoFormat {
-    /// Protobuf text.
+    /// Protobuf wire format.
     #[default]
-    Text,
+    Binary,
     /// Protobuf JSON.
     Json,
-    /// Protobuf wire format.
-    Binary,
+    /// Protobuf text.
+    Text,
 }
 
 impl P4InfoFormat {

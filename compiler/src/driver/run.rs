@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::args::Request;
-use super::{P4cArgs, Session};
+use super::{version, P4cArgs, Session};
 use crate::bmv2::{self, graphs};
 use crate::diag::{Diagnostic, Severity, SourceMap};
 use crate::p4info;
@@ -33,23 +33,29 @@ pub fn run(args: &P4cArgs, stdout: &mut (dyn Write + Send), stderr: &mut (dyn Wr
 }
 
 /// Tells why the command cannot do its work. A closed stderr is no reason to fail otherwise.
-fn fail(stderr: &mut dyn Write, what: &str) -> u8 {
+pub(super) fn fail(stderr: &mut dyn Write, what: &str) -> u8 {
     let _ = writeln!(stderr, "error: {what}");
     UNUSABLE
 }
 
-fn compile(
+/// Does what a request asks for.
+pub(super) fn compile(
     request: &Request,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<u8, String> {
-    let mut session = Session::new(request.options.clone());
+    for note in &request.notes {
+        write_all(stderr, format!("note: {note}\n").as_bytes())?;
+    }
     let source = &request.options.source;
     let unreadable = |error: std::io::Error| format!("{}: {error}", source.display());
-    if request.preprocess_only {
+    if request.preprocess_only || request.rule.as_ref().is_some_and(|rule| rule.nothing_else) {
+        let mut session = Session::new(request.options.clone());
         let tokens = session.tokens(&DiskLoader).map_err(unreadable)?;
-        let text = preproc::print(&tokens, &session.sources);
-        write_all(stdout, text.as_bytes())?;
+        if !write_rule(request, &session, stdout)? {
+            let text = preproc::print(&tokens, &session.sources);
+            write_all(stdout, text.as_bytes())?;
+        }
         tell(&mut session, request.json, stderr)?;
         return Ok(if session.diagnostics.has_errors() {
             BAD
@@ -57,20 +63,28 @@ fn compile(
             GOOD
         });
     }
+    let mut session = Session::new(request.options.clone());
+    session.for_p4info = !request.options.actions_share_names;
+    let tree = session.tree(&DiskLoader).map_err(unreadable)?;
+    write_rule(request, &session, stdout)?;
+    version::check(&tree, request.pretty.is_some(), &mut session.diagnostics);
     if let Some(path) = &request.pretty {
-        // A session of its own, so that messages are not told twice.
-        let mut front = Session::new(request.options.clone());
-        let tree = front.tree(&DiskLoader).map_err(unreadable)?;
-        if !front.diagnostics.has_errors() {
-            let text = print_with_includes(&tree, &front.sources);
+        if !session.diagnostics.has_errors() {
+            let text = print_with_includes(&tree, &session.sources);
             match path == Path::new("-") {
                 true => write_all(stdout, text.as_bytes())?,
                 false => write_file(path, text.as_bytes())?,
             }
         }
     }
-    let program = session.elaborated(&DiskLoader).map_err(unreadable)?;
-    let outputs = program.and_then(|program| Some((session.p4info(&program)?, program)));
+    let program = session.elaborated_tree(tree);
+    let outputs = program.and_then(|program| {
+        let p4info = match session.for_p4info {
+            true => Some(session.p4info(&program)?),
+            false => None,
+        };
+        Some((p4info, program))
+    });
     tell(&mut session, request.json, stderr)?;
     let Some((p4info, program)) = outputs else {
         return Ok(BAD);
@@ -79,8 +93,10 @@ fn compile(
     if let Some(path) = &request.output {
         write_file(path, json.to_text().as_bytes())?;
     }
-    for (path, format) in &request.p4info {
-        write_file(path, &format.encode(&p4info))?;
+    if let Some(p4info) = p4info {
+        for (path, format) in &request.p4info {
+            write_file(path, &format.encode(&p4info))?;
+        }
     }
     if !request.entries.is_empty() {
         let entries = p4info::entries(&program);
@@ -96,6 +112,23 @@ fn compile(
         }
     }
     Ok(GOOD)
+}
+
+/// Writes the rule for make that is asked for; whether nothing else is.
+fn write_rule(
+    request: &Request,
+    session: &Session,
+    stdout: &mut dyn Write,
+) -> Result<bool, String> {
+    let Some(rule) = &request.rule else {
+        return Ok(false);
+    };
+    let text = rule.dependencies.rule(&session.sources, &session.missing);
+    match &rule.file {
+        Some(path) => write_file(path, text.as_bytes())?,
+        None => write_all(stdout, text.as_bytes())?,
+    }
+    Ok(rule.nothing_else)
 }
 
 /// Has Graphviz draw a graph. Without Graphviz there is just the text.
@@ -125,7 +158,7 @@ fn draw(path: &Path, stderr: &mut dyn Write) -> Result<(), String> {
     }
 }
 
-fn write_file(path: &Path, content: &[u8]) -> Result<(), String> {
+pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), String> {
     if let Some(folder) = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
@@ -137,7 +170,7 @@ fn write_file(path: &Path, content: &[u8]) -> Result<(), String> {
 }
 
 /// A reader that went away, as `head` does, is not an error.
-fn write_all(out: &mut dyn Write, content: &[u8]) -> Result<(), String> {
+pub(super) fn write_all(out: &mut dyn Write, content: &[u8]) -> Result<(), String> {
     match out.write_all(content).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(format!("stdout: {error}"))
@@ -199,6 +232,7 @@ fn to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> serde_json::Value {
         "severity": match diagnostic.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",
+            Severity::Info => "info",
         },
         "code": diagnostic.code.map(|code| code.to_string()),
         "warning": diagnostic.warning.map(|warning| warning.name()),

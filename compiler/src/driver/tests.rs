@@ -10,7 +10,8 @@ struct Cli {
 }
 
 fn args(line: &[&str]) -> P4cArgs {
-    Cli::try_parse_from([&["p4c"][..], line].concat())
+    let words = ["p4c"].iter().chain(line).map(Into::into);
+    Cli::try_parse_from(with_long_options(words))
         .expect("the line is right")
         .args
 }
@@ -116,11 +117,13 @@ fn options_about_the_passes_of_p4c_change_nothing() {
             "-g",
             "-T",
             "midend:3",
-            "--ndebug",
-            "--top4",
-            "FrontEnd,MidEnd",
-            "--dump",
-            "DIR/dump",
+            "-O2",
+            "-Og",
+            "-Wall",
+            "-W",
+            "no-comment",
+            "--doNotEmitIncludes",
+            "--testJson",
             "--maxErrorCount",
             "20",
             "--parser-inline-opt",
@@ -130,6 +133,215 @@ fn options_about_the_passes_of_p4c_change_nothing() {
         ],
     );
     assert_eq!((code, told.as_str()), (0, ""));
+}
+
+#[test]
+fn options_that_cannot_have_an_effect_are_refused_by_one_line() {
+    for (line, option) in [
+        (vec!["--toJSON", "DIR/ir.json", "DIR/prog.p4"], "--toJSON"),
+        (vec!["--fromJSON", "DIR/ir.json"], "--fromJSON"),
+        (vec!["--metrics", "loc", "DIR/prog.p4"], "--metrics"),
+        (vec!["--listFrontendPasses"], "--listFrontendPasses"),
+        (vec!["--listMidendPasses"], "--listMidendPasses"),
+        (
+            vec!["--excludeFrontendPasses", "Inline", "DIR/prog.p4"],
+            "--excludeFrontendPasses",
+        ),
+        (
+            vec!["--excludeMidendPasses", "Inline", "DIR/prog.p4"],
+            "--excludeMidendPasses",
+        ),
+        (vec!["-Ofast", "DIR/prog.p4"], "-Ofast"),
+        (vec!["-MF", "DIR/x.d", "DIR/prog.p4"], "-MF"),
+    ] {
+        let (code, told, _) = p4c(&program(EMPTY), &line);
+        assert_eq!((code, told.lines().count()), (2, 1), "{told}");
+        assert!(told.starts_with(&format!("error: {option}: ")), "{told}");
+    }
+    let (code, told, _) = p4c(&program(EMPTY), &["--top4", "FrontEnd", "DIR/prog.p4"]);
+    assert_eq!((code, told.lines().count()), (0, 1), "{told}");
+    assert!(told.starts_with("note: --top4 writes nothing"), "{told}");
+}
+
+#[test]
+fn the_last_of_an_option_that_is_given_twice_counts() {
+    let (code, _, folder) = p4c(
+        &program(EMPTY),
+        &[
+            "-o",
+            "DIR/a.json",
+            "--arch",
+            "psa",
+            "--arch",
+            "v1model",
+            "-o",
+            "DIR/b.json",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!(code, 0);
+    assert!(folder.path().join("b.json").exists());
+    assert!(!folder.path().join("a.json").exists());
+}
+
+#[test]
+fn a_format_that_is_not_named_is_binary() {
+    let (code, _, folder) = p4c(
+        &program(EMPTY),
+        &[
+            "--p4runtime-file",
+            "DIR/a",
+            "--p4runtime-files",
+            "DIR/b.bin",
+            "DIR/prog.p4",
+        ],
+    );
+    assert_eq!(code, 0);
+    let read = |name: &str| std::fs::read(folder.path().join(name)).expect("it was written");
+    assert_eq!(read("a"), read("b.bin"));
+}
+
+#[test]
+fn rules_for_make_are_written() {
+    let with = format!("#include \"more.p4\"\n{}", program(EMPTY));
+    let run = |line: &[&str]| {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("prog.p4"), &with).expect("the folder can be written");
+        std::fs::write(path("more.p4"), "").expect("the folder can be written");
+        let dir = folder.path().to_string_lossy().into_owned();
+        let line: Vec<String> = line.iter().map(|word| word.replace("DIR", &dir)).collect();
+        let line: Vec<&str> = line.iter().map(String::as_str).collect();
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let code = run(&args(&line), &mut stdout, &mut stderr);
+        assert_eq!((code, &*String::from_utf8_lossy(&stderr)), (0, ""));
+        let rule = std::fs::read_to_string(path("prog.dep")).unwrap_or_default();
+        let told = String::from_utf8(stdout).expect("a rule is text");
+        let plain = |text: String| text.replace(&dir, "DIR").replace(" \\\n", "");
+        (plain(told), plain(rule), path("prog.json").exists())
+    };
+    let rule = "prog.o: DIR/prog.p4 DIR/more.p4\n";
+    assert_eq!(
+        run(&["-M", "DIR/prog.p4"]),
+        (rule.to_owned(), String::new(), false)
+    );
+    assert_eq!(
+        run(&[
+            "-MD",
+            "-MF",
+            "DIR/prog.dep",
+            "-o",
+            "DIR/prog.json",
+            "DIR/prog.p4"
+        ]),
+        (String::new(), rule.to_owned(), true)
+    );
+    let (told, rule, _) = run(&[
+        "-M",
+        "-MP",
+        "-MT",
+        "x",
+        "-MQ",
+        "$y",
+        "-MF",
+        "DIR/prog.dep",
+        "DIR/prog.p4",
+    ]);
+    assert_eq!(
+        (&*told, &*rule),
+        ("", "x $$y: DIR/prog.p4 DIR/more.p4\nDIR/more.p4:\n")
+    );
+}
+
+#[test]
+fn two_actions_share_a_name_unless_a_p4info_is_asked_for() {
+    let twice = program(
+        "@name(\".nop\") action a() { } @name(\".nop\") action b() { meta.x = 1; }
+    table t { key = { hdr.h.a: exact; } actions = { a; b; } }
+    apply { t.apply(); }",
+    );
+    let (code, told, folder) = p4c(&twice, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+    assert_eq!((code, &*told), (0, ""));
+    let json = std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
+    let json = BmV2Json::from_text(&json).expect("it is a BMv2 program");
+    let named: Vec<i64> = json
+        .actions
+        .iter()
+        .filter(|action| action.name == "nop")
+        .map(|action| action.id)
+        .collect();
+    assert_eq!(named.len(), 2);
+    assert_ne!(named[0], named[1]);
+    for option in ["--p4runtime-files", "--p4runtime-entries-files"] {
+        let (code, told, _) = p4c(&twice, &[option, "DIR/a.txtpb", "DIR/prog.p4"]);
+        assert_eq!(code, 1);
+        assert!(told.contains("another action has this name"), "{told}");
+    }
+}
+
+#[test]
+fn assertions_are_left_out_on_demand() {
+    let with = program("apply { assert(hdr.h.a == 1); assume(hdr.h.b == 2); log_msg(\"x\"); }");
+    let operations = |line: &[&str]| {
+        let (code, told, folder) = p4c(
+            &with,
+            &[line, &["-o", "DIR/prog.json", "DIR/prog.p4"]].concat(),
+        );
+        assert_eq!((code, &*told), (0, ""));
+        let json =
+            std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
+        ["assert", "assume", "log_msg"].map(|op| json.contains(&format!("\"{op}\"")))
+    };
+    assert_eq!(operations(&[]), [true, true, true]);
+    assert_eq!(operations(&["--ndebug"]), [false, false, true]);
+}
+
+#[test]
+fn annotations_are_left_out_on_demand() {
+    let with = program(
+        "@hidden @name(\"other\") table t { actions = { NoAction; } } apply { t.apply(); }",
+    );
+    let names = |line: &[&str]| {
+        let (code, _, folder) = p4c(
+            &with,
+            &[line, &["--p4runtime-files", "DIR/a.bin", "DIR/prog.p4"]].concat(),
+        );
+        assert_eq!(code, 0);
+        let info = std::fs::read(folder.path().join("a.bin")).expect("it was written");
+        let info = P4Info::decode(&info[..]).expect("it is a P4Info");
+        let names = info
+            .tables
+            .into_iter()
+            .filter_map(|table| Some(table.preamble?.name));
+        names.collect::<Vec<String>>()
+    };
+    assert_eq!(names(&[]), Vec::<String>::new());
+    assert_eq!(names(&["--disable-annotations=hidden"]), ["I.other"]);
+    assert_eq!(names(&["--disable-annotations=hidden,name"]), ["I.t"]);
+    let (_, told, _) = p4c(&with, &["--disable-annotations=hidden", "DIR/prog.p4"]);
+    assert!(
+        told.contains("warning[ignore]: @hidden is ignored"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_version_of_v1model_that_is_unknown_is_told_and_not_written() {
+    for (version, known) in [
+        ("20180101", true),
+        ("20200408", true),
+        ("20170101", false),
+        ("20200409", false),
+    ] {
+        let with = format!("#define V1MODEL_VERSION {version}\n{}", program(EMPTY));
+        let (code, told, _) = p4c(&with, &["DIR/prog.p4"]);
+        assert_eq!((code, told.is_empty()), (0, known), "{told}");
+        let (code, told, folder) = p4c(&with, &["--pp", "DIR/pretty.p4", "DIR/prog.p4"]);
+        assert_eq!(code, if known { 0 } else { 1 }, "{told}");
+        let pretty = std::fs::read_to_string(folder.path().join("pretty.p4")).unwrap_or_default();
+        let define = format!("#define V1MODEL_VERSION {version}\n#include <v1model.p4>");
+        assert_eq!(pretty.contains(&define), known, "{pretty}");
+    }
 }
 
 #[test]
@@ -167,6 +379,15 @@ fn warnings_become_errors_or_vanish() {
     assert_eq!(p4c(&unused, &["--Werror=unused", "DIR/prog.p4"]).0, 1);
     let (code, told, _) = p4c(&unused, &["--Wdisable=unused", "DIR/prog.p4"]);
     assert_eq!((code, told.as_str()), (0, ""));
+    let (code, told, _) = p4c(&unused, &["--Winfo=unused", "--Werror", "DIR/prog.p4"]);
+    assert_eq!(code, 0);
+    assert!(told.contains("info[unused]"), "{told}");
+    let again = format!("#define A 1\n#define A 2\n{}", program(EMPTY));
+    assert_eq!(p4c(&again, &["-Werror", "DIR/prog.p4"]).0, 1);
+    assert_eq!(p4c(&unused, &["-Werror", "DIR/prog.p4"]).0, 0);
+    let many = program("apply { a = 1; b = 1; c = 1; }");
+    let (_, told, _) = p4c(&many, &["--maxErrorCount", "2", "DIR/prog.p4"]);
+    assert_eq!(told.matches("error[").count(), 2, "{told}");
 }
 
 #[test]
@@ -251,6 +472,9 @@ fn macros_come_from_the_command_line() {
     );
     assert_eq!(p4c(&with, &["-DGO=3", "DIR/prog.p4"]).0, 0);
     assert_eq!(p4c(&with, &["-DGO=3", "-UGO", "DIR/prog.p4"]).0, 1);
+    assert_eq!(p4c(&with, &["-UGO", "-DGO=3", "DIR/prog.p4"]).0, 0);
+    let target = program("apply {\n#ifndef __TARGET_BMV2__\nnowhere();\n#endif\n}");
+    assert_eq!(p4c(&target, &["DIR/prog.p4"]).0, 0);
     let (code, told, _) = p4c(&with, &["-E", "-DGO=77", "DIR/prog.p4"]);
     assert_eq!(code, 0);
     assert!(told.contains("77"), "{told}");
@@ -398,6 +622,8 @@ fn the_entries_of_a_program_are_written_as_requests() {
             "DIR/a.txtpb,DIR/a.json,DIR/a.bin",
             "--p4runtime-entries-file",
             "DIR/b.any",
+            "--p4runtime-format",
+            "text",
             "DIR/prog.p4",
         ],
     );
@@ -435,7 +661,7 @@ fn entries_stand_in_the_order_of_their_priorities() {
             [50, 45, 40],
         ),
         (
-            "entries = { priority = 1 << 40: 1: NoAction(); priority = 1 << 50: 2: NoAction(); priority = 0: _: NoAction(); }",
+            "entries = { priority = (1 << 40): 1: NoAction(); priority = (1 << 50): 2: NoAction(); priority = 0: _: NoAction(); }",
             [3, 2, 1],
         ),
     ] {

@@ -1,5 +1,6 @@
 //! The expressions of `#if` and `#elif`.
 
+use super::substitute::is_character;
 use super::Preprocessor;
 use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::token::{Token, TokenKind};
@@ -10,79 +11,144 @@ const MAX_DEPTH: usize = 200;
 impl Preprocessor<'_> {
     /// Value of a condition; `false` when it is malformed, which is reported.
     pub(super) fn condition(&mut self, tokens: &[Token], span: Span) -> bool {
-        let mut plain = Vec::with_capacity(tokens.len());
-        let mut rest = tokens.iter();
-        while let Some(token) = rest.next() {
-            if token.kind != TokenKind::Ident || &*token.text != "defined" {
-                plain.push(token.clone());
-                continue;
-            }
-            let kinds: Vec<TokenKind> = rest.as_slice().iter().take(3).map(|t| t.kind).collect();
-            let name = match kinds[..] {
-                [TokenKind::Ident, ..] => rest.next(),
-                [TokenKind::LParen, TokenKind::Ident, TokenKind::RParen] => {
-                    rest.next();
-                    let name = rest.next();
-                    rest.next();
-                    name
-                }
-                _ => None,
+        let value = self.condition_tokens(tokens).and_then(|tokens| {
+            let mut evaluator = Evaluator {
+                tokens: &tokens,
+                pos: 0,
+                end: span.after(),
+                depth: 0,
+                skipped: 0,
             };
-            let Some(name) = name else {
-                self.diagnostics.report(
-                    Diagnostic::error(
-                        Code::DIRECTIVE,
-                        token.span,
-                        "`defined` needs the name of a macro",
-                    )
-                    .help("write `defined(NAME)`"),
-                );
-                return false;
-            };
-            let text = if self.macros.contains_key(&name.text) {
-                "1"
-            } else {
-                "0"
-            };
-            plain.push(Token {
-                kind: TokenKind::Number,
-                text: self.names.intern(text),
-                ..token.clone()
-            });
-        }
-        let expanded = self.expand_list(plain);
-        let mut parser = Evaluator {
-            tokens: &expanded,
-            pos: 0,
-            end: span.after(),
-            depth: 0,
-        };
-        let value = parser
-            .ternary()
-            .and_then(|value| match expanded.get(parser.pos) {
-                None => Ok(value),
+            let value = evaluator.comma()?;
+            match tokens.get(evaluator.pos) {
+                None => Ok(value.bits != 0),
                 Some(token) => Err((
                     token.span,
                     format!("unexpected `{}` in a condition", token.text),
                 )),
-            });
-        match value {
-            Ok(value) => value != 0,
-            Err((at, message)) => {
-                self.diagnostics.error(Code::DIRECTIVE, at, message);
-                false
+            }
+        });
+        value.unwrap_or_else(|(at, message)| {
+            let mut error = Diagnostic::error(Code::DIRECTIVE, at, message);
+            if error.message.starts_with("`defined`") {
+                error = error.help("write `defined(NAME)`");
+            }
+            self.diagnostics.report(error);
+            false
+        })
+    }
+
+    /// The tokens of a condition with macros expanded, and `defined` and `__has_include` answered.
+    fn condition_tokens(&mut self, tokens: &[Token]) -> Result<Vec<Token>, (Span, String)> {
+        self.open_list(tokens.to_vec());
+        let mut plain = Vec::with_capacity(tokens.len());
+        let mut outcome = Ok(());
+        while let Some(token) = self.next_expanded() {
+            let asked = match &*token.text {
+                _ if token.kind != TokenKind::Ident => None,
+                "defined" => Some(self.defined(&token)),
+                "__has_include" => Some(self.has_include(&token, false)),
+                "__has_include_next" => Some(self.has_include(&token, true)),
+                _ => None,
+            };
+            match asked {
+                None => plain.push(token),
+                Some(Ok(yes)) => plain.push(Token {
+                    kind: TokenKind::Number,
+                    text: self.names.intern(if yes { "1" } else { "0" }),
+                    ..token
+                }),
+                Some(Err(wrong)) => {
+                    outcome = Err(wrong);
+                    break;
+                }
             }
         }
+        self.close_list();
+        outcome.map(|()| plain)
+    }
+
+    /// `defined NAME` or `defined(NAME)`, whose first word has been read.
+    fn defined(&mut self, word: &Token) -> Result<bool, (Span, String)> {
+        let mut name = self.next_raw();
+        let parenthesis = name.as_ref().is_some_and(|t| t.kind == TokenKind::LParen);
+        let mut closed = true;
+        if parenthesis {
+            name = self.next_raw();
+            closed = self.next_raw().is_some_and(|t| t.kind == TokenKind::RParen);
+        }
+        match name {
+            Some(name) if name.kind == TokenKind::Ident && closed => {
+                Ok(self.macros.contains_key(&name.text))
+            }
+            _ => Err((word.span, "`defined` needs the name of a macro".to_owned())),
+        }
+    }
+
+    /// `__has_include("file")` or `__has_include(<file>)`, whose first word has been read.
+    fn has_include(&mut self, word: &Token, next: bool) -> Result<bool, (Span, String)> {
+        let open = self.next_raw();
+        let mut name = Vec::new();
+        let mut depth = 0;
+        let mut closed = false;
+        while let Some(token) = self.next_raw() {
+            match token.kind {
+                TokenKind::RParen if depth == 0 => {
+                    closed = true;
+                    break;
+                }
+                TokenKind::RParen => depth -= 1,
+                TokenKind::LParen => depth += 1,
+                _ => {}
+            }
+            name.push(token);
+        }
+        let found = match open {
+            Some(open) if open.kind == TokenKind::LParen && closed => {
+                self.include_name(&name, word.span)
+            }
+            _ => None,
+        };
+        let Some((name, system, _)) = found else {
+            let message = format!(
+                "`{}` needs a file: (<core.p4>) or (\"headers.p4\")",
+                word.text
+            );
+            return Err((word.span, message));
+        };
+        Ok(self.has_file(&name, system, next))
     }
 }
 
-type Outcome = Result<i64, (Span, String)>;
+/// A number of a condition: 64 bits, and whether they are taken without a sign, as C has it.
+#[derive(Clone, Copy, Debug)]
+struct Value {
+    bits: i64,
+    unsigned: bool,
+}
+
+impl Value {
+    fn signed(bits: i64) -> Value {
+        Value {
+            bits,
+            unsigned: false,
+        }
+    }
+
+    fn of(truth: bool) -> Value {
+        Value::signed(i64::from(truth))
+    }
+}
+
+type Outcome = Result<Value, (Span, String)>;
 
 struct Evaluator<'a> {
     tokens: &'a [Token],
     pos: usize,
     end: Span,
     depth: usize,
+    /// While positive the value does not count, as that of `4 / X` in `defined(X) && 4 / X`.
+    skipped: u32,
 }
 
 impl Evaluator<'_> {
@@ -104,6 +170,15 @@ impl Evaluator<'_> {
         Err((at, format!("expected `{}` in a condition", kind.as_str())))
     }
 
+    /// `ternary, ternary, ...`: the last one counts.
+    fn comma(&mut self) -> Outcome {
+        let mut value = self.ternary()?;
+        while self.eat(TokenKind::Comma) {
+            value = self.ternary()?;
+        }
+        Ok(value)
+    }
+
     fn ternary(&mut self) -> Outcome {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -111,19 +186,27 @@ impl Evaluator<'_> {
         }
         let condition = self.binary(0)?;
         let value = if self.eat(TokenKind::Question) {
-            let yes = self.ternary()?;
+            let truth = condition.bits != 0;
+            let yes = self.skipping(!truth, Self::comma)?;
             self.expect(TokenKind::Colon)?;
-            let no = self.ternary()?;
-            if condition != 0 {
-                yes
-            } else {
-                no
+            let no = self.skipping(truth, Self::ternary)?;
+            Value {
+                bits: if truth { yes.bits } else { no.bits },
+                unsigned: yes.unsigned || no.unsigned,
             }
         } else {
             condition
         };
         self.depth -= 1;
         Ok(value)
+    }
+
+    /// Reads a part whose value does not count when `skip`.
+    fn skipping(&mut self, skip: bool, part: impl FnOnce(&mut Self) -> Outcome) -> Outcome {
+        self.skipped += u32::from(skip);
+        let value = part(self);
+        self.skipped -= u32::from(skip);
+        value
     }
 
     /// The operator here: its precedence, its name, its number of tokens.
@@ -158,32 +241,17 @@ impl Evaluator<'_> {
         while let Some((precedence, op, length)) = self.operator().filter(|o| o.0 > min) {
             let at = self.peek().map_or(self.end, |t| t.span);
             self.pos += length;
-            let right = self.binary(precedence)?;
-            left = match op {
-                "||" => i64::from(left != 0 || right != 0),
-                "&&" => i64::from(left != 0 && right != 0),
-                "|" => left | right,
-                "^" => left ^ right,
-                "&" => left & right,
-                "==" => i64::from(left == right),
-                "!=" => i64::from(left != right),
-                "<=" => i64::from(left <= right),
-                ">=" => i64::from(left >= right),
-                "<" => i64::from(left < right),
-                ">" => i64::from(left > right),
-                "<<" => left.checked_shl(right.clamp(0, 64) as u32).unwrap_or(0),
-                ">>" => left >> right.clamp(0, 63),
-                "+" => left.wrapping_add(right),
-                "-" => left.wrapping_sub(right),
-                "*" => left.wrapping_mul(right),
-                // A division that the condition does not need, as in `defined(X) && 4 / X`, must not be an error.
-                "/" | "%" if right == 0 && min > 0 => 0,
-                "/" | "%" if right == 0 => {
-                    return Err((at, "division by zero in a condition".into()))
-                }
-                "/" => left.wrapping_div(right),
-                _ => left.wrapping_rem(right),
+            let decided = match op {
+                "||" => left.bits != 0,
+                "&&" => left.bits == 0,
+                _ => false,
             };
+            let right = self.skipping(decided, |e| e.binary(precedence))?;
+            let by_zero = matches!(op, "/" | "%") && right.bits == 0;
+            if by_zero && self.skipped == 0 {
+                return Err((at, "division by zero in a condition".into()));
+            }
+            left = apply(op, left, right);
         }
         Ok(left)
     }
@@ -201,12 +269,24 @@ impl Evaluator<'_> {
             return Err((token.span, "the condition is nested too deeply".into()));
         }
         let value = match token.kind {
-            TokenKind::Not => i64::from(self.unary()? == 0),
-            TokenKind::Tilde => !self.unary()?,
-            TokenKind::Minus => self.unary()?.wrapping_neg(),
+            TokenKind::Not => Value::of(self.unary()?.bits == 0),
+            TokenKind::Tilde => {
+                let value = self.unary()?;
+                Value {
+                    bits: !value.bits,
+                    ..value
+                }
+            }
+            TokenKind::Minus => {
+                let value = self.unary()?;
+                Value {
+                    bits: value.bits.wrapping_neg(),
+                    ..value
+                }
+            }
             TokenKind::Plus => self.unary()?,
             TokenKind::LParen => {
-                let value = self.ternary()?;
+                let value = self.comma()?;
                 self.expect(TokenKind::RParen)?;
                 value
             }
@@ -216,8 +296,11 @@ impl Evaluator<'_> {
                     format!("`{}` is no number that a condition can use", token.text),
                 )
             })?,
-            // As in C, names that are no macros are 0; `true` is 1, as in C++.
-            TokenKind::Ident => i64::from(&*token.text == "true"),
+            // As in C, names that are no macros are 0.
+            TokenKind::Ident => Value::signed(0),
+            TokenKind::Unknown if is_character(&token.text) => character(&token.text)
+                .map(Value::signed)
+                .ok_or_else(|| (token.span, "this character is empty or malformed".into()))?,
             _ => {
                 return Err((
                     token.span,
@@ -230,17 +313,128 @@ impl Evaluator<'_> {
     }
 }
 
-fn number(text: &str) -> Option<i64> {
+/// What an operator gives; 0 for a division by 0.
+fn apply(op: &str, left: Value, right: Value) -> Value {
+    let (a, b) = (left.bits, right.bits);
+    let unsigned = left.unsigned || right.unsigned;
+    let (ua, ub) = (a as u64, b as u64);
+    let order = match unsigned {
+        true => ua.cmp(&ub),
+        false => a.cmp(&b),
+    };
+    let bits = match op {
+        "||" => return Value::of(a != 0 || b != 0),
+        "&&" => return Value::of(a != 0 && b != 0),
+        "==" => return Value::of(a == b),
+        "!=" => return Value::of(a != b),
+        "<=" => return Value::of(order.is_le()),
+        ">=" => return Value::of(order.is_ge()),
+        "<" => return Value::of(order.is_lt()),
+        ">" => return Value::of(order.is_gt()),
+        "<<" | ">>" => {
+            // A negative amount shifts the other way.
+            let backwards = !right.unsigned && b < 0;
+            let amount = if backwards { b.unsigned_abs() } else { ub };
+            let bits = shift(left, (op == "<<") != backwards, amount);
+            return Value { bits, ..left };
+        }
+        "|" => a | b,
+        "^" => a ^ b,
+        "&" => a & b,
+        "+" => a.wrapping_add(b),
+        "-" => a.wrapping_sub(b),
+        "*" => a.wrapping_mul(b),
+        "/" if unsigned => ua.checked_div(ub).unwrap_or(0) as i64,
+        "/" => a.checked_div(b).unwrap_or(if b == 0 { 0 } else { a }),
+        _ if unsigned => ua.checked_rem(ub).unwrap_or(0) as i64,
+        _ => a.checked_rem(b).unwrap_or(0),
+    };
+    Value { bits, unsigned }
+}
+
+fn shift(value: Value, left: bool, amount: u64) -> i64 {
+    let amount = amount.min(64) as u32;
+    match (left, value.unsigned) {
+        (true, _) => value.bits.checked_shl(amount).unwrap_or(0),
+        (false, true) => (value.bits as u64).checked_shr(amount).unwrap_or(0) as i64,
+        (false, false) => value.bits >> amount.min(63),
+    }
+}
+
+/// An integer of C, with `0b` beside; letters for unsigned and long behind it.
+fn number(text: &str) -> Option<Value> {
     let lower = text.to_ascii_lowercase();
     let digits = lower.trim_end_matches(['u', 'l']);
+    let suffix = &lower[digits.len()..];
+    if !matches!(suffix, "" | "u" | "l" | "ll" | "ul" | "ull" | "lu" | "llu") {
+        return None;
+    }
     let (digits, base) = match digits.get(..2) {
         Some("0x") => (&digits[2..], 16),
         Some("0b") => (&digits[2..], 2),
-        Some("0o") => (&digits[2..], 8),
         _ if digits.len() > 1 && digits.starts_with('0') => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    u64::from_str_radix(&digits.replace('_', ""), base)
-        .ok()
-        .map(|n| n as i64)
+    if digits.starts_with('+') {
+        return None;
+    }
+    let bits = u64::from_str_radix(digits, base).ok()?;
+    // What does not fit into 63 bits has no sign.
+    let unsigned = suffix.contains('u') || i64::try_from(bits).is_err();
+    let bits = bits as i64;
+    Some(Value { bits, unsigned })
+}
+
+/// Value of `'x'`, with the escapes of C; of several characters, the last four make a number of 32 bits.
+fn character(text: &str) -> Option<i64> {
+    let mut bytes = text.get(1..text.len() - 1)?.bytes().peekable();
+    let mut codes: Vec<u8> = Vec::new();
+    while let Some(byte) = bytes.next() {
+        if byte != b'\\' {
+            codes.push(byte);
+            continue;
+        }
+        let digit = |byte: u8, base| char::from(byte).to_digit(base);
+        codes.push(match bytes.next()? {
+            b'a' => 7,
+            b'b' => 8,
+            b'e' | b'E' => 27,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            b'x' => {
+                let mut value = digit(bytes.next()?, 16)?;
+                while let Some(next) = bytes.peek().and_then(|byte| digit(*byte, 16)) {
+                    bytes.next();
+                    value = (value << 4 | next) & 0xff;
+                }
+                value as u8
+            }
+            first @ b'0'..=b'7' => {
+                let mut value = u32::from(first - b'0');
+                for _ in 0..2 {
+                    let Some(next) = bytes.peek().and_then(|byte| digit(*byte, 8)) else {
+                        break;
+                    };
+                    bytes.next();
+                    value = value << 3 | next;
+                }
+                value as u8
+            }
+            other => other,
+        });
+    }
+    match codes[..] {
+        [] => None,
+        // A character has a sign.
+        [code] => Some(i64::from(code as i8)),
+        _ => {
+            let value = codes
+                .iter()
+                .fold(0u32, |value, code| value << 8 | u32::from(*code));
+            Some(i64::from(value as i32))
+        }
+    }
 }

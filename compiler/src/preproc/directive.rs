@@ -1,17 +1,52 @@
 //! Directives: lines that begin with `#`.
 
-use super::include::{find, shipped_files};
+use super::include::{find, shipped_files, From};
 use super::{Conditional, Preprocessor, MAX_INCLUDES};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::syntax::token::{Token, TokenKind};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// The directives, for suggestions.
+/// The directives that take effect, most of them for suggestions.
 const NAMES: &[&str] = &[
-    "include", "define", "undef", "if", "ifdef", "ifndef", "elif", "elifdef", "elifndef", "else",
-    "endif", "error", "warning", "line", "pragma", "ident",
+    "include",
+    "define",
+    "undef",
+    "if",
+    "ifdef",
+    "ifndef",
+    "elif",
+    "elifdef",
+    "elifndef",
+    "else",
+    "endif",
+    "error",
+    "warning",
+    "line",
+    "include_next",
+    "import",
+    "assert",
+    "unassert",
 ];
+
+/// Whether the line that begins with these tokens, `#` first, is a directive that takes effect. Others are text to `cpp`, which P4
+/// passes over outside of strings.
+pub(super) fn takes_effect(line: &[Token]) -> bool {
+    match line.get(1).filter(|name| !name.first_on_line) {
+        Some(name) => NAMES.contains(&&*name.text),
+        None => true,
+    }
+}
+
+/// The directives that include a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inclusion {
+    Include,
+    /// From the `-I` folder on that comes behind the one where the including file is.
+    Next,
+    /// Only once.
+    Import,
+}
 
 impl Preprocessor<'_> {
     /// Obeys the directive whose `#` comes next in the open file.
@@ -33,6 +68,12 @@ impl Preprocessor<'_> {
             return;
         };
         let span = hash.span.to(name.span);
+        if self.options.only_marks {
+            if name.kind == TokenKind::Number {
+                self.line_directive(line, span);
+            }
+            return;
+        }
         match (&*name.text, active) {
             ("if", true) => {
                 let value = self.condition(rest, span);
@@ -71,7 +112,9 @@ impl Preprocessor<'_> {
                     "`#undef` needs the name of a macro",
                 ),
             },
-            ("include", true) => self.include(rest, span),
+            ("include", true) => self.include(Inclusion::Include, rest, span),
+            ("include_next", true) => self.include(Inclusion::Next, rest, span),
+            ("import", true) => self.include(Inclusion::Import, rest, span),
             ("error", true) => {
                 let text = self.line_text(rest);
                 self.diagnostics
@@ -86,13 +129,8 @@ impl Preprocessor<'_> {
                 let rest = self.expand_list(rest.to_vec());
                 self.line_directive(&rest, span);
             }
-            ("pragma", true) => {
-                if rest.first().is_some_and(|t| &*t.text == "once") {
-                    let id = self.files.last().map(|f| f.id).unwrap_or_default();
-                    self.once.insert(self.map.file(id).name.clone());
-                }
-            }
-            ("ident", true) => {}
+            ("pragma", true) => self.pragma(rest, span),
+            ("ident" | "sccs" | "assert" | "unassert", true) => {}
             (_, true) if name.kind == TokenKind::Number => self.line_directive(line, span),
             (text, true) => self.unknown_directive(text, span),
         }
@@ -100,16 +138,13 @@ impl Preprocessor<'_> {
 
     fn unknown_directive(&mut self, text: &str, span: Span) {
         let message = format!("unknown directive `#{text}`");
-        match crate::diag::closest(text, NAMES.iter().copied()) {
-            Some(near) => self.diagnostics.report(
-                Diagnostic::error(Code::DIRECTIVE, span, message)
-                    .help(format!("did you mean `#{near}`?")),
-            ),
-            None => self.diagnostics.report(
-                Diagnostic::warning(Warning::Preprocessor, span, message)
-                    .note("the line is left out, as p4c does"),
-            ),
-        }
+        let warning = Diagnostic::warning(Warning::Preprocessor, span, message)
+            .note("the line is left out, as p4c does");
+        self.diagnostics
+            .report(match crate::diag::closest(text, NAMES.iter().copied()) {
+                Some(near) => warning.help(format!("did you mean `#{near}`?")),
+                None => warning,
+            });
     }
 
     fn open_conditional(&mut self, span: Span, value: bool, active: bool) {
@@ -198,19 +233,16 @@ impl Preprocessor<'_> {
 
     /// The rest of the line as written.
     fn line_text(&self, rest: &[Token]) -> String {
-        match (rest.first(), rest.last()) {
-            (Some(first), Some(last)) => {
-                let text = self.map.text(first.span.to(last.span));
-                text.strip_prefix('"')
-                    .and_then(|t| t.strip_suffix('"'))
-                    .unwrap_or(text)
-                    .to_owned()
-            }
-            _ => String::new(),
-        }
+        let (Some(first), Some(last)) = (rest.first(), rest.last()) else {
+            return String::new();
+        };
+        let text = self.map.text(first.span.to(last.span));
+        let text = text.replace("\\\r\n", "").replace("\\\n", "");
+        let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+        inner.unwrap_or(&text).to_owned()
     }
 
-    fn include(&mut self, rest: &[Token], span: Span) {
+    fn include(&mut self, how: Inclusion, rest: &[Token], span: Span) {
         let Some((name, system, at)) = self.include_name(rest, span) else {
             self.diagnostics.report(
                 Diagnostic::error(Code::DIRECTIVE, span, "`#include` needs a file name")
@@ -231,15 +263,19 @@ impl Preprocessor<'_> {
             );
             return;
         }
-        let includer = self
-            .files
-            .last()
-            .map(|f| self.map.file(f.id).name.clone())
-            .unwrap_or_default();
-        let dir = Path::new(&includer).parent().filter(|_| !system);
-        match find(&name, dir, &self.options.include_dirs, self.loader) {
+        let includer = self.includer();
+        let dir = includer.parent().filter(|_| !system);
+        let from = self.search_start(dir, how == Inclusion::Next);
+        match find(&name, from, &self.options.include_dirs, self.loader) {
             Ok(found) if self.once.contains(&found.name) => {}
             Ok(found) => {
+                let first = self.entered.insert(found.name.clone());
+                if how == Inclusion::Import {
+                    self.once.insert(found.name.clone());
+                    if !first {
+                        return;
+                    }
+                }
                 let shipped = found.name.starts_with(super::include::SHIPPED);
                 let id = self.map.add(found.name, found.text);
                 if system
@@ -250,9 +286,12 @@ impl Preprocessor<'_> {
                         .is_some_and(|f| self.map.file(f.id).system)
                 {
                     self.map.file_mut(id).system = true;
-                    self.diagnostics.mark_system_file(id);
+                    self.diagnostics.mark_system(id, 0, true);
                 }
-                self.enter_file(id);
+                self.enter_file(id, found.folder);
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound && self.options.missing_are_generated => {
+                self.missing.push(name);
             }
             Err(e) if e.kind() == ErrorKind::NotFound => {
                 let mut d =
@@ -291,8 +330,36 @@ impl Preprocessor<'_> {
         }
     }
 
+    /// Name of the file that is read.
+    fn includer(&self) -> PathBuf {
+        let file = self.files.last();
+        file.map(|f| self.map.file(f.id).name.clone().into())
+            .unwrap_or_default()
+    }
+
+    /// Where an inclusion from the file that is read looks first; `own` is its folder, when that counts.
+    fn search_start<'d>(&self, own: Option<&'d Path>, next: bool) -> From<'d> {
+        let folder = self.files.last().and_then(|f| f.folder);
+        match (next.then_some(folder).flatten(), own) {
+            (Some(folder), _) => From::Folder(folder + 1),
+            (None, Some(own)) => From::Own(own),
+            (None, None) => From::Folder(0),
+        }
+    }
+
+    /// Whether an inclusion of this file would find it.
+    pub(super) fn has_file(&mut self, name: &str, system: bool, next: bool) -> bool {
+        let includer = self.includer();
+        let from = self.search_start(includer.parent().filter(|_| !system), next);
+        find(name, from, &self.options.include_dirs, self.loader).is_ok()
+    }
+
     /// Name of the file, whether it stands in `<>`, and where.
-    fn include_name(&mut self, rest: &[Token], span: Span) -> Option<(String, bool, Span)> {
+    pub(super) fn include_name(
+        &mut self,
+        rest: &[Token],
+        span: Span,
+    ) -> Option<(String, bool, Span)> {
         let first = rest.first()?;
         let at = first.span.to(rest.last()?.span);
         match first.kind {
@@ -314,8 +381,9 @@ impl Preprocessor<'_> {
                 if first.kind == TokenKind::String {
                     return Some((first.text.trim_matches('"').to_owned(), false, at));
                 }
-                let text: String = expanded.iter().map(|t| &*t.text).collect();
-                let name = text.strip_prefix('<')?.strip_suffix('>')?.to_owned();
+                let blank = |t: &Token| if t.space_before { " " } else { "" };
+                let text: String = expanded.iter().flat_map(|t| [blank(t), &t.text]).collect();
+                let name = text.trim().strip_prefix('<')?.strip_suffix('>')?.to_owned();
                 Some((name, true, span))
             }
         }
@@ -338,8 +406,13 @@ impl Preprocessor<'_> {
             .get(1)
             .filter(|t| t.kind == TokenKind::String)
             .map(|t| t.text.trim_matches('"').to_owned());
+        // `cpp` marks the files of the system by a 3 at the end.
+        let system = rest.iter().skip(2).any(|t| &*t.text == "3");
         if let Some(open) = self.files.last() {
-            self.map.file_mut(open.id).set_line(span.lo, line, file);
+            let id = open.id;
+            self.map.file_mut(id).set_line(span.lo, line, file, system);
+            let system = system || self.map.file(id).system;
+            self.diagnostics.mark_system(id, span.lo, system);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Where `#include` finds its files.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 /// Name of the folder under which the shipped files appear in messages.
 pub(super) const SHIPPED: &str = "<p4include>";
@@ -11,17 +12,33 @@ pub(super) const SHIPPED: &str = "<p4include>";
 pub trait SourceLoader: Sync {
     /// The text of a file. [`io::ErrorKind::NotFound`] makes the search go on in the next folder.
     fn load(&self, path: &Path) -> io::Result<String>;
+
+    /// When the file was last changed, for `__TIMESTAMP__`; none when that is not known.
+    fn modified(&self, _path: &Path) -> Option<SystemTime> {
+        None
+    }
 }
 
-/// Reads from the file system.
+/// Reads from the file system; `-` is the standard input.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiskLoader;
 
 impl SourceLoader for DiskLoader {
     fn load(&self, path: &Path) -> io::Result<String> {
         // Comments in other encodings than UTF-8 do no harm.
-        let bytes = std::fs::read(path)?;
+        let bytes = match path == Path::new("-") {
+            true => {
+                let mut bytes = Vec::new();
+                io::stdin().lock().read_to_end(&mut bytes)?;
+                bytes
+            }
+            false => std::fs::read(path)?,
+        };
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn modified(&self, path: &Path) -> Option<SystemTime> {
+        std::fs::metadata(path).ok()?.modified().ok()
     }
 }
 
@@ -74,35 +91,58 @@ pub fn shipped_files() -> &'static [(&'static str, &'static str)] {
 pub(super) struct Found {
     pub name: String,
     pub text: String,
+    /// Which of the `-I` folders it is in.
+    pub folder: Option<usize>,
 }
 
-/// Searches a file: in the folder of the including file (for `"..."`), in the `-I` folders, among the shipped files.
+/// Where a search begins.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum From<'a> {
+    /// In the folder of the including file (`"..."`), then in all `-I` folders.
+    Own(&'a Path),
+    /// In the `-I` folder with this index (0 for `<...>`; later for `#include_next`).
+    Folder(usize),
+}
+
+/// Searches a file: where `from` says, last among the shipped files.
 pub(super) fn find(
     name: &str,
-    includer_dir: Option<&Path>,
+    from: From<'_>,
     dirs: &[PathBuf],
     loader: &dyn SourceLoader,
 ) -> io::Result<Found> {
-    let own_dir = includer_dir.filter(|dir| !dir.starts_with(SHIPPED));
     let absolute = Path::new(name).is_absolute();
-    let folders: Vec<&Path> = if absolute {
-        vec![Path::new("")]
-    } else {
-        own_dir
-            .into_iter()
-            .chain(dirs.iter().map(PathBuf::as_path))
-            .collect()
+    let (own_dir, first) = match from {
+        From::Own(dir) => (Some(dir).filter(|dir| !dir.starts_with(SHIPPED)), 0),
+        From::Folder(first) => (None, first),
     };
-    for folder in folders {
-        let path = folder.join(name);
+    let dirs = dirs.iter().enumerate().skip(first);
+    let folders: Vec<(&Path, Option<usize>)> = match absolute {
+        true => vec![(Path::new(""), None)],
+        false => own_dir
+            .into_iter()
+            .map(|dir| (dir, None))
+            .chain(dirs.map(|(index, dir)| (dir.as_path(), Some(index))))
+            .collect(),
+    };
+    for (dir, folder) in folders {
+        let path = dir.join(name);
         match loader.load(&path) {
             Ok(text) => {
                 return Ok(Found {
                     name: path.display().to_string(),
                     text,
+                    folder,
                 })
             }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            // A folder of that name is passed over.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::NotFound
+                        | io::ErrorKind::IsADirectory
+                        | io::ErrorKind::NotADirectory
+                ) => {}
             Err(e) => return Err(io::Error::new(e.kind(), format!("{}: {e}", path.display()))),
         }
     }
@@ -110,6 +150,7 @@ pub(super) fn find(
         Some((shipped, text)) => Ok(Found {
             name: format!("{SHIPPED}/{shipped}"),
             text: (*text).to_owned(),
+            folder: None,
         }),
         None => Err(io::ErrorKind::NotFound.into()),
     }

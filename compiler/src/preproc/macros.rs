@@ -1,17 +1,18 @@
-//! Macros: their definition and expansion.
+//! Macros: their definition and where they are expanded.
 //!
 //! Expansion follows the C standard: arguments are expanded before they are put in, except next to `#` and `##`; a macro is not
 //! expanded again inside of its own expansion. A stack of [`Context`]s holds the tokens to be read next.
 
+use super::builtin::Builtin;
 use super::{MacroOption, Preprocessor};
-use crate::diag::{Code, Diagnostic, FileId, Span};
+use crate::diag::{Code, Diagnostic, Span};
 use crate::syntax::ast::Name;
 use crate::syntax::lexer::lex;
 use crate::syntax::token::{Token, TokenKind};
 use std::rc::Rc;
 
 /// Deepest nesting of macro calls within arguments of macro calls.
-const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 200;
 
 /// A macro.
 #[derive(Debug)]
@@ -27,12 +28,12 @@ pub(super) struct Macro {
     pub builtin: Option<Builtin>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Builtin {
-    Line,
-    File,
-    Counter,
-    IncludeLevel,
+/// The arguments of a call.
+#[derive(Debug)]
+pub(super) struct Args {
+    pub list: Vec<Vec<Token>>,
+    /// Nothing stands for the parameter that takes the rest, not even a comma before it.
+    pub rest_is_missing: bool,
 }
 
 /// Tokens to be read before those of the files.
@@ -46,29 +47,16 @@ pub(super) struct Context {
     pub barrier: bool,
 }
 
-impl Preprocessor<'_> {
-    pub(super) fn define_builtins(&mut self) {
-        for (name, builtin) in [
-            ("__LINE__", Builtin::Line),
-            ("__FILE__", Builtin::File),
-            ("__COUNTER__", Builtin::Counter),
-            ("__INCLUDE_LEVEL__", Builtin::IncludeLevel),
-        ] {
-            let name = self.names.intern(name);
-            let span = Span::default();
-            let builtin = Some(builtin);
-            let mac = Macro {
-                name: name.clone(),
-                params: None,
-                variadic: false,
-                body: Vec::new(),
-                span,
-                builtin,
-            };
-            self.macros.insert(name, Rc::new(mac));
+impl Args {
+    fn none() -> Args {
+        Args {
+            list: Vec::new(),
+            rest_is_missing: true,
         }
     }
+}
 
+impl Preprocessor<'_> {
     /// Obeys `-D` and `-U`. Definitions live in files of their own, so that messages can show them.
     pub(super) fn define_from_options(&mut self) {
         for option in self.options.macros.clone() {
@@ -217,7 +205,7 @@ impl Preprocessor<'_> {
     }
 
     /// The next token, macros not expanded. `None` at the end of the files or of an argument.
-    fn next_raw(&mut self) -> Option<Token> {
+    pub(super) fn next_raw(&mut self) -> Option<Token> {
         while let Some(top) = self.contexts.last_mut() {
             if let Some(token) = top.tokens.get(top.pos) {
                 top.pos += 1;
@@ -227,6 +215,7 @@ impl Preprocessor<'_> {
                 return None;
             }
             self.contexts.pop();
+            self.at_seam = true;
         }
         let token = self.next_from_files()?;
         self.spend(1, token.span).then_some(token)
@@ -251,13 +240,14 @@ impl Preprocessor<'_> {
                 return Some(token);
             }
             if let Some(builtin) = mac.builtin {
-                return Some(self.builtin(builtin, &token));
+                let expansion = self.builtin(builtin, &token);
+                return Some(expansion.unwrap_or(token));
             }
             let expansion = match &mac.params {
-                None => self.substitute(&mac, &[], &token),
+                None => self.substitute(&mac, &Args::none(), &token),
                 Some(params) => match self.next_raw() {
                     Some(open) if open.kind == TokenKind::LParen => {
-                        let Some(args) = self.macro_args(&token) else {
+                        let Some(args) = self.macro_args(&mac, params.len(), &token) else {
                             continue;
                         };
                         match self.check_args(&mac, params.len(), args, &token) {
@@ -280,6 +270,7 @@ impl Preprocessor<'_> {
     }
 
     fn push_context(&mut self, tokens: Vec<Token>, name: Option<Name>) {
+        self.at_seam = true;
         self.contexts.push(Context {
             tokens,
             pos: 0,
@@ -297,6 +288,17 @@ impl Preprocessor<'_> {
             }
             return Vec::new();
         }
+        self.open_list(tokens);
+        let mut out = Vec::new();
+        while let Some(token) = self.next_expanded() {
+            out.push(token);
+        }
+        self.close_list();
+        out
+    }
+
+    /// Has a list of tokens read by itself, up to [`Preprocessor::close_list`].
+    pub(super) fn open_list(&mut self, tokens: Vec<Token>) {
         self.depth += 1;
         self.contexts.push(Context {
             tokens,
@@ -304,17 +306,16 @@ impl Preprocessor<'_> {
             name: None,
             barrier: true,
         });
-        let mut out = Vec::new();
-        while let Some(token) = self.next_expanded() {
-            out.push(token);
-        }
-        self.contexts.pop();
+    }
+
+    /// Leaves the list, and what of it has not been read.
+    pub(super) fn close_list(&mut self) {
+        while self.contexts.pop().is_some_and(|context| !context.barrier) {}
         self.depth -= 1;
-        out
     }
 
     /// The arguments of a call whose `(` has been read.
-    fn macro_args(&mut self, name: &Token) -> Option<Vec<Vec<Token>>> {
+    fn macro_args(&mut self, mac: &Macro, want: usize, name: &Token) -> Option<Vec<Vec<Token>>> {
         let mut args = vec![Vec::new()];
         let mut open = 0;
         loop {
@@ -333,7 +334,8 @@ impl Preprocessor<'_> {
                 TokenKind::LParen => open += 1,
                 TokenKind::RParen if open == 0 => return Some(args),
                 TokenKind::RParen => open -= 1,
-                TokenKind::Comma if open == 0 => {
+                // The last parameter of a variadic macro takes the commas, too.
+                TokenKind::Comma if open == 0 && !(mac.variadic && args.len() == want) => {
                     args.push(Vec::new());
                     continue;
                 }
@@ -352,27 +354,22 @@ impl Preprocessor<'_> {
         want: usize,
         mut args: Vec<Vec<Token>>,
         at: &Token,
-    ) -> Option<Vec<Vec<Token>>> {
+    ) -> Option<Args> {
         if want == 0 && args.len() == 1 && args[0].is_empty() {
-            return Some(Vec::new());
+            return Some(Args::none());
         }
+        let mut rest_is_missing = false;
         if mac.variadic {
+            rest_is_missing = args.len() + 1 == want || (args.len() == 1 && args[0].is_empty());
             if args.len() + 1 == want {
                 args.push(Vec::new());
             }
-            if args.len() > want {
-                let mut rest: Vec<Token> = Vec::new();
-                for arg in args.drain(want - 1..) {
-                    if !rest.is_empty() {
-                        rest.push(self.synthetic(TokenKind::Comma, ",", at.span));
-                    }
-                    rest.extend(arg);
-                }
-                args.push(rest);
-            }
         }
         if args.len() == want {
-            return Some(args);
+            return Some(Args {
+                list: args,
+                rest_is_missing,
+            });
         }
         let (got, s) = (args.len(), if want == 1 { "" } else { "s" });
         self.diagnostics.report(
@@ -386,7 +383,7 @@ impl Preprocessor<'_> {
         None
     }
 
-    fn synthetic(&mut self, kind: TokenKind, text: &str, span: Span) -> Token {
+    pub(super) fn synthetic(&mut self, kind: TokenKind, text: &str, span: Span) -> Token {
         let text = self.names.intern(text);
         Token {
             kind,
@@ -395,167 +392,6 @@ impl Preprocessor<'_> {
             space_before: false,
             first_on_line: false,
             no_expand: false,
-        }
-    }
-
-    /// The body with arguments in the place of parameters.
-    fn substitute(&mut self, mac: &Macro, args: &[Vec<Token>], at: &Token) -> Vec<Token> {
-        let param = |t: &Token| match &mac.params {
-            Some(params) if t.kind == TokenKind::Ident => params.iter().position(|p| *p == t.text),
-            _ => None,
-        };
-        let mut expanded: Vec<Option<Vec<Token>>> = vec![None; args.len()];
-        let mut out: Vec<Token> = Vec::with_capacity(mac.body.len());
-        // Set after `##`: the next token is glued to the last of `out`, or to nothing when the left side was empty.
-        let mut paste: Option<bool> = None;
-        let mut i = 0;
-        while i < mac.body.len() {
-            let token = &mac.body[i];
-            i += 1;
-            if token.kind == TokenKind::HashHash {
-                continue;
-            }
-            let before_paste = mac
-                .body
-                .get(i)
-                .is_some_and(|t| t.kind == TokenKind::HashHash);
-            let mut piece = if token.kind == TokenKind::Hash && mac.params.is_some() {
-                match mac.body.get(i).and_then(param) {
-                    Some(p) => {
-                        i += 1;
-                        vec![self.stringify(&args[p], at.span)]
-                    }
-                    None => vec![token.clone()],
-                }
-            } else if let Some(p) = param(token) {
-                if paste.is_some() || before_paste {
-                    args[p].clone()
-                } else {
-                    if expanded[p].is_none() {
-                        expanded[p] = Some(self.expand_list(args[p].clone()));
-                    }
-                    expanded[p].clone().unwrap_or_default()
-                }
-            } else {
-                vec![Token {
-                    span: Span {
-                        origin: token.span.origin,
-                        ..at.span
-                    },
-                    first_on_line: false,
-                    ..token.clone()
-                }]
-            };
-            if let Some(first) = piece.first_mut() {
-                first.space_before = token.space_before;
-            }
-            let before_paste = mac
-                .body
-                .get(i)
-                .is_some_and(|t| t.kind == TokenKind::HashHash);
-            match paste.take() {
-                Some(true) if !piece.is_empty() => {
-                    let left = out.pop().expect("the left side of `##` is there");
-                    let variadic =
-                        mac.variadic && param(token).is_some_and(|p| p + 1 == args.len());
-                    if left.kind == TokenKind::Comma && variadic {
-                        // `, ## __VA_ARGS__` only drops the comma when there are no arguments.
-                        out.push(left);
-                    } else {
-                        let right = piece.remove(0);
-                        let glued = self.glue(&left, &right, at.span);
-                        out.extend(glued);
-                    }
-                }
-                Some(true)
-                    if out.last().is_some_and(|t| t.kind == TokenKind::Comma) && mac.variadic =>
-                {
-                    out.pop();
-                }
-                _ => {}
-            }
-            let empty = piece.is_empty();
-            out.extend(piece);
-            if before_paste {
-                paste =
-                    Some(!(empty && (out.is_empty() || param(token).is_some())) && !out.is_empty());
-            }
-        }
-        if let Some(first) = out.first_mut() {
-            first.space_before = at.space_before;
-            first.first_on_line = at.first_on_line;
-        }
-        out
-    }
-
-    fn stringify(&mut self, tokens: &[Token], span: Span) -> Token {
-        let mut text = String::from("\"");
-        for (i, token) in tokens.iter().enumerate() {
-            if i > 0 && token.space_before {
-                text.push(' ');
-            }
-            for c in token.text.chars() {
-                if token.kind == TokenKind::String && matches!(c, '"' | '\\') {
-                    text.push('\\');
-                }
-                text.push(c);
-            }
-        }
-        text.push('"');
-        self.synthetic(TokenKind::String, &text, span)
-    }
-
-    /// `left ## right`
-    fn glue(&mut self, left: &Token, right: &Token, span: Span) -> Vec<Token> {
-        let text = format!("{}{}", left.text, right.text);
-        let lexed = lex(&text, FileId::default(), &mut self.names);
-        match <[Token; 1]>::try_from(lexed.tokens) {
-            Ok([token]) if lexed.open_comment.is_none() && &*token.text == text.as_str() => {
-                vec![Token {
-                    span,
-                    space_before: left.space_before,
-                    first_on_line: false,
-                    ..token
-                }]
-            }
-            _ => {
-                let message = format!(
-                    "pasting `{}` and `{}` does not give a token",
-                    left.text, right.text
-                );
-                self.diagnostics.error(Code::MACRO, span, message);
-                vec![left.clone(), right.clone()]
-            }
-        }
-    }
-
-    fn builtin(&mut self, builtin: Builtin, at: &Token) -> Token {
-        let (kind, text) = match builtin {
-            Builtin::Line => (
-                TokenKind::Number,
-                self.map.location(at.span).line.to_string(),
-            ),
-            Builtin::File => {
-                let name = self.map.location(at.span).file;
-                (
-                    TokenKind::String,
-                    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"")),
-                )
-            }
-            Builtin::Counter => {
-                self.counter += 1;
-                (TokenKind::Number, (self.counter - 1).to_string())
-            }
-            Builtin::IncludeLevel => (
-                TokenKind::Number,
-                self.files.len().saturating_sub(1).to_string(),
-            ),
-        };
-        let token = self.synthetic(kind, &text, at.span);
-        Token {
-            space_before: at.space_before,
-            first_on_line: at.first_on_line,
-            ..token
         }
     }
 }

@@ -4,17 +4,27 @@
 //! place where the macro is used, with the place in the body as its origin; what its arguments contribute keeps its own span. So
 //! every position lies in a file that the user can open. [`print`] writes the tokens as text for `-E`.
 //!
+//! It does what `cpp -undef -nostdinc -x assembler-with-cpp` does, which is how p4c calls it: apostrophes need no partner, unknown
+//! directives are passed over, and `##` that gives no token leaves its operands. Tokens come in two grains: files are cut into those of
+//! C's preprocessor, and what comes out is cut into those of P4 ([`language`]).
+//!
 //! Not here: reading files. [`SourceLoader`] does that, so that tests and other tools can keep programs in memory.
 
+mod builtin;
 mod condition;
+mod dependencies;
 mod directive;
 mod include;
+mod language;
 mod macros;
+mod pragma;
 mod print;
-mod string;
+mod substitute;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use dependencies::quoted_for_make;
+pub use dependencies::Dependencies;
 pub use include::{shipped_files, DiskLoader, MemoryLoader, SourceLoader};
 pub use print::print;
 
@@ -26,11 +36,12 @@ use macros::{Context, Macro};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::time::SystemTime;
 
 /// Most tokens that a program may have, and that macros may produce on the way.
 const MAX_TOKENS: usize = 2_000_000;
 /// Deepest nesting of `#include`.
-const MAX_INCLUDES: usize = 100;
+const MAX_INCLUDES: usize = 200;
 
 /// What the command line says about preprocessing.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +50,14 @@ pub struct Options {
     pub include_dirs: Vec<PathBuf>,
     /// `-D` and `-U` in order.
     pub macros: Vec<MacroOption>,
+    /// `__TARGET_BMV2__` is not defined: the preprocessor is no part of a compiler.
+    pub without_target: bool,
+    /// `--nocpp`: the text is preprocessed already; only its marks of lines count, other lines that begin with `#` are left out.
+    pub only_marks: bool,
+    /// What `__DATE__` and `__TIME__` say, in UTC. Default: 1970.
+    pub now: Option<SystemTime>,
+    /// `-MG`: files that are not found are no errors.
+    pub missing_are_generated: bool,
 }
 
 /// One `-D` or `-U`.
@@ -50,15 +69,23 @@ pub enum MacroOption {
     Undefine(String),
 }
 
+/// A preprocessed program.
+#[derive(Debug)]
+pub struct Preprocessed {
+    /// Its tokens. The last one is [`TokenKind::End`]; keywords are told from identifiers.
+    pub tokens: Vec<Token>,
+    /// With [`Options::missing_are_generated`]: the files that were not found, as the program names them.
+    pub missing: Vec<String>,
+}
+
 /// Preprocesses a file that is in the map already. Always returns the tokens it could get; what went wrong is in `diagnostics`.
-/// The last token is [`TokenKind::End`]; keywords are told from identifiers.
 pub fn preprocess(
     main: FileId,
     map: &mut SourceMap,
     loader: &dyn SourceLoader,
     options: &Options,
     diagnostics: &mut Diagnostics,
-) -> Vec<Token> {
+) -> Preprocessed {
     let mut pp = Preprocessor {
         map,
         loader,
@@ -66,17 +93,31 @@ pub fn preprocess(
         diagnostics,
         names: Interner::default(),
         macros: FxHashMap::default(),
+        pushed: FxHashMap::default(),
         files: Vec::new(),
         contexts: Vec::new(),
         once: FxHashSet::default(),
+        entered: FxHashSet::default(),
+        missing: Vec::new(),
+        main,
+        last_read: Span::new(main, 0, 0),
+        in_string: false,
+        directives: 0,
+        at_seam: false,
         produced: 0,
         counter: 0,
         depth: 0,
     };
-    pp.define_builtins();
-    pp.define_from_options();
-    pp.enter_file(main);
-    pp.run(main)
+    if !options.only_marks {
+        pp.define_builtins();
+        pp.define_from_options();
+    }
+    pp.enter_file(main, None);
+    let tokens = pp.run();
+    Preprocessed {
+        tokens,
+        missing: pp.missing,
+    }
 }
 
 /// A conditional group: `#if` to `#endif`.
@@ -98,8 +139,8 @@ struct OpenFile {
     id: FileId,
     tokens: Rc<[Token]>,
     pos: usize,
-    /// Tokens before `pos`, the next one last: the rest of a line on which a string ended.
-    late: Vec<Token>,
+    /// Which of the `-I` folders it was found in.
+    folder: Option<usize>,
     conditionals: Vec<Conditional>,
 }
 
@@ -110,9 +151,24 @@ struct Preprocessor<'a> {
     diagnostics: &'a mut Diagnostics,
     names: Interner,
     macros: FxHashMap<Name, Rc<Macro>>,
+    /// What `#pragma push_macro` keeps.
+    pushed: FxHashMap<Name, Vec<Option<Rc<Macro>>>>,
     files: Vec<OpenFile>,
     contexts: Vec<Context>,
     once: FxHashSet<String>,
+    /// Files that were read at least once, for `#import`.
+    entered: FxHashSet<String>,
+    /// With `-MG`, files that were not found.
+    missing: Vec<String>,
+    main: FileId,
+    /// The token that came last from a file.
+    last_read: Span,
+    /// A string of several lines is read.
+    in_string: bool,
+    /// How many directives were obeyed.
+    directives: u32,
+    /// A macro's expansion or argument began or ended since the last token.
+    at_seam: bool,
     /// Tokens that came out of macros or files so far.
     produced: usize,
     /// Next value of `__COUNTER__`.
@@ -122,50 +178,16 @@ struct Preprocessor<'a> {
 }
 
 impl Preprocessor<'_> {
-    fn run(&mut self, main: FileId) -> Vec<Token> {
+    fn run(&mut self) -> Vec<Token> {
         let mut out = Vec::new();
-        while let Some(mut token) = self.next_expanded() {
-            match token.kind {
-                TokenKind::Ident => {
-                    token.kind = TokenKind::keyword(&token.text).unwrap_or(TokenKind::Ident)
-                }
-                TokenKind::Unknown => {
-                    let text = token.text.escape_default();
-                    self.diagnostics.error(
-                        Code::LEXICAL,
-                        token.span,
-                        format!("`{text}` is no part of P4"),
-                    );
-                    continue;
-                }
-                TokenKind::Hash | TokenKind::HashHash => {
-                    let text = token.kind.as_str();
-                    self.diagnostics.report(
-                        Diagnostic::error(
-                            Code::LEXICAL,
-                            token.span,
-                            format!("unexpected `{text}`"),
-                        )
-                        .note("directives of the preprocessor stand at the start of a line"),
-                    );
-                    continue;
-                }
-                TokenKind::OpenString => {
-                    self.diagnostics.report(
-                        Diagnostic::error(Code::LEXICAL, token.span, "this string is not closed")
-                            .help("add a `\"` at its end"),
-                    );
-                    token.kind = TokenKind::String;
-                }
-                _ => {}
-            }
-            out.push(token);
+        while let Some(token) = self.next_expanded() {
+            self.emit(token, &mut out);
         }
-        let end = self.map.file(main).text.len() as u32;
+        let end = self.map.file(self.main).text.len() as u32;
         out.push(Token {
             kind: TokenKind::End,
             text: self.names.intern(""),
-            span: Span::new(main, end, end),
+            span: Span::new(self.main, end, end),
             space_before: true,
             first_on_line: true,
             no_expand: false,
@@ -174,7 +196,7 @@ impl Preprocessor<'_> {
     }
 
     /// Starts to read a file of the map.
-    fn enter_file(&mut self, id: FileId) {
+    fn enter_file(&mut self, id: FileId, folder: Option<usize>) {
         let text = self.map.file(id).text.clone();
         let lexed = lex(&text, id, &mut self.names);
         if let Some(span) = lexed.open_comment {
@@ -187,7 +209,7 @@ impl Preprocessor<'_> {
             id,
             tokens: lexed.tokens.into(),
             pos: 0,
-            late: Vec::new(),
+            folder,
             conditionals: Vec::new(),
         });
     }
@@ -196,9 +218,6 @@ impl Preprocessor<'_> {
     fn next_from_files(&mut self) -> Option<Token> {
         loop {
             let file = self.files.last_mut()?;
-            if let Some(token) = file.late.pop() {
-                return Some(self.whole_string(token));
-            }
             let Some(token) = file.tokens.get(file.pos) else {
                 let file = self.files.pop()?;
                 for open in file.conditionals {
@@ -213,14 +232,19 @@ impl Preprocessor<'_> {
                 }
                 continue;
             };
-            if token.kind == TokenKind::Hash && token.first_on_line {
+            let active = file.conditionals.last().is_none_or(|c| c.active);
+            let is_text =
+                self.in_string && active && !directive::takes_effect(&file.tokens[file.pos..]);
+            if token.kind == TokenKind::Hash && token.first_on_line && !is_text {
+                self.directives += 1;
                 self.directive();
                 continue;
             }
             file.pos += 1;
-            if file.conditionals.last().is_none_or(|c| c.active) {
+            if active {
                 let token = token.clone();
-                return Some(self.whole_string(token));
+                self.last_read = token.span;
+                return Some(token);
             }
         }
     }

@@ -14,13 +14,19 @@ pub fn print(tokens: &[Token], map: &SourceMap) -> String {
     let mut line = 0;
     let mut fresh = true;
     for token in tokens.iter().filter(|t| t.kind != TokenKind::End) {
-        let at = map.location(token.span);
+        let mut at = map.location(token.span);
+        // At the start of a line it would begin a directive.
+        let hash = matches!(token.kind, TokenKind::Hash | TokenKind::HashHash);
+        if hash && !token.first_on_line {
+            (at.file, at.line) = (file.clone(), line);
+        }
         if at.file != file || at.line < line || at.line > line + MAX_EMPTY_LINES {
             if !fresh {
                 out.push('\n');
             }
             let name = at.file.replace('\\', "\\\\").replace('"', "\\\"");
-            let _ = writeln!(out, "# {} \"{name}\"", at.line);
+            let system = if map.is_system(token.span) { " 3" } else { "" };
+            let _ = writeln!(out, "# {} \"{name}\"{system}", at.line);
             fresh = true;
         } else if at.line > line {
             for _ in line..at.line {
@@ -31,26 +37,16 @@ pub fn print(tokens: &[Token], map: &SourceMap) -> String {
         if fresh {
             let indent = at.column.saturating_sub(1).min(80) as usize;
             out.push_str(&" ".repeat(indent));
-        } else if token.space_before || needs_space(&out, &token.text) {
+        } else if token.space_before {
             out.push(' ');
         }
         out.push_str(&token.text);
         file = at.file;
-        line = at.line;
+        line = at.line + token.text.matches('\n').count() as u32;
         fresh = false;
     }
     if !fresh {
         out.push('\n');
     }
     out
-}
-
-/// Whether two tokens would run into one when written without a blank.
-fn needs_space(out: &str, next: &str) -> bool {
-    let (Some(a), Some(b)) = (out.chars().last(), next.chars().next()) else {
-        return false;
-    };
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let glue = |c: char| "+-*/%&|^<>=!.{#}".contains(c);
-    (word(a) && word(b)) || (glue(a) && glue(b))
 }

@@ -16,7 +16,8 @@ fn run(name: &str, text: &str) -> (CheckedProgram, String) {
         &DiskLoader,
         &Options::default(),
         &mut diagnostics,
-    );
+    )
+    .tokens;
     let program = crate::syntax::parser::parse(tokens, &mut diagnostics);
     let checked = super::check(program, &mut diagnostics);
     (checked, render_all(&diagnostics, &map))

@@ -7,6 +7,7 @@ use super::ast::Name;
 use super::token::{Token, TokenKind};
 use crate::diag::{FileId, Span};
 use rustc_hash::FxHashSet;
+use std::borrow::Cow;
 
 /// Shares the texts of equal tokens.
 #[derive(Debug, Default)]
@@ -35,36 +36,93 @@ pub struct Lexed {
     pub open_comment: Option<Span>,
 }
 
-/// Cuts the text of `file` into tokens.
+/// Where an apostrophe and a number end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rules {
+    /// As `cpp -x assembler-with-cpp` has it: what stands between apostrophes, or behind one that is not closed on its line, is one
+    /// token in which nothing is a macro; so is `0..N`, which C would call a number.
+    Preprocessor,
+    /// As the P4 grammar has it.
+    Language,
+}
+
+/// Cuts the text of `file` into tokens of the preprocessor, lines that end in a backslash joined with the next.
 pub fn lex(text: &str, file: FileId, names: &mut Interner) -> Lexed {
-    let mut lexer = Lexer {
-        text,
-        bytes: text.as_bytes(),
-        pos: 0,
-        file,
-        space: false,
-        line: true,
-        open_comment: None,
-    };
-    let tokens = lexer.tokens(names);
+    let joined = Joined::new(text);
+    let mut lexer = Lexer::new(&joined.text, file, Rules::Preprocessor);
+    let mut tokens = lexer.tokens(names);
+    let mut open_comment = lexer.open_comment;
+    if !joined.cuts.is_empty() {
+        let spans = tokens.iter_mut().map(|token| &mut token.span);
+        for span in spans.chain(&mut open_comment) {
+            *span = joined.original(*span);
+        }
+    }
     Lexed {
         tokens,
-        open_comment: lexer.open_comment,
+        open_comment,
     }
 }
 
-/// Cuts what follows `start`, which is not at the start of a line.
-pub fn lex_part(text: &str, start: usize, file: FileId, names: &mut Interner) -> Vec<Token> {
-    let mut lexer = Lexer {
-        text,
-        bytes: text.as_bytes(),
-        pos: start,
-        file,
-        space: false,
-        line: false,
-        open_comment: None,
-    };
+/// Cuts a token of the preprocessor into those of the language. Positions count from its start. A string may run over lines.
+pub fn lex_language(text: &str, names: &mut Interner) -> Vec<Token> {
+    let mut lexer = Lexer::new(text, FileId::default(), Rules::Language);
+    lexer.line = false;
     lexer.tokens(names)
+}
+
+/// A text without the line ends that a backslash hides, blanks between the two included, and without the carriage returns before
+/// other line ends.
+struct Joined<'a> {
+    text: Cow<'a, str>,
+    /// Where in `text` something was cut out, and how many bytes have been up to there, in order.
+    cuts: Vec<(u32, u32)>,
+}
+
+impl Joined<'_> {
+    fn new(text: &str) -> Joined<'_> {
+        let mut joined = String::new();
+        let mut cuts = Vec::new();
+        let mut taken = 0;
+        for (end, _) in text.match_indices('\n') {
+            let before = &text[taken..end];
+            let line = before.strip_suffix('\r').unwrap_or(before);
+            let (from, to) = match line
+                .trim_end_matches([' ', '\t', '\x0b', '\x0c'])
+                .strip_suffix('\\')
+            {
+                Some(kept) => (taken + kept.len(), end + 1),
+                None if line.len() < before.len() => (taken + line.len(), end),
+                None => continue,
+            };
+            joined.push_str(&text[taken..from]);
+            cuts.push((joined.len() as u32, (to - joined.len()) as u32));
+            taken = to;
+        }
+        if cuts.is_empty() {
+            let text = Cow::Borrowed(text);
+            return Joined { text, cuts };
+        }
+        joined.push_str(&text[taken..]);
+        Joined {
+            text: Cow::Owned(joined),
+            cuts,
+        }
+    }
+
+    /// Where it stands in the original text.
+    fn original(&self, span: Span) -> Span {
+        let cut_before = |pos: u32| {
+            let index = self.cuts.partition_point(|(at, _)| *at <= pos);
+            self.cuts[..index].last().map_or(0, |(_, bytes)| *bytes)
+        };
+        Span {
+            lo: span.lo + cut_before(span.lo),
+            // Its last byte counts, not what is cut out behind that.
+            hi: span.hi + cut_before(span.hi.saturating_sub(1)),
+            ..span
+        }
+    }
 }
 
 struct Lexer<'a> {
@@ -72,12 +130,26 @@ struct Lexer<'a> {
     bytes: &'a [u8],
     pos: usize,
     file: FileId,
+    rules: Rules,
     space: bool,
     line: bool,
     open_comment: Option<Span>,
 }
 
 impl Lexer<'_> {
+    fn new(text: &str, file: FileId, rules: Rules) -> Lexer<'_> {
+        Lexer {
+            text,
+            bytes: text.as_bytes(),
+            pos: 0,
+            file,
+            rules,
+            space: false,
+            line: true,
+            open_comment: None,
+        }
+    }
+
     fn tokens(&mut self, names: &mut Interner) -> Vec<Token> {
         let mut tokens = Vec::with_capacity((self.bytes.len() - self.pos) / 6);
         while let Some((kind, lo)) = self.next() {
@@ -117,11 +189,12 @@ impl Lexer<'_> {
                 self.skip_word();
                 TokenKind::Ident
             }
-            b'0'..=b'9' => {
-                self.skip_word();
-                TokenKind::Number
+            b'0'..=b'9' => self.number(),
+            b'.' if self.rules == Rules::Preprocessor && self.peek(1).is_ascii_digit() => {
+                self.number()
             }
             b'"' => self.string(),
+            b'\'' if self.rules == Rules::Preprocessor => self.quoted(),
             _ => self.punctuation(),
         };
         Some((kind, lo))
@@ -129,6 +202,22 @@ impl Lexer<'_> {
 
     fn skip_word(&mut self) {
         while self.peek(0).is_ascii_alphanumeric() || self.peek(0) == b'_' {
+            self.pos += 1;
+        }
+    }
+
+    fn number(&mut self) -> TokenKind {
+        if self.rules == Rules::Language {
+            self.skip_word();
+            return TokenKind::Number;
+        }
+        loop {
+            match self.peek(0) {
+                b'+' | b'-' if matches!(self.bytes[self.pos - 1], b'e' | b'E' | b'p' | b'P') => {}
+                b'.' | b'_' => {}
+                byte if byte.is_ascii_alphanumeric() => {}
+                _ => return TokenKind::Number,
+            }
             self.pos += 1;
         }
     }
@@ -141,7 +230,6 @@ impl Lexer<'_> {
                     self.pos += 1;
                 }
                 b' ' | b'\t' | b'\r' | 0x0b | 0x0c => self.pos += 1,
-                b'\\' if self.spliced(0) > 0 => self.pos += self.spliced(0),
                 b'/' if self.peek(1) == b'/' => self.skip_line_comment(),
                 b'/' if self.peek(1) == b'*' => self.skip_block_comment(),
                 // A byte-order mark at the start of the file.
@@ -152,20 +240,12 @@ impl Lexer<'_> {
         }
     }
 
-    /// Length of a backslash with the line end that it hides, 0 when there is none.
-    fn spliced(&self, ahead: usize) -> usize {
-        match (self.peek(ahead), self.peek(ahead + 1), self.peek(ahead + 2)) {
-            (b'\\', b'\n', _) => 2,
-            (b'\\', b'\r', b'\n') => 3,
-            _ => 0,
-        }
-    }
-
     fn skip_line_comment(&mut self) {
-        while self.pos < self.bytes.len() && self.peek(0) != b'\n' {
-            self.pos += self.spliced(0).max(1);
-        }
-        self.pos = self.pos.min(self.bytes.len());
+        let rest = &self.bytes[self.pos..];
+        self.pos += rest
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .unwrap_or(rest.len());
     }
 
     fn skip_block_comment(&mut self) {
@@ -180,28 +260,34 @@ impl Lexer<'_> {
     }
 
     fn string(&mut self) -> TokenKind {
-        self.pos += 1;
-        loop {
-            match self.peek(0) {
-                b'"' => {
-                    self.pos += 1;
-                    return TokenKind::String;
-                }
-                b'\\' if self.pos + 1 < self.bytes.len() => self.pos += 2,
-                b'\n' => return self.open_string(),
-                _ if self.pos >= self.bytes.len() => return self.open_string(),
-                _ => self.pos += 1,
-            }
-            // A backslash may have been followed by a character of several bytes.
-            while !self.text.is_char_boundary(self.pos) {
-                self.pos += 1;
-            }
+        match self.skip_quoted(b'"') {
+            true => TokenKind::String,
+            false => TokenKind::OpenString,
         }
     }
 
-    fn open_string(&mut self) -> TokenKind {
-        self.pos = self.pos.min(self.bytes.len());
-        TokenKind::OpenString
+    /// `'x'`, or an apostrophe with the rest of its line.
+    fn quoted(&mut self) -> TokenKind {
+        self.skip_quoted(b'\'');
+        TokenKind::Unknown
+    }
+
+    /// Moves behind the closing quote, or to the end of the line when there is none.
+    fn skip_quoted(&mut self, quote: u8) -> bool {
+        self.pos += 1;
+        while let Some(byte) = self.bytes.get(self.pos) {
+            match byte {
+                b'\n' if self.rules == Rules::Preprocessor => return false,
+                b'\\' if self.peek(1) != b'\n' => self.pos += 1,
+                _ => {}
+            }
+            self.pos += 1;
+            if *byte == quote {
+                return true;
+            }
+        }
+        self.pos = self.bytes.len();
+        false
     }
 
     fn punctuation(&mut self) -> TokenKind {

@@ -1,4 +1,4 @@
-use super::ast::Program;
+use super::ast::{AnnotationBody, Program};
 use super::print::print_program;
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
@@ -15,7 +15,8 @@ fn parse(text: &str) -> (Program, String) {
         &DiskLoader,
         &Options::default(),
         &mut diagnostics,
-    );
+    )
+    .tokens;
     let program = super::parser::parse(tokens, &mut diagnostics);
     (program, render_all(&diagnostics, &map))
 }
@@ -62,6 +63,141 @@ fn printed_programs_parse_back_to_the_same_tree() {
         let path = entry.expect("readable").path();
         check_round_trip(&std::fs::read_to_string(path).expect("text"));
     }
+}
+
+/// Texts of the tokens in the first annotation's body.
+fn body_of(text: &str) -> String {
+    let (program, errors) = parse(text);
+    assert_eq!(errors, "", "{text}");
+    let constant = program.constant("x").expect("it is declared");
+    constant
+        .annotations
+        .first()
+        .expect("there is one")
+        .body_text()
+}
+
+#[test]
+fn bodies_of_annotations_hold_anything() {
+    for body in [
+        "that's it",
+        "$ # ? \\ ` é ## @a 7\u{fc}",
+        "'a' (b's) c",
+        "0..9 8w3.x",
+        "x < y > z = \"a'b\"",
+    ] {
+        let text = format!("@foo({body})\nconst bool x = true;");
+        assert_eq!(body_of(&text), body);
+        let text = format!("@pragma foo {body}\nconst bool x = true;");
+        assert_eq!(body_of(&text), body);
+    }
+}
+
+#[test]
+fn what_begins_as_a_number_in_an_annotation_is_two_tokens() {
+    let (program, errors) = parse("@a(1abc 8w0xfgh 1_6w5 8s 0b12 0x 5) const bool x = true;");
+    assert_eq!(errors, "");
+    let AnnotationBody::Tokens { tokens, .. } =
+        &program.constant("x").expect("declared").annotations[0].body
+    else {
+        panic!("it has a body");
+    };
+    let texts: Vec<&str> = tokens.iter().map(|token| &*token.text).collect();
+    assert_eq!(
+        texts,
+        ["1", "abc", "8w0xf", "gh", "1_6", "w5", "8", "s", "0b1", "2", "0", "x", "5"]
+    );
+}
+
+#[test]
+fn what_the_grammar_has_no_place_for_is_refused() {
+    for text in [
+        "error { A, }",
+        "error { }",
+        "@x error { A }",
+        "enum e { @x A }",
+        "struct s<> { bit<8> x; }",
+        "const bit<4> x = 8w1[0 + : 4];",
+        "@pragma(x) const bool c = true;",
+        "parser p(bit<8> x) { state start { transition select(x) { (1,): accept; } } }",
+        "control c(bit<8> x) { table t { @a key = { x: exact; } actions = { } } apply { } }",
+        "control c(bit<8> x) { table t { key = { x: exact; } entries = { priority = 1 + 1: 2: a(); } } apply { } }",
+    ] {
+        let (_, errors) = parse(text);
+        assert!(errors.contains("error[E02"), "{text}: {errors}");
+    }
+    for text in [
+        "@ pragma(x) const bool c = true;",
+        "@pragma for x\nconst bool c = true;",
+        "const bit<4> x = 8w1[0+:4];",
+        "control c(bit<8> x) { table t { actions = { a; } default_action = (a()); } apply { } }",
+        "control c(bit<8> x) { table t { key = { x: exact; } entries = { priority = (1 + 1): 2: a(); } } apply { } }",
+    ] {
+        assert_eq!(parse(text).1, "", "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_part_of_p4_is_refused_outside_of_annotations() {
+    let (_, errors) = parse("@a(')\nconst bool x = $ true;\n#define F(a) a # \\\n  true\nconst bool y = F() != F();\n@b[$]\n@pragma x #\n$");
+    expect_test::expect![[r#"
+        error[E0100]: `$` is no part of P4
+         --> main.p4:2:16
+          |
+        2 | const bool x = $ true;
+          |                ^
+
+        error[E0100]: unexpected `#`
+         --> main.p4:3:16
+          |
+        3 | #define F(a) a # \
+          |                ^
+        ...
+        5 | const bool y = F() != F();
+          |                - in this use of the macro
+          = note: directives of the preprocessor stand at the start of a line
+
+        error[E0100]: `$` is no part of P4
+         --> main.p4:6:4
+          |
+        6 | @b[$]
+          |    ^
+
+        error[E0100]: `$` is no part of P4
+         --> main.p4:8:1
+          |
+        8 | $
+          | ^
+
+        error[E0200]: expected a declaration, found end of file
+         --> main.p4:8:2
+          |
+        8 | $
+          |  ^ expected a declaration
+
+    "#]]
+    .assert_eq(&errors);
+}
+
+#[test]
+fn tokens_that_the_grammar_forgets_are_refused_in_annotations() {
+    for token in ["...", "+=", "<<=", "|-|=", "{#}", "priority"] {
+        let (_, errors) = parse(&format!("@a(x {token} y) const bool x = true;"));
+        assert!(
+            errors.contains("cannot be in an annotation"),
+            "{token}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn sizes_may_stand_behind_the_names_of_what_is_declared() {
+    let behind = "struct s { bit<8> f[2][3]; } typedef s t[4]; void g(in s p[2]) { s v[2]; const s c[1] = { x }; }";
+    let before = "struct s { bit<8>[2][3] f; } typedef s[4] t; void g(in s[2] p) { s[2] v; const s[1] c = { x }; }";
+    let (behind, errors) = parse(behind);
+    assert_eq!(errors, "");
+    let (before, _) = parse(before);
+    assert_eq!(print_program(&behind), print_program(&before));
 }
 
 #[test]

@@ -13,12 +13,16 @@ pub const PREPROCESSOR: &[Item] = &[
     item!("macros", [
         With("#define TWICE(x) ((x) + (x))\n#define ONE 1", "hdr.h.a = TWICE(ONE);"),
         With("#define CAT(x, y) x ## y", "hdr.h.CAT(, a) = 1;"),
+        With("#define OF(h, f) h. ## f", "OF(hdr.h, a) = 1;"),
+        With("#define SET(x, ...) x = f(1 __VA_OPT__(,) __VA_ARGS__)\nbit<8> f(in bit<8> a, in bit<8> b = 2) { return a + b; }", "SET(hdr.h.a); SET(hdr.h.b, 3);"),
+        With("#define O\\\nNE 1", "hd\\\nr.h.a = ON\\\nE;"),
     ], [
         With("#define TWICE(x) ((x) + (x))", "hdr.h.a = TWICE(1, 2);"),
         With("#define TWICE(x) ((x) + (x))", "hdr.h.a = TWICE(1;"),
     ]),
     item!("conditions", [
         Top("#if defined(__P4C__) || (3 * 2 == 6 && !0)\nconst bit<8> k = 1;\n#elif 1\nwrong\n#else\nwrong\n#endif"),
+        Top("#if __has_include(<core.p4>) && 'A' == 65\nconst bit<8> k = 1;\n#else\nwrong\n#endif"),
         With("#ifndef NONE\n#define X 4\n#endif", "hdr.h.a = X;\n#if X >= 4 && X << 1 != 8\nwrong\n#endif"),
     ], [
         Top("#if 1\nconst bit<8> k = 1;"),
@@ -28,9 +32,10 @@ pub const PREPROCESSOR: &[Item] = &[
     ]),
     item!("lines and pragmas", [
         With("#pragma once\n#line 40 \"other.p4\"", "hdr.h.c = __LINE__;"),
+        With("#elseif x\n#ident \"x\"\n#", "log_msg(__DATE__);"),
     ], [
         Top("#line 40 \"other.p4\"\nwrong"),
-        Top("#inlcude <core.p4>"),
+        Top("#line x"),
     ]),
     item!("includes", [Top("")], [Top("#include \"nowhere.p4\""), Top("#include nowhere")]),
 ];
@@ -487,6 +492,7 @@ pub const CALLS: &[Item] = &[
     item!("annotations", [
         Control("@name(\"x.y\") @brief(\"b\") @mine[1, \"two\", true] @other[k=1, l=\"m\"] @free(any (thing) at all) action a() { } @hidden @id(5) table t { actions = { @defaultonly a; } default_action = a; }", "t.apply();"),
         Control("@mine @mine[1] action a() { }", "a();"),
+        Control("@free(that's $ # ? \\ ` é) action a() { }", "a();"),
     ], [
         Control("@name(5) action a() { }", "a();"),
         Control("@id(\"x\") table t { actions = { NoAction; } }", "t.apply();"),
@@ -645,7 +651,7 @@ pub const TABLES: &[Item] = &[
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = true; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } priority_delta = hdr.h.b; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
         Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } largest_priority_wins = 3; entries = { priority = 8: 1: NoAction(); } }", "t.apply();"),
-        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } entries = { priority = hdr.h.a: 1: NoAction(); } }", "t.apply();"),
+        Control("table t { key = { hdr.h.a: ternary; } actions = { NoAction; } entries = { priority = (hdr.h.a): 1: NoAction(); } }", "t.apply();"),
     ]),
     item!("entries", [
         Control("action a(bit<8> x) { hdr.h.a = x; } table t { key = { hdr.h.a: exact; hdr.h.c: ternary; } actions = { a; } const entries = { (1, 5): a(1); (2, 0x10 &&& 0xf0): a(2); (3, _): a(3); } }", "t.apply();"),

@@ -91,6 +91,10 @@ impl Elaborator<'_> {
         if self.region != Region::Parser && &*name != "static_assert" {
             self.program.control_types.type_info_present = true;
         }
+        // With their arguments, as p4c does it.
+        if self.options.no_assertions && matches!(&*name, "assert" | "assume") {
+            return Data::Invalid;
+        }
         let bound = self.arguments(info, &call.args, frame);
         let named: Vec<(Option<Name>, Bound)> = bound
             .into_iter()

@@ -54,6 +54,10 @@ use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, Instantiation, Name, Type
 pub struct Options {
     /// Keep instances of extern objects that v1model does not know.
     pub emit_externs: bool,
+    /// Leave out `assert` and `assume`.
+    pub no_assertions: bool,
+    /// Two actions may not share their name for the control plane, which is to see them.
+    pub actions_need_names: bool,
     /// The source file as named by the user.
     pub source: String,
 }
@@ -341,7 +345,7 @@ impl<'a> Elaborator<'a> {
     fn finish_enums(&mut self) {
         for id in std::mem::take(&mut self.used_enums) {
             if let DefKind::Enum(decl) = &self.checked.def(id).kind {
-                if self.sources.file(decl.span.file).system {
+                if self.sources.is_system(decl.span) {
                     continue;
                 }
                 let members = decl

@@ -85,6 +85,16 @@ pub struct Program {
     pub decl_count: u32,
 }
 
+impl Program {
+    /// The constant that is declared under a name.
+    pub fn constant(&self, name: &str) -> Option<&ConstDecl> {
+        self.decls.iter().find_map(|decl| match decl {
+            Decl::Const(constant) if &*constant.name.name == name => Some(&**constant),
+            _ => None,
+        })
+    }
+}
+
 /// `@name`, `@name(...)` or `@name[...]` (spec § 20).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Annotation {

@@ -2,35 +2,37 @@
 
 use super::expr::unescape;
 use super::*;
+use crate::diag::Warning;
 
 impl Parser<'_> {
+    /// Annotations that `--disable-annotations` names are left out.
     pub(super) fn opt_annotations(&mut self) -> Parse<Vec<Annotation>> {
         let mut list = Vec::new();
         while self.at(TokenKind::At) {
-            list.push(self.annotation()?);
+            let annotation = self.annotation()?;
+            let name = &annotation.name;
+            if !self.disabled.contains(&*name.name) {
+                list.push(annotation);
+                continue;
+            }
+            let message = format!("@{name} is ignored, as the command line says");
+            self.report(Diagnostic::warning(
+                Warning::Ignore,
+                annotation.span,
+                message,
+            ));
         }
         Ok(list)
     }
 
     fn annotation(&mut self) -> Parse<Annotation> {
         let start = self.expect(TokenKind::At)?;
-        let pragma = &*self.token().text == "pragma" && !self.token().first_on_line;
-        if pragma && self.peek(1) != TokenKind::LParen {
+        let token = self.token();
+        if &*token.text == "pragma" && !token.space_before && !token.first_on_line {
             self.bump();
             return self.pragma(start);
         }
-        let token = self.token();
-        let is_word = token.kind == TokenKind::Ident || TokenKind::keyword(&token.text).is_some();
-        let name = if is_word && token.kind != TokenKind::Underscore {
-            let name = Ident {
-                name: token.text.clone(),
-                span: token.span,
-            };
-            self.bump();
-            name
-        } else {
-            self.name()?
-        };
+        let name = self.annotation_name()?;
         let body = match self.kind() {
             TokenKind::LParen => self.annotation_body()?,
             TokenKind::LBracket => {
@@ -46,12 +48,27 @@ impl Parser<'_> {
         })
     }
 
+    /// `annotationName`: any word
+    fn annotation_name(&mut self) -> Parse<Ident> {
+        let token = self.token();
+        let is_word = token.kind == TokenKind::Ident || TokenKind::keyword(&token.text).is_some();
+        if !is_word {
+            return self.name();
+        }
+        let name = Ident {
+            name: token.text.clone(),
+            span: token.span,
+        };
+        self.bump();
+        Ok(name)
+    }
+
     /// `@pragma name tokens`, up to the end of the line
     fn pragma(&mut self, start: Span) -> Parse<Annotation> {
-        let name = self.name()?;
+        let name = self.annotation_name()?;
         let mut tokens = Vec::new();
         while !self.token().first_on_line && !self.at(TokenKind::End) {
-            tokens.push(self.annotation_token());
+            self.annotation_token(&mut tokens)?;
         }
         let body = AnnotationBody::Tokens {
             tokens,
@@ -64,16 +81,63 @@ impl Parser<'_> {
         })
     }
 
-    fn annotation_token(&mut self) -> AnnotationToken {
+    /// `annotationToken`
+    fn annotation_token(&mut self, tokens: &mut Vec<AnnotationToken>) -> Parse<()> {
+        use TokenKind::*;
         let token = self.token();
-        let result = AnnotationToken {
+        // The grammar forgets these.
+        if matches!(
+            token.kind,
+            Priority
+                | Dots
+                | InvalidHeader
+                | PlusAssign
+                | MinusAssign
+                | MulAssign
+                | DivAssign
+                | ModAssign
+                | AndAssign
+                | OrAssign
+                | XorAssign
+                | ShlAssign
+                | AddSatAssign
+                | SubSatAssign
+        ) {
+            let (text, span) = (token.text.clone(), token.span);
+            self.report(
+                Diagnostic::error(
+                    Code::SYNTAX,
+                    span,
+                    format!("`{text}` cannot be in an annotation"),
+                )
+                .help("make it part of a string"),
+            );
+            return Err(Bail);
+        }
+        let whole = AnnotationToken {
             text: token.text.clone(),
             string: (token.kind == TokenKind::String).then(|| unescape(&token.text)),
             space_before: token.space_before || token.first_on_line,
             span: token.span,
         };
+        // What only begins as a number is a number and a name.
+        let number = match token.kind {
+            Number => number_length(&token.text),
+            _ => token.text.len(),
+        };
+        let (first, rest) = whole.text.split_at(number);
+        if rest.is_empty() {
+            tokens.push(whole);
+        } else {
+            let part = |text: &str, space_before| AnnotationToken {
+                text: text.into(),
+                space_before,
+                ..whole.clone()
+            };
+            tokens.extend([part(first, whole.space_before), part(rest, false)]);
+        }
         self.bump();
-        result
+        Ok(())
     }
 
     /// `(tokens)`, kept as tokens and, if they have that form, as expressions too
@@ -100,7 +164,7 @@ impl Parser<'_> {
                 }
                 _ => {}
             }
-            tokens.push(self.annotation_token());
+            self.annotation_token(&mut tokens)?;
         }
         self.bump();
         debug_assert!(parsed.is_none() || parsed_end == self.pos);
@@ -124,4 +188,92 @@ impl Parser<'_> {
             Self::expression,
         )?))
     }
+}
+
+/// Reports and takes out what P4 does not use. In the bodies of annotations it may stand, as anything may.
+pub(super) fn without_unknown(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Vec<Token> {
+    let unknown = |token: &Token| {
+        matches!(
+            token.kind,
+            TokenKind::Unknown | TokenKind::Hash | TokenKind::HashHash
+        )
+    };
+    if !tokens.iter().any(unknown) {
+        return tokens;
+    }
+    let mut kept = Vec::with_capacity(tokens.len());
+    let mut body = Body::None;
+    for (i, token) in tokens.iter().enumerate() {
+        let before = |back: usize| i.checked_sub(back).map(|at| &tokens[at]);
+        let after_at = |back: usize| before(back).is_some_and(|t| t.kind == TokenKind::At);
+        body = match (body, token.kind) {
+            (Body::None, TokenKind::LParen) if after_at(2) => Body::Parentheses(1),
+            (Body::None, TokenKind::Ident) if after_at(1) && &*token.text == "pragma" => Body::Line,
+            (Body::Parentheses(open), TokenKind::LParen) => Body::Parentheses(open + 1),
+            (Body::Parentheses(1), TokenKind::RParen) => Body::None,
+            (Body::Parentheses(open), TokenKind::RParen) => Body::Parentheses(open - 1),
+            (Body::Line, _) if token.first_on_line => Body::None,
+            (body, _) => body,
+        };
+        if body != Body::None || !unknown(token) {
+            kept.push(token.clone());
+            continue;
+        }
+        let text = token.text.escape_default();
+        let error = match token.kind {
+            TokenKind::Unknown => Diagnostic::error(
+                Code::LEXICAL,
+                token.span,
+                format!("`{text}` is no part of P4"),
+            ),
+            _ => Diagnostic::error(Code::LEXICAL, token.span, format!("unexpected `{text}`"))
+                .note("directives of the preprocessor stand at the start of a line"),
+        };
+        diagnostics.report(error);
+    }
+    kept
+}
+
+/// Length of the number that a text begins with, by the rules of the grammar.
+fn number_length(text: &str) -> usize {
+    let digits = |from: usize, base: u32| {
+        let end = text[from..].find(|c: char| c != '_' && !c.is_digit(base));
+        end.map_or(text.len(), |length| from + length)
+    };
+    let plain = digits(0, 10);
+    // A width before the digits, which has no `_`.
+    let width = text
+        .find(|c: char| !c.is_ascii_digit())
+        .filter(|at| text[*at..].starts_with(['w', 's']));
+    let starts = [Some(0), width.map(|at| at + 1)];
+    let ends = starts.into_iter().flatten().flat_map(|start| {
+        let base = match text
+            .get(start..start + 2)
+            .map(str::to_ascii_lowercase)
+            .as_deref()
+        {
+            Some("0x") => Some(16),
+            Some("0d") => Some(10),
+            Some("0o") => Some(8),
+            Some("0b") => Some(2),
+            _ => None,
+        };
+        let based = base
+            .map(|base| digits(start + 2, base))
+            .filter(|end| *end > start + 2);
+        let unbased = digits(start, 10);
+        [based, (unbased > start).then_some(unbased)]
+    });
+    ends.flatten().max().unwrap_or(plain)
+}
+
+/// Where a token stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Body {
+    /// In no annotation.
+    None,
+    /// In the body of one, within so many parentheses.
+    Parentheses(u32),
+    /// In the line of `@pragma`.
+    Line,
 }

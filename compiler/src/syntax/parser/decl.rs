@@ -60,7 +60,7 @@ impl Parser<'_> {
             kind(name).is_some_and(TokenKind::is_name)
                 && matches!(
                     kind(name + 1),
-                    Some(TokenKind::Semicolon | TokenKind::Assign)
+                    Some(TokenKind::Semicolon | TokenKind::Assign | TokenKind::LBracket)
                 )
         })
     }
@@ -122,8 +122,7 @@ impl Parser<'_> {
         annotations: Vec<Annotation>,
     ) -> Parse<ConstDecl> {
         let start = self.expect(TokenKind::Const)?;
-        let ty = self.type_ref()?;
-        let name = self.name()?;
+        let (ty, name) = self.declarator()?;
         self.expect(TokenKind::Assign)?;
         let value = self.expression()?;
         self.declare(&name, false);
@@ -143,8 +142,7 @@ impl Parser<'_> {
         annotations: Vec<Annotation>,
     ) -> Parse<VarDecl> {
         let start = self.span();
-        let ty = self.type_ref()?;
-        let name = self.name()?;
+        let (ty, name) = self.declarator()?;
         let init = if self.eat(TokenKind::Assign) {
             Some(self.expression()?)
         } else {
@@ -272,8 +270,7 @@ impl Parser<'_> {
         if direction != Direction::None {
             self.bump();
         }
-        let ty = self.type_ref()?;
-        let name = self.name()?;
+        let (ty, name) = self.declarator()?;
         let default = if self.eat(TokenKind::Assign) {
             Some(self.expression()?)
         } else {
@@ -672,8 +669,7 @@ impl Parser<'_> {
     fn struct_field(&mut self) -> Parse<Rc<Field>> {
         let annotations = self.opt_annotations()?;
         let start = self.span();
-        let ty = self.type_ref()?;
-        let name = self.name()?;
+        let (ty, name) = self.declarator()?;
         self.semicolon()?;
         Ok(Rc::new(Field {
             id: self.decl_id(),
@@ -691,7 +687,7 @@ impl Parser<'_> {
         let name = self.name()?;
         self.declare(&name, true);
         let id = self.decl_id();
-        let members = self.identifier_list()?;
+        let members = self.identifier_list(true)?;
         Ok(EnumDecl {
             id,
             annotations,
@@ -703,10 +699,9 @@ impl Parser<'_> {
     }
 
     /// `{ a, b }` or `{ a = 1, b = 2 }`
-    fn identifier_list(&mut self) -> Parse<Vec<Rc<Member>>> {
+    fn identifier_list(&mut self, trailing_comma: bool) -> Parse<Vec<Rc<Member>>> {
         self.expect(TokenKind::LBrace)?;
-        self.list(TokenKind::RBrace, true, |p| {
-            let annotations = p.opt_annotations()?;
+        self.list(TokenKind::RBrace, trailing_comma, |p| {
             let name = p.name()?;
             let value = if p.eat(TokenKind::Assign) {
                 Some(p.expression()?)
@@ -715,7 +710,7 @@ impl Parser<'_> {
             };
             Ok(Rc::new(Member {
                 id: p.decl_id(),
-                annotations,
+                annotations: Vec::new(),
                 name,
                 value,
             }))
@@ -724,8 +719,15 @@ impl Parser<'_> {
 
     /// `errorDeclaration`, `matchKindDeclaration`: the keyword is here
     fn members_declaration(&mut self, annotations: Vec<Annotation>) -> Parse<MembersDecl> {
+        let errors = self.at(TokenKind::Error);
+        self.no_annotations(self.kind().as_str(), &annotations);
         let start = self.bump();
-        let members = self.identifier_list()?;
+        if self.peek(1) == TokenKind::RBrace {
+            self.bump();
+            self.expected("a name");
+            return Err(Bail);
+        }
+        let members = self.identifier_list(!errors)?;
         Ok(MembersDecl {
             annotations,
             members,
@@ -745,6 +747,10 @@ impl Parser<'_> {
                 TypedefTarget::Type(self.type_ref()?)
             };
         let name = self.name()?;
+        let target = match target {
+            TypedefTarget::Type(ty) => TypedefTarget::Type(self.dimensions(ty)?),
+            decl => decl,
+        };
         self.declare(&name, true);
         self.semicolon()?;
         let decl = Rc::new(TypedefDecl {

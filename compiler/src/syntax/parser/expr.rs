@@ -93,7 +93,7 @@ impl Parser<'_> {
             .filter(|(op, _)| op.precedence() > min)
         {
             // `x[lo +: width]`
-            if op == BinaryOp::Add && self.peek(1) == TokenKind::Colon {
+            if op == BinaryOp::Add && self.joint(self.pos, TokenKind::Colon) {
                 break;
             }
             self.pos += tokens;
@@ -241,7 +241,7 @@ impl Parser<'_> {
                 hi: first,
                 lo: Box::new(self.expression()?),
             }
-        } else if self.at(TokenKind::Plus) && self.peek(1) == TokenKind::Colon {
+        } else if self.at(TokenKind::Plus) && self.joint(self.pos, TokenKind::Colon) {
             self.pos += 2;
             ExprKind::SlicePlus {
                 base,
@@ -416,7 +416,7 @@ impl Parser<'_> {
             return self.simple_keyset_expression();
         }
         let start = self.bump();
-        let mut list = self.list(TokenKind::RParen, true, Self::simple_keyset_expression)?;
+        let mut list = self.list(TokenKind::RParen, false, Self::simple_keyset_expression)?;
         let span = start.to(self.last_span());
         if list.len() == 1 {
             return Ok(list.remove(0));
@@ -454,8 +454,7 @@ impl Parser<'_> {
     }
 }
 
-/// Contents of a string token, escapes resolved: `\"`, `\\` and `\n` (spec § 6.4.4), and lines that a backslash ends joined, as C's
-/// preprocessor does; other backslashes stay.
+/// Contents of a string token, escapes resolved: `\"`, `\\` and `\n` (spec § 6.4.4); other backslashes stay.
 pub(super) fn unescape(token: &str) -> Name {
     let body = token.strip_prefix('"').unwrap_or(token);
     let body = body.strip_suffix('"').unwrap_or(body);
@@ -472,10 +471,6 @@ pub(super) fn unescape(token: &str) -> Name {
         match chars.next() {
             Some('n') => text.push('\n'),
             Some(c @ ('"' | '\\')) => text.push(c),
-            Some('\n') => {}
-            Some('\r') if chars.as_str().starts_with('\n') => {
-                chars.next();
-            }
             Some(c) => text.extend(['\\', c]),
             None => text.push('\\'),
         }

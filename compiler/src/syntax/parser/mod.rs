@@ -19,7 +19,7 @@ mod types;
 
 use super::ast::*;
 use super::token::{Token, TokenKind};
-use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Span};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -30,8 +30,19 @@ pub const MAX_HEIGHT: u32 = 600;
 
 /// Parses a program. `tokens` ends with [`TokenKind::End`], as the preprocessor gives it.
 pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Program {
+    parse_without(tokens, &BTreeSet::new(), diagnostics)
+}
+
+/// Parses a program as if it had no annotations of these names; a warning tells of each.
+pub fn parse_without(
+    tokens: Vec<Token>,
+    disabled: &BTreeSet<String>,
+    diagnostics: &mut Diagnostics,
+) -> Program {
+    let tokens = annotation::without_unknown(tokens, diagnostics);
     let mut parser = Parser {
         tokens,
+        disabled,
         pos: 0,
         diagnostics,
         exprs: 0,
@@ -68,6 +79,8 @@ type Parse<T> = Result<T, Bail>;
 
 struct Parser<'a> {
     tokens: Vec<Token>,
+    /// Names of annotations that are left out.
+    disabled: &'a BTreeSet<String>,
     pos: usize,
     diagnostics: &'a mut Diagnostics,
     exprs: u32,
@@ -160,7 +173,7 @@ impl Parser<'_> {
 
     fn report(&mut self, diagnostic: Diagnostic) {
         if self.quiet == 0 {
-            self.failed = true;
+            self.failed |= diagnostic.severity == Severity::Error;
             self.diagnostics.report(diagnostic);
         }
     }

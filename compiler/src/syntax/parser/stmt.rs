@@ -41,7 +41,7 @@ impl Parser<'_> {
             TokenKind::For => self.for_statement(annotations)?,
             TokenKind::Const => StmtKind::Const(Rc::new(self.constant_declaration(annotations)?)),
             _ if self.at_statement_keyword() => {
-                self.no_annotations(&annotations);
+                self.no_annotations("this statement", &annotations);
                 self.keyword_statement()?
             }
             _ if self.declared_name().is_some() => {
@@ -53,7 +53,7 @@ impl Parser<'_> {
                 StmtKind::Instantiation(Rc::new(self.instantiation(annotations)?))
             }
             _ => {
-                self.no_annotations(&annotations);
+                self.no_annotations("this statement", &annotations);
                 let kind = self.assignment_or_method_call_without_semicolon()?;
                 self.semicolon()?;
                 kind
@@ -65,13 +65,13 @@ impl Parser<'_> {
         })
     }
 
-    fn no_annotations(&mut self, annotations: &[Annotation]) {
+    pub(super) fn no_annotations(&mut self, what: &str, annotations: &[Annotation]) {
         if let Some(first) = annotations.first() {
             self.report(
                 Diagnostic::error(
                     Code::SYNTAX,
                     first.span,
-                    "this statement cannot have annotations",
+                    format!("{what} cannot have annotations"),
                 )
                 .note("blocks, loops and declarations can"),
             );

@@ -38,7 +38,11 @@ impl Parser<'_> {
             }
             TokenKind::Entries => TablePropertyValue::Entries(self.braced(Self::entry)?.0),
             _ if &*name.name == "default_action" => {
+                let parenthesis = self.eat(TokenKind::LParen);
                 let action = self.action_ref(Vec::new())?;
+                if parenthesis {
+                    self.expect(TokenKind::RParen)?;
+                }
                 self.semicolon()?;
                 TablePropertyValue::DefaultAction(action)
             }
@@ -48,8 +52,11 @@ impl Parser<'_> {
                 TablePropertyValue::Expr(value)
             }
         };
-        if is_const && matches!(kind, TokenKind::Key | TokenKind::Actions) {
-            self.error(Code::SYNTAX, start, format!("`{name}` cannot be `const`"));
+        if matches!(kind, TokenKind::Key | TokenKind::Actions) {
+            self.no_annotations(kind.as_str(), &annotations);
+            if is_const {
+                self.error(Code::SYNTAX, start, format!("`{name}` cannot be `const`"));
+            }
         }
         Ok(TableProperty {
             annotations,
@@ -106,7 +113,8 @@ impl Parser<'_> {
         let priority = if self.at(TokenKind::Priority) && self.peek(1) == TokenKind::Assign {
             self.bump();
             self.bump();
-            let priority = self.expression()?;
+            // Without parentheses only a number.
+            let priority = self.primary()?;
             self.expect(TokenKind::Colon)?;
             Some(priority)
         } else {

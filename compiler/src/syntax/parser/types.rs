@@ -70,7 +70,13 @@ impl Parser<'_> {
                 return Err(Bail);
             }
         };
-        let mut ty = self.type_node(start, kind);
+        let ty = self.type_node(start, kind);
+        self.dimensions(ty)
+    }
+
+    /// What `[size]`, behind a type or behind a declared name, makes of a type.
+    pub(super) fn dimensions(&mut self, mut ty: TypeRef) -> Parse<TypeRef> {
+        let start = ty.span;
         let mut dimensions = 0;
         while self.at(TokenKind::LBracket) {
             dimensions += 1;
@@ -84,6 +90,13 @@ impl Parser<'_> {
             ty = self.type_node(start, TypeRefKind::Stack(Box::new(ty), Box::new(size)));
         }
         Ok(ty)
+    }
+
+    /// `typeRef declarator`: `T x`, or `T x[2]`, which is `T[2] x`
+    pub(super) fn declarator(&mut self) -> Parse<(TypeRef, Ident)> {
+        let ty = self.type_ref()?;
+        let name = self.name()?;
+        Ok((self.dimensions(ty)?, name))
     }
 
     fn base_type(&mut self, kind: TypeRefKind) -> TypeRefKind {
@@ -126,6 +139,10 @@ impl Parser<'_> {
     pub(super) fn opt_type_parameters(&mut self) -> Parse<Vec<TypeParam>> {
         if !self.eat(TokenKind::Lt) {
             return Ok(Vec::new());
+        }
+        if self.at(TokenKind::Gt) {
+            self.expected("the name of a type");
+            return Err(Bail);
         }
         self.list(TokenKind::Gt, false, |p| {
             let name = p.name()?;

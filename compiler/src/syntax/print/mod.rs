@@ -24,18 +24,19 @@ pub fn print_with_includes(program: &Program, map: &SourceMap) -> String {
     let mut printer = Printer::default();
     let mut included: Vec<String> = Vec::new();
     for decl in &program.decls {
-        let file = map.file(decl.span().file);
-        if !file.system {
+        if !map.is_system(decl.span()) {
             printer.decl(decl);
             continue;
         }
-        let name = file
-            .name
-            .rsplit('/')
-            .next()
-            .unwrap_or(&file.name)
-            .to_owned();
+        let file = map.location(decl.span()).file;
+        let name = file.rsplit('/').next().unwrap_or(&file).to_owned();
         if !included.contains(&name) {
+            // The version that the program was written for, which the included file asks for.
+            let version = program.constant("__v1model_version");
+            if let Some(version) = version.filter(|_| name == "v1model.p4") {
+                let value = print_expr(&version.value);
+                printer.out += &format!("#define V1MODEL_VERSION {value}\n");
+            }
             printer.out += &format!("#include <{name}>\n\n");
             included.push(name);
         }

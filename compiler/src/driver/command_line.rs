@@ -1,0 +1,130 @@
+//! Options in the way of GCC: several letters behind one dash, which clap does not know.
+
+use std::ffi::OsString;
+
+/// Options of several letters behind one dash, and whether a value follows in the next word.
+const SEVERAL_LETTERS: [(&str, bool); 11] = [
+    ("-MD", false),
+    ("-MF", true),
+    ("-MG", false),
+    ("-MP", false),
+    ("-MT", true),
+    ("-MQ", true),
+    ("-###", false),
+    ("-Xpreprocessor", true),
+    ("-Xp4c", true),
+    ("-Xassembler", true),
+    ("-Xlinker", true),
+];
+
+/// Options whose value, if there is one, stands in the same word.
+const OPTIONAL_VALUE: [(&str, &str); 2] = [("-O", "--O="), ("-W", "--W=")];
+
+/// Options whose value is the next word when it is not in the same one; that word may begin with a dash.
+const OTHER_VALUES: [&str; 21] = [
+    "-o",
+    "--output",
+    "-I",
+    "-D",
+    "-U",
+    "-T",
+    "--std",
+    "-x",
+    "--p4v",
+    "-a",
+    "--arch",
+    "-b",
+    "--target",
+    "--p4runtime-file",
+    "--p4runtime-files",
+    "--p4runtime-format",
+    "--p4runtime-entries-file",
+    "--p4runtime-entries-files",
+    "--pp",
+    "--dump",
+    "--top4",
+];
+
+/// The words of a command line of p4c, with options such as `-MD`, `-Wall` and `-O2` as long ones: `--MD`, `--W=all`, `--O=2`.
+pub fn with_long_options(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::new();
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        let Some(text) = word.to_str() else {
+            out.push(word);
+            continue;
+        };
+        let exact = SEVERAL_LETTERS.iter().find_map(|(option, has_value)| {
+            let rest = text.strip_prefix(option)?;
+            let joined = *has_value && rest.starts_with('=');
+            (rest.is_empty() || joined).then_some((*option, *has_value, rest))
+        });
+        if let Some((option, has_value, rest)) = exact {
+            // `-###` is no word that a long option may have.
+            let long = match option {
+                "-###" => "--test-only".to_owned(),
+                _ => format!("-{option}{rest}"),
+            };
+            match (has_value && rest.is_empty())
+                .then(|| words.next())
+                .flatten()
+            {
+                Some(value) => {
+                    let mut joined = OsString::from(format!("{long}="));
+                    joined.push(value);
+                    out.push(joined);
+                }
+                None => out.push(long.into()),
+            }
+            continue;
+        }
+        let optional = OPTIONAL_VALUE
+            .iter()
+            .find_map(|(option, long)| Some((*option, *long, text.strip_prefix(option)?)));
+        match optional {
+            // p4c takes the next word for the flag of a lonely -W.
+            Some(("-W", long, "")) => {
+                let mut joined = OsString::from(long);
+                joined.push(words.next().unwrap_or_default());
+                out.push(joined);
+            }
+            Some((_, long, value)) => out.push(format!("{long}{value}").into()),
+            None if text == "-M" => out.push("--M".into()),
+            None => {
+                let takes_next = OTHER_VALUES.contains(&text);
+                out.push(word);
+                out.extend(takes_next.then(|| words.next()).flatten());
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_in_the_way_of_gcc_become_long_options() {
+        let long = |line: &str| -> String {
+            let words = with_long_options(line.split(' ').map(OsString::from));
+            let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+            words.join(" ")
+        };
+        for (line, expected) in [
+            ("-MD -MF x.d -MT a -M", "--MD --MF=x.d --MT=a --M"),
+            (
+                "-O -O2 -Og -Wall -W error",
+                "--O= --O=2 --O=g --W=all --W=error",
+            ),
+            (
+                "-### -Xp4c --ndebug -Xp4c=-v",
+                "--test-only --Xp4c=--ndebug --Xp4c=-v",
+            ),
+            ("-o -MD --Werror -DX -Mine", "-o -MD --Werror -DX -Mine"),
+            ("-MF", "--MF"),
+        ] {
+            assert_eq!(long(line), expected);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The version of v1model that a program asks for.
+
+use num_traits::ToPrimitive;
+
+use crate::diag::{Code, Diagnostic, Diagnostics, Severity, Warning};
+use crate::syntax::ast::{ExprKind, Program};
+
+/// The versions that p4c knows.
+const KNOWN: std::ops::RangeInclusive<u32> = 20_180_101..=20_200_408;
+
+/// Reports a `V1MODEL_VERSION` that is unknown. To p4c that is an error only when it has to write the program with its version
+/// (`--pp`); else it takes any version, and here a warning tells of it.
+pub(super) fn check(program: &Program, written: bool, diagnostics: &mut Diagnostics) {
+    let Some(version) = program.constant("__v1model_version") else {
+        return;
+    };
+    let number = match &version.value.kind {
+        ExprKind::Int(literal) => literal.value.to_u32(),
+        _ => None,
+    };
+    if number.is_some_and(|number| KNOWN.contains(&number)) {
+        return;
+    }
+    let (first, last) = (KNOWN.start(), KNOWN.end());
+    let message = format!("V1MODEL_VERSION must be a number from {first} to {last}");
+    // The constant stands in v1model.p4, where users see no messages.
+    let error = Diagnostic::global(Code::TARGET, message);
+    diagnostics.report(match written {
+        true => error,
+        false => Diagnostic {
+            severity: Severity::Warning,
+            code: None,
+            warning: Some(Warning::Unknown),
+            ..error
+        },
+    });
+}

@@ -1,0 +1,246 @@
+//! What a macro's call stands for: its body with arguments in the place of parameters.
+
+use super::language::runs_together;
+use super::macros::{Args, Macro};
+use super::Preprocessor;
+use crate::diag::{FileId, Span};
+use crate::syntax::lexer::lex;
+use crate::syntax::token::{Token, TokenKind};
+
+/// One call of a macro.
+struct Call<'a> {
+    mac: &'a Macro,
+    args: &'a Args,
+    /// Arguments with their macros expanded, once needed.
+    expanded: Vec<Option<Vec<Token>>>,
+    at: &'a Token,
+}
+
+impl Call<'_> {
+    /// Which parameter the token names.
+    fn param(&self, token: &Token) -> Option<usize> {
+        match &self.mac.params {
+            Some(params) if token.kind == TokenKind::Ident => {
+                params.iter().position(|p| *p == token.text)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the parameter takes all arguments that are left.
+    fn is_rest(&self, param: usize) -> bool {
+        self.mac.variadic && param + 1 == self.args.list.len()
+    }
+}
+
+/// A part of a body that `##` may stand beside: a token, a parameter, `# parameter` or `__VA_OPT__(...)`.
+struct Operand {
+    tokens: Vec<Token>,
+    /// How many tokens of the body it takes.
+    length: usize,
+    /// It is the parameter that takes all arguments that are left.
+    is_rest: bool,
+    from_argument: bool,
+}
+
+impl Preprocessor<'_> {
+    /// The expansion of a macro that is called by the token `at`.
+    pub(super) fn substitute(&mut self, mac: &Macro, args: &Args, at: &Token) -> Vec<Token> {
+        let mut call = Call {
+            mac,
+            args,
+            expanded: vec![None; args.list.len()],
+            at,
+        };
+        let mut out = self.substitute_in(&mac.body, &mut call);
+        if let Some(first) = out.first_mut() {
+            first.space_before = at.space_before;
+            first.first_on_line = at.first_on_line;
+        }
+        out
+    }
+
+    fn substitute_in(&mut self, body: &[Token], call: &mut Call) -> Vec<Token> {
+        let mut out: Vec<Token> = Vec::with_capacity(body.len());
+        let mut pos = 0;
+        let mut after_argument = false;
+        while pos < body.len() {
+            let space_before = body[pos].space_before;
+            let first = self.operand(&body[pos..], false, call);
+            let mut from_argument = first.from_argument;
+            let mut tokens = first.tokens;
+            pos += first.length;
+            while let [glue, rest @ ..] = &body[pos..] {
+                if glue.kind != TokenKind::HashHash || rest.is_empty() {
+                    break;
+                }
+                let right = self.operand(rest, true, call);
+                pos += 1 + right.length;
+                from_argument |= right.from_argument;
+                let comma = tokens.len() == 1 && tokens[0].kind == TokenKind::Comma;
+                if comma && right.is_rest {
+                    // `, ## __VA_ARGS__` drops the comma when there is no such argument, and glues nothing.
+                    if call.args.rest_is_missing {
+                        tokens.clear();
+                    }
+                    tokens.extend(right.tokens);
+                    continue;
+                }
+                tokens = self.glue_lists(tokens, right.tokens, call.at.span);
+            }
+            if let Some(first) = tokens.first_mut() {
+                let apart = from_argument || after_argument;
+                let meets = |last: &Token| apart && runs_together(&last.text, &first.text);
+                first.space_before = space_before || out.last().is_some_and(meets);
+            }
+            after_argument = from_argument;
+            out.append(&mut tokens);
+        }
+        out
+    }
+
+    /// The operand that the rest of a body begins with. `beside_glue`: `##` stands before it.
+    fn operand(&mut self, rest: &[Token], beside_glue: bool, call: &mut Call) -> Operand {
+        let token = &rest[0];
+        let one = |tokens, from_argument| Operand {
+            tokens,
+            length: 1,
+            is_rest: false,
+            from_argument,
+        };
+        if token.kind == TokenKind::Hash && call.mac.params.is_some() {
+            if let Some(param) = rest.get(1).and_then(|t| call.param(t)) {
+                let text = self.stringify(&call.args.list[param], call.at.span);
+                return Operand {
+                    length: 2,
+                    ..one(vec![text], false)
+                };
+            }
+            if let Some(optional) = optional_part(&rest[1..], call.mac) {
+                let tokens = self.optional(&rest[3..1 + optional - 1], call);
+                let text = self.stringify(&tokens, call.at.span);
+                return Operand {
+                    length: 1 + optional,
+                    ..one(vec![text], false)
+                };
+            }
+        }
+        if let Some(length) = optional_part(rest, call.mac) {
+            return Operand {
+                length,
+                ..one(self.optional(&rest[2..length - 1], call), true)
+            };
+        }
+        let Some(param) = call.param(token) else {
+            let token = Token {
+                span: Span {
+                    origin: token.span.origin,
+                    ..call.at.span
+                },
+                first_on_line: false,
+                ..token.clone()
+            };
+            return one(vec![token], false);
+        };
+        let glued = beside_glue || rest.get(1).is_some_and(|t| t.kind == TokenKind::HashHash);
+        let tokens = match glued {
+            true => call.args.list[param].clone(),
+            false => self.expanded_argument(param, call).to_vec(),
+        };
+        Operand {
+            is_rest: call.is_rest(param),
+            ..one(tokens, true)
+        }
+    }
+
+    fn expanded_argument<'c>(&mut self, param: usize, call: &'c mut Call) -> &'c [Token] {
+        let list = &call.args.list[param];
+        call.expanded[param].get_or_insert_with(|| self.expand_list(list.clone()))
+    }
+
+    /// What `__VA_OPT__` stands for: nothing when the arguments that are left expand to nothing.
+    fn optional(&mut self, body: &[Token], call: &mut Call) -> Vec<Token> {
+        let Some(rest) = call.args.list.len().checked_sub(1) else {
+            return Vec::new();
+        };
+        if self.expanded_argument(rest, call).is_empty() {
+            return Vec::new();
+        }
+        self.substitute_in(body, call)
+    }
+
+    fn stringify(&mut self, tokens: &[Token], span: Span) -> Token {
+        let mut text = String::from("\"");
+        for (i, token) in tokens.iter().enumerate() {
+            if i > 0 && token.space_before {
+                text.push(' ');
+            }
+            let quoted = token.kind == TokenKind::String || is_character(&token.text);
+            for c in token.text.chars() {
+                if quoted && matches!(c, '"' | '\\') {
+                    text.push('\\');
+                }
+                text.push(c);
+            }
+        }
+        let backslashes = text.len() - text.trim_end_matches('\\').len();
+        if backslashes % 2 == 1 {
+            text.pop();
+        }
+        text.push('"');
+        self.synthetic(TokenKind::String, &text, span)
+    }
+
+    /// `left ## right`, of which only the tokens that meet are glued.
+    fn glue_lists(&mut self, mut left: Vec<Token>, right: Vec<Token>, span: Span) -> Vec<Token> {
+        let mut right = right.into_iter();
+        match (left.pop(), right.next()) {
+            (Some(last), Some(first)) => left.extend(self.glue(last, first, span)),
+            (last, first) => left.extend(last.into_iter().chain(first)),
+        }
+        left.extend(right);
+        left
+    }
+
+    /// One token, or both when there is no such token.
+    fn glue(&mut self, left: Token, right: Token, span: Span) -> Vec<Token> {
+        let text = format!("{}{}", left.text, right.text);
+        let lexed = lex(&text, FileId::default(), &mut self.names);
+        match <[Token; 1]>::try_from(lexed.tokens) {
+            Ok([token]) if lexed.open_comment.is_none() && *token.text == *text => {
+                vec![Token {
+                    span,
+                    space_before: left.space_before,
+                    first_on_line: false,
+                    ..token
+                }]
+            }
+            _ => vec![left, right],
+        }
+    }
+}
+
+/// Length of `__VA_OPT__(...)` when that stands here.
+fn optional_part(tokens: &[Token], mac: &Macro) -> Option<usize> {
+    let [name, open, ..] = tokens else {
+        return None;
+    };
+    if !mac.variadic || &*name.text != "__VA_OPT__" || open.kind != TokenKind::LParen {
+        return None;
+    }
+    let mut depth = 0;
+    for (i, token) in tokens.iter().enumerate().skip(1) {
+        match token.kind {
+            TokenKind::LParen => depth += 1,
+            TokenKind::RParen if depth == 1 => return Some(i + 1),
+            TokenKind::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether the token is a character between apostrophes.
+pub(super) fn is_character(text: &str) -> bool {
+    text.len() > 1 && text.starts_with('\'') && text.ends_with('\'')
+}
