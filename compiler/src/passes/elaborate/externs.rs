@@ -101,7 +101,7 @@ impl Elaborator<'_> {
             .map(|bound| (bound.param.map(|id| self.checked.name(id)), bound))
             .collect();
         match &*name {
-            "mark_to_drop" => self.emit(span, StmtKind::Primitive(Primitive::MarkToDrop)),
+            "mark_to_drop" => self.mark_to_drop(&named, span, frame),
             "verify" => {
                 let (Some(cond), Some(error)) = (value(&named, 0), value(&named, 1)) else {
                     return Data::Invalid;
@@ -171,6 +171,70 @@ impl Elaborator<'_> {
             }
         }
         Data::Invalid
+    }
+
+    /// The target's primitive writes to `standard_metadata` and alone knows which port drops. For a copy of it the
+    /// original is put aside meanwhile.
+    fn mark_to_drop(&mut self, args: &[(Option<Name>, Bound)], span: Span, frame: &Rc<Frame>) {
+        let primitive = StmtKind::Primitive(Primitive::MarkToDrop);
+        let Some((
+            _,
+            Bound {
+                argument: Argument::Place(Place::Struct(members)),
+                ..
+            },
+        )) = args.first()
+        else {
+            return self.emit(span, primitive);
+        };
+        let header = ir::Storage::STANDARD_METADATA;
+        let mut written = Vec::new();
+        for name in ["egress_spec", "mcast_grp"] {
+            let fields = &self.program.storage.header_type(header).fields;
+            let field = fields.iter().position(|field| field.name == name);
+            let member = members.iter().find(|(member, _)| &**member == name);
+            if let (Some(field), Some((_, Place::Scalar(place, ty)))) = (field, member) {
+                let original = FieldRef {
+                    header,
+                    field: field as u32,
+                };
+                if *place == original.into() {
+                    return self.emit(span, primitive);
+                }
+                written.push((original, *place, *ty));
+            }
+        }
+        let mut kept = Vec::new();
+        for (original, _, ty) in &written {
+            let aside = self.temporary(frame, "tmp", *ty);
+            let value = ir::Expr::field(*original, *ty);
+            self.emit(
+                span,
+                StmtKind::Assign {
+                    target: aside.into(),
+                    value,
+                },
+            );
+            kept.push(ir::Expr::field(aside, *ty));
+        }
+        self.emit(span, primitive);
+        for ((original, copy, ty), aside) in written.into_iter().zip(kept) {
+            let value = ir::Expr::field(original, ty);
+            self.emit(
+                span,
+                StmtKind::Assign {
+                    target: copy,
+                    value,
+                },
+            );
+            self.emit(
+                span,
+                StmtKind::Assign {
+                    target: original.into(),
+                    value: aside,
+                },
+            );
+        }
     }
 
     fn only_in(&mut self, region: Region, name: &str, span: Span) -> bool {
