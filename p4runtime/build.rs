@@ -10,12 +10,13 @@ use protox::prost::Message;
 /// Its descriptors are also wanted alone.
 const P4INFO: &str = "p4/config/v1/p4info.proto";
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "alfirk/links/v1/links.proto",
     "google/rpc/code.proto",
     "google/rpc/status.proto",
     "p4/config/v1/p4types.proto",
     P4INFO,
+    "p4/tmp/p4config.proto",
     "p4/v1/p4data.proto",
     "p4/v1/p4runtime.proto",
 ];

@@ -21,6 +21,8 @@ pub struct Effects {
     pub logs: Vec<String>,
     /// What happened to packets, when the switch traces.
     pub trace: Vec<crate::trace::TraceLine>,
+    /// The same in the words of BMv2's log, when the switch logs.
+    pub log: Vec<crate::steps::LogLine>,
     /// Used frames given back, so that the next ones need no memory. Optional.
     pub spare: Vec<Vec<u8>>,
 }
@@ -34,6 +36,7 @@ impl Effects {
         self.dropped.clear();
         self.logs.clear();
         self.trace.clear();
+        self.log.clear();
     }
 
     /// Takes all output frames and gives their memory back.
@@ -110,6 +113,8 @@ pub enum DropReason {
     Ingress,
     /// The same at the end of egress.
     Egress,
+    /// `standard_metadata.priority` named a queue that ports do not have.
+    Priority,
     /// A multicast group that does not exist or is empty.
     NoGroup,
     /// An `assert` or `assume` did not hold.
@@ -130,6 +135,7 @@ impl DropReason {
         match self {
             DropReason::Ingress => "ingress",
             DropReason::Egress => "egress",
+            DropReason::Priority => "priority",
             DropReason::NoGroup => "no_group",
             DropReason::Assertion => "assertion",
             DropReason::EndlessLoop => "endless_loop",

@@ -20,6 +20,7 @@ pub mod pcap;
 mod pre;
 mod program;
 mod state;
+pub mod steps;
 mod switch;
 mod tables;
 pub mod trace;
@@ -32,7 +33,7 @@ pub use manage::{
     ActionId, ActionInfo, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo, ProfileId,
     RegisterInfo, TableId, TableInfo,
 };
-pub use pre::{CloneSession, NodeHandle, Pre, PreError, Replica, MAX_SESSION};
+pub use pre::{CloneSession, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
 pub use program::Program;
 pub use switch::{Switch, SwitchOptions};
 pub use tables::{

@@ -38,6 +38,8 @@ pub enum PreError {
     SessionOutOfRange(u32),
     #[error("there is no clone session {0}")]
     NoSession(u32),
+    #[error("there is no room for more than {limit} {what}")]
+    Full { what: &'static str, limit: usize },
 }
 
 #[derive(Clone, Debug)]
@@ -60,9 +62,27 @@ pub struct CloneSession {
     pub class_of_service: u32,
 }
 
+/// How much may be set up at a time; simple_switch's `--max-mc-groups` and its like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreLimits {
+    pub groups: usize,
+    pub nodes: usize,
+}
+
+impl Default for PreLimits {
+    /// No limits.
+    fn default() -> PreLimits {
+        PreLimits {
+            groups: usize::MAX,
+            nodes: usize::MAX,
+        }
+    }
+}
+
 /// Groups, nodes and sessions.
 #[derive(Clone, Debug, Default)]
 pub struct Pre {
+    pub(crate) limits: PreLimits,
     groups: FxHashMap<u32, Group>,
     nodes: BTreeMap<NodeHandle, Node>,
     next_node: u32,
@@ -89,7 +109,7 @@ impl Pre {
     /// Makes an empty group.
     ///
     /// # Errors
-    /// When it exists, or is group 0.
+    /// When it exists, is group 0, or there are as many as there may be.
     pub fn create_group(&mut self, group: u32) -> Result<(), PreError> {
         if group == 0 {
             return Err(PreError::GroupZero);
@@ -97,6 +117,11 @@ impl Pre {
         if self.groups.contains_key(&group) {
             return Err(PreError::GroupExists(group));
         }
+        room(
+            "multicast groups",
+            self.groups.len() + 1,
+            self.limits.groups,
+        )?;
         self.groups.insert(group, Group::default());
         Ok(())
     }
@@ -116,7 +141,11 @@ impl Pre {
     }
 
     /// Makes a node that belongs to no group yet.
-    pub fn create_node(&mut self, rid: u16, ports: &[u32]) -> NodeHandle {
+    ///
+    /// # Errors
+    /// When there are as many as there may be.
+    pub fn create_node(&mut self, rid: u16, ports: &[u32]) -> Result<NodeHandle, PreError> {
+        room("multicast nodes", self.nodes.len() + 1, self.limits.nodes)?;
         let handle = NodeHandle(self.next_node);
         self.next_node += 1;
         self.nodes.insert(
@@ -127,7 +156,7 @@ impl Pre {
                 group: None,
             },
         );
-        handle
+        Ok(handle)
     }
 
     /// Changes a node's ports.
@@ -200,15 +229,10 @@ impl Pre {
     /// their first mention.
     ///
     /// # Errors
-    /// For group 0.
+    /// For group 0, and when there is no room for it; nothing has changed then.
     pub fn set_group(&mut self, group: u32, replicas: &[Replica]) -> Result<(), PreError> {
         if group == 0 {
             return Err(PreError::GroupZero);
-        }
-        if let Some(old) = self.groups.remove(&group) {
-            for node in old.nodes {
-                self.nodes.remove(&node);
-            }
         }
         let mut by_rid: Vec<(u16, Vec<u32>)> = Vec::new();
         for replica in replicas {
@@ -217,9 +241,19 @@ impl Pre {
                 None => by_rid.push((replica.rid, vec![replica.port])),
             }
         }
-        self.groups.insert(group, Group::default());
+        let old = self.groups.get(&group);
+        let before = old.map_or(0, |old| old.nodes.len());
+        let groups = self.groups.len() + usize::from(old.is_none());
+        room("multicast groups", groups, self.limits.groups)?;
+        let nodes = self.nodes.len() - before + by_rid.len();
+        room("multicast nodes", nodes, self.limits.nodes)?;
+        if let Some(old) = self.groups.insert(group, Group::default()) {
+            for node in old.nodes {
+                self.nodes.remove(&node);
+            }
+        }
         for (rid, ports) in by_rid {
-            let node = self.create_node(rid, &ports);
+            let node = self.create_node(rid, &ports)?;
             self.associate(group, node)?;
         }
         Ok(())
@@ -284,6 +318,13 @@ impl Pre {
     }
 }
 
+fn room(what: &'static str, need: usize, limit: usize) -> Result<(), PreError> {
+    match need > limit {
+        true => Err(PreError::Full { what, limit }),
+        false => Ok(()),
+    }
+}
+
 fn sorted(ports: &[u32]) -> Vec<u32> {
     let mut ports = ports.to_vec();
     ports.sort_unstable();
@@ -307,8 +348,8 @@ mod tests {
     fn copies_go_by_node_then_by_port() {
         let mut pre = Pre::default();
         pre.create_group(1).unwrap();
-        let a = pre.create_node(10, &[5, 2]);
-        let b = pre.create_node(20, &[1]);
+        let a = pre.create_node(10, &[5, 2]).unwrap();
+        let b = pre.create_node(20, &[1]).unwrap();
         pre.associate(1, b).unwrap();
         pre.associate(1, a).unwrap();
         assert_eq!(ports(&pre, 1), [(1, 20), (2, 10), (5, 10)]);
@@ -337,7 +378,7 @@ mod tests {
     #[test]
     fn misuse_is_refused() {
         let mut pre = Pre::default();
-        let node = pre.create_node(1, &[1]);
+        let node = pre.create_node(1, &[1]).unwrap();
         assert_eq!(pre.associate(9, node), Err(PreError::NoGroup(9)));
         pre.create_group(9).unwrap();
         assert_eq!(pre.create_group(9), Err(PreError::GroupExists(9)));

@@ -40,6 +40,8 @@ pub struct Program {
     pub(crate) meters: Vec<MeterArray>,
     pub(crate) vsets: Vec<ValueSet>,
     pub(crate) errors: Vec<(String, u64)>,
+    /// What it tells the log while it runs.
+    pub(crate) notes: Vec<crate::steps::Note>,
 }
 
 impl Program {
@@ -56,7 +58,22 @@ impl Program {
     /// # Errors
     /// As [`Program::from_json`].
     pub fn from_typed(json: &BmV2Json) -> Result<Program, LoadError> {
-        load::load(json)
+        load::load(json, false)
+    }
+
+    /// Loads a text with notes of its conditions and primitives, for [the log](crate::steps). It does the same,
+    /// more slowly.
+    ///
+    /// # Errors
+    /// As [`Program::from_json`].
+    pub fn with_notes(text: &str) -> Result<Program, LoadError> {
+        load::load(&BmV2Json::from_text(text)?, true)
+    }
+
+    /// The name of an error constant.
+    pub(crate) fn error_name(&self, code: u64) -> String {
+        let name = self.errors.iter().find(|(_, number)| *number == code);
+        name.map_or_else(|| crate::trace::number(&[code]), |(name, _)| name.clone())
     }
 
     /// Error constants of the program, by name.
@@ -402,6 +419,7 @@ pub(crate) struct Deparser {
 
 #[derive(Debug)]
 pub(crate) struct Checksum {
+    pub name: String,
     pub calculation: u16,
     /// The word of the condition, and the code that fills it where it takes any.
     pub condition: Option<(Option<Pc>, Slot)>,

@@ -8,10 +8,11 @@ use crate::exec::ops::Pc;
 use crate::exec::parse::parse;
 use crate::exec::run::{run, CloneRequest, Context};
 use crate::frame::Frame;
-use crate::pre::{CloneSession, Replica};
+use crate::pre::{CloneSession, PreLimits, Replica};
 use crate::program::Program;
 use crate::state::State;
-use crate::trace::TraceEvent;
+use crate::steps::Step;
+use crate::trace::{Recorder, TraceEvent};
 use std::sync::Arc;
 
 /// Settings for the whole life of a switch.
@@ -23,6 +24,12 @@ pub struct SwitchOptions {
     pub cpu_port: Option<u32>,
     /// Packets for this port are dropped. 511 in BMv2.
     pub drop_port: u32,
+    /// Queues of each port. A packet whose `standard_metadata.priority` is not below it is dropped.
+    pub priority_queues: u32,
+    /// Room for multicast groups and their nodes.
+    pub pre_limits: PreLimits,
+    /// Whether P4Runtime may replace the program.
+    pub may_swap: bool,
     /// Of the random numbers.
     pub seed: u64,
 }
@@ -33,6 +40,9 @@ impl Default for SwitchOptions {
             device_id: 0,
             cpu_port: None,
             drop_port: 511,
+            priority_queues: 1,
+            pre_limits: PreLimits::default(),
+            may_swap: true,
             seed: 0,
         }
     }
@@ -74,6 +84,9 @@ pub struct Switch {
     /// Counts loads, so that packets of an older program are known.
     generation: u64,
     traces: bool,
+    logs: bool,
+    /// Frames that the log has counted, but for those of the running program.
+    logged: u64,
     pool: Pool,
 }
 
@@ -171,6 +184,7 @@ struct Machine<'a> {
     state: &'a mut State,
     pool: &'a mut Pool,
     drop_port: u32,
+    priority_queues: u32,
     generation: u64,
 }
 
@@ -182,6 +196,8 @@ impl Switch {
             loaded: None,
             generation: 0,
             traces: false,
+            logs: false,
+            logged: 0,
             pool: Pool::default(),
         }
     }
@@ -195,9 +211,11 @@ impl Switch {
     pub fn load(&mut self, program: Arc<Program>) {
         self.pool = Pool::default();
         self.generation += 1;
-        let state = State::new(&program, self.options.seed);
+        let mut state = State::new(&program, self.options.seed);
+        state.pre.limits = self.options.pre_limits;
+        self.count_logged();
         self.loaded = Some(Loaded { program, state });
-        self.set_trace(self.traces);
+        self.record();
     }
 
     /// Goes on with the program and state of another switch, as if it had been loaded and written
@@ -205,15 +223,35 @@ impl Switch {
     pub fn adopt(&mut self, other: Switch) {
         self.pool = Pool::default();
         self.generation += 1;
+        self.count_logged();
         self.loaded = other.loaded;
-        self.set_trace(self.traces);
+        self.record();
     }
 
     /// Starts or ends tracing; see [`Effects::trace`].
     pub fn set_trace(&mut self, on: bool) {
         self.traces = on;
+        self.record();
+    }
+
+    /// Starts or ends the log; see [`Effects::log`].
+    pub fn set_log(&mut self, on: bool) {
+        self.logs = on;
+        self.record();
+    }
+
+    /// The log goes on counting over a new program.
+    fn count_logged(&mut self) {
+        let state = self.loaded.as_ref().map(|loaded| &loaded.state);
+        let recorder = state.and_then(|state| state.recorder.as_ref());
+        self.logged += recorder.map_or(0, |recorder| recorder.packets);
+    }
+
+    fn record(&mut self) {
+        let (traces, logs, logged) = (self.traces, self.logs, self.logged);
         if let Some(loaded) = &mut self.loaded {
-            loaded.state.recorder = on.then(Default::default);
+            let recorder = || Box::new(Recorder::new(traces, logs, logged));
+            loaded.state.recorder = (traces || logs).then(recorder);
         }
     }
 
@@ -236,6 +274,7 @@ impl Switch {
             state,
             pool: &mut self.pool,
             drop_port: self.options.drop_port,
+            priority_queues: self.options.priority_queues,
             generation: self.generation,
         })
     }
@@ -317,9 +356,9 @@ impl Machine<'_> {
         set(words, intrinsic.instance_type, instance::NORMAL);
         set(words, intrinsic.ingress_global_timestamp, now / 1000);
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.packets += 1;
-            packet.ctx.number = recorder.packets;
-            recorder.follow(recorder.packets, &packet.words);
+            packet.ctx.number = recorder.begin();
+            packet.ctx.copy = 0;
+            recorder.follow(packet.ctx.number, 0, &packet.words);
             recorder.tell(TraceEvent::In {
                 port,
                 bytes: length as usize,
@@ -337,6 +376,22 @@ impl Machine<'_> {
         }
     }
 
+    /// Logs a step of the packet at work, when the switch logs.
+    #[inline]
+    fn log(&mut self, step: impl FnOnce() -> Step) {
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.log(step);
+        }
+    }
+
+    /// Names a copy of a packet for traces and the log.
+    fn number_copy(&mut self, copy: &mut Packet, of: u64) {
+        copy.ctx.number = of;
+        if let Some(recorder) = &mut self.state.recorder {
+            copy.ctx.copy = recorder.copy_number(of);
+        }
+    }
+
     /// Tells what has changed in the packet, when the switch traces.
     #[inline]
     fn tell_changes(&mut self, packet: &Packet) {
@@ -349,6 +404,7 @@ impl Machine<'_> {
     fn give_trace(&mut self, fx: &mut Effects) {
         if let Some(recorder) = &mut self.state.recorder {
             fx.trace.append(&mut recorder.lines);
+            fx.log.append(&mut recorder.log);
         }
     }
 
@@ -358,10 +414,13 @@ impl Machine<'_> {
         let intrinsic = &program.intrinsic;
         for _ in 0..MAX_RESUBMITS {
             let port = get(&packet.words, intrinsic.ingress_port);
+            if let Some(recorder) = &mut self.state.recorder {
+                recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+                recorder.log(|| Step::Received { port });
+            }
             self.parse(&mut packet, now);
             if packet.ctx.fault.is_none() {
-                self.run(&mut packet, program.ingress);
-                self.tell_changes(&packet);
+                self.run_pipeline(&mut packet, "ingress", program.ingress);
             }
             fx.logs.append(&mut packet.ctx.logs);
             if let Some(reason) = packet.ctx.fault {
@@ -370,10 +429,13 @@ impl Machine<'_> {
             packet.ctx.exit = false;
 
             if let Some(clone) = packet.ctx.clone.take() {
+                self.log(|| Step::Cloning("ingress"));
                 self.clone_ingress(&packet, port, clone, fx);
             }
             if packet.ctx.digest != 0 {
-                self.digest(&packet.words, packet.ctx.digest, fx);
+                let list = packet.ctx.digest;
+                self.log(|| Step::Learn { list });
+                self.digest(&packet.words, list, fx);
                 packet.ctx.digest = 0;
             }
             if packet.ctx.resubmit != 0 {
@@ -386,7 +448,8 @@ impl Machine<'_> {
                 let words = &mut fresh.words;
                 set(words, intrinsic.instance_type, instance::RESUBMITTED);
                 set(words, intrinsic.packet_length, length);
-                fresh.ctx.number = packet.ctx.number;
+                self.log(|| Step::Resubmit);
+                self.number_copy(&mut fresh, packet.ctx.number);
                 self.tell(|| TraceEvent::Resubmitted);
                 self.pool.take_back(packet);
                 packet = fresh;
@@ -399,10 +462,13 @@ impl Machine<'_> {
                     intrinsic.instance_type,
                     instance::REPLICATION,
                 );
+                self.log(|| Step::Multicast);
                 return self.multicast(packet, group as u32, fx);
             }
             let egress_spec = get(&packet.words, intrinsic.egress_spec);
+            self.log(|| Step::EgressPort(egress_spec));
             if egress_spec == u64::from(self.drop_port) {
+                self.log(|| Step::Dropped("ingress"));
                 return self.drop(packet, DropReason::Ingress, fx);
             }
             set(&mut packet.words, intrinsic.instance_type, instance::NORMAL);
@@ -422,7 +488,7 @@ impl Machine<'_> {
         } = packet
         {
             if let Some(recorder) = &mut self.state.recorder {
-                recorder.follow(ctx.number, words);
+                recorder.follow(ctx.number, ctx.copy, words);
             }
             *payload = parse(self.program, self.state, words, frame, ctx);
             if let Some(recorder) = &mut self.state.recorder {
@@ -431,7 +497,18 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs a pipeline on a packet.
+    /// Runs a pipeline, and tells what it has done.
+    fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
+        self.log(|| Step::PipelineStart(name));
+        self.run(packet, start);
+        self.tell_changes(packet);
+        if packet.ctx.exit {
+            self.log(|| Step::Exit);
+        }
+        self.log(|| Step::PipelineEnd(name));
+    }
+
+    /// Runs the code of a pipeline on a packet.
     fn run(&mut self, packet: &mut Packet, start: Pc) {
         let Packet {
             words,
@@ -472,7 +549,12 @@ impl Machine<'_> {
             return self.drop(packet, DropReason::TooManyCopies, fx);
         }
         let own = get(&packet.words, self.program.intrinsic.priority);
-        let priority = priority.unwrap_or(u8::try_from(own).unwrap_or(u8::MAX));
+        let priority = priority.map_or(own, u64::from);
+        if priority >= u64::from(self.priority_queues) {
+            self.log(|| Step::Priority);
+            return self.drop(packet, DropReason::Priority, fx);
+        }
+        let priority = u8::try_from(priority).unwrap_or(u8::MAX);
         let len = packet.ctx.length.max(0) as usize;
         let generation = self.generation;
         let rid = get(&packet.words, self.program.intrinsic.egress_rid);
@@ -495,6 +577,7 @@ impl Machine<'_> {
         replicas.clear();
         replicas.extend_from_slice(self.state.pre.replicas(group).unwrap_or_default());
         if replicas.is_empty() {
+            self.log(|| Step::NoGroup(group));
             fx.dropped.push(DropReason::NoGroup);
             self.tell(|| TraceEvent::Dropped {
                 reason: DropReason::NoGroup.name(),
@@ -516,11 +599,16 @@ impl Machine<'_> {
         let Some((last, others)) = replicas.split_last() else {
             return self.pool.take_back(packet);
         };
+        let number = packet.ctx.number;
         for replica in others {
             let mut copy = self.pool.copy(&packet, self.program);
+            self.log(|| Step::Replicate { port: replica.port });
+            self.number_copy(&mut copy, number);
             set(&mut copy.words, rid, u64::from(replica.rid));
             self.enqueue(replica.port, priority, copy, fx);
         }
+        self.log(|| Step::Replicate { port: last.port });
+        self.number_copy(&mut packet, number);
         set(&mut packet.words, rid, u64::from(last.rid));
         self.enqueue(last.port, priority, packet, fx);
     }
@@ -538,7 +626,7 @@ impl Machine<'_> {
             session: clone.session,
         });
         let mut copy = self.pool.packet(program, frame);
-        copy.ctx.number = packet.ctx.number;
+        self.number_copy(&mut copy, packet.ctx.number);
         set(&mut copy.words, program.intrinsic.ingress_port, port);
         self.parse(&mut copy, packet.ctx.now);
         copy.ctx.forget();
@@ -549,6 +637,10 @@ impl Machine<'_> {
             program.intrinsic.instance_type,
             instance::INGRESS_CLONE,
         );
+        // The packet itself goes on.
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+        }
         self.send_clones(&session, copy, fx);
     }
 
@@ -562,6 +654,7 @@ impl Machine<'_> {
         });
         let program = self.program;
         let mut copy = self.pool.copy(packet, program);
+        self.number_copy(&mut copy, packet.ctx.number);
         copy.ctx.forget();
         copy.words[..program.layout.metadata_end].fill(0);
         self.keep(&packet.words, &mut copy.words, clone.list);
@@ -581,8 +674,18 @@ impl Machine<'_> {
             .group
             .and_then(|group| self.state.pre.replicas(group));
         let mut replicas = group.unwrap_or_default().to_vec();
+        if let Some(number) = session.group {
+            let what = "MGID";
+            self.log(|| Step::CloneTo { what, number });
+        }
+        for replica in &session.replicas {
+            let (what, number) = ("egress port", replica.port);
+            self.log(|| Step::CloneTo { what, number });
+        }
         replicas.extend_from_slice(&session.replicas);
-        let class = u8::try_from(session.class_of_service).unwrap_or(u8::MAX);
+        // BMv2 knows no classes, so clones of any find a queue.
+        let class = session.class_of_service.min(self.priority_queues - 1);
+        let class = u8::try_from(class).unwrap_or(u8::MAX);
         self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
     }
 
@@ -636,20 +739,21 @@ impl Machine<'_> {
         set(words, intrinsic.packet_length, ctx.length as u64);
 
         if let Some(recorder) = &mut self.state.recorder {
-            recorder.follow(packet.ctx.number, &packet.words);
+            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
             recorder.tell(TraceEvent::Egress { port });
         }
-        self.run(&mut packet, program.egress);
-        self.tell_changes(&packet);
+        self.run_pipeline(&mut packet, "egress", program.egress);
         let ctx = &mut packet.ctx;
         fx.logs.append(&mut ctx.logs);
         if let Some(reason) = ctx.fault {
             return self.drop(packet, reason, fx);
         }
         if let Some(clone) = ctx.clone.take() {
+            self.log(|| Step::Cloning("egress"));
             self.clone_egress(&packet, clone, fx);
         }
         if get(&packet.words, intrinsic.egress_spec) == u64::from(self.drop_port) {
+            self.log(|| Step::Dropped("egress"));
             return self.drop(packet, DropReason::Egress, fx);
         }
         let Packet {
@@ -684,18 +788,21 @@ impl Machine<'_> {
         if ctx.recirculate != 0 {
             let frame = self.pool.frame(&out);
             let mut fresh = self.pool.packet(program, frame);
-            fresh.ctx.number = ctx.number;
+            let number = ctx.number;
             self.keep(words, &mut fresh.words, ctx.recirculate);
             let words = &mut fresh.words;
             set(words, intrinsic.instance_type, instance::RECIRCULATED);
             set(words, intrinsic.packet_length, out.len() as u64);
             fx.spare.push(out);
+            self.log(|| Step::Recirculate);
+            self.number_copy(&mut fresh, number);
             self.tell(|| TraceEvent::Recirculated);
             self.pool.take_back(packet);
             return self.ingress(fresh, now, fx);
         }
         let bytes = out.len();
         self.tell(|| TraceEvent::Out { port, bytes });
+        self.log(|| Step::Sent { bytes, port });
         self.pool.take_back(packet);
         fx.output.push(Output { port, frame: out });
     }

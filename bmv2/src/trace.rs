@@ -6,6 +6,7 @@
 use crate::exec::expr::words_of;
 use crate::exec::headers::is_valid;
 use crate::program::{Field, Header, Program};
+use crate::steps::{LogLine, Step};
 use serde::Serialize;
 use std::fmt::{self, Write};
 
@@ -247,23 +248,79 @@ pub(crate) struct Recorder {
     /// Its words when changes were last told.
     seen: Vec<u64>,
     states: Vec<String>,
+    /// Whether traces are told, and whether the log is.
+    pub traces: bool,
+    pub logs: bool,
+    /// Frames that the log has counted before, under other programs.
+    pub logged: u64,
+    /// Of the packet at work, in the log.
+    copy: u32,
+    /// Copies made so far, of the packets with the last [`REMEMBERED`] numbers.
+    copies: Vec<u32>,
     pub lines: Vec<TraceLine>,
+    pub log: Vec<LogLine>,
 }
+
+/// Packets under way whose copies are numbered; with more, numbers come twice.
+const REMEMBERED: usize = 4096;
 
 /// Lines kept between two looks at them, which a program that goes in circles would fill; more are lost.
 const MAX_LINES: usize = 10_000;
 
 impl Recorder {
+    pub fn new(traces: bool, logs: bool, logged: u64) -> Recorder {
+        Recorder {
+            traces,
+            logs,
+            logged,
+            copies: vec![0; if logs { REMEMBERED } else { 0 }],
+            ..Recorder::default()
+        }
+    }
+
+    /// Writes a step to the log, when there is one.
+    #[inline]
+    pub fn log(&mut self, step: impl FnOnce() -> Step) {
+        if self.logs && self.log.len() < MAX_LINES {
+            let packet = self.logged + self.packet.saturating_sub(1);
+            let copy = self.copy;
+            let step = step();
+            self.log.push(LogLine { packet, copy, step });
+        }
+    }
+
+    /// A packet has come in; gives its number.
+    pub fn begin(&mut self) -> u64 {
+        self.packets += 1;
+        let number = self.packets;
+        if let Some(copies) = self.copies_of(number) {
+            *copies = 0;
+        }
+        number
+    }
+
+    /// The number of the next copy of a packet.
+    pub fn copy_number(&mut self, packet: u64) -> u32 {
+        self.copies_of(packet).map_or(0, |copies| {
+            *copies += 1;
+            *copies
+        })
+    }
+
+    fn copies_of(&mut self, packet: u64) -> Option<&mut u32> {
+        self.copies.get_mut(packet as usize % REMEMBERED)
+    }
+
     pub fn tell(&mut self, event: TraceEvent) {
         let packet = self.packet;
-        if self.lines.len() < MAX_LINES {
+        if self.traces && self.lines.len() < MAX_LINES {
             self.lines.push(TraceLine { packet, event });
         }
     }
 
     /// The packet whose steps follow.
-    pub fn follow(&mut self, packet: u64, phv: &[u64]) {
-        self.packet = packet;
+    pub fn follow(&mut self, packet: u64, copy: u32, phv: &[u64]) {
+        (self.packet, self.copy) = (packet, copy);
         self.see(phv);
     }
 
@@ -273,18 +330,23 @@ impl Recorder {
     }
 
     pub fn parser_state(&mut self, name: &str) {
-        self.states.push(name.to_owned());
+        if self.traces {
+            self.states.push(name.to_owned());
+        }
+        self.log(|| Step::State(name.to_owned()));
     }
 
     /// The parser has ended.
     pub fn parsed(&mut self, program: &Program, phv: &[u64], payload: usize) {
+        if !self.traces {
+            return;
+        }
         let headers = program.layout.headers.iter();
         let valid = headers.filter(|h| !h.metadata && is_valid(h, phv));
         let error = program.intrinsic.parser_error.and_then(|field| {
             let code = phv[usize::from(field.slot)];
             let no_error = program.parser.errors.no_error & field.mask;
-            let name = program.errors.iter().find(|(_, number)| *number == code);
-            (code != no_error).then(|| name.map_or_else(|| number(&[code]), |(n, _)| n.clone()))
+            (code != no_error).then(|| program.error_name(code))
         });
         let event = TraceEvent::Parsed {
             states: std::mem::take(&mut self.states),
@@ -299,7 +361,7 @@ impl Recorder {
     /// Tells what has changed since it last did.
     pub fn changes(&mut self, program: &Program, phv: &[u64]) {
         let end = program.layout.state_end;
-        if self.seen.get(..end) == phv.get(..end) {
+        if !self.traces || self.seen.get(..end) == phv.get(..end) {
             return;
         }
         let seen = std::mem::take(&mut self.seen);

@@ -10,33 +10,47 @@ use std::{
 use clap::{Args, Parser, ValueEnum};
 
 use super::{chosen::Chosen, link::LinkOptions, link_args::LinkArgs, tls::TlsFiles, SwitchError};
-use crate::SwitchOptions;
+use crate::{PreLimits, SwitchOptions};
 
 /// Run a BMv2 program on network interfaces, controlled by P4Runtime.
 ///
 /// Drop-in for simple_switch_grpc: target options follow a `--`.
 #[derive(Args, Clone, Debug)]
-#[command(after_long_help = "\
+#[command(
+    disable_version_flag = true,
+    after_long_help = "\
 Target options, after `--`:
   --grpc-server-addr ADDR  P4Runtime server [default: 127.0.0.1:9559], or unix:PATH
   --cpu-port PORT          port number for packet-in and packet-out [default: none]
   --drop-port PORT         port number that drops [default: 511]
-  --priority-queues N      queues per port [default: 1]
+  --priority-queues N      queues per port [default: 1]; packets of higher priority are dropped
+  --max-mc-groups N        room for multicast groups [default: no limit]; and for their
+                           nodes: --max-l1-entries N, --max-l2-entries N
+  --disable-swap           refuse new programs at run time
   --grpc-server-ssl        serve by TLS, with the certificate --grpc-server-cert FILE
                            and its key --grpc-server-key FILE, both PEM; with
                            --grpc-server-with-client-auth to clients alone that have one
                            of the authority --grpc-server-cacert FILE
 
 Example:
-  alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510")]
+  alfirk switch -i 1@veth1 -i 2@veth2 --device-id 1 --no-p4 -- --cpu-port 510"
+)]
 pub struct SwitchArgs {
     /// BMv2 JSON to start with; may be left out with --no-p4.
-    #[arg(value_name = "JSON", required_unless_present = "no_p4")]
+    #[arg(value_name = "JSON", required_unless_present_any = ["no_p4", "version", "json_version"])]
     pub json: Option<PathBuf>,
 
     /// Start without a program and wait for one by P4Runtime.
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long)]
     pub no_p4: bool,
+
+    /// Print the version and leave.
+    #[arg(short = 'v', long)]
+    pub version: bool,
+
+    /// Print the newest version of BMv2 JSON that is understood, and leave.
+    #[arg(long)]
+    pub json_version: bool,
 
     /// Attach an interface to a port, such as 1@veth0. Repeatable.
     #[arg(short = 'i', long = "interface", value_name = "PORT@IFACE", value_parser = parse_interface)]
@@ -46,21 +60,33 @@ pub struct SwitchArgs {
     #[arg(long, default_value_t = 0, value_name = "ID")]
     pub device_id: u64,
 
-    /// Log to standard output.
-    #[arg(long)]
+    /// Log to standard output, in the form of BMv2.
+    #[arg(long, conflicts_with = "log_file")]
     pub log_console: bool,
 
-    /// Log to this file; ".txt" is appended.
+    /// Log to this file, in the form of BMv2; ".txt" is appended.
     #[arg(long, value_name = "PATH")]
     pub log_file: Option<PathBuf>,
 
-    /// What to log.
+    /// What to log [default: trace with --log-console and --log-file, which tells the way of every packet].
     #[arg(short = 'L', long, value_name = "LEVEL", ignore_case = true)]
     pub log_level: Option<LogLevel>,
 
     /// Write every line of the log at once (always so).
     #[arg(long, hide = true)]
     pub log_flush: bool,
+
+    /// Begin another log file at so many bytes.
+    #[arg(long, value_name = "BYTES", default_value_t = 5 << 20, value_parser = clap::value_parser!(u64).range(1..))]
+    pub log_file_max_size: u64,
+
+    /// Keep so many older log files.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub log_file_max_files: u32,
+
+    /// Log the first bytes of every frame that comes in or leaves, at level info.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub dump_packet_data: usize,
 
     /// Capture each port's frames to IFACE_in.pcap and IFACE_out.pcap in DIR.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = ".")]
@@ -85,9 +111,9 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Ports beyond this number are refused.
-    #[arg(long, value_name = "N", hide = true)]
-    pub max_port_count: Option<u32>,
+    /// Interfaces that may be attached.
+    #[arg(long, value_name = "N", default_value_t = 512)]
+    pub max_port_count: usize,
 
     /// Taken for compatibility; there is no Thrift server.
     #[arg(long, value_name = "PORT", hide = true)]
@@ -97,17 +123,17 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDR", hide = true)]
     pub notifications_addr: Option<String>,
 
-    /// Taken for compatibility; use --log-level trace.
-    #[arg(long, value_name = "N", hide = true)]
-    pub dump_packet_data: Option<u32>,
-
-    /// Refused: events go to the log, not to nanomsg.
-    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "", hide = true)]
+    /// Taken for compatibility; events go to the log, not to nanomsg.
+    #[arg(long, value_name = "ADDR", hide = true)]
     pub nanolog: Option<String>,
 
     /// Refused: there is no debugger.
     #[arg(long, hide = true)]
     pub debugger: bool,
+
+    /// Refused: there is no debugger.
+    #[arg(long, value_name = "ADDR", hide = true)]
+    pub debugger_addr: Option<String>,
 
     /// Refused.
     #[arg(long, value_name = "SECONDS", hide = true)]
@@ -184,9 +210,29 @@ struct TargetArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     priority_queues: u32,
 
-    /// Refuse a new program at run time
-    #[arg(long, hide = true)]
+    /// Refuse new programs at run time
+    #[arg(long)]
     disable_swap: bool,
+
+    /// Taken for compatibility: simple_switch needs it to take new programs at run time
+    #[arg(long, hide = true)]
+    enable_swap: bool,
+
+    /// Room for multicast groups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_mc_groups: Option<u32>,
+
+    /// Room for nodes of multicast groups
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_l1_entries: Option<u32>,
+
+    /// Room for their lists of ports; each node has one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
+    max_l2_entries: Option<u32>,
+
+    /// Refused: there is nothing to load into
+    #[arg(long, value_name = "FILES", hide = true)]
+    load_modules: Option<String>,
 
     /// Refused: set egress_spec in the program
     #[arg(long, hide = true)]
@@ -218,6 +264,14 @@ struct TargetArgs {
 }
 
 impl TargetArgs {
+    fn pre_limits(&self) -> PreLimits {
+        let limit = |n: Option<u32>| n.map_or(usize::MAX, |n| n as usize);
+        PreLimits {
+            groups: limit(self.max_mc_groups),
+            nodes: limit(self.max_l1_entries).min(limit(self.max_l2_entries)),
+        }
+    }
+
     /// What TLS needs, if it is asked for.
     fn tls(&self) -> Result<Option<TlsFiles>, SwitchError> {
         let (cert, key) = (&self.grpc_server_cert, &self.grpc_server_key);
@@ -283,6 +337,8 @@ pub struct Config {
     pub trace: Option<TraceFormat>,
     /// Where Prometheus is answered.
     pub metrics: Option<SocketAddr>,
+    /// Bytes of each frame that the log shows.
+    pub dump_packet_data: usize,
     /// Things worth telling that are no errors.
     pub warnings: Vec<String>,
 }
@@ -311,10 +367,13 @@ impl SwitchArgs {
 
         let mut interfaces = BTreeMap::new();
         let mut names = BTreeSet::new();
+        let (count, max) = (self.interfaces.len(), self.max_port_count);
+        if count > max {
+            return bad(format!(
+                "-i: {count} interfaces are more than --max-port-count {max}"
+            ));
+        }
         for (port, name) in &self.interfaces {
-            if self.max_port_count.is_some_and(|max| *port >= max) {
-                return bad(format!("-i {port}@{name}: port is beyond --max-port-count"));
-            }
             if interfaces.insert(*port, name.clone()).is_some() {
                 return bad(format!("-i {port}@{name}: port {port} is given twice"));
             }
@@ -349,20 +408,28 @@ impl SwitchArgs {
         if self.notifications_addr.is_some() {
             warnings.push("--notifications-addr: there are no nanomsg notifications".into());
         }
-        if self.dump_packet_data.is_some() {
-            warnings.push("--dump-packet-data: ignored; use --pcap to see packets".into());
+        if let Some(address) = &self.nanolog {
+            let why =
+                "nothing is published there; events go to the log (--log-console, --log-file)";
+            warnings.push(format!("--nanolog {address}: {why}"));
         }
-        if target.disable_swap {
-            warnings.push("--disable-swap: ignored; P4Runtime may replace the program".into());
+        if self.log_flush && self.log_file.is_none() {
+            warnings.push("--log-flush: ignored without --log-file".into());
+        }
+        if let (true, Some(json)) = (self.no_p4, &self.json) {
+            warnings.push(format!("{}: ignored because of --no-p4", json.display()));
         }
 
         Ok(Config {
-            json: self.json.clone(),
+            json: self.json.clone().filter(|_| !self.no_p4),
             interfaces,
             switch: SwitchOptions {
                 device_id: self.device_id,
                 cpu_port: target.cpu_port,
                 drop_port: target.drop_port,
+                priority_queues: target.priority_queues,
+                pre_limits: target.pre_limits(),
+                may_swap: !target.disable_swap,
                 seed: self.seed,
             },
             address: parse_address(&target.grpc_server_addr)?,
@@ -376,6 +443,7 @@ impl SwitchArgs {
             pcap: self.pcap.clone(),
             trace: self.trace,
             metrics: self.metrics,
+            dump_packet_data: self.dump_packet_data,
             warnings,
         })
     }
@@ -383,11 +451,7 @@ impl SwitchArgs {
     fn refuse_unsupported(&self, target: &TargetArgs) -> Result<(), SwitchError> {
         let refused = [
             (
-                self.nanolog.is_some(),
-                "--nanolog: there is no nanomsg log; use --log-console or --log-file",
-            ),
-            (
-                self.debugger,
+                self.debugger || self.debugger_addr.is_some(),
                 "--debugger: there is no debugger; use --log-level trace",
             ),
             (
@@ -401,6 +465,10 @@ impl SwitchArgs {
             (
                 self.restore_state.is_some(),
                 "--restore-state: not supported; let the controller write the state",
+            ),
+            (
+                target.load_modules.is_some(),
+                "--load-modules: not supported; the switch has no modules",
             ),
             (
                 target.egress_spec_init_to_drop,
@@ -488,6 +556,37 @@ mod tests {
     }
 
     #[test]
+    fn the_flags_of_mininet_scripts_are_taken_and_tell_what_they_do_not() {
+        let config = parse(
+            "-i 1@s1-eth1 --pcap /tmp --nanolog ipc:///tmp/bm-0-log.ipc --device-id 0 main.json \
+             --log-console --dump-packet-data 64 -- --grpc-server-addr 0.0.0.0:50051 \
+             --priority-queues 4 --max-mc-groups 5 --max-l1-entries 7 --max-l2-entries 6 --disable-swap",
+        )
+        .unwrap();
+        assert_eq!(config.json, Some("main.json".into()));
+        assert_eq!(config.dump_packet_data, 64);
+        assert_eq!(config.switch.priority_queues, 4);
+        assert_eq!(
+            config.switch.pre_limits,
+            PreLimits {
+                groups: 5,
+                nodes: 6
+            }
+        );
+        assert!(!config.switch.may_swap);
+        let [nanolog] = &config.warnings[..] else {
+            panic!("one line is told")
+        };
+        assert!(nanolog.contains("nothing is published"));
+
+        let config = parse("--no-p4 main.json --log-flush").unwrap();
+        assert_eq!(config.json, None);
+        assert_eq!(config.warnings.len(), 2);
+        assert_eq!(parse("--no-p4 -i 700@a").unwrap().interfaces[&700], "a");
+        assert!(parse("--version").unwrap().json.is_none());
+    }
+
+    #[test]
     fn the_server_stays_on_loopback_unless_told_otherwise() {
         let config = parse("--no-p4").unwrap();
         assert_eq!(
@@ -560,7 +659,12 @@ mod tests {
         assert!(why("--no-p4 -i 5@a -- --cpu-port 5").contains("is the CPU port"));
         assert!(why("--no-p4 -i 511@a").contains("is the drop port"));
         assert!(why("--no-p4 -- --cpu-port 511").contains("give another --drop-port"));
-        assert!(why("--no-p4 --nanolog").contains("--log-console"));
+        assert!(why("--no-p4 --debugger").contains("--log-level trace"));
+        assert!(why("--no-p4 --debugger-addr ipc:///tmp/d").contains("there is no debugger"));
+        assert!(why("--no-p4 --max-port-count 1 -i 700@a -i 2@b").contains("2 interfaces"));
+        assert!(why("--no-p4 --log-console --log-file x").contains("--log-file"));
+        assert!(why("--no-p4 -- --load-modules a.so").contains("no modules"));
+        assert!(why("--no-p4 -- --max-mc-groups 0").contains("--max-mc-groups"));
         assert!(why("--no-p4 -- --grpc-server-ssl").contains("--grpc-server-cert FILE"));
         assert!(why("--no-p4 -- --grpc-server-key k.pem").contains("no TLS"));
         let tls = "--no-p4 -- --grpc-server-ssl --grpc-server-cert c.pem --grpc-server-key k.pem";

@@ -24,6 +24,8 @@ use super::{
     args::TraceFormat,
     chosen::Way,
     command::{Command, CommandReceiver},
+    dump::Dump,
+    logging,
     metrics::Exposition,
     poller::{monotonic, wall_clock, Poller},
     socket::{interface_index, ReceiveBatch, Received, Taken, BATCH},
@@ -74,6 +76,8 @@ pub struct Engine {
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
+    logs: bool,
+    dump: Dump,
     /// Ports whose link may take a packet from their queues.
     runnable: VecDeque<u32>,
     /// A request that takes several turns. Other commands wait.
@@ -103,6 +107,8 @@ impl Engine {
             start,
             batch: ReceiveBatch::default(),
             trace: None,
+            logs: false,
+            dump: Dump::default(),
             runnable: VecDeque::new(),
             work: None,
             unfinished: false,
@@ -114,6 +120,17 @@ impl Engine {
     pub fn trace(&mut self, format: TraceFormat) {
         self.server.switch_mut().set_trace(true);
         self.trace = Some(TracePrinter::new(format));
+    }
+
+    /// Logs the way of every packet from now on, as BMv2 does.
+    pub fn log_packets(&mut self) {
+        self.server.switch_mut().set_log(true);
+        self.logs = true;
+    }
+
+    /// Logs so many bytes of every frame.
+    pub fn dump_packet_data(&mut self, bytes: usize) {
+        self.dump = Dump(bytes);
     }
 
     /// Attaches an interface.
@@ -178,6 +195,7 @@ impl Engine {
     }
 
     fn receive(&mut self, number: u32) {
+        let dump = self.dump;
         let Some(port) = self.ports.get_mut(&number) else {
             return;
         };
@@ -220,7 +238,7 @@ impl Engine {
                 if let Some((capture, _)) = &mut port.capture {
                     log_failure(capture.write(wall_clock(), frame));
                 }
-                trace!(port = number, bytes = frame.len(), "frame in");
+                dump.received(number, frame);
                 server.frame_in(number, frame, now);
             });
             port.counters.malformed += u64::from(!whole);
@@ -229,6 +247,7 @@ impl Engine {
     }
 
     fn receive_from_ring(&mut self, number: u32) {
+        let dump = self.dump;
         let mut now = self.now();
         for turn in 1..=BATCH {
             let Some(Port {
@@ -250,7 +269,7 @@ impl Engine {
                 if let Some((capture, _)) = capture {
                     log_failure(capture.write(wall_clock(), frame));
                 }
-                trace!(port = number, bytes = frame.len(), "frame in");
+                dump.received(number, frame);
                 server.frame_in(number, frame, now);
             });
             match taken {
@@ -291,7 +310,13 @@ impl Engine {
             };
             match event {
                 Event::Enqueue(packet) => self.enqueue(packet, now),
-                Event::Output { port, frame } => self.output(port, frame, now),
+                Event::Output { port, frame } => {
+                    // What the log tells of it comes first.
+                    if self.logs {
+                        self.print_trace();
+                    }
+                    self.output(port, frame, now);
+                }
                 Event::Stream { client, message } => self.tell(client, Ok(*message)),
                 Event::Close { client, status } => {
                     self.tell(client, Err(status));
@@ -306,6 +331,9 @@ impl Engine {
     fn print_trace(&mut self) {
         if let Some(printer) = &mut self.trace {
             printer.print(&self.server.take_trace());
+        }
+        if self.logs {
+            logging::log_packets(&self.server.take_log());
         }
     }
 
@@ -354,6 +382,7 @@ impl Engine {
             );
             return;
         };
+        self.dump.sending(number, &frame);
         if !port.link.is_plain() {
             port.link.push(now, frame);
         } else if !port.link.loses(Way::Out, &frame) {

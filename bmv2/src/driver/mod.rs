@@ -6,7 +6,9 @@
 
 mod args;
 mod chosen;
+mod clock;
 mod command;
+mod dump;
 mod engine;
 mod grpc;
 mod link;
@@ -40,11 +42,11 @@ use std::{
     io::{self, Write},
     os::unix::{fs::FileTypeExt, net::UnixStream},
     path::Path,
-    sync::Arc,
     thread,
     time::Duration,
 };
 
+use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{
     alfirk::links::v1::links_server::LinksServer, p4::v1::p4_runtime_server::P4RuntimeServer,
 };
@@ -66,7 +68,10 @@ use self::{
     command::{Command, CommandSender},
     engine::{Engine, PortSetup},
 };
-use crate::{p4rt::Server, Program, Switch};
+use crate::{
+    p4rt::{Programs, Server},
+    Switch,
+};
 
 /// Pipeline configurations of a few megabytes are common.
 const MAX_REQUEST: usize = 256 << 20;
@@ -104,17 +109,35 @@ impl SwitchError {
 /// # Errors
 /// See [`SwitchError`]; every message says what to do.
 pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
+    if args.version || args.json_version {
+        let (major, minor) = BmV2Json::VERSION;
+        let text = match args.version {
+            true => env!("CARGO_PKG_VERSION").to_owned(),
+            false => format!("{major}.{minor}"),
+        };
+        return writeln!(io::stdout(), "{text}").map_err(|e| failed("standard output", &e));
+    }
     let config = args.check()?;
     for warning in &config.warnings {
         warn!("{warning}");
     }
     let grpc = grpc_server(&config)?;
-    let server = Server::new(load(&config)?);
+    // Known here, as the log has been set up.
+    let logs = logging::tells_packets();
+    let programs = match logs {
+        true => Programs::with_notes(),
+        false => Programs::default(),
+    };
+    let server = Server::sharing(load(&config, &programs)?, programs);
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
     let mut engine = Engine::new(server, queue).map_err(|e| failed("epoll and netlink", &e))?;
     if let Some(format) = config.trace {
         engine.trace(format);
     }
+    if logs {
+        engine.log_packets();
+    }
+    engine.dump_packet_data(config.dump_packet_data);
     for (&number, interface) in &config.interfaces {
         let setup = PortSetup {
             number,
@@ -139,15 +162,14 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
-fn load(config: &Config) -> Result<Switch, SwitchError> {
+fn load(config: &Config, programs: &Programs) -> Result<Switch, SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
         let bad = |why: &dyn std::fmt::Display| {
             SwitchError::BadInput(format!("{}: {why}", path.display()))
         };
         let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
-        let program = Program::from_json(&text).map_err(|error| bad(&error))?;
-        switch.load(Arc::new(program));
+        switch.load(programs.load(&text).map_err(|error| bad(&error))?);
     }
     Ok(switch)
 }

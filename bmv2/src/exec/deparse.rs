@@ -2,9 +2,11 @@
 
 use super::expr::{words_of, wrap};
 use super::headers;
+use super::parse::log;
 use super::run::{self, Context};
 use crate::program::{Header, Place, Program};
 use crate::state::State;
+use crate::steps::Step;
 
 /// Writes the headers to the front of `state.headers`. Gives their number of bytes.
 pub(crate) fn deparse(
@@ -14,6 +16,7 @@ pub(crate) fn deparse(
     payload: &[u8],
     ctx: &mut Context,
 ) -> usize {
+    log(state, || Step::DeparserStart);
     update_checksums(program, state, phv, payload, ctx);
     if let Some(code) = program.deparser.code {
         run::run(program, state, 0, phv, payload, ctx, code);
@@ -22,9 +25,11 @@ pub(crate) fn deparse(
     for &header in &program.deparser.order {
         let h = &program.layout.headers[usize::from(header)];
         if headers::is_valid(h, phv) {
+            log(state, || Step::Deparse(h.name.clone()));
             at += emit(h, phv, &mut state.headers[at..]);
         }
     }
+    log(state, || Step::DeparserEnd);
     at
 }
 
@@ -36,10 +41,13 @@ fn update_checksums(
     ctx: &mut Context,
 ) {
     for checksum in &program.update {
-        if checksum
-            .condition
-            .is_some_and(|c| !run::test(program, state, phv, ctx, c))
-        {
+        let condition = checksum.condition;
+        let met = condition.is_none_or(|c| run::test(program, state, phv, ctx, c));
+        log(state, || Step::Updated {
+            checksum: checksum.name.clone(),
+            met,
+        });
+        if !met {
             continue;
         }
         let at = usize::from(checksum.calculation);

@@ -144,6 +144,11 @@ pub fn words_of(bits: u32) -> usize {
     (bits as usize).div_ceil(64)
 }
 
+/// Words of an action's parameter; one without bits has a word like any other.
+pub fn param_words(bits: u32) -> usize {
+    words_of(bits).max(1)
+}
+
 /// Reads a field as a number.
 pub fn read_field(phv: &[u64], slot: usize, bits: u32, signed: bool) -> Big {
     match (bits, signed) {

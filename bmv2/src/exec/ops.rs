@@ -380,7 +380,12 @@ pub enum Op {
         high: Slot,
     },
 
-    MarkToDrop,
+    /// `spec := drop port` in so many bits, `group := 0`.
+    MarkToDrop {
+        spec: Slot,
+        bits: u8,
+        group: Option<Slot>,
+    },
     Digest {
         list: Slot,
     },
@@ -410,6 +415,10 @@ pub enum Op {
         index: u16,
     },
     Exit,
+    /// Tell the log.
+    Note {
+        index: u16,
+    },
 
     /// Look the packet up and call the action found.
     Apply {

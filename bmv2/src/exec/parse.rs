@@ -1,12 +1,14 @@
 //! The parser, and the verification of checksums after it.
 
-use super::expr::{wrap, write_field};
+use super::expr::{words_of, wrap, write_field};
 use super::headers;
 use super::run::{self, Context};
 use crate::exec::big::Big;
 use crate::frame::Frame;
-use crate::program::{CaseOn, Header, KeyPart, ParseState, Place, Program, Step};
+use crate::program::{CaseOn, Header, KeyPart, ParseState, Place, Program, Step as ParserStep};
 use crate::state::{Shadow, State, ValueSetState};
+use crate::steps::{padded_hex, Step};
+use crate::tables::shortest;
 
 /// States that one packet may go through; then the parser gives up with `ParserTimeout`.
 const MAX_STATES: u32 = 4096;
@@ -25,8 +27,12 @@ pub(crate) fn parse(
         frame,
         cursor: 0,
     };
+    log(state, || Step::ParserStart);
     let error = parser.run(state, ctx);
     let cursor = parser.cursor;
+    if error != program.parser.errors.no_error {
+        log(state, || Step::ParserError(program.error_name(error)));
+    }
     let intrinsic = &program.intrinsic;
     if let Some(field) = intrinsic.parser_error {
         phv[usize::from(field.slot)] = error & field.mask;
@@ -38,7 +44,15 @@ pub(crate) fn parse(
             phv[usize::from(field.slot)] = 1;
         }
     }
+    log(state, || Step::ParserEnd);
     cursor
+}
+
+#[inline]
+pub(crate) fn log(state: &mut State, step: impl FnOnce() -> Step) {
+    if let Some(recorder) = &mut state.recorder {
+        recorder.log(step);
+    }
 }
 
 fn verify(
@@ -51,13 +65,24 @@ fn verify(
     let mut right = true;
     for checksum in &program.verify {
         let header = &program.layout.headers[usize::from(checksum.header)];
+        let name = || checksum.name.clone();
         if !headers::is_valid(header, phv) {
+            let why = "target field invalid";
+            log(state, || Step::NotVerified {
+                checksum: name(),
+                why,
+            });
             continue;
         }
         if checksum
             .condition
             .is_some_and(|c| !run::test(program, state, phv, ctx, c))
         {
+            let why = "condition not met";
+            log(state, || Step::NotVerified {
+                checksum: name(),
+                why,
+            });
             continue;
         }
         let at = usize::from(checksum.calculation);
@@ -69,7 +94,12 @@ fn verify(
             &mut state.hashes[at],
             &mut state.random,
         );
-        right &= value == phv[usize::from(checksum.slot)];
+        let this = value == phv[usize::from(checksum.slot)];
+        log(state, || Step::Verified {
+            checksum: name(),
+            right: this,
+        });
+        right &= this;
     }
     right
 }
@@ -98,6 +128,9 @@ impl Parser<'_> {
                 recorder.parser_state(&parse_state.name);
             }
             for step in &parse_state.steps {
+                if state.recorder.is_some() {
+                    self.log_step(step, state);
+                }
                 if let Err(error) = self.step(step, state, ctx) {
                     return error;
                 }
@@ -109,8 +142,63 @@ impl Parser<'_> {
                 Ok(next) => next,
                 Err(error) => return error,
             };
+            if state.recorder.is_some() {
+                self.log_next(parse_state, state);
+            }
         }
         parser.errors.no_error
+    }
+
+    #[cold]
+    fn log_step(&self, step: &ParserStep, state: &mut State) {
+        let layout = &self.program.layout;
+        let next = |at: u16| usize::try_from(self.phv[usize::from(at)]).unwrap_or(usize::MAX);
+        let (header, varbit) = match *step {
+            ParserStep::Extract { header } => (Some(header), false),
+            ParserStep::ExtractVl { header, .. } | ParserStep::ExtractOwnVl { header, .. } => {
+                (Some(header), true)
+            }
+            ParserStep::ExtractStack { stack } | ParserStep::ExtractStackVl { stack, .. } => {
+                let stack = &layout.stacks[usize::from(stack)];
+                let varbit = matches!(step, ParserStep::ExtractStackVl { .. });
+                (stack.headers.get(next(stack.next)).copied(), varbit)
+            }
+            ParserStep::ExtractUnionStack { stack, member }
+            | ParserStep::ExtractUnionStackVl { stack, member, .. } => {
+                let stack = &layout.union_stacks[usize::from(stack)];
+                let union = stack.unions.get(next(stack.next));
+                let headers = union.map(|union| &layout.unions[usize::from(*union)].headers);
+                let varbit = matches!(step, ParserStep::ExtractUnionStackVl { .. });
+                let header = headers.and_then(|headers| headers.get(usize::from(member)));
+                (header.copied(), varbit)
+            }
+            _ => (None, false),
+        };
+        if let Some(header) = header {
+            let name = layout.headers[usize::from(header)].name.clone();
+            log(state, || match varbit {
+                true => Step::ExtractVarbit(name),
+                false => Step::Extract(name),
+            });
+        }
+    }
+
+    #[cold]
+    fn log_next(&self, parse_state: &ParseState, state: &mut State) {
+        let name = || parse_state.name.clone();
+        let mut key = String::new();
+        for part in &parse_state.key {
+            let bits = part.bits();
+            let value = self.part(part).unwrap_or_default().truncate(bits);
+            let words: Vec<u64> = (0..words_of(bits)).map(|i| value.word(i)).collect();
+            key += &padded_hex(&shortest(&words), bits);
+        }
+        log(state, || match parse_state.key.is_empty() {
+            true => Step::NoKey(name()),
+            false => Step::Key { state: name(), key },
+        });
+        let bytes = self.cursor;
+        log(state, || Step::Parsed { bytes });
     }
 
     fn left(&self) -> usize {
@@ -121,16 +209,16 @@ impl Parser<'_> {
         run::run(self.program, state, 0, self.phv, &[], ctx, code);
     }
 
-    fn step(&mut self, step: &Step, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
+    fn step(&mut self, step: &ParserStep, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
         let layout = &self.program.layout;
         let errors = &self.program.parser.errors;
         match *step {
-            Step::Extract { header } => self.extract(header, 0),
-            Step::ExtractVl { header, code, bits } => {
+            ParserStep::Extract { header } => self.extract(header, 0),
+            ParserStep::ExtractVl { header, code, bits } => {
                 self.eval(state, ctx, code);
                 self.extract(header, self.phv[usize::from(bits)])
             }
-            Step::ExtractOwnVl { header, code, bits } => {
+            ParserStep::ExtractOwnVl { header, code, bits } => {
                 let h = &layout.headers[usize::from(header)];
                 if self.left() < h.bytes {
                     return Err(errors.packet_too_short);
@@ -139,13 +227,13 @@ impl Parser<'_> {
                 self.eval(state, ctx, code);
                 self.extract(header, self.phv[usize::from(bits)])
             }
-            Step::ExtractStack { stack } => self.extract_next(stack, None),
-            Step::ExtractStackVl { stack, code, bits } => {
+            ParserStep::ExtractStack { stack } => self.extract_next(stack, None),
+            ParserStep::ExtractStackVl { stack, code, bits } => {
                 self.eval(state, ctx, code);
                 self.extract_next(stack, Some(self.phv[usize::from(bits)]))
             }
-            Step::ExtractUnionStack { stack, member } => self.extract_union(stack, member, 0),
-            Step::ExtractUnionStackVl {
+            ParserStep::ExtractUnionStack { stack, member } => self.extract_union(stack, member, 0),
+            ParserStep::ExtractUnionStackVl {
                 stack,
                 member,
                 code,
@@ -154,11 +242,11 @@ impl Parser<'_> {
                 self.eval(state, ctx, code);
                 self.extract_union(stack, member, self.phv[usize::from(bits)])
             }
-            Step::Code { code } => {
+            ParserStep::Code { code } => {
                 self.eval(state, ctx, code);
                 Ok(())
             }
-            Step::Lookahead {
+            ParserStep::Lookahead {
                 offset,
                 bits,
                 slot,
@@ -173,15 +261,15 @@ impl Parser<'_> {
                 write_field(self.phv, usize::from(slot), field_bits, signed, &value);
                 Ok(())
             }
-            Step::Verify { code, cond, error } => {
+            ParserStep::Verify { code, cond, error } => {
                 self.eval(state, ctx, code);
                 if self.phv[usize::from(cond)] == 0 {
                     return Err(self.phv[usize::from(error)]);
                 }
                 Ok(())
             }
-            Step::Shift { bytes } => self.skip(u64::from(bytes) * 8),
-            Step::Advance { code, bits } => {
+            ParserStep::Shift { bytes } => self.skip(u64::from(bytes) * 8),
+            ParserStep::Advance { code, bits } => {
                 self.eval(state, ctx, code);
                 self.skip(self.phv[usize::from(bits)])
             }
@@ -362,9 +450,7 @@ impl Parser<'_> {
                 return Ok(self.frame.big(self.cursor * 8 + offset as usize, bits));
             }
         };
-        Ok(Big::from_unsigned(
-            &self.phv[slot..slot + super::expr::words_of(bits)],
-        ))
+        Ok(Big::from_unsigned(&self.phv[slot..slot + words_of(bits)]))
     }
 }
 

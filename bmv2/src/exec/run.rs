@@ -1,13 +1,15 @@
 //! The interpreter of compiled code.
 
-use super::expr::{run_big, words_of, wrap};
+use super::expr::{param_words, run_big, words_of, wrap};
 use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
 use crate::effects::DropReason;
 use crate::externs::hash::Calculation;
 use crate::program::Program;
 use crate::state::State;
-use crate::tables::{ActionRef, Target};
+use crate::steps::{padded_hex, short_hex, EntryKey, Note, Step};
+use crate::tables::EntryHandle;
+use crate::tables::{shortest, ActionRef, Target};
 use crate::trace::{number, Named, TraceEvent};
 
 /// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
@@ -22,8 +24,9 @@ const MAX_LOGS: usize = 1000;
 pub(crate) struct Context {
     /// Time in nanoseconds.
     pub now: u64,
-    /// In traces.
+    /// In traces and the log, where copies have numbers, too.
     pub number: u64,
+    pub copy: u32,
     /// Length when the packet came in; what counters and byte meters count.
     pub ingress_length: usize,
     /// Length with the headers added and removed since.
@@ -446,12 +449,10 @@ impl Machine<'_> {
                 w!(d) = (value % w!(max).max(1)).wrapping_add(w!(base));
             }
             Op::Random { d, low, high } => w!(d) = state.random.between(w!(low), w!(high)),
-            Op::MarkToDrop => {
-                if let Some(spec) = program.intrinsic.egress_spec {
-                    w!(spec.slot) = u64::from(*drop_port) & spec.mask;
-                }
-                if let Some(group) = program.intrinsic.mcast_grp {
-                    w!(group.slot) = 0;
+            Op::MarkToDrop { spec, bits, group } => {
+                w!(spec) = wrap(u64::from(*drop_port), u32::from(bits), false);
+                if let Some(group) = group {
+                    w!(group) = 0;
                 }
             }
             Op::Digest { list } => ctx.digest = w!(list) as u32,
@@ -466,9 +467,12 @@ impl Machine<'_> {
             Op::Recirculate { list } => ctx.recirculate = w!(list) as u32,
             Op::Truncate { bytes } => ctx.truncate = Some(w!(bytes)),
             Op::Log { index } => {
-                if ctx.logs.len() < MAX_LOGS {
-                    let message = super::log::format(program, state, phv, index);
-                    ctx.logs.push(message);
+                let message = super::log::format(program, state, phv, index);
+                match &mut state.recorder {
+                    // Among the other steps.
+                    Some(recorder) if recorder.logs => recorder.log(|| Step::Message(message)),
+                    _ if ctx.logs.len() < MAX_LOGS => ctx.logs.push(message),
+                    _ => {}
                 }
             }
             Op::Assert { a, index } => {
@@ -479,6 +483,7 @@ impl Machine<'_> {
                 }
             }
             Op::Exit => ctx.exit = true,
+            Op::Note { index } => note(program, state, phv, index),
             common => unreachable!("{common:?} is run by the loop"),
         }
         Ok(())
@@ -506,6 +511,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
     });
     let key = key.collect();
     let entry = vm.state.tables[at].peek(phv);
+    log_lookup(vm, phv, at, entry);
     let found = look_up(vm, phv, at);
     let action = found
         .0
@@ -514,7 +520,7 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
     let data = action.iter().flat_map(|action| &action.params);
     let data = data.map(|param| Named {
         name: param.name.clone(),
-        value: self::number(&phv[arguments + param.offset..][..words_of(param.bits)]),
+        value: self::number(&phv[arguments + param.offset..][..param_words(param.bits)]),
     });
     let event = TraceEvent::Table {
         table: table.name.clone(),
@@ -524,11 +530,129 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
         action: action.map(|action| action.name.clone()),
         data: data.collect(),
     };
+    let name = action.map(|action| action.name.clone());
+    let args = action.iter().flat_map(|action| &action.params);
+    let args = args.map(|param| {
+        let words = &phv[arguments + param.offset..][..param_words(param.bits)];
+        short_hex(&shortest(words))
+    });
     if let Some(recorder) = &mut vm.state.recorder {
         recorder.changes(program, phv);
         recorder.tell(event);
+        recorder.log(|| Step::Action {
+            name,
+            args: args.collect(),
+        });
     }
     found
+}
+
+/// Logs what is looked up, and the entry that it finds.
+fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
+    let (program, table) = (vm.program, &vm.program.tables[at]);
+    let Some(mut recorder) = vm.state.recorder.take() else {
+        return;
+    };
+    let name = || table.name.clone();
+    recorder.log(|| Step::Apply(name()));
+    recorder.log(|| {
+        let value = |slot: Slot, bits| shortest(&phv[usize::from(slot)..][..words_of(bits)]);
+        let key = table.keys.iter();
+        Step::LookUp(
+            key.map(|key| {
+                (
+                    key.name.clone(),
+                    padded_hex(&value(key.slot, key.bits), key.bits),
+                )
+            })
+            .collect(),
+        )
+    });
+    let entry =
+        found.and_then(|handle| vm.state.tables[at].entry(program, table, EntryHandle(handle)));
+    match (found, entry) {
+        (Some(handle), Some(entry)) => {
+            recorder.log(|| Step::Hit {
+                table: name(),
+                handle,
+            });
+            let keys = table.keys.iter().map(|key| EntryKey {
+                name: key.name.clone(),
+                bits: key.bits,
+            });
+            recorder.log(|| Step::Entry {
+                handle,
+                keys: keys.collect(),
+                entry,
+            });
+        }
+        _ => recorder.log(|| Step::Miss(name())),
+    }
+    vm.state.recorder = Some(recorder);
+}
+
+/// Logs a note of the program.
+#[cold]
+fn note(program: &Program, state: &mut State, phv: &[u64], index: u16) {
+    let Some(mut recorder) = state.recorder.take() else {
+        return;
+    };
+    let word = |slot: Slot| phv[usize::from(slot)];
+    let cell =
+        |what, name: &str, size: usize, index: u64, text: &dyn Fn(&str) -> String| match index
+            < size as u64
+        {
+            true => Step::Note(text(name)),
+            false => Step::OutOfBounds {
+                what,
+                name: name.to_owned(),
+                size,
+                index,
+            },
+        };
+    recorder.log(|| match &program.notes[usize::from(index)] {
+        Note::Text(text) => Step::Note(text.clone()),
+        Note::RegisterRead { array, i } | Note::RegisterWrite { array, i } => {
+            let (at, i) = (usize::from(*array), word(*i));
+            let register = &program.registers[at];
+            let value = || state.registers[at].read(i);
+            let reads = matches!(program.notes[usize::from(index)], Note::RegisterRead { .. });
+            cell(
+                "register",
+                &register.name,
+                register.size,
+                i,
+                &|name| match reads {
+                    true => format!("Read register '{name}' at index {i} read value {}", value()),
+                    false => format!(
+                        "Wrote register '{name}' at index {i} with value {}",
+                        value()
+                    ),
+                },
+            )
+        }
+        Note::Count { array, i } => {
+            let (counter, i) = (&program.counters[usize::from(*array)], word(*i));
+            cell("counter", &counter.name, counter.size, i, &|name| {
+                format!("Updated counter '{name}' at index {i}")
+            })
+        }
+        Note::Meter { array, i } => {
+            let (meter, i) = (&program.meters[usize::from(*array)], word(*i));
+            cell("meter", &meter.name, meter.size, i, &|name| {
+                format!("Updated meter '{name}' at index {i}")
+            })
+        }
+        Note::Hash { base, max, value } => {
+            let (base, max, value) = (word(*base), word(*max), word(*value));
+            Step::Note(format!("hash(base={base}, max={max}) = {value}"))
+        }
+        Note::Random { low, high, value } => {
+            let (low, high, value) = (word(*low), word(*high), word(*value));
+            Step::Note(format!("random(lo={low}, hi={high}) = {value}"))
+        }
+    });
+    state.recorder = Some(recorder);
 }
 
 #[inline(always)]

@@ -1,11 +1,12 @@
 //! Actions and primitives.
 
-use super::expr::{param_words, Dest, HeaderRef};
+use super::expr::{Dest, HeaderRef};
 use super::{find, LoadError, Loader, Scope};
-use crate::exec::expr::{Kind, Node};
+use crate::exec::expr::{param_words, Kind, Node};
 use crate::exec::ops::{Op, Slot, Test};
 use crate::program::{Action, DynHeader, DynHeaderOp, DynRef, LogMessage, Param};
-use alfirk_bmv2_json::{Expr, Operator, Primitive};
+use crate::steps::Note;
+use alfirk_bmv2_json::{Expr, Operator, Primitive, SourceInfo};
 
 impl Loader<'_> {
     pub(super) fn compile_actions(&mut self) -> Result<(), LoadError> {
@@ -22,12 +23,6 @@ impl Loader<'_> {
             let mut params = Vec::new();
             let mut words = 0;
             for param in &action.runtime_data {
-                if param.bitwidth == 0 {
-                    return Err(LoadError::invalid(
-                        at,
-                        format!("parameter {} has no bits", param.name),
-                    ));
-                }
                 let (name, bits) = (param.name.clone(), param.bitwidth);
                 params.push(Param {
                     name,
@@ -37,6 +32,7 @@ impl Loader<'_> {
                 words += param_words(bits);
             }
             let code = self.pc();
+            self.note(|| Note::Text(format!("Action {}", action.name)));
             self.compile_primitives(
                 &action.primitives,
                 Scope {
@@ -87,6 +83,11 @@ impl Loader<'_> {
                 _ => format!("{}, {}", scope.at, primitive.op),
             };
             let scope = Scope { at: &at, ..scope };
+            self.note(|| {
+                let text = |info: &SourceInfo| format!("Primitive {}", info.source_fragment);
+                let none = || "Primitive (no source info)".to_owned();
+                Note::Text(located(primitive.source_info.as_ref(), text, none))
+            });
             let args = Args {
                 args: &primitive.parameters,
                 scope,
@@ -241,7 +242,12 @@ impl Loader<'_> {
                 let bits = self.registers[usize::from(array)].bits;
                 let index = self.node(args.get(1)?, scope)?;
                 let value = self.node(args.get(2)?, scope)?;
+                let shown = index.clone();
                 self.write_register(array, bits, index, &value)?;
+                if self.with_notes {
+                    let i = self.amount(&shown)?;
+                    self.note(|| Note::RegisterWrite { array, i });
+                }
             }
             "count" => {
                 let Expr::CounterArray(name) = args.get(0)?.unwrapped() else {
@@ -250,6 +256,7 @@ impl Loader<'_> {
                 let array = find(&self.counter_names, "counter array", name, scope.at)?;
                 let i = self.amount_arg(args.get(1)?, scope)?;
                 self.emit(Op::Count { array, i });
+                self.note(|| Note::Count { array, i });
             }
             "execute_meter" => {
                 let Expr::MeterArray(name) = args.get(0)?.unwrapped() else {
@@ -257,6 +264,7 @@ impl Loader<'_> {
                 };
                 let array = find(&self.meter_names, "meter array", name, scope.at)?;
                 let i = self.amount_arg(args.get(1)?, scope)?;
+                self.note(|| Note::Meter { array, i });
                 // Beyond the array neither meter nor field change.
                 let size = self.meters[usize::from(array)].size as u64;
                 let b = self.constant(size)?;
@@ -285,6 +293,11 @@ impl Loader<'_> {
                     base,
                     max,
                 });
+                self.note(|| Note::Hash {
+                    base,
+                    max,
+                    value: d,
+                });
                 self.assign_to(args.get(0)?, &word(d, 64), scope)?;
             }
             "modify_field_rng_uniform" => {
@@ -292,11 +305,15 @@ impl Loader<'_> {
                 let high = self.amount_arg(args.get(2)?, scope)?;
                 let d = self.temp()?;
                 self.emit(Op::Random { d, low, high });
+                self.note(|| Note::Random {
+                    low,
+                    high,
+                    value: d,
+                });
                 self.assign_to(args.get(0)?, &word(d, 64), scope)?;
             }
-            "mark_to_drop" | "drop" => {
-                self.emit(Op::MarkToDrop);
-            }
+            "mark_to_drop" => self.mark_to_drop(args, scope)?,
+            "drop" => self.drop_packet()?,
             "generate_digest" => {
                 let list = self.amount_arg(args.get(1)?, scope)?;
                 self.emit(Op::Digest { list });
@@ -410,6 +427,41 @@ impl Loader<'_> {
         Ok((session, list))
     }
 
+    /// The drop port goes to the header that is named, which may be a copy of standard metadata. Compilers of old
+    /// name none.
+    fn mark_to_drop(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
+        let Some(Expr::Header(name)) = args.args.first().map(Expr::unwrapped) else {
+            return self.drop_packet();
+        };
+        let header = &self.layout.headers[usize::from(self.header(name, scope.at)?)];
+        let field = |name: &str| header.fields.iter().find(|f| f.name == name);
+        let Some(spec) = field("egress_spec") else {
+            return Err(scope.invalid(format!("{name} has no field egress_spec")));
+        };
+        if !(1..=64).contains(&spec.bits) {
+            let why = format!("egress_spec must have 1 to 64 bits, not {}", spec.bits);
+            return Err(scope.invalid(why));
+        }
+        let group = field("mcast_grp").filter(|f| f.bits > 0).map(|f| f.slot);
+        let (spec, bits) = (spec.slot, spec.bits as u8);
+        self.emit(Op::MarkToDrop { spec, bits, group });
+        Ok(())
+    }
+
+    fn drop_packet(&mut self) -> Result<(), LoadError> {
+        let intrinsic = self.intrinsic()?;
+        let group = intrinsic.mcast_grp.map(|field| field.slot);
+        if let Some(spec) = intrinsic.egress_spec {
+            let bits = spec.mask.count_ones() as u8;
+            self.emit(Op::MarkToDrop {
+                spec: spec.slot,
+                bits,
+                group,
+            });
+        }
+        Ok(())
+    }
+
     fn register_read(&mut self, args: &Args, scope: Scope) -> Result<(), LoadError> {
         let Expr::RegisterArray(name) = args.get(1)?.unwrapped() else {
             return Err(scope.invalid("the second operand must be a register array"));
@@ -422,6 +474,7 @@ impl Loader<'_> {
         let index = self.node(args.get(2)?, scope)?;
         let dest = self.dest(args.get(0)?, scope)?;
         let i = self.amount(&index)?;
+        self.note(|| Note::RegisterRead { array, i });
         match dest {
             // The instruction leaves the field alone when the index is beyond the array.
             Dest::Field {
@@ -514,6 +567,18 @@ impl Loader<'_> {
             ),
             other => Err(scope.invalid(format!("{other:?} is not a header union stack"))),
         }
+    }
+}
+
+/// What BMv2 logs of something in the source, or not.
+pub(super) fn located(
+    info: Option<&SourceInfo>,
+    text: impl FnOnce(&SourceInfo) -> String,
+    none: impl FnOnce() -> String,
+) -> String {
+    match info {
+        Some(info) => format!("{}({}) {}", info.filename, info.line, text(info)),
+        None => none(),
     }
 }
 

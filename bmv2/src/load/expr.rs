@@ -2,7 +2,7 @@
 
 use super::{find, LoadError, Loader, Scope};
 use crate::exec::big::Big;
-use crate::exec::expr::{words_of, Binary, Cast, Element, Kind, Node, Unary};
+use crate::exec::expr::{Binary, Cast, Element, Kind, Node, Unary};
 use crate::exec::ops::Slot;
 use alfirk_bmv2_json::{decode_hex, Expr, FieldRef, Op, Operator};
 
@@ -195,6 +195,9 @@ impl Loader<'_> {
                 let param = scope.params.get(*index as usize).ok_or_else(|| {
                     scope.invalid(format!("there is no action parameter with index {index}"))
                 })?;
+                if param.bits == 0 {
+                    return Ok(Node::constant(Big::default()));
+                }
                 let slot = self.layout.params + param.offset as Slot;
                 Node::new(Kind::Field {
                     slot,
@@ -608,6 +611,8 @@ impl Loader<'_> {
             return Err(scope.invalid("the stack is empty"));
         };
         let f = self.field_of(first, field, scope.at)?;
+        // Fields without bits share one word.
+        let stride = if f.bits == 0 { 0 } else { stride };
         let (Ok(stride), Ok(count), Ok(at)) = (
             u16::try_from(stride),
             u16::try_from(headers.len()),
@@ -699,9 +704,4 @@ impl Loader<'_> {
             _ => Err(scope.invalid(format!("{expr:?} cannot be assigned"))),
         }
     }
-}
-
-/// Words that an action's parameters take.
-pub(super) fn param_words(bits: u32) -> usize {
-    words_of(bits)
 }

@@ -1,7 +1,7 @@
 //! Places headers, stacks, unions and metadata in the packet's words.
 
 use super::{number, LoadError, Loader};
-use crate::exec::expr::words_of;
+use crate::exec::expr::{param_words, words_of};
 use crate::exec::join::{Cut, Join};
 use crate::program::{
     Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack, Varbit,
@@ -23,6 +23,10 @@ impl Loader<'_> {
             let at = format!("header {}", header.name);
             let index = super::find(&types, "header type", &header.header_type, &at)?;
             type_of.push(usize::from(index));
+        }
+        let mut fields = json.header_types.iter().flat_map(|t| &t.fields);
+        if fields.any(|f| f.width == FieldWidth::Bits(0)) {
+            self.void = self.words(1)?;
         }
         let mut placed: Vec<Option<Header>> = json.headers.iter().map(|_| None).collect();
         for (i, header) in json.headers.iter().enumerate() {
@@ -156,7 +160,7 @@ impl Loader<'_> {
             action
                 .runtime_data
                 .iter()
-                .map(|p| words_of(p.bitwidth))
+                .map(|p| param_words(p.bitwidth))
                 .sum::<usize>()
         });
         self.layout.params = self.words(most.max().unwrap_or(0))?;
@@ -220,10 +224,14 @@ impl Loader<'_> {
         for field in &kind.fields {
             let (bits, is_varbit) = match field.width {
                 FieldWidth::Bits(0) => {
-                    return Err(LoadError::invalid(
-                        at,
-                        format!("field {} has no bits", field.name),
-                    ));
+                    fields.push(Field {
+                        name: field.name.clone(),
+                        slot: self.void,
+                        bits: 0,
+                        signed: false,
+                        varbit: false,
+                    });
+                    continue;
                 }
                 FieldWidth::Bits(bits) => (bits, false),
                 FieldWidth::Variable if varbit.is_some() => {
@@ -357,11 +365,9 @@ impl Loader<'_> {
                 Err(_) => return Ok(None),
             },
         };
-        if field.bits > 64 {
-            return Err(LoadError::invalid(
-                at,
-                format!("{} bits are too wide", field.bits),
-            ));
+        if !(1..=64).contains(&field.bits) {
+            let why = format!("it must have 1 to 64 bits, not {}", field.bits);
+            return Err(LoadError::invalid(at, why));
         }
         Ok(Some(Meta {
             slot: field.slot,

@@ -362,12 +362,17 @@ impl Loader<'_> {
     /// Code that assigns a value, wrapped to the target's width.
     pub(super) fn assign(&mut self, dest: Dest, value: &Node) -> Result<(), LoadError> {
         match dest {
+            // Nothing can be stored in it.
+            Dest::Field { bits: 0, .. } => Ok(()),
             Dest::Field { slot, bits, signed } => {
                 let value = &self.saturated(slot, bits, signed, value);
                 self.assign_field(slot, bits, signed, value)
             }
             Dest::Element { element, index } => {
                 let e = self.elements[usize::from(element)];
+                if e.bits == 0 {
+                    return Ok(());
+                }
                 let value = &self.saturated(e.start, e.bits, e.signed, value);
                 if e.bits > 64 {
                     self.big(value.as_ref().clone(), BigDest::Element { element, index });

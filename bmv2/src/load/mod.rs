@@ -22,6 +22,7 @@ use crate::program::{
     Action, CounterArray, DynHeader, Field, Layout, LogMessage, MeterArray, Param, Program,
     RegisterArray, ValueSet,
 };
+use crate::steps::Note;
 use alfirk_bmv2_json::{BmV2Json, FieldRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -52,7 +53,11 @@ struct Loader<'a> {
     dyn_headers: Vec<DynHeader>,
     logs: Vec<LogMessage>,
     asserts: Vec<String>,
+    with_notes: bool,
+    notes: Vec<Note>,
     constants: FxHashMap<u64, Slot>,
+    /// The word of all fields without bits. It is zero, and never written.
+    void: Slot,
     /// First words of fields that saturate instead of wrapping.
     saturating: FxHashSet<Slot>,
     /// Temporaries of the statement being compiled, taken again for the next one.
@@ -84,7 +89,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-pub(crate) fn load(json: &BmV2Json) -> Result<Program, LoadError> {
+pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadError> {
     if let Some(meta) = &json.meta {
         if meta.version.0 != BmV2Json::VERSION.0 {
             let (major, minor) = meta.version;
@@ -92,6 +97,7 @@ pub(crate) fn load(json: &BmV2Json) -> Result<Program, LoadError> {
         }
     }
     let mut loader = Loader::new(json);
+    loader.with_notes = with_notes;
     loader.place_headers()?;
     let intrinsic = loader.intrinsic()?;
     loader.declare_objects()?;
@@ -124,6 +130,7 @@ pub(crate) fn load(json: &BmV2Json) -> Result<Program, LoadError> {
         dyn_headers: loader.dyn_headers,
         logs: loader.logs,
         asserts: loader.asserts,
+        notes: loader.notes,
         actions: loader.actions,
         registers: loader.registers,
         counters: loader.counters,
@@ -162,7 +169,10 @@ impl<'a> Loader<'a> {
             dyn_headers: Vec::new(),
             logs: Vec::new(),
             asserts: Vec::new(),
+            with_notes: false,
+            notes: Vec::new(),
             constants: FxHashMap::default(),
+            void: 0,
             saturating: FxHashSet::default(),
             temps: Vec::new(),
             temps_used: 0,
@@ -224,6 +234,17 @@ impl<'a> Loader<'a> {
     fn emit(&mut self, op: Op) -> usize {
         self.code.push(op);
         self.code.len() - 1
+    }
+
+    /// Lets the code tell the log something, where programs do. More notes than a program may have are left out.
+    fn note(&mut self, note: impl FnOnce() -> Note) {
+        if !self.with_notes {
+            return;
+        }
+        if let Ok(index) = u16::try_from(self.notes.len()) {
+            self.notes.push(note());
+            self.emit(Op::Note { index });
+        }
     }
 
     /// Lets the jump at `at` lead to `to`.

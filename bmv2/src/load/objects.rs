@@ -315,8 +315,9 @@ impl Loader<'_> {
                 &at,
             )?;
             let (header, field) = self.field(&checksum.target, &at)?;
-            if field.bits > 64 {
-                return Err(LoadError::invalid(at, "the target has more than 64 bits"));
+            if !(1..=64).contains(&field.bits) {
+                let why = format!("the target must have 1 to 64 bits, not {}", field.bits);
+                return Err(LoadError::invalid(at, why));
             }
             let condition = match &checksum.if_cond {
                 None => None,
@@ -333,6 +334,7 @@ impl Loader<'_> {
                 }
             };
             let make = || Checksum {
+                name: checksum.name.clone(),
                 calculation,
                 condition,
                 header,

@@ -214,6 +214,9 @@ impl Loader<'_> {
         else {
             return Err(scope.invalid("a lookahead can only be assigned to a field"));
         };
+        if field_bits == 0 {
+            return Ok(());
+        }
         steps.push(Step::Lookahead {
             offset,
             bits,
@@ -296,6 +299,10 @@ impl Loader<'_> {
         let node = self.node(expr, scope)?;
         Ok(match (node.kind, expr.unwrapped()) {
             (Kind::Field { slot, bits, .. }, _) => KeyPart::Field { slot, bits },
+            (Kind::Last { element, .. }, _) if self.elements[usize::from(element)].bits == 0 => {
+                let slot = self.void;
+                KeyPart::Field { slot, bits: 0 }
+            }
             (Kind::Last { element, .. }, Expr::StackField { stack, .. }) => {
                 let stack = find(&self.stack_names, "header stack", stack, scope.at)?;
                 let start = self.layout.stacks[usize::from(stack)].start;

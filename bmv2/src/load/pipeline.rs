@@ -1,10 +1,12 @@
 //! Ingress and egress: nodes become code, tables get their keys, actions and entries.
 
+use super::action::located;
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::expr::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{DefaultAction, DirectMeter, Key, Profile, Table};
+use crate::steps::Note;
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
     self as json, Expr, FieldRef, MatchKey, MatchType, Pipeline, TableKeyTarget, TableType,
@@ -177,8 +179,16 @@ impl<'a> Loader<'a> {
                 Node::Conditional(json) => {
                     let at = format!("condition {}", json.name);
                     let cond = self.node(&json.expression, Scope::plain(&at))?;
-                    let jumps = self.branch(&cond, false)?;
+                    let mut jumps = self.branch(&cond, false)?;
                     self.end_statement();
+                    if self.with_notes {
+                        self.note(|| condition(json, true));
+                        let over = self.emit(Op::Jump { to: 0 });
+                        self.land(jumps);
+                        self.note(|| condition(json, false));
+                        jumps = vec![self.emit(Op::Jump { to: 0 })];
+                        self.land(vec![over]);
+                    }
                     match json.false_next.as_deref() {
                         Some(next) => {
                             flow.fixes
@@ -214,6 +224,8 @@ impl<'a> Loader<'a> {
             && table.direct_meters.is_none()
             && table.entries.is_none();
         let default = match &table.default_entry {
+            // The log tells of every table.
+            _ if self.with_notes => return Ok(None),
             Some(default) if plain && default.action_entry_const => default,
             _ => return Ok(None),
         };
@@ -425,7 +437,7 @@ impl<'a> Loader<'a> {
             return Err(scope.invalid(format!("direct meter {name} has no result target")));
         };
         let (_, field) = self.field(target, scope.at)?;
-        if field.bits > 64 || field.varbit {
+        if !(1..=64).contains(&field.bits) || field.varbit {
             return Err(scope.invalid(format!("direct meter {name} cannot write to {target}")));
         }
         Ok(DirectMeter {
@@ -564,6 +576,13 @@ impl Labels<'_> {
                 name: name.to_owned(),
             })
     }
+}
+
+fn condition(json: &json::Conditional, holds: bool) -> Note {
+    let end = format!("({}) is {holds}", json.name);
+    let text = |info: &json::SourceInfo| format!("Condition \"{}\" {end}", info.source_fragment);
+    let none = || format!("Condition \"{}\" {end}", json.name);
+    Note::Text(located(json.source_info.as_ref(), text, none))
 }
 
 /// The kind of lookup that the keys need, and that the file should state.

@@ -1,7 +1,7 @@
 //! Tables: entries, default actions, direct counters and meters.
 
 use super::{ActionId, ManageError, ProfileId, TableId};
-use crate::exec::expr::words_of;
+use crate::exec::expr::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::MeterConfig;
 use crate::program::{Program, Table};
@@ -578,7 +578,7 @@ pub(super) fn check_action(program: &Program, action: u16, args: &[Vec<u8>]) -> 
             param: param.name.clone(),
             bits: param.bits,
         })?;
-        debug_assert_eq!(value.len(), words_of(param.bits));
+        debug_assert_eq!(value.len(), param_words(param.bits));
         words.extend_from_slice(&value);
     }
     Ok(ActionRef {

@@ -27,6 +27,11 @@ pub fn exhausted(why: impl Into<String>) -> Status {
     Status::new(Code::ResourceExhausted, why)
 }
 
+/// Not as things are.
+pub fn failed_precondition(why: impl Into<String>) -> Status {
+    Status::new(Code::FailedPrecondition, why)
+}
+
 /// Not allowed, whoever asks.
 pub fn denied(why: impl Into<String>) -> Status {
     Status::new(Code::PermissionDenied, why)

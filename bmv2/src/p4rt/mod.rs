@@ -42,7 +42,7 @@ use self::{
     pipeline::Pipeline,
 };
 pub use self::{programs::Programs, read::PendingRead, write::PendingWrite};
-use crate::{trace::TraceLine, Effects, QueueState, Queued, Switch};
+use crate::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
 
 /// Packets on their way to queues. A program that makes copies of copies would fill the memory.
 const MAX_WAITING: usize = 1 << 16;
@@ -279,6 +279,11 @@ impl Server {
     /// [`Switch::set_trace`].
     pub fn take_trace(&mut self) -> Vec<TraceLine> {
         std::mem::take(&mut self.effects.trace)
+    }
+
+    /// The same for the log; see [`Switch::set_log`].
+    pub fn take_log(&mut self) -> Vec<LogLine> {
+        std::mem::take(&mut self.effects.log)
     }
 
     fn check_device(&self, device_id: u64) -> Result<(), Status> {

@@ -1,19 +1,20 @@
 //! Forwarding pipeline configs: verify, save, commit, reconcile, show (P4Runtime § 14, § 15).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use alfirk_p4runtime::{
+    p4::tmp::P4DeviceConfig,
     p4::v1::{
         get_forwarding_pipeline_config_request::ResponseType,
         set_forwarding_pipeline_config_request::Action, update::Type, ForwardingPipelineConfig,
         GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest, ValueSetMember,
     },
-    Code, Status,
+    Code, Message, Status,
 };
 
 use super::{
     digests::Digests,
-    error::{invalid, not_found},
+    error::{failed_precondition, invalid, not_found},
     pre::PreBook,
     profiles::ProfileBook,
     programs::Programs,
@@ -70,10 +71,8 @@ fn verify(
             "the config carries no p4_device_config (the BMv2 JSON)",
         ));
     }
-    let text = std::str::from_utf8(&config.p4_device_config)
-        .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;
     let program = programs
-        .load(text)
+        .load(&device_text(&config.p4_device_config)?)
         .map_err(|error| invalid(format!("p4_device_config: {error}")))?;
     let schema = Schema::new(info, &program).map_err(|error| invalid(error.to_string()))?;
     Ok(Verified {
@@ -81,6 +80,23 @@ fn verify(
         schema,
         config: config.clone(),
     })
+}
+
+/// The BMv2 JSON of a device config: the text itself, or the message `p4.tmp.P4DeviceConfig` that holds it, which
+/// p4runtime_lib and others send. No such message begins like a JSON object.
+fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
+    if config.trim_ascii_start().starts_with(b"{") {
+        let text = std::str::from_utf8(config)
+            .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;
+        return Ok(text.into());
+    }
+    let data = P4DeviceConfig::decode(config).map(|message| message.device_data);
+    match data.map(String::from_utf8) {
+        Ok(Ok(text)) if !text.is_empty() => Ok(text.into()),
+        _ => Err(invalid(
+            "p4_device_config is neither BMv2 JSON nor a P4DeviceConfig message with BMv2 JSON in it",
+        )),
+    }
 }
 
 impl Verified {
@@ -112,6 +128,12 @@ impl Server {
         now: u64,
     ) -> Result<(), Status> {
         let config = request.config.as_ref();
+        let verifies = matches!(request.action(), Action::Unspecified | Action::Verify);
+        if !verifies && !self.active.switch.options().may_swap {
+            return Err(failed_precondition(
+                "programs cannot be replaced: the switch was started with --disable-swap",
+            ));
+        }
         match request.action() {
             Action::Unspecified => {
                 return Err(invalid("action is unset or of an unknown kind"));

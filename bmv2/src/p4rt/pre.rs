@@ -12,12 +12,12 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    error::{core_error, exists, invalid, not_found, UpdateResult},
+    error::{core_error, exhausted, exists, invalid, not_found, UpdateResult},
     read::{Found, View},
     write::Scope,
     Device,
 };
-use crate::{CloneSession, Replica, MAX_SESSION};
+use crate::{CloneSession, PreError, Replica, MAX_SESSION};
 
 /// v1model's `mcast_grp` and `egress_rid` have 16 bits.
 const MAX_GROUP: u32 = 0xffff;
@@ -63,7 +63,7 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntr
     let replicas = replicas(cpu_port, down, &name, &group.replicas)?;
     pre_mut(scope)?
         .set_group(id, &replicas)
-        .map_err(|e| invalid(e.to_string()))?;
+        .map_err(pre_error)?;
     scope.pipeline.pre.groups.insert(id, group.clone());
     Ok(())
 }
@@ -117,6 +117,13 @@ pub fn read_sessions(view: View<'_>, filter: &CloneSessionEntry, found: Found<'_
 
 fn pre_mut<'a>(scope: &'a mut Scope<'_>) -> UpdateResult<&'a mut crate::Pre> {
     scope.switch.pre_mut().map_err(core_error)
+}
+
+fn pre_error(error: PreError) -> alfirk_p4runtime::Status {
+    match error {
+        PreError::Full { .. } => exhausted(error.to_string()),
+        _ => invalid(error.to_string()),
+    }
 }
 
 fn wrap(entry: Pre) -> Kind {

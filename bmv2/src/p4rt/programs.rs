@@ -7,7 +7,10 @@ use crate::{LoadError, Program};
 /// Loaded programs by their text. Servers that share one load the same text once; clones are the
 /// same. A program lives as long as a switch runs it.
 #[derive(Clone, Debug, Default)]
-pub struct Programs(Arc<Mutex<Vec<Known>>>);
+pub struct Programs {
+    known: Arc<Mutex<Vec<Known>>>,
+    with_notes: bool,
+}
 
 #[derive(Debug)]
 struct Known {
@@ -16,16 +19,30 @@ struct Known {
 }
 
 impl Programs {
-    /// The program of a text, as by [`Program::from_json`].
-    pub(super) fn load(&self, text: &str) -> Result<Arc<Program>, LoadError> {
+    /// Programs with notes for the log; see [`Program::with_notes`].
+    pub fn with_notes() -> Programs {
+        Programs {
+            with_notes: true,
+            ..Programs::default()
+        }
+    }
+
+    /// The program of a text.
+    ///
+    /// # Errors
+    /// As [`Program::from_json`].
+    pub fn load(&self, text: &str) -> Result<Arc<Program>, LoadError> {
         // Nothing below leaves the list half changed.
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.program.strong_count() > 0);
         let same = known.iter().find(|known| known.text == text);
         if let Some(program) = same.and_then(|known| known.program.upgrade()) {
             return Ok(program);
         }
-        let program = Arc::new(Program::from_json(text)?);
+        let program = Arc::new(match self.with_notes {
+            true => Program::with_notes(text)?,
+            false => Program::from_json(text)?,
+        });
         known.push(Known {
             text: text.to_owned(),
             program: Arc::downgrade(&program),

@@ -154,24 +154,27 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
     }
 }
 
+/// Refusals that clients compare word by word are in those of PI, the server of simple_switch_grpc.
 fn check_times(table: &Table, entry: &TableEntry) -> UpdateResult {
-    let name = &table.name;
-    if entry.time_since_last_hit.is_some() {
-        return Err(invalid(format!(
-            "table {name}: time_since_last_hit can be read only"
-        )));
-    }
+    check_no_last_hit(entry)?;
     if entry.idle_timeout_ns < 0 {
-        return Err(invalid(format!(
-            "table {name}: the idle timeout is negative"
-        )));
+        return Err(invalid("idle_timeout_ns must be a positive value"));
     }
     if entry.idle_timeout_ns != 0 && !table.idle_timeouts {
-        return Err(invalid(format!(
-            "table {name}: idle timeouts are not supported"
-        )));
+        return Err(invalid(
+            "idle_timeout_ns must be set to 0 for tables which do not support idle timeout",
+        ));
     }
     Ok(())
+}
+
+fn check_no_last_hit(entry: &TableEntry) -> UpdateResult {
+    match entry.time_since_last_hit {
+        Some(_) => Err(invalid(
+            "has_time_since_last_hit must not be set in WriteRequest",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
@@ -285,7 +288,8 @@ fn write_default(
             "table {name}: the default entry has no key and no priority"
         )));
     }
-    if entry.idle_timeout_ns != 0 || entry.time_since_last_hit.is_some() {
+    check_no_last_hit(entry)?;
+    if entry.idle_timeout_ns != 0 {
         return Err(invalid(format!(
             "table {name}: the default entry has no idle timeout"
         )));

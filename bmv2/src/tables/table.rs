@@ -392,7 +392,7 @@ impl ActionRef {
     pub(crate) fn given(&self, program: &Program) -> (String, Vec<Vec<u8>>) {
         let action = &program.actions[usize::from(self.action)];
         let args = action.params.iter().map(|param| {
-            let words = crate::exec::expr::words_of(param.bits);
+            let words = crate::exec::expr::param_words(param.bits);
             super::shortest(&self.args[param.offset..param.offset + words])
         });
         (action.name.clone(), args.collect())

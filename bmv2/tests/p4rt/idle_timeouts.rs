@@ -66,7 +66,12 @@ fn tables_without_support_refuse() {
     let entry = format!(
         r#"table_entry {{ table_id: {ROUTES} idle_timeout_ns: 5 action {{ action {{ action_id: {NO_ACTION} }} }} }}"#
     );
-    refused(f.insert(&entry), Code::InvalidArgument, "not supported");
+    let refusal = f.insert(&entry).unwrap_err();
+    assert_eq!(code(&refusal), Code::InvalidArgument);
+    assert_eq!(
+        refusal.message,
+        "idle_timeout_ns must be set to 0 for tables which do not support idle timeout"
+    );
     let read = format!("table_entry {{ table_id: {ROUTES} time_since_last_hit {{}} }}");
     assert_eq!(code(&f.try_read(&read).unwrap_err()), Code::InvalidArgument);
 }

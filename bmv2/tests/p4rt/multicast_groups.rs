@@ -40,6 +40,28 @@ fn copies_go_to_the_replicas() {
 }
 
 #[test]
+fn groups_beyond_the_room_are_refused() {
+    use alfirk_bmv2::{p4rt::Server, PreLimits, Switch, SwitchOptions};
+    use alfirk_p4runtime::p4::v1::set_forwarding_pipeline_config_request::Action;
+    let mut f = Fixture::without_pipeline();
+    f.server = Server::new(Switch::new(SwitchOptions {
+        device_id: DEVICE,
+        pre_limits: PreLimits {
+            groups: 1,
+            nodes: 9,
+        },
+        ..Default::default()
+    }));
+    f.primary = f.server.stream_open();
+    f.server.stream_message(f.primary, arbitration(id(1)), 0);
+    f.set_pipeline(Action::VerifyAndCommit, Some(config()))
+        .unwrap();
+    f.insert(&group(9, "")).unwrap();
+    let more = f.insert(&group(8, ""));
+    refused(more, Code::ResourceExhausted, "no room for more than 1");
+}
+
+#[test]
 fn presence_and_ids_are_checked() {
     let mut f = Fixture::new();
     refused(f.modify(&group(9, "")), Code::NotFound, "group 9");

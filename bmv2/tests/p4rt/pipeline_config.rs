@@ -61,6 +61,63 @@ fn nothing_is_read_or_written_before_there_is_a_pipeline() {
 }
 
 #[test]
+fn the_program_may_come_in_a_device_config_message() {
+    use alfirk_p4runtime::{p4::tmp::P4DeviceConfig, Message};
+    let wrapped = |device_data| ForwardingPipelineConfig {
+        p4_device_config: P4DeviceConfig {
+            reassign: true,
+            device_data,
+            ..Default::default()
+        }
+        .encode_to_vec(),
+        ..config()
+    };
+    let mut f = Fixture::without_pipeline();
+    let sent = wrapped(config().p4_device_config);
+    f.set_pipeline(Action::Verify, Some(sent.clone())).unwrap();
+    f.set_pipeline(Action::VerifyAndCommit, Some(sent.clone()))
+        .unwrap();
+    f.insert(&l2(5, 3, "")).unwrap();
+    assert_eq!(f.ports(1, &frame(5)), [3]);
+    let all = get_forwarding_pipeline_config_request::ResponseType::All;
+    assert_eq!(shown(&f, all), Some(sent), "as it was sent");
+
+    for (bad, why) in [
+        (wrapped(Vec::new()).p4_device_config, "neither BMv2 JSON"),
+        (vec![0xff; 9], "neither BMv2 JSON"),
+        (b"  {".to_vec(), "p4_device_config"),
+        (b"{\xff}".to_vec(), "not JSON text"),
+    ] {
+        let config = ForwardingPipelineConfig {
+            p4_device_config: bad,
+            ..config()
+        };
+        let refusal = f.set_pipeline(Action::Verify, Some(config)).unwrap_err();
+        assert_eq!(refusal.canonical_code(), Code::InvalidArgument);
+        assert!(refusal.message.contains(why), "{}", refusal.message);
+    }
+}
+
+#[test]
+fn a_switch_may_be_told_to_keep_its_program() {
+    use alfirk_bmv2::{p4rt::Server, Switch, SwitchOptions};
+    let mut f = Fixture::without_pipeline();
+    f.server = Server::new(Switch::new(SwitchOptions {
+        device_id: DEVICE,
+        may_swap: false,
+        ..Default::default()
+    }));
+    f.primary = f.server.stream_open();
+    f.server.stream_message(f.primary, arbitration(id(1)), 0);
+    f.set_pipeline(Action::Verify, Some(config())).unwrap();
+    for action in [Action::VerifyAndSave, Action::VerifyAndCommit] {
+        let refusal = f.set_pipeline(action, Some(config())).unwrap_err();
+        assert_eq!(refusal.canonical_code(), Code::FailedPrecondition);
+        assert!(refusal.message.contains("--disable-swap"));
+    }
+}
+
+#[test]
 fn verify_changes_nothing() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
@@ -189,7 +246,7 @@ fn configs_that_cannot_be_realised_are_refused() {
     );
     refuse(
         Action::Verify,
-        with(&|c| c.p4_device_config = vec![0xff]),
+        with(&|c| c.p4_device_config = b"{\xff}".to_vec()),
         "not JSON text",
     );
     refuse(

@@ -183,8 +183,14 @@ fn malformed_entries_are_refused() {
         "entries take an action",
     );
     invalid(l2(5, 3, "is_const: true"), "const entries");
-    invalid(l2(5, 3, "time_since_last_hit {}"), "read only");
-    invalid(l2(5, 3, "idle_timeout_ns: -1"), "negative");
+    invalid(
+        l2(5, 3, "time_since_last_hit {}"),
+        "has_time_since_last_hit must not be set in WriteRequest",
+    );
+    invalid(
+        l2(5, 3, "idle_timeout_ns: -1"),
+        "idle_timeout_ns must be a positive value",
+    );
 }
 
 #[test]

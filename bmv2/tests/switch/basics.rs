@@ -68,6 +68,57 @@ fn the_longest_prefix_wins() {
 }
 
 #[test]
+fn fields_without_bits_are_zero_and_take_no_room() {
+    let mut b = Builder::new();
+    b.scalar("none", 0).scalar("s", 8);
+    let fields = json!([["a", 8, false], ["z", 0, false], ["b", 8, false]]);
+    b.header("h_t", &["h", "g"], fields);
+    b.extracts(&["h", "g"]).emits(&["h", "g"]);
+    b.add(
+        "field_lists",
+        json!({"id": 1, "name": "list", "elements": [scalar("none"), scalar("s")]}),
+    );
+    let sum = expr(
+        "+",
+        field("h", "z"),
+        expr("+", field("h", "b"), scalar("none")),
+    );
+    let act = b.action(
+        "act",
+        &[("none", 0), ("port", 9)],
+        json!([
+            assign(scalar("none"), num(9)),
+            assign(field("g", "z"), num(1)),
+            assign(field("h", "z"), arg(0)),
+            assign(field("h", "a"), operand(sum)),
+            call(
+                "assign_header",
+                json!([named("header", "g"), named("header", "h")])
+            ),
+            assign(standard("egress_spec"), arg(1)),
+        ]),
+    );
+    let keys = json!([key("exact", "h", "z"), key("exact", "h", "a")]);
+    b.table("t", "exact", keys, &[("act", act)]);
+    let mut switch = b.switch();
+    let table = switch.table("t").unwrap();
+    switch
+        .insert_entry(
+            table,
+            &[exact(0), exact(5)],
+            0,
+            &run_action("act", &[0, 3]),
+            0,
+            0,
+        )
+        .unwrap();
+    assert_eq!(
+        switch.process(0, &[5, 6, 7, 8, 9], 0),
+        [(3, vec![6, 6, 6, 6, 9])]
+    );
+}
+
+#[test]
 fn the_smallest_priority_wins_and_older_entries_at_equal_ones() {
     let mut switch = forwarder("ternary").switch();
     let table = switch.table("t").unwrap();

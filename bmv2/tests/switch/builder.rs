@@ -255,7 +255,11 @@ impl Builder {
     }
 
     pub fn switch(&self) -> Switch {
-        let mut switch = Switch::new(SwitchOptions::default());
+        self.switch_with(SwitchOptions::default())
+    }
+
+    pub fn switch_with(&self, options: SwitchOptions) -> Switch {
+        let mut switch = Switch::new(options);
         switch.load(Arc::new(Program::from_json(&self.text()).unwrap()));
         switch
     }

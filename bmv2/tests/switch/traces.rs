@@ -38,6 +38,180 @@ fn program() -> Builder {
     b
 }
 
+/// The log's lines, without the packet's number.
+fn logged(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
+    let mut fx = Effects::default();
+    switch.process_into(1, frame, 0, &mut fx);
+    let lines = fx.log.iter().map(|line| line.step.to_string());
+    lines.collect()
+}
+
+/// The same program, with a condition and a register around its table, and with places in its source.
+fn noted() -> Switch {
+    let mut b = program();
+    b.add(
+        "register_arrays",
+        json!({"name": "r", "size": 2, "bitwidth": 8}),
+    );
+    let info = |line: u32, text: &str| json!({"filename": "p.p4", "line": line, "column": 1, "source_fragment": text});
+    let mut set = call(
+        "register_write",
+        json!([named("register_array", "r"), num(1), field("h", "a")]),
+    );
+    set["source_info"] = info(7, "r.write(1, h.a)");
+    let beyond = call(
+        "register_write",
+        json!([named("register_array", "r"), num(2), num(0)]),
+    );
+    let read = call(
+        "register_read",
+        json!([field("h", "a"), named("register_array", "r"), num(1)]),
+    );
+    b.runs("egress", json!([set, beyond, read]));
+    b.node(
+        "ingress",
+        "conditionals",
+        json!({"name": "node_2", "source_info": info(5, "h.a != 9"),
+               "expression": expr("!=", field("h", "a"), num(9)),
+               "true_next": "t", "false_next": null}),
+    );
+    b.start_at("ingress", "node_2");
+    let mut switch = Switch::new(SwitchOptions::default());
+    switch.load(std::sync::Arc::new(Program::with_notes(&b.text()).unwrap()));
+    let table = switch.table("t").unwrap();
+    switch
+        .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)
+        .unwrap();
+    switch
+}
+
+#[test]
+fn the_log_tells_the_way_in_the_words_of_bmv2() {
+    let mut switch = noted();
+    switch.set_log(true);
+    assert_eq!(
+        logged(&mut switch, &FRAME),
+        [
+            "Processing packet received on port 1",
+            "Parser 'parser': start",
+            "Parser 'parser' entering state 'start'",
+            "Extracting header 'h'",
+            "Parser state 'start' has no switch, going to default next state",
+            "Bytes parsed: 10",
+            "Parser 'parser': end",
+            "Pipeline 'ingress': start",
+            "p.p4(5) Condition \"h.a != 9\" (node_2) is true",
+            "Applying table 't'",
+            "Looking up key:\n* h.a                 : 07\n",
+            "Table 't': hit with handle 0",
+            "Dumping entry 0\nMatch key:\n* h.a                 : EXACT     07\nAction entry: forward - 3,\n",
+            "Action entry is forward - 3,",
+            "Action forward",
+            "Primitive (no source info)",
+            "Primitive (no source info)",
+            "Pipeline 'ingress': end",
+            "Egress port is 3",
+            "Pipeline 'egress': start",
+            "Applying table 'tbl_egress_act'",
+            "Looking up key:\n",
+            "Table 'tbl_egress_act': miss",
+            "Action entry is egress_act - ",
+            "Action egress_act",
+            "p.p4(7) Primitive r.write(1, h.a)",
+            "Wrote register 'r' at index 1 with value 8",
+            "Primitive (no source info)",
+            "Attempted to access register 'r' with size 2 at out-of-bounds index 2.",
+            "Primitive (no source info)",
+            "Read register 'r' at index 1 read value 8",
+            "Pipeline 'egress': end",
+            "Deparser 'deparser': start",
+            "Deparsing header 'h'",
+            "Deparser 'deparser': end",
+            "Transmitting packet of size 12 out of port 3",
+        ]
+    );
+    let dropped = logged(&mut switch, &[8]);
+    assert!(dropped.contains(&"Exception while parsing: PacketTooShort".to_owned()));
+    let end = &dropped[dropped.len() - 2..];
+    assert_eq!(
+        end,
+        [
+            "Egress port is 511",
+            "Dropping packet at the end of ingress"
+        ]
+    );
+    let nine = [&[9], &FRAME[1..]].concat();
+    let condition = "p.p4(5) Condition \"h.a != 9\" (node_2) is false";
+    assert!(logged(&mut switch, &nine).contains(&condition.to_owned()));
+    switch.set_log(false);
+    assert!(logged(&mut switch, &FRAME).is_empty());
+}
+
+#[test]
+fn the_log_numbers_packets_and_their_copies() {
+    let mut b = Builder::new();
+    b.extracts(&[]);
+    b.runs("ingress", json!([assign(standard("mcast_grp"), num(4))]));
+    let mut switch = b.switch();
+    let replica = |port| Replica { port, rid: 0 };
+    let copies = [replica(5), replica(6)];
+    switch.pre_mut().unwrap().set_group(4, &copies).unwrap();
+    switch.set_log(true);
+    let mut fx = Effects::default();
+    switch.process_into(1, &[1], 0, &mut fx);
+    switch.process_into(1, &[1], 0, &mut fx);
+    let lines: Vec<String> = fx.log.iter().map(|line| line.to_string()).collect();
+    let with = |text: &str| {
+        lines
+            .iter()
+            .filter(|l| l.contains(text))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        with("Transmitting"),
+        [
+            "[0.1] [cxt 0] Transmitting packet of size 1 out of port 5",
+            "[0.2] [cxt 0] Transmitting packet of size 1 out of port 6",
+            "[1.1] [cxt 0] Transmitting packet of size 1 out of port 5",
+            "[1.2] [cxt 0] Transmitting packet of size 1 out of port 6",
+        ]
+    );
+    assert_eq!(
+        with("Multicast requested")[1],
+        "[1.0] [cxt 0] Multicast requested for packet"
+    );
+    assert_eq!(with("Replicating packet on port 6").len(), 2);
+}
+
+#[test]
+fn the_log_goes_on_counting_over_a_new_program() {
+    let mut switch = program().switch();
+    switch.set_log(true);
+    switch.process(1, &FRAME, 0);
+    let program = switch.program().unwrap().clone();
+    switch.load(program);
+    let mut fx = Effects::default();
+    switch.process_into(1, &FRAME, 0, &mut fx);
+    assert_eq!(fx.log[0].packet, 1);
+}
+
+#[test]
+fn notes_change_nothing_that_happens() {
+    let run = |log: bool| {
+        let mut switch = noted();
+        switch.set_log(log);
+        (
+            switch.process(1, &FRAME, 5),
+            switch.read_register("r", 1).unwrap(),
+        )
+    };
+    assert_eq!(run(true), run(false));
+    assert_eq!(
+        run(true),
+        (vec![(3, [&[8], &FRAME[1..]].concat())], vec![8])
+    );
+}
+
 fn traced(switch: &mut Switch, frame: &[u8]) -> Vec<String> {
     let mut fx = Effects::default();
     switch.process_into(1, frame, 0, &mut fx);

@@ -49,6 +49,14 @@ fn session(replicas: &[Replica]) -> CloneSession {
     }
 }
 
+/// Ports with so many queues.
+fn queues(priority_queues: u32) -> SwitchOptions {
+    SwitchOptions {
+        priority_queues,
+        ..SwitchOptions::default()
+    }
+}
+
 fn effects(switch: &mut Switch, frame: &[u8]) -> Effects {
     let mut fx = Effects::default();
     switch.process_into(3, frame, 5_000, &mut fx);
@@ -85,6 +93,79 @@ fn dropping_beats_unicast_in_both_pipelines() {
     // egress_spec does not move a packet in egress.
     let fx = effects(&mut traffic(&[send_to(1)], &[send_to(9)]).switch(), &[7]);
     assert_eq!(fx.output[0].port, 1);
+}
+
+#[test]
+fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
+    let drop_copy = call("mark_to_drop", json!([named("header", "copy")]));
+    let build = |ingress: &[Value]| {
+        let mut b = traffic(ingress, &[]);
+        b.add(
+            "headers",
+            json!({"name": "copy", "header_type": "standard_metadata", "metadata": true}),
+        );
+        b
+    };
+    let group = assign(field("copy", "mcast_grp"), num(9));
+    let mut switch = build(&[send_to(1), group, drop_copy.clone()]).switch();
+    assert_eq!(switch.process(0, &[7], 0), [(1, vec![7])]);
+
+    // What compilers write for an inout parameter: the copy comes back.
+    let back = |name| assign(standard(name), field("copy", name));
+    let ingress = [
+        send_to(1),
+        assign(standard("mcast_grp"), num(9)),
+        drop_copy,
+        back("egress_spec"),
+        back("mcast_grp"),
+    ];
+    for drop_port in [511, 100] {
+        let mut switch = build(&ingress).switch_with(SwitchOptions {
+            drop_port,
+            ..SwitchOptions::default()
+        });
+        assert_eq!(effects(&mut switch, &[7]).dropped, [DropReason::Ingress]);
+    }
+}
+
+#[test]
+fn a_header_without_egress_spec_cannot_be_dropped() {
+    let b = traffic(&[call("mark_to_drop", json!([named("header", "h")]))], &[]);
+    let error = Program::from_json(&b.text()).unwrap_err().to_string();
+    assert!(error.contains("h has no field egress_spec"), "{error}");
+}
+
+#[test]
+fn a_priority_beyond_the_queues_drops() {
+    let priority = assign(standard("priority"), num(3));
+    let b = traffic(&[send_to(1), priority], &[]);
+    for (n, dropped) in [(1, true), (3, true), (4, false)] {
+        let fx = effects(&mut b.switch_with(queues(n)), &[7]);
+        assert_eq!(fx.dropped == [DropReason::Priority], dropped, "{n} queues");
+        assert_eq!(fx.output.is_empty(), dropped, "{n} queues");
+    }
+}
+
+#[test]
+fn room_for_groups_and_nodes_is_an_option() {
+    let mut switch = traffic(&[], &[]).switch_with(SwitchOptions {
+        pre_limits: PreLimits {
+            groups: 2,
+            nodes: 3,
+        },
+        ..SwitchOptions::default()
+    });
+    let pre = switch.pre_mut().unwrap();
+    let nodes = |n: u16| (0..n).map(|rid| replica(1, rid)).collect::<Vec<_>>();
+    pre.set_group(1, &nodes(2)).unwrap();
+    let full = |what, limit| Err(PreError::Full { what, limit });
+    assert_eq!(pre.set_group(2, &nodes(2)), full("multicast nodes", 3));
+    pre.set_group(2, &nodes(1)).unwrap();
+    assert_eq!(pre.set_group(3, &[]), full("multicast groups", 2));
+    // Groups that are there may change within the room.
+    pre.set_group(1, &nodes(1)).unwrap();
+    assert!(pre.create_node(7, &[1]).is_ok());
+    assert!(pre.create_node(8, &[1]).is_err());
 }
 
 #[test]
@@ -213,7 +294,7 @@ fn ingress_clones_start_from_the_packet_as_it_came() {
 #[test]
 fn clones_survive_the_drop_of_the_original() {
     let clone = call("clone_ingress_pkt_to_egress", json!([num(5), num(2)]));
-    let mut switch = traffic(&[clone, mark_to_drop()], &[]).switch();
+    let mut switch = traffic(&[clone, mark_to_drop()], &[]).switch_with(queues(3));
     let clones = CloneSession {
         replicas: vec![replica(9, 1), replica(10, 2)],
         truncate_bytes: 2,
@@ -228,7 +309,8 @@ fn clones_survive_the_drop_of_the_original() {
             .iter()
             .map(|q| (q.port, q.priority))
             .collect::<Vec<_>>(),
-        [(9, 3), (10, 3)]
+        [(9, 2), (10, 2)],
+        "the class is above all queues, so the highest is taken"
     );
     assert_eq!(fx.dropped, [DropReason::Ingress]);
     assert_eq!(
@@ -461,7 +543,7 @@ fn times_are_in_microseconds_and_queues_report_their_depth() {
         .map(|f| assign(field("h", f), standard(f)))
         .collect();
     b.runs("egress", json!(copies));
-    let mut switch = b.switch();
+    let mut switch = b.switch_with(queues(8));
     let mut fx = Effects::default();
     switch.ingress(0, &[0; 14], 1_000_000, &mut fx);
     let packet = fx.enqueued.remove(0);

@@ -116,6 +116,10 @@ const CASES: &[Case] = &[
         shaping::disciplines_come_and_go_while_the_switch_runs,
     ),
     ("traces_are_printed", traces_are_printed),
+    (
+        "the_log_tells_the_way_of_packets",
+        the_log_tells_the_way_of_packets,
+    ),
     ("metrics_count_what_happened", metrics_count_what_happened),
     (
         "forwarding_goes_on_without_its_controller",
@@ -355,7 +359,7 @@ fn checksums_of_kernel_packets_are_complete() {
 }
 
 fn an_interface_may_vanish_and_come_back() {
-    let (runtime, mut process, mut controller) = start(&["--log-console"]);
+    let (runtime, mut process, mut controller) = start(&["--log-console", "-L", "info"]);
     forward(&runtime, &mut controller, 5, 2);
     ip(&format!("link del {}", NEAR[1])).unwrap();
     process.wait_for_line("interface is gone");
@@ -447,6 +451,37 @@ fn traces_are_printed() {
     process.stop();
 }
 
+fn the_log_tells_the_way_of_packets() {
+    let line = [
+        "--log-console",
+        "--dump-packet-data",
+        "4",
+        "--nanolog",
+        "ipc:///tmp/bm-log.ipc",
+    ];
+    let (runtime, mut process, mut controller) = start(&line);
+    forward(&runtime, &mut controller, 5, 2);
+    Wire::open(FAR[0]).send(&fixture::frame(5));
+    let received = process.wait_for_line("Received packet of length");
+    let shown: String = fixture::frame(5)[..4]
+        .iter()
+        .map(|b| format!("{b:02x}"))
+        .collect();
+    assert!(
+        received
+            .trim_end()
+            .ends_with(&format!("on port 1: {shown}")),
+        "{received}"
+    );
+    let processing = process.wait_for_line("Processing packet received on port 1");
+    let (time, rest) = processing.split_once("] [bmv2] [D] [thread ").unwrap();
+    assert_eq!(time.len(), "[13:15:44.123".len());
+    assert!(rest.contains("] [0.0] [cxt 0] "), "{processing}");
+    process.wait_for_line("Applying table 'ingress.l2'");
+    process.wait_for_line("Sending packet of length");
+    process.stop();
+}
+
 /// Where a switch started with `--metrics` and `--log-console` serves them.
 fn metrics_address(process: &mut Process) -> String {
     let line = process.wait_for_line("metrics at http://");
@@ -466,7 +501,7 @@ fn http_get(address: &str, path: &str) -> String {
 
 fn metrics_count_what_happened() {
     let (runtime, mut process, mut controller) =
-        start(&["--metrics", "127.0.0.1:0", "--log-console"]);
+        start(&["--metrics", "127.0.0.1:0", "--log-console", "-L", "info"]);
     let address = metrics_address(&mut process);
     forward(&runtime, &mut controller, 5, 2);
     let (one, two) = (Wire::open(FAR[0]), Wire::open(FAR[1]));

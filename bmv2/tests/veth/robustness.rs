@@ -93,7 +93,15 @@ fn whole_records(capture: &[u8]) -> usize {
 pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
     /// Of two kilobytes each, in a megabyte.
     const SLOTS: u32 = 512;
-    let line = ["--metrics", "127.0.0.1:0", "--log-console", "--ring", "1"];
+    let line = [
+        "--metrics",
+        "127.0.0.1:0",
+        "--log-console",
+        "-L",
+        "info",
+        "--ring",
+        "1",
+    ];
     let (runtime, mut process, mut controller) = start(&line);
     let address = metrics_address(&mut process);
     runtime.block_on(controller.insert(&fixture::l2(5, 2, "")));

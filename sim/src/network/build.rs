@@ -350,6 +350,9 @@ fn add_switch(
         cpu_port: Some(CPU_PORT),
         drop_port: DROP_PORT,
         seed: seed(run_seed, &format!("switch {}", switch.name)),
+        // As many as v1model's 3 bits can tell apart.
+        priority_queues: 8,
+        ..SwitchOptions::default()
     };
     let ports = topology.neighbours(index).iter().map(|neighbour| {
         let attributes = topology.link(neighbour.link).attributes;
