@@ -101,7 +101,7 @@ impl QueuePair {
         self.stats
     }
 
-    fn state(&self) -> QpState {
+    pub(crate) fn state(&self) -> QpState {
         match (self.failure, self.remote) {
             (Some(failure), _) => QpState::Error(failure),
             (None, Some(_)) => QpState::Ready,
