@@ -20,7 +20,6 @@ impl Checker<'_> {
             let Some(body) = &d.body else {
                 return c.no_defaults(&d.params, "parser");
             };
-            c.not_generic(&d.type_params, "parser");
             c.params(&body.ctor_params, ParamsOf::Constructor);
             let ty = Type::Parser(Nominal::plain(d.id, d.name.name.clone()));
             let this = c.this.take();
@@ -42,21 +41,6 @@ impl Checker<'_> {
                 Code::DECLARATION_RULE,
                 default.span,
                 format!("parameters of a {what} type have no default values"),
-            );
-        }
-    }
-
-    fn not_generic(&mut self, params: &[TypeParam], what: &str) {
-        if let Some(first) = params.first() {
-            self.report(
-                Diagnostic::error(
-                    Code::DECLARATION_RULE,
-                    first.name.span,
-                    format!("a {what} with a body cannot be generic"),
-                )
-                .note(format!(
-                    "only {what} types, which have no body, have type parameters"
-                )),
             );
         }
     }
@@ -560,7 +544,6 @@ impl Checker<'_> {
             let Some(body) = &d.body else {
                 return c.no_defaults(&d.params, "control");
             };
-            c.not_generic(&d.type_params, "control");
             c.params(&body.ctor_params, ParamsOf::Constructor);
             for param in &body.ctor_params {
                 if let Type::Parser(_) = c.out.type_ref(&param.ty) {

@@ -26,4 +26,3 @@ parser p(packet_in b, out s_t s, in bit<8> n) {
     state twice { transition reject; }
 }
 parser nostart(packet_in b) { state begin { transition accept; } }
-parser generic<T>(packet_in b, out T t) { state start { transition accept; } }

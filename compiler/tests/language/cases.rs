@@ -443,7 +443,11 @@ pub const CALLS: &[Item] = &[
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K(3) k;", "k.apply(hdr.h.a); k.apply(x = hdr.h.b);"),
         All("control T(inout bit<8> x); control K(inout bit<8> y) { apply { y = 1; } } control L(inout bit<8> z)(T t) { apply { t.apply(z); } }", "K() k; L(k) l;", "l.apply(hdr.h.a);"),
         With("control K(inout bit<8> x)(bit<8> by = 1) { apply { x = x + by; } }", "K.apply(hdr.h.a);"),
+        All("control K<T>(inout T x, in T y) { T z; apply { z = x; x = y; } }", "K<bit<8>>() k; K<h_t>() kh;", "k.apply(hdr.h.a, hdr.h.b); kh.apply(hdr.h, hdr.g); K<bit<16>>.apply(hdr.h.c, 7);"),
+        ParserWith("parser Q<T>(inout T h, in T z) { state start { h = z; transition accept; } }", "Q<bit<8>>() q;", "q.apply(hdr.h.a, 5); transition accept;"),
     ], [
+        All("control K<T>(inout T x, in T y) { apply { x = y; } }", "K<bit<8>>() k;", "k.apply(hdr.h.a, hdr.h.c);"),
+        All("control K<T>(inout T x) { apply { x = x + 1; } }", "K<bit<8>>() k;", "k.apply(hdr.h.a);"),
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K() k;", "k.apply(hdr.h.a);"),
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "K(true) k;", "k.apply(hdr.h.a);"),
         All("control K(inout bit<8> x)(bit<8> by) { apply { x = x + by; } }", "bit<8> n = 1; K(n) k;", "k.apply(hdr.h.a);"),

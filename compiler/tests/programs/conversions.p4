@@ -56,6 +56,15 @@ control Times(inout bit<8> x)(int n) {
     }
 }
 
+control Exchange<T>(inout T x, inout T y) {
+    T held;
+    apply {
+        held = x;
+        x = y;
+        y = held;
+    }
+}
+
 control Above(int n, inout bit<8> x) {
     apply {
         if (x == n) {
@@ -82,6 +91,8 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
                   inout standard_metadata_t standard_metadata) {
     register<bit<BYTES * 8>>(4) kept;
     Times(3) thrice;
+    Exchange<bit<8>>() exchange_bytes;
+    Exchange<bool>() exchange_flags;
 
     action hash() {
         // The extern function: inside of the action its own name is the one around it.
@@ -158,6 +169,12 @@ control MyIngress(inout headers_t hdr, inout metadata_t meta,
             hash();
         } else if (hdr.op.op == 9) {
             optional_masks.apply();
+        } else if (hdr.op.op == 10) {
+            bool yes = true;
+            bool no = false;
+            exchange_bytes.apply(hdr.op.a, hdr.op.b);
+            exchange_flags.apply(yes, no);
+            hdr.op.w = no && !yes ? 16w1 : 0;
         }
     }
 }
