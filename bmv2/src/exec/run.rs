@@ -467,12 +467,17 @@ impl Machine<'_> {
             Op::Recirculate { list } => ctx.recirculate = w!(list) as u32,
             Op::Truncate { bytes } => ctx.truncate = Some(w!(bytes)),
             Op::Log { index } => {
-                let message = super::log::format(program, state, phv, index);
-                match &mut state.recorder {
-                    // Among the other steps.
-                    Some(recorder) if recorder.logs => recorder.log(|| Step::Message(message)),
-                    _ if ctx.logs.len() < MAX_LOGS => ctx.logs.push(message),
-                    _ => {}
+                let logs = state
+                    .recorder
+                    .as_ref()
+                    .is_some_and(|recorder| recorder.logs);
+                if logs || ctx.logs.len() < MAX_LOGS {
+                    let message = super::log::format(program, state, phv, index);
+                    match &mut state.recorder {
+                        // Among the other steps.
+                        Some(recorder) if logs => recorder.log(|| Step::Message(message)),
+                        _ => ctx.logs.push(message),
+                    }
                 }
             }
             Op::Assert { a, index } => {
