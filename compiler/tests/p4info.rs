@@ -495,6 +495,30 @@ fn keys_have_the_name_of_the_last_field_that_is_named_from_the_top() {
 }
 
 #[test]
+fn fields_of_value_sets_are_documented() {
+    let info = Source {
+        top: "struct set_t { @brief(\"what\") @description(\"why\") @match(ternary) bit<8> x; }
+parser Sub(in bit<8> x) {
+    value_set<set_t>(4) known;
+    state start { transition select(x) { known: accept; default: accept; } }
+}",
+        ..ONE_TABLE
+    };
+    let text = info.text().replace(
+        "packet.extract(hdr.data); transition accept;",
+        "packet.extract(hdr.data); Sub.apply(meta.x); transition accept;",
+    );
+    let mut loader = MemoryLoader::default();
+    loader.add("test.p4", text);
+    let compiled = compile_with(&CompileOptions::new("test.p4"), &loader);
+    let info = compiled.unwrap_or_else(|error| panic!("{error}")).p4info;
+    let field = &info.value_sets[0].r#match[0];
+    let doc = field.doc.as_ref().expect("it is given");
+    assert_eq!((&*doc.brief, &*doc.description), ("what", "why"));
+    assert!(field.annotations.is_empty());
+}
+
+#[test]
 fn direct_counters_stand_in_the_order_of_their_tables() {
     let info = Source {
         locals: "direct_counter(CounterType.packets) of_second;

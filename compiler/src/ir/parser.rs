@@ -105,6 +105,10 @@ pub struct ValueSetField {
     pub kind: super::MatchKind,
     /// Annotations of the field.
     pub annotations: Vec<String>,
+    /// `@brief` of the field.
+    pub brief: String,
+    /// `@description` of the field.
+    pub description: String,
     /// Explicit `@id`.
     pub id: Option<u32>,
     /// Its type.

@@ -560,8 +560,9 @@ impl Writer<'_> {
             .ids_of(&set.meta.name, members)
             .into_iter()
             .zip(&set.fields)
-            .map(|((id, member), field)| {
-                match_field(id, &member, &field.kind, &field.annotations, &[])
+            .map(|((id, member), field)| p4::MatchField {
+                doc: documentation(&field.brief, &field.description),
+                ..match_field(id, &member, &field.kind, &field.annotations, &[])
             })
             .collect();
         p4::ValueSet {

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use num_bigint::BigInt;
 
-use super::annotations::{field_annotations, field_name, full_name, unstructured_but};
+use super::annotations::{
+    documentation, field_annotations, field_name, full_name, unstructured_but,
+};
 use super::data::Data;
 use super::frame::Frame;
 use super::Elaborator;
@@ -323,6 +325,9 @@ impl Elaborator<'_> {
             let (id, _, _) = field_annotations(self, &field.annotations);
             let annotations = unstructured_but(&field.annotations, &["match"]);
             self.add_member(fields, name, &ty, kind, id, annotations, decl)?;
+            if let Some(made) = fields.last_mut() {
+                (made.brief, made.description) = documentation(&field.annotations);
+            }
         }
         Some(())
     }
@@ -351,6 +356,8 @@ impl Elaborator<'_> {
             width: scalar.width(),
             kind,
             annotations,
+            brief: String::new(),
+            description: String::new(),
             id,
             ty,
         });
