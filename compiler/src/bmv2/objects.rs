@@ -21,15 +21,13 @@ pub fn calculation_name(program: &Program, id: CalculationId) -> String {
 
 /// The position of a calculation in p4c's order: hashes, then checksums to update, then those to verify.
 fn calculation_rank(program: &Program, id: CalculationId) -> usize {
-    let mut before = program
+    let hashes = program
         .calculations
         .len()
         .saturating_sub(program.checksums.len());
-    for checksum in updates_first(program) {
-        if checksum.calculation == id {
-            return before;
-        }
-        before += 1;
+    let mut checksums = updates_first(program);
+    if let Some(position) = checksums.position(|checksum| checksum.calculation == id) {
+        return hashes + position;
     }
     let of_hashes = |other: &usize| {
         let mut checksums = program.checksums.iter();
