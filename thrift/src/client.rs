@@ -1,0 +1,175 @@
+//! A connection to a server.
+
+use std::{
+    convert::Infallible,
+    io::{self, BufReader, BufWriter},
+    net::{TcpStream, ToSocketAddrs},
+};
+
+use thiserror::Error;
+use thrift::{
+    protocol::{
+        TBinaryInputProtocol, TBinaryOutputProtocol, TInputProtocol, TMessageIdentifier,
+        TMessageType, TOutputProtocol,
+    },
+    ApplicationError, ApplicationErrorKind, TConfiguration,
+};
+
+use crate::{
+    simple_pre, simple_pre_lag, simple_switch, standard,
+    wire::{read_result, Wire},
+};
+
+/// Why a call gave nothing.
+#[derive(Debug, Error)]
+pub enum Failure<E> {
+    /// The server does not do it, for the interface's reason.
+    #[error("{0}")]
+    Refused(E),
+    /// The server knows no such method or service, or could not read the request.
+    #[error("the server answers: {0}")]
+    Server(String),
+    /// The connection is of no more use.
+    #[error("connection to the switch: {0}")]
+    Connection(String),
+}
+
+impl<E> Failure<E> {
+    fn of(error: thrift::Error) -> Self {
+        match error {
+            thrift::Error::Application(error) => Failure::Server(error.message),
+            thrift::Error::Transport(error) => Failure::Connection(error.message),
+            thrift::Error::Protocol(error) => Failure::Connection(error.message),
+            thrift::Error::User(error) => Failure::Connection(error.to_string()),
+        }
+    }
+}
+
+/// A connection to a switch's Thrift server.
+pub struct Connection {
+    input: TBinaryInputProtocol<BufReader<TcpStream>>,
+    output: TBinaryOutputProtocol<BufWriter<TcpStream>>,
+    sequence: i32,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Those of the system; the first address that answers is taken.
+    pub fn open(address: impl ToSocketAddrs) -> io::Result<Connection> {
+        Connection::over(TcpStream::connect(address)?)
+    }
+
+    /// Takes a stream that is connected already.
+    ///
+    /// # Errors
+    /// When the stream has no second handle.
+    pub fn over(stream: TcpStream) -> io::Result<Connection> {
+        stream.set_nodelay(true)?;
+        let reader = BufReader::new(stream.try_clone()?);
+        // The server is trusted about the length of its answers.
+        let config = TConfiguration::no_limits();
+        Ok(Connection {
+            input: TBinaryInputProtocol::with_config(reader, false, config),
+            output: TBinaryOutputProtocol::new(BufWriter::new(stream), true),
+            sequence: 0,
+        })
+    }
+
+    /// The service "standard".
+    pub fn standard(&mut self) -> standard::Client<'_> {
+        standard::Client(self)
+    }
+
+    /// The service "simple_pre", which BMv2's simple_switch does not have.
+    pub fn simple_pre(&mut self) -> simple_pre::Client<'_> {
+        simple_pre::Client(self)
+    }
+
+    /// The service "simple_pre_lag".
+    pub fn simple_pre_lag(&mut self) -> simple_pre_lag::Client<'_> {
+        simple_pre_lag::Client(self)
+    }
+
+    /// The service "simple_switch".
+    pub fn simple_switch(&mut self) -> simple_switch::Client<'_> {
+        simple_switch::Client(self)
+    }
+
+    pub(crate) fn call<A: Wire, T: Wire, E: Wire>(
+        &mut self,
+        service: &str,
+        method: &str,
+        args: &A,
+    ) -> Result<T, Failure<E>> {
+        match self.exchange(service, method, args).map_err(Failure::of)? {
+            Ok(value) => Ok(value),
+            Err(error) => Err(Failure::Refused(error)),
+        }
+    }
+
+    fn exchange<A: Wire, T: Wire, E: Wire>(
+        &mut self,
+        service: &str,
+        method: &str,
+        args: &A,
+    ) -> thrift::Result<Result<T, E>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let name = format!("{service}:{method}");
+        self.output.write_message_begin(&TMessageIdentifier::new(
+            name,
+            TMessageType::Call,
+            self.sequence,
+        ))?;
+        args.write(&mut self.output)?;
+        self.output.write_message_end()?;
+        self.output.flush()?;
+
+        let message = self.input.read_message_begin()?;
+        let wrong =
+            |kind, why: &str| thrift::Error::Protocol(thrift::ProtocolError::new(kind, why));
+        match message.message_type {
+            TMessageType::Reply => {}
+            TMessageType::Exception => {
+                let error =
+                    thrift::Error::read_application_error_from_in_protocol(&mut self.input)?;
+                return Err(error.into());
+            }
+            _ => {
+                let kind = thrift::ProtocolErrorKind::InvalidData;
+                return Err(wrong(kind, "the answer is none"));
+            }
+        }
+        if message.sequence_number != self.sequence {
+            let kind = thrift::ProtocolErrorKind::InvalidData;
+            return Err(wrong(kind, "the answer is to another request"));
+        }
+        let result = read_result::<T, E>(&mut self.input)?;
+        self.input.read_message_end()?;
+        match result {
+            Err(error) => Ok(Err(error)),
+            Ok(Some(value)) => Ok(Ok(value)),
+            // A `void` method has no field for its value.
+            Ok(None) => match T::absent() {
+                Some(value) => Ok(Ok(value)),
+                None => Err(ApplicationError::new(
+                    ApplicationErrorKind::MissingResult,
+                    format!("{method} gave no result"),
+                )
+                .into()),
+            },
+        }
+    }
+}
+
+/// The exception of a method that has none: no field is read as one.
+impl Wire for Infallible {
+    const TYPE: thrift::protocol::TType = thrift::protocol::TType::Stop;
+    fn read(_: &mut dyn TInputProtocol) -> thrift::Result<Self> {
+        Err("a method without exceptions has given one".into())
+    }
+    fn write(&self, _: &mut dyn TOutputProtocol) -> thrift::Result<()> {
+        match *self {}
+    }
+}

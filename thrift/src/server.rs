@@ -1,0 +1,249 @@
+//! The server's side of a connection: requests of all services in, answers out.
+//!
+//! What a client sends is bounded before it is kept: the bytes of a message, the length of lists, the depth of structures.
+
+use std::io::{self, BufReader, BufWriter, Read, Write};
+
+use thrift::{
+    protocol::{
+        TBinaryInputProtocol, TBinaryOutputProtocol, TInputProtocol, TMessageIdentifier,
+        TMessageType, TOutputProtocol, TType,
+    },
+    ApplicationError, ApplicationErrorKind, Error, Result, TConfiguration, TransportErrorKind,
+};
+
+use crate::{simple_pre, simple_pre_lag, simple_switch, standard};
+
+/// Bytes of a request; keys and arguments are short.
+const MAX_REQUEST: u64 = 4 << 20;
+/// Bytes of a request with a program in it.
+const MAX_PROGRAM: u64 = 64 << 20;
+/// Elements of a list in a request.
+const MAX_LIST: usize = 1 << 16;
+/// Bytes of a message's header.
+const MAX_HEADER: u64 = 256;
+
+macro_rules! services {
+    ($($variant:ident: $module:ident),*) => {
+        /// A request to one of the services.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Call {
+            $($variant($module::Call),)*
+        }
+
+        /// The answer of one of the services.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Reply {
+            $($variant($module::Reply),)*
+        }
+
+        impl Call {
+            fn read(service: &str, method: &str, p: &mut dyn TInputProtocol) -> Result<Option<Call>> {
+                Ok(match service {
+                    $($module::NAME => $module::Call::read(method, p)?.map(Call::$variant),)*
+                    _ => None,
+                })
+            }
+
+            /// Has it carried out.
+            pub fn run<H>(self, handler: &mut H) -> Reply
+            where
+                H: $($module::Handler +)*,
+            {
+                match self {
+                    $(Call::$variant(call) => Reply::$variant(call.run(handler)),)*
+                }
+            }
+        }
+
+        impl Reply {
+            fn write(&self, p: &mut dyn TOutputProtocol) -> Result<()> {
+                match self {
+                    $(Reply::$variant(reply) => reply.write(p),)*
+                }
+            }
+        }
+    };
+}
+
+services! {
+    Standard: standard,
+    SimplePre: simple_pre,
+    SimplePreLag: simple_pre_lag,
+    SimpleSwitch: simple_switch
+}
+
+/// Where the answer to a request goes.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    name: String,
+    sequence: i32,
+    /// Nothing is said to a one-way message.
+    wanted: bool,
+}
+
+/// What a client has sent.
+#[derive(Debug)]
+pub enum Incoming {
+    Request(Ticket, Box<Call>),
+    /// It has said good-bye.
+    End,
+}
+
+/// A client's connection.
+pub struct Requests<R: Read, W: Write> {
+    input: TBinaryInputProtocol<Bounded<BufReader<R>>>,
+    output: TBinaryOutputProtocol<BufWriter<W>>,
+}
+
+/// A stream of which only so many bytes may be read.
+struct Bounded<R> {
+    inner: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = usize::try_from(self.left).unwrap_or(usize::MAX);
+        let room = room.min(buffer.len());
+        if room == 0 && !buffer.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the request is too long",
+            ));
+        }
+        let count = self.inner.read(&mut buffer[..room])?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+impl<R: Read, W: Write> Requests<R, W> {
+    /// A connection whose first message is still to come.
+    pub fn new(input: R, output: W) -> Self {
+        let config = TConfiguration::builder()
+            .max_string_size(Some(MAX_PROGRAM as usize))
+            .max_container_size(Some(MAX_LIST))
+            .build()
+            .unwrap_or_default();
+        let input = Bounded {
+            inner: BufReader::new(input),
+            left: 0,
+        };
+        Requests {
+            // As BMv2's server, which takes messages without a version, too.
+            input: TBinaryInputProtocol::with_config(input, false, config),
+            output: TBinaryOutputProtocol::new(BufWriter::new(output), true),
+        }
+    }
+
+    /// Waits for the next request. Those for unknown methods are answered here.
+    ///
+    /// # Errors
+    /// When the bytes are no request, or the connection broke; the connection is of no more use then. The client has
+    /// been told where that was possible.
+    pub fn next(&mut self) -> Result<Incoming> {
+        loop {
+            self.input.transport.left = MAX_HEADER;
+            let message = match self.input.read_message_begin() {
+                Ok(message) => message,
+                Err(Error::Transport(error)) if error.kind == TransportErrorKind::EndOfFile => {
+                    return Ok(Incoming::End)
+                }
+                Err(error) => return Err(error),
+            };
+            let ticket = Ticket {
+                name: message.name,
+                sequence: message.sequence_number,
+                wanted: message.message_type == TMessageType::Call,
+            };
+            if !matches!(
+                message.message_type,
+                TMessageType::Call | TMessageType::OneWay
+            ) {
+                let kind = ApplicationErrorKind::InvalidMessageType;
+                return Err(self.refuse(&ticket, kind, "only calls are answered".into()));
+            }
+            let has_program = ticket.name.ends_with(":bm_load_new_config");
+            self.input.transport.left = if has_program {
+                MAX_PROGRAM
+            } else {
+                MAX_REQUEST
+            };
+            let (service, method) = ticket.name.split_once(':').unwrap_or(("", &ticket.name));
+            match Call::read(service, method, &mut self.input) {
+                Ok(Some(call)) => return Ok(Incoming::Request(ticket, Box::new(call))),
+                Ok(None) => {
+                    self.input.skip(TType::Struct)?;
+                    let why = match service {
+                        "" => format!(
+                            "{method}: a service's name must come first, as in standard:{method}"
+                        ),
+                        _ => format!("there is no method {}", ticket.name),
+                    };
+                    self.exception(&ticket, ApplicationErrorKind::UnknownMethod, why)?;
+                }
+                Err(error @ Error::Transport(_)) => return Err(error),
+                Err(error) => {
+                    let why = format!("{}: {error}", ticket.name);
+                    return Err(self.refuse(&ticket, ApplicationErrorKind::ProtocolError, why));
+                }
+            }
+        }
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub fn answer(&mut self, ticket: &Ticket, reply: &Reply) -> Result<()> {
+        if !ticket.wanted {
+            return Ok(());
+        }
+        self.begin(ticket, TMessageType::Reply)?;
+        reply.write(&mut self.output)?;
+        self.output.write_message_end()?;
+        self.output.flush()
+    }
+
+    /// Answers a request that cannot be carried out at all.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub fn fail(&mut self, ticket: &Ticket, why: String) -> Result<()> {
+        self.exception(ticket, ApplicationErrorKind::InternalError, why)
+    }
+
+    fn begin(&mut self, ticket: &Ticket, kind: TMessageType) -> Result<()> {
+        // Clients that put the service's name before the method's do not expect it in the answer.
+        let method = ticket
+            .name
+            .split_once(':')
+            .map_or(&ticket.name[..], |n| n.1);
+        self.output
+            .write_message_begin(&TMessageIdentifier::new(method, kind, ticket.sequence))
+    }
+
+    fn exception(
+        &mut self,
+        ticket: &Ticket,
+        kind: ApplicationErrorKind,
+        why: String,
+    ) -> Result<()> {
+        if !ticket.wanted {
+            return Ok(());
+        }
+        self.begin(ticket, TMessageType::Exception)?;
+        let error = ApplicationError::new(kind, why);
+        Error::write_application_error_to_out_protocol(&error, &mut self.output)?;
+        self.output.write_message_end()?;
+        self.output.flush()
+    }
+
+    /// Tells the client, and gives back why the connection ends.
+    fn refuse(&mut self, ticket: &Ticket, kind: ApplicationErrorKind, why: String) -> Error {
+        // The connection ends in any case.
+        let _ = self.exception(ticket, kind, why.clone());
+        ApplicationError::new(kind, why).into()
+    }
+}
