@@ -304,10 +304,9 @@ fn replies(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<
     writeln!(o, "        match self {{")?;
     for f in functions {
         let variant = camel(&f.name);
-        let write = match (f.throws.is_empty(), f.returns.is_some()) {
-            (true, true) => "wire::write_result(p, Some(value), None::<&()>)",
-            (true, false) => "wire::write_result(p, Some(value), None::<&()>)",
-            _ => "wire::write_result(p, value.as_ref().ok(), value.as_ref().err())",
+        let write = match f.throws.is_empty() {
+            true => "wire::write_result(p, Some(value), None::<&()>)",
+            false => "wire::write_result(p, value.as_ref().ok(), value.as_ref().err())",
         };
         writeln!(o, "            Reply::{variant}(value) => {write},")?;
     }

@@ -16,7 +16,7 @@ exception InvalidMirroringOperation {
 }
 
 service SimpleSwitch {
-  /// Older clients; 0 for success. Newer ones use sessions.
+  /// Older clients; 1 for success. Newer ones use sessions.
   i32 mirroring_mapping_add(1: i32 mirror_id, 2: i32 egress_port)
   i32 mirroring_mapping_delete(1: i32 mirror_id)
   i32 mirroring_mapping_get_egress_port(1: i32 mirror_id)
@@ -40,6 +40,6 @@ service SimpleSwitch {
   /// Since the switch has started.
   i64 get_time_elapsed_us()
 
-  /// Of the wall clock when the switch started, added to the above.
+  /// Of the wall clock.
   i64 get_time_since_epoch_us()
 }

@@ -566,7 +566,7 @@ service Standard {
     3: i32 index
   ) throws (1: InvalidMeterOperation ouch)
 
-  /// Registers. Values beyond 64 bits are cut.
+  /// Registers. Values that do not fit are read as the greatest that does.
   BmRegisterValue bm_register_read(
     1: i32 cxt_id,
     2: string register_array_name,

@@ -142,7 +142,7 @@ impl<R: Read, W: Write> Requests<R, W> {
     /// # Errors
     /// When the bytes are no request, or the connection broke; the connection is of no more use then. The client has
     /// been told where that was possible.
-    pub fn next(&mut self) -> Result<Incoming> {
+    pub fn receive(&mut self) -> Result<Incoming> {
         loop {
             self.input.transport.left = MAX_HEADER;
             let message = match self.input.read_message_begin() {

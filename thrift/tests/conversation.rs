@@ -25,7 +25,7 @@ fn served(
         let (stream, _) = listener.accept().unwrap();
         let mut requests = Requests::new(&stream, &stream);
         let mut asked = Vec::new();
-        while let Ok(Incoming::Request(ticket, call)) = requests.next() {
+        while let Ok(Incoming::Request(ticket, call)) = requests.receive() {
             requests.answer(&ticket, &answer(&call)).unwrap();
             asked.push(*call);
         }

@@ -1,0 +1,123 @@
+//! Whatever bytes a client sends: the server's side ends in order, and keeps no more than was sent.
+
+use alfirk_thrift::{standard, Incoming, Reply, Requests};
+use proptest::prelude::*;
+
+/// Takes all requests that the bytes hold, answers them, and counts them.
+fn serve(bytes: &[u8]) -> (usize, Vec<u8>) {
+    let mut output = Vec::new();
+    let mut count = 0;
+    let mut requests = Requests::new(bytes, &mut output);
+    while let Ok(Incoming::Request(ticket, _)) = requests.receive() {
+        count += 1;
+        let reply = Reply::Standard(standard::Reply::BmResetState(()));
+        requests.answer(&ticket, &reply).unwrap();
+    }
+    drop(requests);
+    (count, output)
+}
+
+fn header(name: &str, kind: u8) -> Vec<u8> {
+    let mut bytes = vec![0x80, 1, 0, kind];
+    bytes.extend((name.len() as u32).to_be_bytes());
+    bytes.extend(name.as_bytes());
+    bytes.extend([0, 0, 0, 1]);
+    bytes
+}
+
+/// bm_mt_add_entry with a key of one exact field.
+fn add_entry() -> Vec<u8> {
+    let mut bytes = header("standard:bm_mt_add_entry", 1);
+    bytes.extend([8, 0, 1, 0, 0, 0, 0]);
+    bytes.extend([11, 0, 2, 0, 0, 0, 1, b't']);
+    bytes.extend([15, 0, 3, 12, 0, 0, 0, 1]);
+    bytes.extend([8, 0, 1, 0, 0, 0, 0, 12, 0, 2, 11, 0, 1, 0, 0, 0, 1, 7, 0, 0]);
+    bytes.extend([11, 0, 4, 0, 0, 0, 1, b'a']);
+    bytes.extend([15, 0, 5, 11, 0, 0, 0, 1, 0, 0, 0, 1, 9]);
+    bytes.extend([12, 0, 6, 8, 0, 1, 0, 0, 0, 3, 0, 0]);
+    bytes
+}
+
+#[test]
+fn the_message_that_is_damaged_below_is_whole() {
+    let mut twice = add_entry();
+    twice.extend(add_entry());
+    assert_eq!(serve(&twice).0, 2);
+}
+
+#[test]
+fn lengths_that_no_bytes_follow_take_no_memory() {
+    // A name, a text and a list of two thousand millions.
+    let huge = [0x7f, 0xff, 0xff, 0xff];
+    let mut name = vec![0x80, 1, 0, 1];
+    name.extend(huge);
+    let mut text = header("standard:bm_get_config", 1);
+    text.extend([11, 0, 1]);
+    text.extend(huge);
+    let mut list = header("standard:bm_mt_add_entry", 1);
+    list.extend([15, 0, 3, 12]);
+    list.extend(huge);
+    for bytes in [name, text, list] {
+        assert_eq!(serve(&bytes).0, 0);
+    }
+}
+
+#[test]
+fn structures_without_end_are_left() {
+    let mut bytes = header("standard:bm_get_config", 1);
+    for _ in 0..1_000_000 {
+        bytes.extend([12, 0, 1]);
+    }
+    assert_eq!(serve(&bytes).0, 0);
+}
+
+#[test]
+fn requests_longer_than_any_are_left() {
+    let mut bytes = header("standard:bm_get_config", 1);
+    for _ in 0..80 {
+        bytes.extend([11, 0, 1, 0, 1, 0, 0]);
+        bytes.extend(vec![b'x'; 1 << 16]);
+    }
+    bytes.push(0);
+    assert_eq!(serve(&bytes).0, 0);
+}
+
+#[test]
+fn one_way_messages_are_carried_out_and_not_answered() {
+    let mut bytes = header("standard:bm_reset_state", 4);
+    bytes.push(0);
+    assert_eq!(serve(&bytes), (1, Vec::new()));
+}
+
+#[test]
+fn replies_and_exceptions_are_no_requests() {
+    for kind in [2, 3, 9] {
+        let mut bytes = header("standard:bm_reset_state", kind);
+        bytes.push(0);
+        assert_eq!(serve(&bytes).0, 0);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..512)) {
+        serve(&bytes);
+        let mut behind_a_header = header("standard:bm_mt_add_entry", 1);
+        behind_a_header.extend(&bytes);
+        serve(&behind_a_header);
+    }
+
+    #[test]
+    fn damaged_messages_are_survived(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let mut bytes = add_entry();
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        serve(&bytes);
+        serve(&bytes[..end.index(bytes.len())]);
+    }
+}
