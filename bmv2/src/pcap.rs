@@ -1,40 +1,56 @@
-//! Captures in pcap format with nanosecond timestamps (draft-ietf-opsawg-pcap: magic 0xa1b23c4d, link type 1).
+//! Captures in pcap format (draft-ietf-opsawg-pcap).
 //!
-//! The switch's ports, RDMA hosts and the simulator write their captures here; into what is the caller's business.
+//! The switch's ports, RDMA hosts and the simulator write their captures here, with nanosecond timestamps and link
+//! type 1; into what is the caller's business. Captures of either byte order are read, as their bytes come.
 
 use std::io::{self, Write};
 
-/// Little-endian pcap with nanoseconds.
-const MAGIC: u32 = 0xa1b2_3c4d;
-const LINK_TYPE_ETHERNET: u32 = 1;
+/// Timestamps have nanoseconds.
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+/// Timestamps have microseconds.
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+pub const LINK_TYPE_ETHERNET: u32 = 1;
 const SNAP_LEN: u32 = 262_144;
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
 
 /// Writes one capture.
 #[derive(Debug)]
 pub struct PcapWriter<W> {
     writer: W,
+    /// Parts of a second that timestamps have.
+    parts: u64,
 }
 
 impl<W: Write> PcapWriter<W> {
     /// Writes the header.
-    pub fn new(mut writer: W) -> io::Result<PcapWriter<W>> {
+    pub fn new(writer: W) -> io::Result<PcapWriter<W>> {
+        PcapWriter::with_timestamps(writer, NANOSECONDS, 1_000_000_000)
+    }
+
+    /// The same for timestamps in microseconds, which every reader knows.
+    pub fn in_microseconds(writer: W) -> io::Result<PcapWriter<W>> {
+        PcapWriter::with_timestamps(writer, MICROSECONDS, 1_000_000)
+    }
+
+    fn with_timestamps(mut writer: W, magic: u32, parts: u64) -> io::Result<PcapWriter<W>> {
         let mut header = Vec::with_capacity(24);
-        header.extend(MAGIC.to_le_bytes());
+        header.extend(magic.to_le_bytes());
         header.extend(2u16.to_le_bytes());
         header.extend(4u16.to_le_bytes());
         header.extend([0; 8]);
         header.extend(SNAP_LEN.to_le_bytes());
         header.extend(LINK_TYPE_ETHERNET.to_le_bytes());
         writer.write_all(&header)?;
-        Ok(PcapWriter { writer })
+        Ok(PcapWriter { writer, parts })
     }
 
     /// Appends a frame; `at` in nanoseconds since the Unix epoch, or since the start of virtual time.
     pub fn write(&mut self, at: u64, frame: &[u8]) -> io::Result<()> {
         let kept = &frame[..frame.len().min(SNAP_LEN as usize)];
         let numbers = [
-            u32::try_from(at / 1_000_000_000).unwrap_or(u32::MAX),
-            (at % 1_000_000_000) as u32,
+            u32::try_from(at / SECOND).unwrap_or(u32::MAX),
+            (at % SECOND / (SECOND / self.parts)) as u32,
             kept.len() as u32,
             u32::try_from(frame.len()).unwrap_or(u32::MAX),
         ];
@@ -50,9 +66,160 @@ impl<W: Write> PcapWriter<W> {
     }
 }
 
+/// Why bytes are no capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PcapFault {
+    #[error("this is no pcap file")]
+    NoPcap,
+    #[error("a frame of {0} bytes is longer than any")]
+    TooLong(u32),
+}
+
+/// A frame of a capture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PcapFrame {
+    /// Nanoseconds since the Unix epoch.
+    pub at: u64,
+    pub bytes: Vec<u8>,
+    /// Length of the frame when it was captured, which may have been cut since.
+    pub length: usize,
+}
+
+/// Reads one capture.
+#[derive(Debug, Default)]
+pub struct PcapReader {
+    bytes: Vec<u8>,
+    /// What of `bytes` has been read.
+    at: usize,
+    header: Option<Header>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    read: fn([u8; 4]) -> u32,
+    /// Nanoseconds that a timestamp's parts of a second have.
+    part: u64,
+    link_type: u32,
+}
+
+impl PcapReader {
+    /// Takes more of the file's bytes.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.at);
+        self.at = 0;
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The link type, once the header has come.
+    pub fn link_type(&self) -> Option<u32> {
+        self.header.map(|header| header.link_type)
+    }
+
+    /// The next frame, when all of it has come.
+    ///
+    /// # Errors
+    /// When the bytes are no capture.
+    pub fn next_frame(&mut self) -> Result<Option<PcapFrame>, PcapFault> {
+        let Some(header) = self.header()? else {
+            return Ok(None);
+        };
+        let word = |at| self.word(at).map(header.read);
+        let (Some(seconds), Some(parts), Some(kept), Some(length)) =
+            (word(0), word(4), word(8), word(12))
+        else {
+            return Ok(None);
+        };
+        if kept > SNAP_LEN {
+            return Err(PcapFault::TooLong(kept));
+        }
+        let begin = self.at + 16;
+        let end = begin + kept as usize;
+        let Some(bytes) = self.bytes.get(begin..end) else {
+            return Ok(None);
+        };
+        let frame = PcapFrame {
+            at: u64::from(seconds) * SECOND + u64::from(parts) * header.part,
+            bytes: bytes.to_vec(),
+            length: length as usize,
+        };
+        self.at = end;
+        Ok(Some(frame))
+    }
+
+    fn word(&self, at: usize) -> Option<[u8; 4]> {
+        let at = self.at + at;
+        self.bytes.get(at..at + 4)?.try_into().ok()
+    }
+
+    fn header(&mut self) -> Result<Option<Header>, PcapFault> {
+        if self.header.is_some() {
+            return Ok(self.header);
+        }
+        let Some(magic) = self.word(0) else {
+            return Ok(None);
+        };
+        let orders: [fn([u8; 4]) -> u32; 2] = [u32::from_le_bytes, u32::from_be_bytes];
+        let known = orders.into_iter().find_map(|read| match read(magic) {
+            NANOSECONDS => Some((read, 1)),
+            MICROSECONDS => Some((read, 1000)),
+            _ => None,
+        });
+        let (read, part) = known.ok_or(PcapFault::NoPcap)?;
+        let Some(link_type) = self.word(20).map(read) else {
+            return Ok(None);
+        };
+        self.at += 24;
+        self.header = Some(Header {
+            read,
+            part,
+            link_type,
+        });
+        Ok(self.header)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_read_back_however_their_bytes_come() {
+        let mut bytes = Vec::new();
+        let mut pcap = PcapWriter::in_microseconds(&mut bytes).unwrap();
+        pcap.write(3_000_007_999, b"frame").unwrap();
+        pcap.write(4_000_000_000, b"").unwrap();
+        let frame = |at, bytes: &[u8]| PcapFrame {
+            at,
+            bytes: bytes.to_vec(),
+            length: bytes.len(),
+        };
+        let expected = [frame(3_000_007_000, b"frame"), frame(4_000_000_000, b"")];
+        for step in [1, 7, bytes.len()] {
+            let mut reader = PcapReader::default();
+            let mut frames = Vec::new();
+            for part in bytes.chunks(step) {
+                reader.feed(part);
+                while let Some(frame) = reader.next_frame().unwrap() {
+                    frames.push(frame);
+                }
+            }
+            assert_eq!(frames, expected, "{step}");
+            assert_eq!(reader.link_type(), Some(LINK_TYPE_ETHERNET));
+        }
+    }
+
+    #[test]
+    fn what_is_no_capture_is_refused() {
+        let mut reader = PcapReader::default();
+        reader.feed(b"none");
+        assert_eq!(reader.next_frame(), Err(PcapFault::NoPcap));
+        let mut bytes = Vec::new();
+        PcapWriter::new(&mut bytes).unwrap();
+        bytes.extend([0xff; 16]);
+        let mut reader = PcapReader::default();
+        reader.feed(&bytes);
+        assert_eq!(reader.next_frame(), Err(PcapFault::TooLong(u32::MAX)));
+    }
 
     #[test]
     fn frames_are_readable_by_others() {

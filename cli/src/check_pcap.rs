@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use alfirk_bmv2::pcap::{PcapReader, LINK_TYPE_ETHERNET};
 use alfirk_roce::icrc;
 use alfirk_roce::wire::{aeth, bth, ethernet, icrc as trailer, ipv4, udp};
 use serde::Serialize;
@@ -138,7 +139,7 @@ fn check(capture: &[u8]) -> Result<Found, String> {
     let mut found = Found::default();
     for frame in frames(capture)? {
         found.frames += 1;
-        let Err(fault) = check_frame(frame, &mut found) else {
+        let Err(fault) = check_frame(&frame, &mut found) else {
             continue;
         };
         *match fault {
@@ -157,30 +158,20 @@ fn check(capture: &[u8]) -> Result<Found, String> {
 /// The frames of a pcap file of either byte order, with micro- or nanoseconds (draft-ietf-opsawg-pcap).
 ///
 /// A last frame that is not all there, as a writer leaves it that was killed, is left out.
-fn frames(capture: &[u8]) -> Result<Vec<&[u8]>, String> {
-    let word = |at: usize| -> Option<[u8; 4]> { capture.get(at..at + 4)?.try_into().ok() };
-    let magic = word(0).map(u32::from_le_bytes);
-    let read: fn([u8; 4]) -> u32 = match magic {
-        Some(0xa1b2_c3d4 | 0xa1b2_3c4d) => u32::from_le_bytes,
-        Some(0xd4c3_b2a1 | 0x4d3c_b2a1) => u32::from_be_bytes,
-        // A switch makes the file before it has anything to write.
-        None if capture.is_empty() => return Ok(Vec::new()),
-        _ => return Err("this is no pcap file".to_owned()),
-    };
-    if word(20).map(read) != Some(1) {
-        return Err("these are no Ethernet frames".to_owned());
-    }
+fn frames(capture: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let mut reader = PcapReader::default();
+    reader.feed(capture);
     let mut frames = Vec::new();
-    let mut at = 24;
-    while let Some(length) = word(at + 8).map(read) {
-        let begin = at + 16;
-        at = begin + length as usize;
-        match capture.get(begin..at) {
-            Some(frame) => frames.push(frame),
-            None => break,
-        }
+    while let Some(frame) = reader.next_frame().map_err(|fault| fault.to_string())? {
+        frames.push(frame.bytes);
     }
-    Ok(frames)
+    match reader.link_type() {
+        Some(LINK_TYPE_ETHERNET) => Ok(frames),
+        // A switch makes the file before it has anything to write.
+        None if capture.is_empty() => Ok(frames),
+        None => Err("this is no pcap file".to_owned()),
+        Some(_) => Err("these are no Ethernet frames".to_owned()),
+    }
 }
 
 /// Checks what a receiver checks, and counts what the frame is.
