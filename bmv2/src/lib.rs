@@ -27,13 +27,14 @@ pub mod trace;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;
+pub use externs::hash::CrcParams;
 pub use externs::meter::{Color, MeterConfig};
 pub use load::LoadError;
 pub use manage::{
     ActionId, ActionInfo, CounterInfo, KeyInfo, ManageError, MeterInfo, ParamInfo, ProfileId,
     RegisterInfo, TableId, TableInfo,
 };
-pub use pre::{CloneSession, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
+pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
 pub use program::Program;
 pub use switch::{Switch, SwitchOptions};
 pub use tables::{

@@ -2,10 +2,12 @@
 //!
 //! A node (BMv2: level 1) has a replication id and a set of ports (level 2). A group is a list of
 //! nodes. Replication goes through the nodes in the order of their association, and through the
-//! ports of a node in ascending order, as in BMv2's `simple_pre`.
+//! ports of a node in ascending order, then through its link aggregation groups, as in BMv2's
+//! `simple_pre_lag`.
 
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// One copy of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,11 +44,17 @@ pub enum PreError {
     Full { what: &'static str, limit: usize },
 }
 
-#[derive(Clone, Debug)]
-struct Node {
-    rid: u16,
-    ports: Vec<u32>,
-    group: Option<u32>,
+/// What makes copies for a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Node {
+    /// What its copies read in `egress_rid`.
+    pub rid: u16,
+    /// In ascending order.
+    pub ports: Vec<u32>,
+    /// Link aggregation groups, of each of which one port gets a copy; in ascending order.
+    pub lags: Vec<u16>,
+    /// The group that it is in.
+    pub group: Option<u32>,
 }
 
 /// Where clones of a session go.
@@ -85,7 +93,10 @@ pub struct Pre {
     pub(crate) limits: PreLimits,
     groups: FxHashMap<u32, Group>,
     nodes: BTreeMap<NodeHandle, Node>,
+    /// Handles below `next_node` that name nothing.
+    free_nodes: BinaryHeap<Reverse<u32>>,
     next_node: u32,
+    lags: BTreeMap<u16, Vec<u32>>,
     sessions: FxHashMap<u32, CloneSession>,
 }
 
@@ -99,6 +110,9 @@ struct Group {
 /// BMv2 keeps 15 bits of the session's number.
 pub const MAX_SESSION: u32 = 0x7fff;
 
+/// What BMv2 takes for the hash that chooses a port of a link aggregation group.
+const LAG_HASH: usize = 0xff;
+
 impl Pre {
     /// The copies of a group; none when there is no such group.
     #[inline]
@@ -106,14 +120,11 @@ impl Pre {
         self.groups.get(&group).map(|g| &g.replicas[..])
     }
 
-    /// Makes an empty group.
+    /// Makes an empty group. Group 0 can be made, and no packet ever asks for it.
     ///
     /// # Errors
-    /// When it exists, is group 0, or there are as many as there may be.
+    /// When it exists, or there are as many as there may be.
     pub fn create_group(&mut self, group: u32) -> Result<(), PreError> {
-        if group == 0 {
-            return Err(PreError::GroupZero);
-        }
         if self.groups.contains_key(&group) {
             return Err(PreError::GroupExists(group));
         }
@@ -140,32 +151,47 @@ impl Pre {
         Ok(())
     }
 
-    /// Makes a node that belongs to no group yet.
+    /// Makes a node that belongs to no group yet. Its handle is the lowest that names nothing.
     ///
     /// # Errors
     /// When there are as many as there may be.
-    pub fn create_node(&mut self, rid: u16, ports: &[u32]) -> Result<NodeHandle, PreError> {
+    pub fn create_node(
+        &mut self,
+        rid: u16,
+        ports: &[u32],
+        lags: &[u16],
+    ) -> Result<NodeHandle, PreError> {
         room("multicast nodes", self.nodes.len() + 1, self.limits.nodes)?;
-        let handle = NodeHandle(self.next_node);
-        self.next_node += 1;
-        self.nodes.insert(
-            handle,
-            Node {
-                rid,
-                ports: sorted(ports),
-                group: None,
-            },
-        );
-        Ok(handle)
+        let handle = match self.free_nodes.pop() {
+            Some(Reverse(handle)) => handle,
+            None => {
+                self.next_node += 1;
+                self.next_node - 1
+            }
+        };
+        let node = Node {
+            rid,
+            ports: sorted(ports),
+            lags: sorted(lags),
+            group: None,
+        };
+        self.nodes.insert(NodeHandle(handle), node);
+        Ok(NodeHandle(handle))
     }
 
-    /// Changes a node's ports.
+    /// Changes where a node's copies go.
     ///
     /// # Errors
     /// When there is no such node.
-    pub fn update_node(&mut self, node: NodeHandle, ports: &[u32]) -> Result<(), PreError> {
+    pub fn update_node(
+        &mut self,
+        node: NodeHandle,
+        ports: &[u32],
+        lags: &[u16],
+    ) -> Result<(), PreError> {
         let at = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
         at.ports = sorted(ports);
+        at.lags = sorted(lags);
         if let Some(group) = at.group {
             self.refresh(group);
         }
@@ -177,7 +203,7 @@ impl Pre {
     /// # Errors
     /// When there is no such node.
     pub fn delete_node(&mut self, node: NodeHandle) -> Result<(), PreError> {
-        let old = self.nodes.remove(&node).ok_or(PreError::NoNode(node))?;
+        let old = self.take_node(node).ok_or(PreError::NoNode(node))?;
         if let Some(group) = old.group {
             if let Some(g) = self.groups.get_mut(&group) {
                 g.nodes.retain(|n| *n != node);
@@ -249,11 +275,11 @@ impl Pre {
         room("multicast nodes", nodes, self.limits.nodes)?;
         if let Some(old) = self.groups.insert(group, Group::default()) {
             for node in old.nodes {
-                self.nodes.remove(&node);
+                self.take_node(node);
             }
         }
         for (rid, ports) in by_rid {
-            let node = self.create_node(rid, &ports)?;
+            let node = self.create_node(rid, &ports, &[])?;
             self.associate(group, node)?;
         }
         Ok(())
@@ -266,21 +292,61 @@ impl Pre {
         groups
     }
 
+    /// Nodes of a group in the order of their association; none when there is no such group.
+    pub fn nodes_of(&self, group: u32) -> Option<&[NodeHandle]> {
+        self.groups.get(&group).map(|g| &g.nodes[..])
+    }
+
+    /// All nodes, by handle.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeHandle, &Node)> {
+        self.nodes.iter().map(|(&handle, node)| (handle, node))
+    }
+
+    /// Sets the ports of a link aggregation group.
+    pub fn set_lag(&mut self, lag: u16, ports: &[u32]) {
+        self.lags.insert(lag, sorted(ports));
+        let members = self.nodes.values().filter(|node| node.lags.contains(&lag));
+        let mut groups: Vec<u32> = members.filter_map(|node| node.group).collect();
+        groups.dedup();
+        for group in groups {
+            self.refresh(group);
+        }
+    }
+
+    /// Link aggregation groups that were set, with their ports in ascending order.
+    pub fn lags(&self) -> impl Iterator<Item = (u16, &[u32])> {
+        self.lags.iter().map(|(&lag, ports)| (lag, &ports[..]))
+    }
+
+    fn take_node(&mut self, node: NodeHandle) -> Option<Node> {
+        let old = self.nodes.remove(&node)?;
+        self.free_nodes.push(Reverse(node.0));
+        Some(old)
+    }
+
     fn refresh(&mut self, group: u32) {
         let Some(g) = self.groups.get_mut(&group) else {
             return;
         };
-        g.replicas = g
-            .nodes
-            .iter()
-            .filter_map(|node| self.nodes.get(node))
-            .flat_map(|node| {
-                node.ports.iter().map(|&port| Replica {
-                    port,
-                    rid: node.rid,
-                })
-            })
-            .collect();
+        g.replicas.clear();
+        for node in g.nodes.iter().filter_map(|node| self.nodes.get(node)) {
+            let lags = node.lags.iter().filter_map(|lag| self.lags.get(lag));
+            let of_lags = lags.filter_map(|ports| ports.get(LAG_HASH.checked_rem(ports.len())?));
+            let ports = node.ports.iter().chain(of_lags);
+            g.replicas.extend(ports.map(|&port| Replica {
+                port,
+                rid: node.rid,
+            }));
+        }
+    }
+
+    /// Forgets all groups, nodes and link aggregation groups; sessions stay, as in BMv2.
+    pub fn clear_groups(&mut self) {
+        *self = Pre {
+            limits: self.limits,
+            sessions: std::mem::take(&mut self.sessions),
+            ..Pre::default()
+        };
     }
 
     /// Sets a clone session, made if need be.
@@ -325,11 +391,11 @@ fn room(what: &'static str, need: usize, limit: usize) -> Result<(), PreError> {
     }
 }
 
-fn sorted(ports: &[u32]) -> Vec<u32> {
-    let mut ports = ports.to_vec();
-    ports.sort_unstable();
-    ports.dedup();
-    ports
+fn sorted<T: Ord + Copy>(numbers: &[T]) -> Vec<T> {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
 }
 
 #[cfg(test)]
@@ -348,12 +414,12 @@ mod tests {
     fn copies_go_by_node_then_by_port() {
         let mut pre = Pre::default();
         pre.create_group(1).unwrap();
-        let a = pre.create_node(10, &[5, 2]).unwrap();
-        let b = pre.create_node(20, &[1]).unwrap();
+        let a = pre.create_node(10, &[5, 2], &[]).unwrap();
+        let b = pre.create_node(20, &[1], &[]).unwrap();
         pre.associate(1, b).unwrap();
         pre.associate(1, a).unwrap();
         assert_eq!(ports(&pre, 1), [(1, 20), (2, 10), (5, 10)]);
-        pre.update_node(a, &[7]).unwrap();
+        pre.update_node(a, &[7], &[]).unwrap();
         assert_eq!(ports(&pre, 1), [(1, 20), (7, 10)]);
         pre.dissociate(1, b).unwrap();
         assert_eq!(ports(&pre, 1), [(7, 10)]);
@@ -376,9 +442,35 @@ mod tests {
     }
 
     #[test]
+    fn the_lowest_free_handle_names_the_next_node() {
+        let mut pre = Pre::default();
+        let made: Vec<_> = (0..3).map(|_| pre.create_node(0, &[], &[]).unwrap().0).collect();
+        assert_eq!(made, [0, 1, 2]);
+        pre.delete_node(NodeHandle(2)).unwrap();
+        pre.delete_node(NodeHandle(0)).unwrap();
+        let made: Vec<_> = (0..3).map(|_| pre.create_node(0, &[], &[]).unwrap().0).collect();
+        assert_eq!(made, [0, 2, 3]);
+    }
+
+    #[test]
+    fn one_port_of_a_link_aggregation_group_gets_a_copy() {
+        let mut pre = Pre::default();
+        pre.create_group(1).unwrap();
+        let node = pre.create_node(7, &[9], &[4, 5]).unwrap();
+        pre.associate(1, node).unwrap();
+        assert_eq!(ports(&pre, 1), [(9, 7)]);
+        // 255 % 2 is 1, 255 % 3 is 0.
+        pre.set_lag(4, &[2, 1]);
+        pre.set_lag(5, &[6, 7, 8]);
+        assert_eq!(ports(&pre, 1), [(9, 7), (2, 7), (6, 7)]);
+        pre.set_lag(4, &[]);
+        assert_eq!(ports(&pre, 1), [(9, 7), (6, 7)]);
+    }
+
+    #[test]
     fn misuse_is_refused() {
         let mut pre = Pre::default();
-        let node = pre.create_node(1, &[1]).unwrap();
+        let node = pre.create_node(1, &[1], &[]).unwrap();
         assert_eq!(pre.associate(9, node), Err(PreError::NoGroup(9)));
         pre.create_group(9).unwrap();
         assert_eq!(pre.create_group(9), Err(PreError::GroupExists(9)));

@@ -515,7 +515,8 @@ fn apply_recorded(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, 
         value: number(usize::from(key.slot), key.bits),
     });
     let key = key.collect();
-    let entry = vm.state.tables[at].peek(phv);
+    let entries = &vm.state.tables[at];
+    let entry = entries.peek(phv).map(|place| entries.handle(place).0);
     log_lookup(vm, phv, at, entry);
     let found = look_up(vm, phv, at);
     let action = found

@@ -77,6 +77,8 @@ impl Algorithm {
 /// A calculation of the program, or the hash of an action selector.
 #[derive(Clone, Debug)]
 pub struct Calculation {
+    /// Empty for the hash of a selector.
+    pub(crate) name: String,
     pub(crate) algorithm: Algorithm,
     pub(crate) inputs: Vec<Input>,
     pub(crate) payload: bool,
@@ -123,6 +125,8 @@ pub(crate) enum Input {
 /// What algorithms remember between packets.
 #[derive(Clone, Debug, Default)]
 pub struct HashState {
+    /// Takes the place of a custom CRC's own.
+    pub(crate) crc: Option<CrcParams>,
     next: u64,
     seen: FxHashMap<Vec<u8>, u64>,
 }
@@ -240,6 +244,7 @@ impl Calculation {
                     value
                 }
             },
+            Algorithm::Custom(own) => crc(&state.crc.unwrap_or(own), bytes),
             algorithm => hash_bytes(algorithm, bytes),
         }
     }

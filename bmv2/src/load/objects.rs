@@ -127,7 +127,12 @@ impl Loader<'_> {
             .iter()
             .map(|c| {
                 let at = format!("calculation {}", c.name);
-                self.calculation(&c.algo, &c.input, Scope::plain(&at))
+                let calculation = self.calculation(&c.algo, &c.input, Scope::plain(&at))?;
+                let name = c.name.clone();
+                Ok(Calculation {
+                    name,
+                    ..calculation
+                })
             })
             .collect()
     }
@@ -181,6 +186,7 @@ impl Loader<'_> {
         }
         let joined = self.joined(&inputs)?;
         Ok(Calculation {
+            name: String::new(),
             algorithm,
             inputs,
             payload,

@@ -22,6 +22,8 @@ pub enum ManageError {
     EntryExists { table: String },
     #[error("table {table}: there is no such entry")]
     NoEntry { table: String },
+    #[error("table {table}: the entry is gone, and another one has its place")]
+    StaleEntry { table: String },
     #[error("table {table}: the key has {expected} fields, not {got}")]
     KeyCount {
         table: String,
@@ -87,6 +89,8 @@ pub enum ManageError {
     ProfileFull { profile: String, size: u64 },
     #[error("meter {name}: the committed rate is above the peak rate")]
     MeterRates { name: String },
+    #[error("calculation {calculation} is not by crc{bits}_custom")]
+    NotCustom { calculation: String, bits: u32 },
     #[error("parser value set {set}: it holds {size} values at most")]
     ValueSetFull { set: String, size: u64 },
     #[error(transparent)]

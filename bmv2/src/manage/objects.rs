@@ -4,11 +4,13 @@ use super::tables::unknown;
 use super::{ManageError, TableId};
 use crate::exec::big::Big;
 use crate::externs::counter::Counter;
+use crate::externs::hash::{Algorithm, CrcParams};
 use crate::externs::meter::MeterConfig;
 use crate::pre::Pre;
 use crate::switch::Switch;
 use crate::tables::{shortest, to_words};
 use alfirk_bmv2_json::MeterType;
+use std::ops::Range;
 
 /// What a register array is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +76,15 @@ impl Switch {
         program.registers.iter().map(info).collect()
     }
 
+    /// Cells of a register array.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn register_size(&self, name: &str) -> Result<usize> {
+        let at = self.register_at(name)?;
+        Ok(self.parts()?.0.registers[at].size)
+    }
+
     fn register_at(&self, name: &str) -> Result<usize> {
         let (program, _) = self.parts()?;
         let at = program.registers.iter().position(|r| r.name == name);
@@ -115,6 +126,25 @@ impl Switch {
             bits: info.bits,
         })?;
         state.registers[at].write(index, &Big::from_unsigned(&words));
+        Ok(())
+    }
+
+    /// Sets the cells of a register array from `range.start` to before `range.end`; a value that is too wide is wrapped.
+    ///
+    /// # Errors
+    /// When there is no such array, or the range is not within it.
+    pub fn fill_register(&mut self, name: &str, range: Range<u64>, value: i64) -> Result<()> {
+        let at = self.register_at(name)?;
+        let (program, state) = self.parts_mut()?;
+        let size = program.registers[at].size;
+        if range.end > size as u64 || range.start > range.end {
+            let index = range.start.max(range.end);
+            return Err(beyond("register array", name, index, size));
+        }
+        let value = Big::from_i64(value);
+        for index in range {
+            state.registers[at].write(index, &value);
+        }
         Ok(())
     }
 
@@ -171,6 +201,16 @@ impl Switch {
         Ok(())
     }
 
+    /// Sets all cells of an indirect counter to zero.
+    ///
+    /// # Errors
+    /// When there is no such array.
+    pub fn clear_counter(&mut self, name: &str) -> Result<()> {
+        let at = self.counter_at(name)?;
+        self.parts_mut()?.1.counters[at].fill(Counter::default());
+        Ok(())
+    }
+
     /// All meter arrays.
     pub fn meters(&self) -> Vec<MeterInfo> {
         let Ok((program, _)) = self.parts() else {
@@ -221,6 +261,51 @@ impl Switch {
         cell.ok_or_else(|| beyond("meter array", name, index, size))?
             .configure(config, now / 1000);
         Ok(())
+    }
+
+    /// Sets the rates of all cells of an indirect meter, or removes them.
+    ///
+    /// # Errors
+    /// When there is no such array, or the rates contradict each other.
+    pub fn fill_meter(&mut self, name: &str, config: Option<MeterConfig>, now: u64) -> Result<()> {
+        let at = self.meter_at(name)?;
+        check_rates(name, config)?;
+        for cell in &mut self.parts_mut()?.1.meters[at] {
+            cell.configure(config, now / 1000);
+        }
+        Ok(())
+    }
+
+    /// Gives a calculation by a custom CRC other parameters.
+    ///
+    /// # Errors
+    /// When there is no such calculation, or its CRC is fixed or of another width.
+    pub fn set_crc(&mut self, name: &str, params: CrcParams) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let at = program.calculations.iter().position(|c| c.name == name);
+        let at = at.ok_or_else(|| unknown("calculation", name))?;
+        match program.calculations[at].algorithm {
+            Algorithm::Custom(own) if own.bits == params.bits => {
+                state.hashes[at].crc = Some(params);
+                Ok(())
+            }
+            _ => Err(ManageError::NotCustom {
+                calculation: name.to_owned(),
+                bits: params.bits,
+            }),
+        }
+    }
+
+    /// Whether the program has a calculation of this name.
+    pub fn has_calculation(&self, name: &str) -> bool {
+        self.parts()
+            .is_ok_and(|(program, _)| program.calculations.iter().any(|c| c.name == name))
+    }
+
+    /// The name of the list of digest fields with this id.
+    pub fn learn_list(&self, id: u32) -> Option<String> {
+        let (program, _) = self.parts().ok()?;
+        Some(program.learn_lists.get(&id)?.name.clone())
     }
 
     /// Names, widths in bits and greatest sizes of all parser value sets.
@@ -281,6 +366,33 @@ impl Switch {
             padded.iter().for_each(|member| shadow.insert(member));
         }
         set.members = members.to_vec();
+        Ok(())
+    }
+
+    /// Empties tables, action profiles, registers, counters, meters and multicast groups. As in BMv2, entries that the
+    /// program fixes go too; value sets and clone sessions stay.
+    ///
+    /// # Errors
+    /// When no program is loaded.
+    pub fn reset_state(&mut self) -> Result<()> {
+        self.parts()?;
+        for table in self.tables() {
+            self.reset_default(table)?;
+            self.reset_table(table)?;
+        }
+        for profile in self.profiles() {
+            self.clear_profile(profile)?;
+        }
+        let (_, state) = self.parts_mut()?;
+        state.registers.iter_mut().for_each(|r| r.clear());
+        state
+            .counters
+            .iter_mut()
+            .for_each(|c| c.fill(Counter::default()));
+        for meter in state.meters.iter_mut().flatten() {
+            meter.configure(None, 0);
+        }
+        state.pre.clear_groups();
         Ok(())
     }
 

@@ -20,6 +20,23 @@ impl Switch {
             .ok_or_else(|| unknown("action profile", name))
     }
 
+    /// All action profiles and selectors of the program.
+    pub fn profiles(&self) -> Vec<ProfileId> {
+        let count = self
+            .parts()
+            .map_or(0, |(program, _)| program.profiles.len());
+        (0..count as u16).map(ProfileId).collect()
+    }
+
+    /// The name of an action profile.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn profile_name(&self, profile: ProfileId) -> Result<&str> {
+        let (program, _) = self.parts()?;
+        Ok(&profile_of(program, profile)?.name)
+    }
+
     /// Adds a member.
     ///
     /// # Errors
@@ -108,6 +125,70 @@ impl Switch {
             .collect();
         list.sort_by_key(|m| m.id);
         Ok(list)
+    }
+
+    /// A member.
+    ///
+    /// # Errors
+    /// When there is no such member.
+    pub fn member(&self, profile: ProfileId, id: u32) -> Result<ProfileMember> {
+        let (program, state) = self.parts()?;
+        let info = profile_of(program, profile)?;
+        let member = state.profiles[usize::from(profile.0)].members.get(&id);
+        let member = member.ok_or_else(|| ManageError::NoMember {
+            profile: info.name.clone(),
+            id,
+        })?;
+        let (action, args) = member.action.given(program);
+        Ok(ProfileMember { id, action, args })
+    }
+
+    /// The lowest number that names no member.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn free_member(&self, profile: ProfileId) -> Result<u32> {
+        let (program, state) = self.parts()?;
+        profile_of(program, profile)?;
+        let members = &state.profiles[usize::from(profile.0)].members;
+        Ok(lowest_free(|id| members.contains_key(&id)))
+    }
+
+    /// The lowest number that names no group.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn free_group(&self, profile: ProfileId) -> Result<u32> {
+        let (program, state) = self.parts()?;
+        profile_of(program, profile)?;
+        let groups = &state.profiles[usize::from(profile.0)].groups;
+        Ok(lowest_free(|id| groups.contains_key(&id)))
+    }
+
+    /// A group.
+    ///
+    /// # Errors
+    /// When there is no such group.
+    pub fn group(&self, profile: ProfileId, id: u32) -> Result<ProfileGroup> {
+        let (program, state) = self.parts()?;
+        let info = profile_of(program, profile)?;
+        let group = state.profiles[usize::from(profile.0)].groups.get(&id);
+        let group = group.ok_or_else(|| ManageError::NoGroup {
+            profile: info.name.clone(),
+            id,
+        })?;
+        Ok(group.group.clone())
+    }
+
+    /// Removes all members and groups, whoever uses them.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub(super) fn clear_profile(&mut self, profile: ProfileId) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        profile_of(program, profile)?;
+        state.profiles[usize::from(profile.0)] = Default::default();
+        Ok(())
     }
 
     /// Adds a group.
@@ -226,6 +307,10 @@ impl Switch {
         list.sort_by_key(|g| g.id);
         Ok(list)
     }
+}
+
+fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
+    (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
 }
 
 fn profile_of(program: &Program, profile: ProfileId) -> Result<&Profile> {

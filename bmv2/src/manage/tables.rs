@@ -8,7 +8,8 @@ use crate::program::{Program, Table};
 use crate::state::State;
 use crate::switch::{Loaded, Switch};
 use crate::tables::{
-    to_words, ActionRef, EntryHandle, EntryTarget, KeyMatch, NewEntry, NewKey, TableEntry, Target,
+    to_words, ActionRef, EntryHandle, EntryTarget, KeyMatch, NewEntry, NewKey, TableEntry,
+    TableState, Target, MAX_ENTRIES,
 };
 use alfirk_bmv2_json::{MatchType, TableType};
 
@@ -173,7 +174,7 @@ impl Switch {
                 table: t.name.clone(),
             });
         }
-        if entries.len() as u64 >= t.max_size {
+        if entries.len() as u64 >= t.max_size.min(MAX_ENTRIES) {
             return Err(ManageError::TableFull {
                 table: t.name.clone(),
                 size: t.max_size,
@@ -189,6 +190,16 @@ impl Switch {
             idle_timeout,
         };
         Ok(state.tables[usize::from(table.0)].insert(t, entry, false, now))
+    }
+
+    /// Whether an entry of the table may have this target.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub fn check_entry_target(&self, table: TableId, target: &EntryTarget) -> Result<()> {
+        let (program, state) = self.parts()?;
+        let t = table_of(program, table)?;
+        check_target(program, state, t, target, Table::next_on_hit).map(|_| ())
     }
 
     /// Finds an entry by its key and, where it counts, its priority.
@@ -228,9 +239,7 @@ impl Switch {
         let target = check_target(program, state, t, target, Table::next_on_hit)?;
         let entries = &mut state.tables[usize::from(table.0)];
         let Some(old) = entries.modify(entry, target.clone()) else {
-            return Err(ManageError::NoEntry {
-                table: t.name.clone(),
-            });
+            return Err(no_entry(t, entries, entry));
         };
         if let Some(profile) = t.profile.map(usize::from) {
             state.count_use(profile, &target, 1);
@@ -255,11 +264,9 @@ impl Switch {
         if !t.support_timeout {
             return Err(no_resource(t, "idle timeouts"));
         }
-        state.tables[usize::from(table.0)]
-            .set_idle_timeout(entry, timeout, now)
-            .ok_or_else(|| ManageError::NoEntry {
-                table: t.name.clone(),
-            })
+        let entries = &mut state.tables[usize::from(table.0)];
+        let set = entries.set_idle_timeout(entry, timeout, now);
+        set.ok_or_else(|| no_entry(t, entries, entry))
     }
 
     /// Entries that have had no hit for their timeout, each again after every further timeout,
@@ -287,10 +294,9 @@ impl Switch {
         let (program, state) = self.parts_mut()?;
         let t = table_of(program, table)?;
         check_changeable(t)?;
-        let Some(old) = state.tables[usize::from(table.0)].remove(t, entry) else {
-            return Err(ManageError::NoEntry {
-                table: t.name.clone(),
-            });
+        let entries = &mut state.tables[usize::from(table.0)];
+        let Some(old) = entries.remove(t, entry) else {
+            return Err(no_entry(t, entries, entry));
         };
         if let Some(profile) = t.profile {
             state.count_use(usize::from(profile), &old, -1);
@@ -311,6 +317,23 @@ impl Switch {
         Ok(())
     }
 
+    /// Removes all entries, those that the program fixes too, and starts with handles from the beginning, as BMv2
+    /// does when a table's state is reset.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn reset_table(&mut self, table: TableId) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        let old = state.tables[usize::from(table.0)].clear(t);
+        if let Some(profile) = t.profile.map(usize::from) {
+            for target in &old {
+                state.count_use(profile, target, -1);
+            }
+        }
+        Ok(())
+    }
+
     /// An entry.
     ///
     /// # Errors
@@ -318,11 +341,19 @@ impl Switch {
     pub fn entry(&self, table: TableId, entry: EntryHandle) -> Result<TableEntry> {
         let (program, state) = self.parts()?;
         let t = table_of(program, table)?;
-        state.tables[usize::from(table.0)]
-            .entry(program, t, entry)
-            .ok_or_else(|| ManageError::NoEntry {
-                table: t.name.clone(),
-            })
+        let entries = &state.tables[usize::from(table.0)];
+        let found = entries.entry(program, t, entry);
+        found.ok_or_else(|| no_entry(t, entries, entry))
+    }
+
+    /// How many entries a table has.
+    ///
+    /// # Errors
+    /// When the number is from another program.
+    pub fn entry_count(&self, table: TableId) -> Result<usize> {
+        let (program, state) = self.parts()?;
+        table_of(program, table)?;
+        Ok(state.tables[usize::from(table.0)].len())
     }
 
     /// The handles of all entries of a table, oldest first.
@@ -429,10 +460,25 @@ impl Switch {
         if !t.with_counters {
             return Err(no_resource(t, "direct counter"));
         }
-        let counter = state.tables[usize::from(table.0)].counter_mut(entry);
-        *counter.ok_or_else(|| ManageError::NoEntry {
-            table: t.name.clone(),
-        })? = value;
+        let entries = &mut state.tables[usize::from(table.0)];
+        match entries.counter_mut(entry) {
+            Some(counter) => *counter = value,
+            None => return Err(no_entry(t, entries, entry)),
+        }
+        Ok(())
+    }
+
+    /// Sets the direct counters of all entries to zero.
+    ///
+    /// # Errors
+    /// When the table has none.
+    pub fn clear_direct_counters(&mut self, table: TableId) -> Result<()> {
+        let (program, state) = self.parts_mut()?;
+        let t = table_of(program, table)?;
+        if !t.with_counters {
+            return Err(no_resource(t, "direct counter"));
+        }
+        state.tables[usize::from(table.0)].clear_counters();
         Ok(())
     }
 
@@ -453,12 +499,11 @@ impl Switch {
             return Err(no_resource(t, "direct meter"));
         }
         super::objects::check_rates(&t.name, config)?;
-        let meter = state.tables[usize::from(table.0)].meter_mut(entry);
-        meter
-            .ok_or_else(|| ManageError::NoEntry {
-                table: t.name.clone(),
-            })?
-            .configure(config, now / 1000);
+        let entries = &mut state.tables[usize::from(table.0)];
+        match entries.meter_mut(entry) {
+            Some(meter) => meter.configure(config, now / 1000),
+            None => return Err(no_entry(t, entries, entry)),
+        }
         Ok(())
     }
 }
@@ -474,6 +519,15 @@ fn no_resource(table: &Table, what: &'static str) -> ManageError {
     ManageError::NoSuchResource {
         table: table.name.clone(),
         what,
+    }
+}
+
+/// Why a handle names nothing.
+fn no_entry(table: &Table, entries: &TableState, handle: EntryHandle) -> ManageError {
+    let table = table.name.clone();
+    match entries.is_stale(handle) {
+        true => ManageError::StaleEntry { table },
+        false => ManageError::NoEntry { table },
     }
 }
 

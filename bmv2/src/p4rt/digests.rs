@@ -107,6 +107,19 @@ impl Digests {
         true
     }
 
+    /// Messages of a list have been acted on; those that it does not have do not count.
+    pub fn acknowledge_some(&mut self, digest: u32, list: u64, messages: &[usize]) {
+        let Some(learner) = self.learners.get_mut(&digest) else {
+            return;
+        };
+        let Some(sent) = learner.unacknowledged.get(&list) else {
+            return;
+        };
+        for message in messages.iter().filter_map(|at| sent.messages.get(*at)) {
+            learner.known.remove(message);
+        }
+    }
+
     /// Lists whose first message has waited long enough.
     pub fn handle_timeout(&mut self, now: u64) -> Vec<ReadyList> {
         let mut ready = Vec::new();

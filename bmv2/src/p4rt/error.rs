@@ -59,7 +59,9 @@ pub fn core_error(error: ManageError) -> Status {
         E::EntryExists { .. } | E::MemberExists { .. } | E::GroupExists { .. } => {
             Code::AlreadyExists
         }
-        E::NoEntry { .. } | E::NoMember { .. } | E::NoGroup { .. } => Code::NotFound,
+        E::NoEntry { .. } | E::StaleEntry { .. } | E::NoMember { .. } | E::NoGroup { .. } => {
+            Code::NotFound
+        }
         E::MemberInUse { .. } | E::GroupInUse { .. } | E::NoProgram => Code::FailedPrecondition,
         E::IndexOutOfRange { .. } => Code::OutOfRange,
         E::Unknown { .. } => Code::Unimplemented,

@@ -12,6 +12,7 @@ mod data;
 mod digests;
 mod direct;
 mod error;
+mod foreign;
 mod keys;
 mod packet_io;
 mod pipeline;

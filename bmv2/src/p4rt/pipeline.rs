@@ -168,7 +168,7 @@ impl Server {
 
     /// From now on packets meet the new program; those in queues still carry the old one's
     /// headers and are dropped by the core.
-    fn commit(&mut self, device: Device) {
+    pub(super) fn commit(&mut self, device: Device) {
         self.active.switch.adopt(device.switch);
         self.active.pipeline = device.pipeline;
         self.saved = None;

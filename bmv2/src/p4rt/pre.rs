@@ -42,6 +42,18 @@ impl PreBook {
             down,
         }
     }
+
+    pub(super) fn forget_group(&mut self, group: u32) {
+        self.groups.remove(&group);
+    }
+
+    pub(super) fn forget_session(&mut self, session: u32) {
+        self.sessions.remove(&session);
+    }
+
+    pub(super) fn forget_groups(&mut self) {
+        self.groups.clear();
+    }
 }
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
@@ -50,12 +62,15 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntr
     if id == 0 || id > MAX_GROUP {
         return Err(invalid(format!("{name}: ids are from 1 to {MAX_GROUP}")));
     }
-    let book = &mut scope.pipeline.pre.groups;
-    check_presence(kind, book.contains_key(&id), &name)?;
+    let is_there = pre_mut(scope)?.replicas(id).is_some();
+    check_presence(kind, is_there, &name)?;
     if kind == Type::Delete {
-        book.remove(&id);
-        return pre_mut(scope)?
-            .delete_group(id)
+        scope.pipeline.pre.groups.remove(&id);
+        let pre = pre_mut(scope)?;
+        // Takes its nodes away, too.
+        let emptied = pre.set_group(id, &[]);
+        return emptied
+            .and_then(|()| pre.delete_group(id))
             .map_err(|e| not_found(e.to_string()));
     }
     let cpu_port = scope.switch.options().cpu_port;
@@ -78,10 +93,10 @@ pub fn write_session(
     if id == 0 || id > MAX_SESSION {
         return Err(invalid(format!("{name}: ids are from 1 to {MAX_SESSION}")));
     }
-    let book = &mut scope.pipeline.pre.sessions;
-    check_presence(kind, book.contains_key(&id), &name)?;
+    let is_there = pre_mut(scope)?.session(id).is_some();
+    check_presence(kind, is_there, &name)?;
     if kind == Type::Delete {
-        book.remove(&id);
+        scope.pipeline.pre.sessions.remove(&id);
         return pre_mut(scope)?
             .delete_session(id)
             .map_err(|e| not_found(e.to_string()));
@@ -102,6 +117,18 @@ pub fn read_groups(view: View<'_>, filter: &MulticastGroupEntry, found: Found<'_
             found(wrap(Pre::MulticastGroupEntry(group.clone())));
         }
     }
+    // Those that somebody else has made or changed.
+    let pre = view.switch.pre().map_err(core_error)?;
+    let book = &view.pipeline.pre.groups;
+    for id in pre.groups().into_iter().filter(|id| !book.contains_key(id)) {
+        if wanted == 0 || wanted == id {
+            found(wrap(Pre::MulticastGroupEntry(MulticastGroupEntry {
+                multicast_group_id: id,
+                replicas: shown(pre.replicas(id).unwrap_or_default()),
+                ..Default::default()
+            })));
+        }
+    }
     Ok(())
 }
 
@@ -112,7 +139,40 @@ pub fn read_sessions(view: View<'_>, filter: &CloneSessionEntry, found: Found<'_
             found(wrap(Pre::CloneSessionEntry(session.clone())));
         }
     }
+    // Those that somebody else has made or changed.
+    let pre = view.switch.pre().map_err(core_error)?;
+    let book = &view.pipeline.pre.sessions;
+    for id in pre
+        .sessions()
+        .into_iter()
+        .filter(|id| !book.contains_key(id))
+    {
+        let Some(session) = pre.session(id).filter(|_| wanted == 0 || wanted == id) else {
+            continue;
+        };
+        let of_group = session.group.and_then(|group| pre.replicas(group));
+        let mut replicas = session.replicas.clone();
+        replicas.extend_from_slice(of_group.unwrap_or_default());
+        found(wrap(Pre::CloneSessionEntry(CloneSessionEntry {
+            session_id: id,
+            replicas: shown(&replicas),
+            class_of_service: session.class_of_service,
+            packet_length_bytes: i32::try_from(session.truncate_bytes).unwrap_or(i32::MAX),
+        })));
+    }
     Ok(())
+}
+
+/// Copies as P4Runtime shows them.
+fn shown(replicas: &[Replica]) -> Vec<ReplicaMessage> {
+    let replica = |replica: &Replica| ReplicaMessage {
+        port_kind: Some(PortKind::Port(
+            bytestring::canonical(&replica.port.to_be_bytes()).to_vec(),
+        )),
+        instance: replica.rid.into(),
+        ..Default::default()
+    };
+    replicas.iter().map(replica).collect()
 }
 
 fn pre_mut<'a>(scope: &'a mut Scope<'_>) -> UpdateResult<&'a mut crate::Pre> {

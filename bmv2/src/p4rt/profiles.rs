@@ -44,6 +44,18 @@ impl ProfileBook {
             ..ProfileBook::default()
         }
     }
+
+    pub(super) fn forget_member(&mut self, profile: u32, id: u32) {
+        self.members.remove(&(profile, id));
+    }
+
+    pub(super) fn forget_group(&mut self, profile: u32, id: u32) {
+        self.groups.remove(&(profile, id));
+    }
+
+    pub(super) fn forget_all(&mut self) {
+        *self = ProfileBook::new(std::mem::take(&mut self.down));
+    }
 }
 
 /// The group and members behind one entry that was written in one shot.
@@ -136,7 +148,7 @@ pub fn write_member(
             "{name}: the profile is programmed in one shot"
         )));
     }
-    let known = book.members.contains_key(&key);
+    let known = scope.switch.member(core, id).is_ok();
     match kind {
         Type::Delete => {
             if !known {
@@ -205,9 +217,10 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
         )));
     }
     let known = book.groups.get(&key);
+    let is_there = scope.switch.group(core, id).is_ok();
     match (kind, known) {
-        (Type::Insert, Some(_)) => return Err(exists(format!("{name} exists already"))),
-        (Type::Modify | Type::Delete, None) => {
+        (Type::Insert, _) if is_there => return Err(exists(format!("{name} exists already"))),
+        (Type::Modify | Type::Delete, _) if !is_there => {
             return Err(not_found(format!("{name} does not exist")))
         }
         (Type::Modify, Some(old)) if old.max_size != group.max_size => {
@@ -225,7 +238,7 @@ pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &ActionProfileGroup
     }
     check_max_size(&name, profile, group.max_size)?;
     for member in &group.members {
-        if !book.members.contains_key(&(profile.id, member.member_id)) {
+        if scope.switch.member(core, member.member_id).is_err() {
             return Err(not_found(format!(
                 "{name}: member {} does not exist",
                 member.member_id
@@ -467,6 +480,24 @@ pub fn read_members(
             found(Kind::ActionProfileMember(member.clone()));
         }
     }
+    for profile in foreign_profiles(view, filter.action_profile_id) {
+        for member in view.switch.members(profile.core).map_err(core_error)? {
+            let known = view
+                .pipeline
+                .profiles
+                .members
+                .contains_key(&(profile.id, member.id));
+            if !known && matches(filter.member_id, member.id) {
+                let action =
+                    tables::show_action(&view.pipeline.schema, &member.action, &member.args);
+                found(Kind::ActionProfileMember(ActionProfileMember {
+                    action_profile_id: profile.id,
+                    member_id: member.id,
+                    action,
+                }));
+            }
+        }
+    }
     Ok(())
 }
 
@@ -477,7 +508,46 @@ pub fn read_groups(view: View<'_>, filter: &ActionProfileGroup, found: Found<'_>
             found(Kind::ActionProfileGroup(group.clone()));
         }
     }
+    for profile in foreign_profiles(view, filter.action_profile_id) {
+        for group in view.switch.groups(profile.core).map_err(core_error)? {
+            let known = view
+                .pipeline
+                .profiles
+                .groups
+                .contains_key(&(profile.id, group.id));
+            if !known && matches(filter.group_id, group.id) {
+                let members = group.members.iter();
+                let members = members.map(|member| action_profile_group::Member {
+                    member_id: member.id,
+                    weight: i32::try_from(member.weight).unwrap_or(i32::MAX),
+                    watch_kind: None,
+                });
+                found(Kind::ActionProfileGroup(ActionProfileGroup {
+                    action_profile_id: profile.id,
+                    group_id: group.id,
+                    members: members.collect(),
+                    ..Default::default()
+                }));
+            }
+        }
+    }
     Ok(())
+}
+
+/// A profile that may hold what another way than P4Runtime has made: those programmed in one shot do not show theirs.
+struct Foreign {
+    id: u32,
+    core: ProfileId,
+}
+
+fn foreign_profiles(view: View<'_>, wanted: u32) -> Vec<Foreign> {
+    let one_shots = &view.pipeline.profiles.one_shots;
+    let by_hand = |id: u32| one_shots.get(&id).is_none_or(|count| *count == 0);
+    let profiles = view.pipeline.schema.profiles.values();
+    let chosen = profiles.filter(|p| matches(wanted, p.id) && by_hand(p.id));
+    chosen
+        .filter_map(|p| p.core.map(|core| Foreign { id: p.id, core }))
+        .collect()
 }
 
 fn matches(wanted: u32, id: u32) -> bool {

@@ -65,6 +65,21 @@ impl TableBook {
             .filter_map(|((table, _), note)| Some((*table, note.one_shot.as_ref()?)))
     }
 
+    /// Notes that the default entry is the program's own, or not.
+    pub(super) fn note_default(&mut self, table: u32, is_set: bool) {
+        self.default_notes.remove(&table);
+        match is_set {
+            true => self.defaults_set.insert(table),
+            false => self.defaults_set.remove(&table),
+        };
+    }
+
+    /// The entries of a table of which something is noted.
+    pub(super) fn noted(&self, table: u32) -> Vec<EntryHandle> {
+        let notes = self.notes.keys().filter(|(of, _)| *of == table);
+        notes.map(|(_, entry)| *entry).collect()
+    }
+
     fn set(&mut self, table: u32, entry: EntryHandle, note: Option<Note>) {
         match note {
             Some(note) => self.notes.insert((table, entry), note),
@@ -254,11 +269,28 @@ fn delete(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         .switch
         .delete_entry(core, handle)
         .map_err(core_error)?;
+    forget_noted(scope, table, handle);
+    Ok(())
+}
+
+fn forget_noted(scope: &mut Scope<'_>, table: &Table, handle: EntryHandle) {
     let note = scope.pipeline.tables.notes.remove(&(table.id, handle));
     if let Some(one_shot) = note.and_then(|note| note.one_shot) {
         profiles::remove_one_shot(scope, table.profile, &one_shot);
     }
-    Ok(())
+}
+
+/// Forgets what is noted of an entry that does not use its one-shot group any more.
+pub(super) fn forget(switch: &mut Switch, pipeline: &mut Pipeline, id: u32, handle: EntryHandle) {
+    let schema = pipeline.schema.clone();
+    let mut scope = Scope {
+        switch,
+        pipeline,
+        now: 0,
+    };
+    if let Some(table) = schema.tables.get(&id) {
+        forget_noted(&mut scope, table, handle);
+    }
 }
 
 /// Sees to it that the entry is looked at when its timeout may have passed.

@@ -62,13 +62,51 @@ pub fn read(view: View<'_>, filter: &ValueSetEntry, found: Found<'_>) -> UpdateR
         return Err(invalid(format!("no value set has id {id:#010x}")));
     }
     for &value_set_id in sets.keys().filter(|&&set| id == 0 || id == set) {
-        let members = view.pipeline.value_sets.get(&value_set_id);
+        let members = match view.pipeline.value_sets.get(&value_set_id) {
+            Some(members) => members.clone(),
+            None => foreign(view, &sets[&value_set_id]),
+        };
         found(Kind::ValueSetEntry(ValueSetEntry {
             value_set_id,
-            members: members.cloned().unwrap_or_default(),
+            members,
         }));
     }
     Ok(())
+}
+
+/// The members of a set that another way than P4Runtime has filled.
+fn foreign(view: View<'_>, set: &ValueSet) -> Vec<ValueSetMember> {
+    let values = view.switch.value_set(&set.name).unwrap_or_default();
+    let member = |value: &Vec<u8>| {
+        // From the last field, which ends with the last bit.
+        let mut end = 0;
+        let mut key: Vec<KeyMatch> = Vec::new();
+        for field in set.fields.iter().rev() {
+            key.push(KeyMatch::Exact {
+                value: bits(value, end, field.bits),
+            });
+            end += field.bits;
+        }
+        key.reverse();
+        ValueSetMember {
+            r#match: keys::print(&set.fields, &key),
+        }
+    };
+    values.iter().map(member).collect()
+}
+
+/// So many bits of a number, of which the last is `end` bits before the number's last; in the shortest form.
+fn bits(value: &[u8], end: usize, count: usize) -> Vec<u8> {
+    let mut taken = vec![0; count.div_ceil(8).max(1)];
+    for bit in 0..count {
+        let from = end + bit;
+        let Some(byte) = value.len().checked_sub(1 + from / 8) else {
+            break;
+        };
+        let last = taken.len() - 1;
+        taken[last - bit / 8] |= (value[byte] >> (from % 8) & 1) << (bit % 8);
+    }
+    bytestring::canonical(&taken).to_vec()
 }
 
 /// The parser compares one number: all fields, one behind the other.

@@ -10,5 +10,5 @@ pub use key::KeyMatch;
 pub(crate) use key::{prefix, shortest, to_words, NewKey};
 pub use profile::{GroupMember, ProfileGroup, ProfileMember};
 pub(crate) use profile::{GroupState, MemberState, ProfileState};
-pub(crate) use table::{identity, ActionRef, NewEntry, TableState, Target};
+pub(crate) use table::{identity, ActionRef, NewEntry, TableState, Target, MAX_ENTRIES};
 pub use table::{EntryHandle, EntryTarget, TableEntry};

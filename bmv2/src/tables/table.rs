@@ -8,10 +8,33 @@ use crate::externs::meter::Meter;
 use crate::program::{Program, Table};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-/// Names an entry for as long as it exists.
+/// Names an entry for as long as it exists. As in BMv2, the low 24 bits are its place in the table, the lowest that
+/// was free; those above count, modulo 256, the entries that had the place before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntryHandle(pub u32);
+
+const PLACE_BITS: u32 = 24;
+
+/// Entries that a table can hold, whatever its size: as many as handles can name.
+pub(crate) const MAX_ENTRIES: u64 = 1 << PLACE_BITS;
+
+impl EntryHandle {
+    fn new(place: u32, version: u8) -> EntryHandle {
+        EntryHandle(u32::from(version) << PLACE_BITS | place)
+    }
+
+    /// The entry's place in its table.
+    pub fn place(self) -> u32 {
+        self.0 & ((1 << PLACE_BITS) - 1)
+    }
+
+    fn version(self) -> u8 {
+        (self.0 >> PLACE_BITS) as u8
+    }
+}
 
 /// What an entry does with a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +125,10 @@ pub(crate) struct TableState {
     hot: Vec<Hot>,
     cold: Vec<Option<Cold>>,
     meters: Vec<Meter>,
-    free: Vec<u32>,
+    /// Of each place: the entries that it had before.
+    versions: Vec<u8>,
+    /// Places below `hot.len()` without an entry.
+    free: BinaryHeap<Reverse<u32>>,
     live: usize,
     /// Entries by their identity, in tables whose index does not tell it: those with priorities.
     handles: FxHashMap<Vec<u64>, u32>,
@@ -132,7 +158,8 @@ impl TableState {
             hot: Vec::new(),
             cold: Vec::new(),
             meters: Vec::new(),
-            free: Vec::new(),
+            versions: Vec::new(),
+            free: BinaryHeap::new(),
             live: 0,
             handles: FxHashMap::default(),
             age: 0,
@@ -181,7 +208,34 @@ impl TableState {
                 AnyIndex::Wide(index) => index.same(keys, &self.packing),
             }
         };
-        handle.map(EntryHandle)
+        handle.map(|place| self.handle(place))
+    }
+
+    /// The name of the entry at a place.
+    pub(crate) fn handle(&self, place: u32) -> EntryHandle {
+        let version = self.versions.get(place as usize);
+        EntryHandle::new(place, version.copied().unwrap_or(0))
+    }
+
+    /// Whether the place of a handle has another entry now.
+    pub(crate) fn is_stale(&self, handle: EntryHandle) -> bool {
+        let now = self.cold.get(handle.place() as usize);
+        now.is_some_and(Option::is_some) && self.cold(handle).is_none()
+    }
+
+    /// Takes all entries out, and forgets their names. Their targets come back.
+    pub(crate) fn clear(&mut self, table: &Table) -> Vec<Target> {
+        let empty = TableState {
+            default: self.default.take(),
+            default_target: self.default_target.take(),
+            ..TableState::new(table)
+        };
+        let old = std::mem::replace(self, empty);
+        let entries = old.hot.into_iter().zip(old.cold);
+        entries
+            .filter(|(_, cold)| cold.is_some())
+            .map(|(hot, _)| hot.target)
+            .collect()
     }
 
     /// Adds an entry that is not in the table yet.
@@ -210,13 +264,14 @@ impl TableState {
             .has_priorities()
             .then(|| identity(table, &cold.keys, cold.priority));
         let handle = match self.free.pop() {
-            Some(handle) => {
+            Some(Reverse(handle)) => {
                 self.hot[handle as usize] = hot;
                 handle
             }
             None => {
                 self.hot.push(hot);
                 self.cold.push(None);
+                self.versions.push(0);
                 if table.direct_meter.is_some() {
                     self.meters.push(Meter::default());
                 }
@@ -232,7 +287,7 @@ impl TableState {
             self.handles.insert(identity, handle);
         }
         self.live += 1;
-        EntryHandle(handle)
+        self.handle(handle)
     }
 
     fn change_index(&mut self, handle: u32, cold: &Cold, insert: bool) {
@@ -261,39 +316,54 @@ impl TableState {
     }
 
     fn cold(&self, handle: EntryHandle) -> Option<&Cold> {
-        self.cold.get(handle.0 as usize)?.as_ref()
+        let place = self.place(handle)?;
+        self.cold[place].as_ref()
+    }
+
+    /// Where the handle's entry is, unless another one has taken the place.
+    fn place(&self, handle: EntryHandle) -> Option<usize> {
+        let place = handle.place() as usize;
+        (*self.versions.get(place)? == handle.version()).then_some(place)
     }
 
     /// Takes an entry out.
     pub(crate) fn remove(&mut self, table: &Table, handle: EntryHandle) -> Option<Target> {
-        let cold = self.cold.get_mut(handle.0 as usize)?.take()?;
-        self.change_index(handle.0, &cold, false);
+        let place = self.place(handle)?;
+        let cold = self.cold[place].take()?;
+        self.change_index(place as u32, &cold, false);
         if table.has_priorities() {
             self.handles
                 .remove(&identity(table, &cold.keys, cold.priority));
         }
         self.live -= 1;
-        self.free.push(handle.0);
-        Some(self.hot[handle.0 as usize].target.clone())
+        self.free.push(Reverse(place as u32));
+        self.versions[place] = self.versions[place].wrapping_add(1);
+        Some(self.hot[place].target.clone())
     }
 
     /// Gives the entry another target; the old one comes back.
     pub(crate) fn modify(&mut self, handle: EntryHandle, target: Target) -> Option<Target> {
         self.cold(handle)?;
         Some(std::mem::replace(
-            &mut self.hot[handle.0 as usize].target,
+            &mut self.hot[handle.place() as usize].target,
             target,
         ))
     }
 
     pub(crate) fn counter_mut(&mut self, handle: EntryHandle) -> Option<&mut Counter> {
         self.cold(handle)?;
-        Some(&mut self.hot[handle.0 as usize].counter)
+        Some(&mut self.hot[handle.place() as usize].counter)
+    }
+
+    pub(crate) fn clear_counters(&mut self) {
+        for hot in &mut self.hot {
+            hot.counter = Counter::default();
+        }
     }
 
     pub(crate) fn meter_mut(&mut self, handle: EntryHandle) -> Option<&mut Meter> {
         self.cold(handle)?;
-        self.meters.get_mut(handle.0 as usize)
+        self.meters.get_mut(handle.place() as usize)
     }
 
     pub(crate) fn set_idle_timeout(
@@ -302,10 +372,11 @@ impl TableState {
         timeout: u64,
         now: u64,
     ) -> Option<()> {
-        let cold = self.cold.get_mut(handle.0 as usize)?.as_mut()?;
+        let place = self.place(handle)?;
+        let cold = self.cold[place].as_mut()?;
         cold.idle_timeout = timeout;
         cold.reported = 0;
-        self.hot[handle.0 as usize].last_hit = now;
+        self.hot[place].last_hit = now;
         Some(())
     }
 
@@ -313,15 +384,15 @@ impl TableState {
     /// Also the earliest time at which there can be more.
     pub(crate) fn idle(&mut self, now: u64) -> (Vec<EntryHandle>, Option<u64>) {
         let (mut idle, mut next) = (Vec::new(), None::<u64>);
-        for (handle, cold) in self.cold.iter_mut().enumerate() {
+        for (place, cold) in self.cold.iter_mut().enumerate() {
             let Some(cold) = cold.as_mut().filter(|c| c.idle_timeout > 0) else {
                 continue;
             };
-            let quiet_since = self.hot[handle].last_hit.max(cold.reported);
+            let quiet_since = self.hot[place].last_hit.max(cold.reported);
             let mut due = quiet_since.saturating_add(cold.idle_timeout);
             if due <= now {
                 cold.reported = now;
-                idle.push(EntryHandle(handle as u32));
+                idle.push(EntryHandle::new(place as u32, self.versions[place]));
                 due = now.saturating_add(cold.idle_timeout);
             }
             next = Some(next.map_or(due, |n| n.min(due)));
@@ -339,7 +410,7 @@ impl TableState {
         let mut live: Vec<_> = live.collect();
         live.sort_unstable();
         live.into_iter()
-            .map(|(_, handle)| EntryHandle(handle))
+            .map(|(_, place)| self.handle(place))
             .collect()
     }
 
@@ -350,7 +421,7 @@ impl TableState {
         handle: EntryHandle,
     ) -> Option<TableEntry> {
         let cold = self.cold(handle)?;
-        let hot = &self.hot[handle.0 as usize];
+        let hot = &self.hot[handle.place() as usize];
         Some(TableEntry {
             handle,
             key: cold
@@ -363,7 +434,10 @@ impl TableState {
             target: hot.target.given(program),
             is_const: cold.is_const,
             counter: table.with_counters.then_some(hot.counter),
-            meter: self.meters.get(handle.0 as usize).and_then(Meter::config),
+            meter: self
+                .meters
+                .get(handle.place() as usize)
+                .and_then(Meter::config),
             idle_timeout: cold.idle_timeout,
             last_hit: hot.last_hit,
         })

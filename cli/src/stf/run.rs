@@ -125,7 +125,8 @@ impl Runner<'_> {
             }
             Command::NodeCreate { rid, ports } => {
                 let pre = self.switch.pre_mut().map_err(text)?;
-                self.nodes.push(pre.create_node(*rid, ports).map_err(text)?);
+                self.nodes
+                    .push(pre.create_node(*rid, ports, &[]).map_err(text)?);
             }
             Command::NodeAssociate { group, node } => {
                 let handle = self

@@ -64,6 +64,7 @@ proptest! {
         let slots = fields.iter().enumerate().map(|(i, (_, bits))| (2 * i as u16, *bits));
         for name in ["csum16", "crc32", "xor16", "xxh64"] {
             let mut calculation = Calculation {
+                name: String::new(),
                 algorithm: named(name),
                 inputs: slots.clone().map(|(slot, bits)| Input::Field {
                     slot, bits, valid: Some(slot + 1),
@@ -105,6 +106,7 @@ proptest! {
 #[test]
 fn round_robin_counts_and_its_consistent_kin_remembers() {
     let mut calculation = Calculation {
+        name: String::new(),
         algorithm: named("round_robin"),
         inputs: vec![Input::Field {
             slot: 0,
