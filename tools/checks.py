@@ -104,7 +104,15 @@ def lint_checks() -> Iterator[Check]:
 
 def python_sources() -> list[str]:
     """Name the roots of what the type checker reads."""
-    roots = ["tools", "mininet/alfirk_mininet", "mininet/tests", "interop", "ptf-tests", "labs"]
+    roots = [
+        "tools",
+        "mininet/alfirk_mininet",
+        "mininet/tests",
+        "interop",
+        "ptf-tests",
+        "labs",
+        "thrift/tests",
+    ]
     return [root for root in roots if any((ROOT / root).rglob("*.py"))]
 
 

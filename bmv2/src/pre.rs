@@ -444,11 +444,15 @@ mod tests {
     #[test]
     fn the_lowest_free_handle_names_the_next_node() {
         let mut pre = Pre::default();
-        let made: Vec<_> = (0..3).map(|_| pre.create_node(0, &[], &[]).unwrap().0).collect();
+        let made: Vec<_> = (0..3)
+            .map(|_| pre.create_node(0, &[], &[]).unwrap().0)
+            .collect();
         assert_eq!(made, [0, 1, 2]);
         pre.delete_node(NodeHandle(2)).unwrap();
         pre.delete_node(NodeHandle(0)).unwrap();
-        let made: Vec<_> = (0..3).map(|_| pre.create_node(0, &[], &[]).unwrap().0).collect();
+        let made: Vec<_> = (0..3)
+            .map(|_| pre.create_node(0, &[], &[]).unwrap().0)
+            .collect();
         assert_eq!(made, [0, 2, 3]);
     }
 

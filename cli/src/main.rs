@@ -84,11 +84,12 @@ impl Command {
     }
 }
 
-/// Names under which the command is installed beside its own, and the verb each stands for.
-const OTHER_NAMES: [(&str, &str); 3] = [
-    ("simple_switch_grpc", "switch"),
-    ("p4c-bm2-ss", "p4c"),
-    ("p4c", "p4c-driver"),
+/// Names under which the command is installed beside its own, and what each stands for.
+const OTHER_NAMES: [(&str, &[&str]); 4] = [
+    ("simple_switch", &["switch", "--as-simple-switch"]),
+    ("simple_switch_grpc", &["switch"]),
+    ("p4c-bm2-ss", &["p4c"]),
+    ("p4c", &["p4c-driver"]),
 ];
 
 fn main() -> ExitCode {
@@ -118,7 +119,7 @@ fn arguments(given: impl Iterator<Item = OsString>) -> Vec<OsString> {
     });
     if let Some(verb) = verb {
         arguments[0] = "alfirk".into();
-        arguments.insert(1, verb.into());
+        arguments.splice(1..1, verb.iter().map(Into::into));
     }
     let verb = verb_at(&arguments);
     if arguments
@@ -180,6 +181,10 @@ mod tests {
         assert_eq!(
             seen(&["/usr/local/bin/simple_switch_grpc", "--no-p4"]),
             ["alfirk", "switch", "--no-p4"]
+        );
+        assert_eq!(
+            seen(&["simple_switch", "a.json"]),
+            ["alfirk", "switch", "--as-simple-switch", "a.json"]
         );
         assert_eq!(seen(&["p4c-bm2-ss", "a.p4"]), ["alfirk", "p4c", "a.p4"]);
         assert_eq!(

@@ -24,7 +24,7 @@ macro_rules! service {
         $(#[$doc])*
         // The interface decides about names and numbers of arguments.
         #[rustfmt::skip]
-        #[allow(clippy::too_many_arguments, clippy::match_single_binding, unused_imports)]
+        #[allow(clippy::too_many_arguments, clippy::match_single_binding, clippy::unit_arg, unused_imports)]
         pub mod $module {
             use std::{collections::BTreeMap, convert::Infallible};
 

@@ -3,13 +3,17 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
     path::PathBuf,
+    time::Duration,
 };
 
 use clap::{Args, Parser, ValueEnum};
 
-use super::{chosen::Chosen, link::LinkOptions, link_args::LinkArgs, tls::TlsFiles, SwitchError};
+use super::{
+    chosen::Chosen, engine::PortDefaults, link::LinkOptions, link_args::LinkArgs, thrift,
+    tls::TlsFiles, SwitchError,
+};
 use crate::{PreLimits, SwitchOptions};
 
 /// Run a BMv2 program on network interfaces, controlled by P4Runtime.
@@ -115,9 +119,14 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "N", default_value_t = 512)]
     pub max_port_count: usize,
 
-    /// Taken for compatibility; there is no Thrift server.
-    #[arg(long, value_name = "PORT", hide = true)]
-    pub thrift_port: Option<u16>,
+    /// Serve BMv2's Thrift runtime, for simple_switch_CLI, at this port of this machine alone, or at ADDR:PORT
+    /// [default: none; 9090 as simple_switch].
+    #[arg(long, value_name = "PORT", value_parser = parse_thrift_port)]
+    pub thrift_port: Option<SocketAddr>,
+
+    /// Run as simple_switch, without P4Runtime; set when started under that name.
+    #[arg(long, hide = true)]
+    pub as_simple_switch: bool,
 
     /// Taken for compatibility; there are no nanomsg notifications.
     #[arg(long, value_name = "ADDR", hide = true)]
@@ -135,9 +144,9 @@ pub struct SwitchArgs {
     #[arg(long, value_name = "ADDR", hide = true)]
     pub debugger_addr: Option<String>,
 
-    /// Refused.
-    #[arg(long, value_name = "SECONDS", hide = true)]
-    pub use_files: Option<u32>,
+    /// Read and write pcap files instead of interfaces, IFACE_in.pcap and IFACE_out.pcap; begin after so long.
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub use_files: Option<i32>,
 
     /// Refused.
     #[arg(long, value_name = "ADDR", hide = true)]
@@ -214,7 +223,7 @@ struct TargetArgs {
     #[arg(long)]
     disable_swap: bool,
 
-    /// Taken for compatibility: simple_switch needs it to take new programs at run time
+    /// Let Thrift clients replace the program (simple_switch)
     #[arg(long, hide = true)]
     enable_swap: bool,
 
@@ -339,11 +348,35 @@ pub struct Config {
     pub metrics: Option<SocketAddr>,
     /// Bytes of each frame that the log shows.
     pub dump_packet_data: usize,
+    /// Thrift, where it is served.
+    pub thrift: Option<thrift::Settings>,
+    /// P4Runtime is served.
+    pub serves_p4runtime: bool,
+    /// Ports are files, read after this time.
+    pub use_files: Option<Duration>,
     /// Things worth telling that are no errors.
     pub warnings: Vec<String>,
 }
 
 impl Config {
+    /// How ports are made that come while the switch runs.
+    pub fn port_defaults(&self) -> PortDefaults {
+        PortDefaults {
+            link: self.default_link,
+            priority_queues: self.priority_queues,
+            queue_depth: self.queue_depth,
+            queue_rate: 0,
+            seed: self.switch.seed,
+            ring: self.ring,
+            reserved: self
+                .switch
+                .cpu_port
+                .into_iter()
+                .chain([self.switch.drop_port])
+                .collect(),
+        }
+    }
+
     /// The link of a port.
     pub fn link(&self, port: u32) -> LinkOptions {
         self.links.get(&port).copied().unwrap_or(self.default_link)
@@ -402,9 +435,6 @@ impl SwitchArgs {
         }
 
         let mut warnings = Vec::new();
-        if self.thrift_port.is_some() {
-            warnings.push("--thrift-port: there is no Thrift server; use P4Runtime".into());
-        }
         if self.notifications_addr.is_some() {
             warnings.push("--notifications-addr: there are no nanomsg notifications".into());
         }
@@ -444,7 +474,26 @@ impl SwitchArgs {
             trace: self.trace,
             metrics: self.metrics,
             dump_packet_data: self.dump_packet_data,
+            thrift: self.thrift(&target),
+            serves_p4runtime: !self.as_simple_switch,
+            use_files: self.use_files.map(|s| Duration::from_secs(s.max(0) as u64)),
             warnings,
+        })
+    }
+
+    /// Thrift is served when that is asked for, and by simple_switch always.
+    fn thrift(&self, target: &TargetArgs) -> Option<thrift::Settings> {
+        let default = thrift::Settings::default().address;
+        let address = self
+            .thrift_port
+            .or(self.as_simple_switch.then_some(default))?;
+        Some(thrift::Settings {
+            address,
+            // simple_switch has to be asked, simple_switch_grpc has to be asked not to.
+            may_swap: match self.as_simple_switch {
+                true => target.enable_swap,
+                false => !target.disable_swap,
+            },
         })
     }
 
@@ -453,10 +502,6 @@ impl SwitchArgs {
             (
                 self.debugger || self.debugger_addr.is_some(),
                 "--debugger: there is no debugger; use --log-level trace",
-            ),
-            (
-                self.use_files.is_some(),
-                "--use-files: not supported; attach veth interfaces",
             ),
             (
                 self.packet_in.is_some(),
@@ -506,8 +551,16 @@ fn parse_address(text: &str) -> Result<ServerAddress, SwitchError> {
     }
 }
 
+/// A port, or an address with one.
+fn parse_thrift_port(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse().map(|port| (Ipv4Addr::LOCALHOST, port).into());
+    let address = port.or_else(|_: std::num::ParseIntError| text.parse());
+    address.map_err(|_| "expected PORT or ADDR:PORT, such as 9090 or 0.0.0.0:9090".to_owned())
+}
+
 fn parse_interface(text: &str) -> Result<(u32, String), String> {
-    let parsed = text.split_once('@').and_then(|(port, name)| {
+    // p4c's test runner gives `-i 0@pcap0` as one word.
+    let parsed = text.trim_start().split_once('@').and_then(|(port, name)| {
         let port = port.parse().ok()?;
         (!name.is_empty()).then(|| (port, name.to_owned()))
     });
@@ -537,6 +590,36 @@ mod tests {
     }
 
     #[test]
+    fn thrift_is_served_when_asked_for_and_by_simple_switch() {
+        let thrift = |line: &str| parse(line).unwrap().thrift;
+        assert!(thrift("--no-p4").is_none());
+        let asked = thrift("--no-p4 --thrift-port 9091").unwrap();
+        assert_eq!(asked.address, "127.0.0.1:9091".parse().unwrap());
+        assert!(asked.may_swap);
+        let all = thrift("--no-p4 --thrift-port 0.0.0.0:9092").unwrap();
+        assert_eq!(all.address, "0.0.0.0:9092".parse().unwrap());
+        let named = parse("--no-p4 --as-simple-switch").unwrap();
+        assert!(!named.serves_p4runtime);
+        let named = named.thrift.unwrap();
+        assert_eq!(named.address, "127.0.0.1:9090".parse().unwrap());
+        assert!(!named.may_swap);
+        let swaps = thrift("--no-p4 --as-simple-switch -- --enable-swap").unwrap();
+        assert!(swaps.may_swap);
+    }
+
+    #[test]
+    fn files_take_the_place_of_interfaces() {
+        let config = parse("--no-p4 --use-files 3 -i 0@pcap0").unwrap();
+        assert_eq!(config.use_files, Some(Duration::from_secs(3)));
+        assert_eq!(
+            parse("--no-p4 --use-files -1").unwrap().use_files,
+            Some(Duration::ZERO)
+        );
+        // p4c's runner gives it as one word.
+        assert_eq!(parse_interface(" 0@pcap0"), Ok((0, "pcap0".into())));
+    }
+
+    #[test]
     fn the_command_line_of_simple_switch_grpc_is_taken() {
         let config = parse(
             "-i 1@s1-eth1 -i 2@s1-eth2 --device-id 3 --thrift-port 9090 --log-console -L debug \
@@ -552,7 +635,7 @@ mod tests {
             config.address,
             ServerAddress::Tcp("0.0.0.0:50051".parse().unwrap())
         );
-        assert_eq!(config.warnings.len(), 1);
+        assert!(config.thrift.is_some() && config.warnings.is_empty());
     }
 
     #[test]

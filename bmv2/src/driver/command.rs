@@ -16,7 +16,7 @@ use tokio::sync::{
     oneshot,
 };
 
-use super::stream_queue::StreamSender;
+use super::{stream_queue::StreamSender, thrift};
 use crate::p4rt::ClientId;
 
 /// Commands that wait; who has more to ask waits for room.
@@ -50,6 +50,10 @@ pub enum Command {
         ChangeRequest,
         oneshot::Sender<Result<ChangeResponse, Status>>,
     ),
+    /// Of a Thrift client.
+    Thrift(thrift::Request, oneshot::Sender<thrift::Answer>),
+    /// A frame of a port that reads files.
+    Frame(u32, Vec<u8>),
     /// For the text that Prometheus reads.
     Metrics(oneshot::Sender<String>),
     Shutdown,
@@ -99,6 +103,13 @@ impl CommandSender {
     /// False when the switch has stopped.
     pub async fn send(&self, command: Command) -> bool {
         let sent = self.queue.send(command).await.is_ok();
+        self.bell.ring();
+        sent
+    }
+
+    /// The same, for threads that may wait.
+    pub fn send_blocking(&self, command: Command) -> bool {
+        let sent = self.queue.blocking_send(command).is_ok();
         self.bell.ring();
         sent
     }

@@ -2,12 +2,14 @@
 
 mod links;
 mod port;
+mod runtime;
 
 use std::{
     collections::{BTreeMap, VecDeque},
     fmt::Display,
     io, mem,
     os::fd::AsRawFd,
+    sync::Arc,
 };
 
 use alfirk_p4runtime::{
@@ -20,6 +22,7 @@ use tracing::{debug, error, info, trace, warn};
 
 pub use self::port::PortSetup;
 use self::port::{log_failure, Port, PortCounters, WRITABLE};
+pub use self::runtime::PortDefaults;
 use super::{
     args::TraceFormat,
     chosen::Way,
@@ -30,6 +33,7 @@ use super::{
     poller::{monotonic, wall_clock, Poller},
     socket::{interface_index, ReceiveBatch, Received, Taken, BATCH},
     stream_queue::{NotSent, StreamSender},
+    thrift::{self, Begun, Long},
     trace::TracePrinter,
     watch::{LinkNews, LinkWatch},
 };
@@ -62,6 +66,7 @@ enum Work {
         PendingRead,
         mpsc::UnboundedSender<Result<ReadResponse, Status>>,
     ),
+    Thrift(Long, oneshot::Sender<thrift::Answer>),
 }
 
 /// The switch with its ports and clients.
@@ -78,6 +83,11 @@ pub struct Engine {
     trace: Option<TracePrinter>,
     logs: bool,
     dump: Dump,
+    /// How ports are made that come while the switch runs.
+    defaults: PortDefaults,
+    thrift: thrift::Settings,
+    /// The JSON text of the program, for Thrift clients; P4Runtime keeps its own.
+    config: Option<Arc<str>>,
     /// Ports whose link may take a packet from their queues.
     runnable: VecDeque<u32>,
     /// A request that takes several turns. Other commands wait.
@@ -88,8 +98,12 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine without ports.
-    pub fn new(server: Server, commands: CommandReceiver) -> io::Result<Engine> {
+    /// An engine without ports, which makes those that come later by `defaults`.
+    pub fn new(
+        server: Server,
+        commands: CommandReceiver,
+        defaults: PortDefaults,
+    ) -> io::Result<Engine> {
         let poller = Poller::new()?;
         let watch = LinkWatch::open()?;
         poller.add(commands.as_raw_fd(), COMMANDS)?;
@@ -109,6 +123,9 @@ impl Engine {
             trace: None,
             logs: false,
             dump: Dump::default(),
+            defaults,
+            thrift: thrift::Settings::default(),
+            config: None,
             runnable: VecDeque::new(),
             work: None,
             unfinished: false,
@@ -131,6 +148,23 @@ impl Engine {
     /// Logs so many bytes of every frame.
     pub fn dump_packet_data(&mut self, bytes: usize) {
         self.dump = Dump(bytes);
+    }
+
+    /// Answers Thrift clients so; `config` is the text of the program that runs.
+    pub fn serve_thrift(&mut self, settings: thrift::Settings, config: Option<Arc<str>>) {
+        self.thrift = settings;
+        self.config = config;
+    }
+
+    /// Adds a port that writes a file instead of an interface.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn attach_file(&mut self, setup: PortSetup<'_>) -> io::Result<()> {
+        let port = Port::of_file(setup)?;
+        info!(port = port.number, file = port.interface, "port of files");
+        self.ports.insert(port.number, port);
+        Ok(())
     }
 
     /// Attaches an interface.
@@ -502,6 +536,13 @@ impl Engine {
                     None => self.work = Some(Work::Read(read, parts)),
                 }
             }
+            // Nobody is left to take it; what was to be written is written.
+            Some(Work::Thrift(Long::Entries { .. } | Long::ReadCells { .. }, answer))
+                if answer.is_closed() => {}
+            Some(Work::Thrift(mut long, answer)) => match self.continue_thrift(&mut long, now) {
+                Some(done) => drop(answer.send(done)),
+                None => self.work = Some(Work::Thrift(long, answer)),
+            },
             None => {}
         }
     }
@@ -564,6 +605,21 @@ impl Engine {
             Command::ChangeLinks(request, answer) => {
                 let _ = answer.send(self.change_links(&request, now));
             }
+            Command::Thrift(request, answer) => match self.begin_thrift(request, now) {
+                Begun::Done(done) => drop(answer.send(done)),
+                Begun::Long(long) => {
+                    self.work = Some(Work::Thrift(long, answer));
+                    self.work_on(now);
+                }
+            },
+            Command::Frame(number, frame) => {
+                if let Some(port) = self.ports.get_mut(&number) {
+                    port.counters.received += 1;
+                    self.dump.received(number, &frame);
+                    trace!(port = number, bytes = frame.len(), "frame in");
+                    self.server.take_frame_in(number, frame, now);
+                }
+            }
             Command::Metrics(answer) => {
                 self.count_not_received();
                 let _ = answer.send(self.metrics(now));
@@ -575,7 +631,7 @@ impl Engine {
     fn take_link_news(&mut self) {
         let Some(news) = self.watch.receive() else {
             warn!("news of interfaces were lost; looking at all of them");
-            for port in self.ports.values_mut() {
+            for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
                 if let Ok(index) = interface_index(&port.interface) {
                     port.come_back(index, &self.poller);
                     ask(&self.watch, index);
@@ -591,7 +647,8 @@ impl Engine {
                     running,
                     discipline,
                 } => {
-                    let Some(port) = self.ports.values_mut().find(|p| p.interface == name) else {
+                    let of_name = |p: &&mut Port| p.file.is_none() && p.interface == name;
+                    let Some(port) = self.ports.values_mut().find(of_name) else {
                         continue;
                     };
                     if port.socket.is_none() || port.index != index {

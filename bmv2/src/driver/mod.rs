@@ -10,6 +10,7 @@ mod clock;
 mod command;
 mod dump;
 mod engine;
+mod files;
 mod grpc;
 mod link;
 mod link_args;
@@ -25,6 +26,7 @@ mod ring;
 mod room;
 mod socket;
 mod stream_queue;
+mod thrift;
 mod tls;
 mod trace;
 mod watch;
@@ -40,8 +42,10 @@ use std::{
     fs,
     future::Future,
     io::{self, Write},
+    net::SocketAddr,
     os::unix::{fs::FileTypeExt, net::UnixStream},
     path::Path,
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -63,6 +67,7 @@ use tracing::{debug, info, warn};
 pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
 pub use link::{LinkFault, LinkOptions, Rate};
 pub use link_change::LinkChangeArgs;
+pub use thrift::{Answer, Begun, Long, Ports, Request, Runtime, Settings as ThriftSettings};
 
 use self::{
     command::{Command, CommandSender},
@@ -128,9 +133,11 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
         true => Programs::with_notes(),
         false => Programs::default(),
     };
-    let server = Server::sharing(load(&config, &programs)?, programs);
+    let (switch, text) = load(&config, &programs)?;
+    let server = Server::sharing(switch, programs.clone());
     let (commands, queue) = command::commands().map_err(|e| failed("event queue", &e))?;
-    let mut engine = Engine::new(server, queue).map_err(|e| failed("epoll and netlink", &e))?;
+    let mut engine = Engine::new(server, queue, config.port_defaults())
+        .map_err(|e| failed("epoll and netlink", &e))?;
     if let Some(format) = config.trace {
         engine.trace(format);
     }
@@ -150,9 +157,38 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             seed: config.switch.seed,
             pcap: config.pcap.as_deref(),
         };
+        if config.use_files.is_some() {
+            engine
+                .attach_file(setup)
+                .map_err(|error| SwitchError::Failed(format!("--use-files: {error}")))?;
+            continue;
+        }
         engine
             .attach(setup)
             .map_err(|error| cannot_attach(number, interface, config.pcap.as_deref(), &error))?;
+    }
+    if let Some(wait) = config.use_files {
+        let input = |(&port, name): (&u32, &String)| files::Input::open(port, name);
+        let inputs: io::Result<Vec<_>> = config.interfaces.iter().map(input).collect();
+        let inputs = inputs.map_err(|e| SwitchError::Failed(format!("--use-files: {e}")))?;
+        files::read(inputs, wait, commands.clone()).map_err(|e| failed("a thread", &e))?;
+    }
+    if let Some(settings) = &config.thrift {
+        let address = settings.address;
+        let listener =
+            std::net::TcpListener::bind(address).map_err(|e| cannot_listen(address, &e))?;
+        // Another port when it was 0.
+        let address = listener.local_addr().unwrap_or(address);
+        engine.serve_thrift(
+            thrift::Settings {
+                address,
+                ..*settings
+            },
+            text,
+        );
+        thrift::serve(listener, commands.clone(), programs).map_err(|e| failed("a thread", &e))?;
+        // With stdout gone, clients can still connect.
+        let _ = writeln!(io::stdout(), "Thrift server listening on {address}");
     }
 
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -162,7 +198,8 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     runtime.block_on(serve(&config, grpc, commands, engine))
 }
 
-fn load(config: &Config, programs: &Programs) -> Result<Switch, SwitchError> {
+/// The switch with the program that it starts with, and that program's text for Thrift clients.
+fn load(config: &Config, programs: &Programs) -> Result<(Switch, Option<Arc<str>>), SwitchError> {
     let mut switch = Switch::new(config.switch.clone());
     if let Some(path) = &config.json {
         let bad = |why: &dyn std::fmt::Display| {
@@ -170,8 +207,10 @@ fn load(config: &Config, programs: &Programs) -> Result<Switch, SwitchError> {
         };
         let text = fs::read_to_string(path).map_err(|error| bad(&error))?;
         switch.load(programs.load(&text).map_err(|error| bad(&error))?);
+        let text = config.thrift.is_some().then(|| text.into());
+        return Ok((switch, text));
     }
-    Ok(switch)
+    Ok((switch, None))
 }
 
 fn grpc_server(config: &Config) -> Result<GrpcServer, SwitchError> {
@@ -211,7 +250,10 @@ async fn serve(
         .add_service(LinksServer::new(service));
 
     let (stopped, has_stopped) = oneshot::channel();
-    let listening = listen(address, router).await?;
+    let listening = match config.serves_p4runtime {
+        true => listen(address, router).await?,
+        false => Box::pin(std::future::pending()),
+    };
     if let Some(listener) = metrics {
         if let Ok(at) = listener.local_addr() {
             info!("metrics at http://{at}/metrics");
@@ -318,6 +360,16 @@ fn announce(address: &str) {
 
 fn failed(what: &str, error: &io::Error) -> SwitchError {
     SwitchError::Failed(format!("cannot set up {what}: {error}"))
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> SwitchError {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => "; another switch runs there: give each its own --thrift-port",
+        _ => "",
+    };
+    SwitchError::Failed(format!(
+        "--thrift-port: cannot listen on {address}: {error}{hint}"
+    ))
 }
 
 fn cannot_attach(port: u32, name: &str, pcap: Option<&Path>, error: &io::Error) -> SwitchError {

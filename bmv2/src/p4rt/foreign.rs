@@ -1,9 +1,12 @@
 //! Changes that come by another way than P4Runtime (Thrift). The switch is one; what P4Runtime remembers beside it of
 //! an object is forgotten when somebody else changes that object, so that reads show what is there.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use super::{pipeline::Pipeline, tables, Device, Server};
+use super::{
+    pipeline::{self, Pipeline},
+    tables, Device, Server,
+};
 use crate::{EntryHandle, Program, Switch};
 
 impl Server {
@@ -17,10 +20,10 @@ impl Server {
         &mut self.target_mut().switch
     }
 
-    /// The device config that a controller has set for the running program.
-    pub fn device_config(&self) -> Option<&[u8]> {
+    /// The JSON text of the device config that a controller has set for the running program.
+    pub fn device_config(&self) -> Option<Cow<'_, str>> {
         let pipeline = self.active.pipeline.as_ref()?;
-        Some(&pipeline.config.p4_device_config)
+        pipeline::device_text(&pipeline.config.p4_device_config).ok()
     }
 
     /// Loads a program beside the running one, with the same multicast groups and clone sessions. False when one is

@@ -84,7 +84,7 @@ fn verify(
 
 /// The BMv2 JSON of a device config: the text itself, or the message `p4.tmp.P4DeviceConfig` that holds it, which
 /// p4runtime_lib and others send. No such message begins like a JSON object.
-fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
+pub(super) fn device_text(config: &[u8]) -> Result<Cow<'_, str>, Status> {
     if config.trim_ascii_start().starts_with(b"{") {
         let text = std::str::from_utf8(config)
             .map_err(|error| invalid(format!("p4_device_config is not JSON text: {error}")))?;

@@ -164,8 +164,8 @@ fn room_for_groups_and_nodes_is_an_option() {
     assert_eq!(pre.set_group(3, &[]), full("multicast groups", 2));
     // Groups that are there may change within the room.
     pre.set_group(1, &nodes(1)).unwrap();
-    assert!(pre.create_node(7, &[1]).is_ok());
-    assert!(pre.create_node(8, &[1]).is_err());
+    assert!(pre.create_node(7, &[1], &[]).is_ok());
+    assert!(pre.create_node(8, &[1], &[]).is_err());
 }
 
 #[test]

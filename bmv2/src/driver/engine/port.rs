@@ -7,6 +7,7 @@ use tracing::{debug, info, warn};
 use crate::{
     driver::{
         chosen::Chosen,
+        files,
         link::{Link, LinkOptions},
         pcap::PcapFile,
         poller::{wall_clock, Poller},
@@ -53,6 +54,8 @@ pub(super) struct Port {
     /// The interface takes no frames now; the poller tells when it does.
     pub(super) is_held: bool,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
+    /// What frames are written to in place of an interface.
+    pub(super) file: Option<PcapFile>,
     pub(super) counters: PortCounters,
 }
 
@@ -105,6 +108,31 @@ impl Port {
             sending: Vec::with_capacity(BATCH),
             is_held: false,
             capture,
+            file: None,
+            counters: PortCounters::default(),
+        })
+    }
+
+    /// A port that writes to a file what leaves it.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub(super) fn of_file(setup: PortSetup<'_>) -> io::Result<Port> {
+        Ok(Port {
+            number: setup.number,
+            interface: setup.interface.to_owned(),
+            socket: None,
+            ring: 0,
+            index: 0,
+            running: true,
+            discipline: None,
+            is_shaped: false,
+            link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
+            queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
+            sending: Vec::with_capacity(BATCH),
+            is_held: false,
+            capture: None,
+            file: Some(files::output(setup.interface)?),
             counters: PortCounters::default(),
         })
     }
@@ -174,6 +202,15 @@ impl Port {
     /// Sends what there is to send. What the queueing discipline has no room for is held until it has;
     /// the memory of the others goes back to the server.
     pub(super) fn send(&mut self, poller: &Poller, server: &mut Server) {
+        if let Some(file) = &mut self.file {
+            let now = wall_clock();
+            for frame in &self.sending {
+                log_failure(file.write(now, frame));
+            }
+            log_failure(file.flush());
+            self.counters.sent += self.sending.len() as u64;
+            return server.recycle(&mut self.sending);
+        }
         let sent = match &self.socket {
             Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
                 debug!(

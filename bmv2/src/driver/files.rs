@@ -1,0 +1,262 @@
+//! Ports that read and write pcap files instead of interfaces, as `--use-files` of simple_switch makes them.
+//!
+//! Port X@NAME reads NAME_in.pcap and writes NAME_out.pcap. Frames are taken in the order of their timestamps, of equal
+//! ones that of the lowest port first, and all of them at once: the times between them do not count. A named pipe may
+//! stand for a file; its frames are taken as they come, and nobody waits for them.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, BufWriter, Read},
+    os::{
+        fd::{AsRawFd, RawFd},
+        unix::fs::OpenOptionsExt,
+    },
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use tracing::{error, info, warn};
+
+use super::{
+    command::{Command, CommandSender},
+    pcap::PcapFile,
+};
+use crate::pcap::{PcapFrame, PcapReader, PcapWriter};
+
+/// Bytes read at a time.
+const CHUNK: usize = 64 << 10;
+
+/// What a port reads.
+pub struct Input {
+    port: u32,
+    path: PathBuf,
+    file: File,
+    reader: PcapReader,
+    next: Option<PcapFrame>,
+    /// A pipe has something to say: before, it looks as if it were at its end.
+    is_ready: bool,
+    is_pipe: bool,
+    is_at_end: bool,
+}
+
+impl Input {
+    /// Opens NAME_in.pcap.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn open(port: u32, name: &str) -> io::Result<Input> {
+        let path = PathBuf::from(format!("{name}_in.pcap"));
+        // A pipe that nobody writes to yet must not hold up the others.
+        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&path)
+            .map_err(|error| named(&path, &error))?;
+        let is_pipe = !file.metadata()?.is_file();
+        Ok(Input {
+            port,
+            path,
+            file,
+            reader: PcapReader::default(),
+            next: None,
+            is_ready: !is_pipe,
+            is_pipe,
+            is_at_end: false,
+        })
+    }
+
+    /// Looks for the next frame; there may be none yet.
+    fn fill(&mut self, chunk: &mut [u8]) {
+        while self.next.is_none() && !self.is_at_end {
+            match self.reader.next_frame() {
+                Ok(Some(frame)) if frame.bytes.len() == frame.length => self.next = Some(frame),
+                Ok(Some(_)) => self.end("a frame is not all there; capture whole frames"),
+                Ok(None) if !self.is_ready => return,
+                Ok(None) => match self.file.read(chunk) {
+                    Ok(0) => self.is_at_end = true,
+                    Ok(count) => self.reader.feed(&chunk[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.is_ready = false;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => self.end(&error.to_string()),
+                },
+                Err(fault) => self.end(&fault.to_string()),
+            }
+        }
+    }
+
+    fn end(&mut self, why: &str) {
+        error!("{}: {why}; no more frames are read", self.path.display());
+        self.is_at_end = true;
+    }
+}
+
+/// Makes NAME_out.pcap. Its timestamps have microseconds, as readers are simple.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn output(name: &str) -> io::Result<PcapFile> {
+    let path = PathBuf::from(format!("{name}_out.pcap"));
+    let file = File::create(&path).map_err(|error| named(&path, &error))?;
+    PcapWriter::in_microseconds(BufWriter::new(file))
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+}
+
+/// Reads all files from now on, on a thread of its own.
+///
+/// # Errors
+/// When the thread cannot be started.
+pub fn read(inputs: Vec<Input>, wait: Duration, commands: CommandSender) -> io::Result<()> {
+    let run = move || {
+        thread::sleep(wait);
+        replay(inputs, |port, frame| {
+            commands.send_blocking(Command::Frame(port, frame))
+        });
+    };
+    let thread = thread::Builder::new().name("pcap files".into());
+    thread.spawn(run).map(|_| ())
+}
+
+/// Gives all frames in order, until nobody takes them.
+fn replay(mut inputs: Vec<Input>, mut take: impl FnMut(u32, Vec<u8>) -> bool) {
+    inputs.sort_by_key(|input| input.port);
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        for input in &mut inputs {
+            input.fill(&mut chunk);
+        }
+        let with_frame = inputs.iter_mut().filter(|input| input.next.is_some());
+        let first = with_frame.min_by_key(|input| input.next.as_ref().map(|frame| frame.at));
+        if let Some(input) = first {
+            let port = input.port;
+            if let Some(frame) = input.next.take() {
+                if !take(port, frame.bytes) {
+                    return;
+                }
+            }
+            continue;
+        }
+        if inputs.iter().all(|input| input.is_at_end) {
+            return info!("all input files are at their end");
+        }
+        if let Err(error) = wait(&mut inputs) {
+            return warn!("cannot wait for input files: {error}");
+        }
+    }
+}
+
+/// Waits until one of the pipes has something to say.
+fn wait(inputs: &mut [Input]) -> io::Result<()> {
+    let mut waiting: Vec<&mut Input> = inputs
+        .iter_mut()
+        .filter(|input| input.is_pipe && !input.is_at_end)
+        .collect();
+    let poll = |fd: RawFd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    let mut fds: Vec<_> = waiting
+        .iter()
+        .map(|input| poll(input.file.as_raw_fd()))
+        .collect();
+    // SAFETY: the list is as long as said, and lives as long as the call.
+    let count = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, -1) };
+    if count < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        };
+    }
+    for (input, fd) in waiting.iter_mut().zip(&fds) {
+        input.is_ready |= fd.revents != 0;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn name(dir: &tempfile::TempDir, name: &str) -> String {
+        dir.path().join(name).to_string_lossy().into_owned()
+    }
+
+    fn capture(frames: &[(u64, u8)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut pcap = PcapWriter::in_microseconds(&mut bytes).unwrap();
+        for (at, byte) in frames {
+            pcap.write(at * 1000, &[*byte]).unwrap();
+        }
+        bytes
+    }
+
+    fn replayed(inputs: Vec<Input>) -> Vec<(u32, u8)> {
+        let mut frames = Vec::new();
+        replay(inputs, |port, frame| {
+            frames.push((port, frame[0]));
+            true
+        });
+        frames
+    }
+
+    #[test]
+    fn frames_of_all_files_come_in_the_order_of_their_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (name(&dir, "a"), name(&dir, "b"));
+        std::fs::write(format!("{a}_in.pcap"), capture(&[(1, 1), (5, 2)])).unwrap();
+        std::fs::write(format!("{b}_in.pcap"), capture(&[(1, 3), (4, 4), (9, 5)])).unwrap();
+        let inputs = vec![Input::open(7, &a).unwrap(), Input::open(2, &b).unwrap()];
+        assert_eq!(replayed(inputs), [(2, 3), (7, 1), (2, 4), (7, 2), (2, 5)]);
+    }
+
+    #[test]
+    fn pipes_are_read_until_their_writers_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (name(&dir, "a"), name(&dir, "b"));
+        for pipe in [&a, &b] {
+            let path = std::ffi::CString::new(format!("{pipe}_in.pcap")).unwrap();
+            // SAFETY: the path ends with a zero byte.
+            assert_eq!(unsafe { libc::mkfifo(path.as_ptr(), 0o600) }, 0);
+        }
+        let inputs = vec![Input::open(1, &a).unwrap(), Input::open(2, &b).unwrap()];
+        let writer = thread::spawn(move || {
+            let open = |name| {
+                OpenOptions::new()
+                    .write(true)
+                    .open(format!("{name}_in.pcap"))
+            };
+            let (mut a, mut b) = (open(a).unwrap(), open(b).unwrap());
+            // The second speaks first, in two parts.
+            let bytes = capture(&[(9, 3)]);
+            b.write_all(&bytes[..30]).unwrap();
+            b.write_all(&bytes[30..]).unwrap();
+            drop(b);
+            a.write_all(&capture(&[(1, 4)])).unwrap();
+        });
+        let mut frames = replayed(inputs);
+        writer.join().unwrap();
+        frames.sort_unstable();
+        assert_eq!(frames, [(1, 4), (2, 3)]);
+    }
+
+    #[test]
+    fn what_is_no_capture_ends_its_port_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (a, b) = (name(&dir, "a"), name(&dir, "b"));
+        std::fs::write(format!("{a}_in.pcap"), b"no capture").unwrap();
+        std::fs::write(format!("{b}_in.pcap"), capture(&[(1, 3)])).unwrap();
+        let inputs = vec![Input::open(1, &a).unwrap(), Input::open(2, &b).unwrap()];
+        assert_eq!(replayed(inputs), [(2, 3)]);
+        let missing = Input::open(3, &name(&dir, "c")).err().unwrap();
+        assert!(missing.to_string().contains("c_in.pcap"));
+    }
+}
