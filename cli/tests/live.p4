@@ -32,6 +32,7 @@ control I(inout headers_t hdr, inout metadata_t meta,
     direct_counter(CounterType.packets_and_bytes) hits;
     counter(8, CounterType.packets) kinds;
     register<bit<48>>(4) sources;
+    meter(2, MeterType.packets) rates;
 
     action drop() {
         mark_to_drop(standard_metadata);
@@ -66,12 +67,17 @@ control I(inout headers_t hdr, inout metadata_t meta,
 
     apply {
         bit<48> from;
+        bit<2> color;
         kinds.count((bit<32>)hdr.ethernet.kind & 7);
         sources.read(from, 1);
         hdr.ethernet.src = hdr.ethernet.src | from;
         sources.write(2, hdr.ethernet.src);
         routes.apply();
         prefixes.apply();
+        rates.execute_meter(1, color);
+        if (color == 2) {
+            drop();
+        }
     }
 }
 

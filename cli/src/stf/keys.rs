@@ -19,12 +19,7 @@ pub fn keys_in_order<'v>(
             let position = given
                 .iter()
                 .position(|(name, _)| plain(name) == wanted)
-                .or_else(|| {
-                    given.iter().position(|(name, _)| {
-                        wanted.ends_with(&format!(".{}", plain(name)))
-                            || plain(name).ends_with(&format!(".{wanted}"))
-                    })
-                })?;
+                .or_else(|| given.iter().position(|(name, _)| means(name, &wanted)))?;
             used[position] = true;
             Some(&given[position].1)
         })
@@ -37,6 +32,25 @@ pub fn keys_in_order<'v>(
         )),
         None => Ok(values),
     }
+}
+
+/// Whether a test's name of a key means one: either may leave out what it begins with, and `data` or `valid` is `data.$valid$`.
+fn means(given: &str, key: &str) -> bool {
+    let given = plain(given);
+    let given = match given.as_str() {
+        "valid" => "$valid$",
+        given => given,
+    };
+    let header = key.strip_suffix(".$valid$");
+    ends_with_name(key, given)
+        || ends_with_name(given, key)
+        || header.is_some_and(|header| header == given || ends_with_name(header, given))
+}
+
+/// Whether `end` is the last part of a name, behind a dot.
+fn ends_with_name(name: &str, end: &str) -> bool {
+    name.strip_suffix(end)
+        .is_some_and(|before| before.ends_with('.'))
 }
 
 /// A key's name without the marks that different tools put in.
@@ -90,20 +104,23 @@ pub fn key_match(kind: MatchType, bits: u32, value: Option<&KeyValue>) -> Result
                 value: !trimmed(value).is_empty(),
             })
         }
-        (MatchType::Lpm, KeyValue::Number(value) | KeyValue::Digits { value, .. }) => {
-            Ok(KeyMatch::Lpm {
-                value: number(value),
-                prefix_len: bits,
-            })
-        }
+        (MatchType::Lpm, KeyValue::Number(value)) => Ok(KeyMatch::Lpm {
+            value: number(value),
+            prefix_len: bits,
+        }),
         (MatchType::Lpm, KeyValue::Prefix { value, length }) => Ok(KeyMatch::Lpm {
             value: number(&under_prefix(value, bits, *length)),
             prefix_len: *length,
         }),
-        (MatchType::Lpm, KeyValue::Wildcards { value, mask }) => {
-            let length = mask.iter().map(|byte| byte.count_ones()).sum();
+        // As many bits as digits were given, as p4c's tester counts them.
+        (
+            MatchType::Lpm,
+            KeyValue::Digits { value, mask } | KeyValue::Wildcards { value, mask },
+        ) => {
+            let given: u32 = mask.iter().map(|byte| byte.count_ones()).sum();
+            let length = given.min(bits);
             Ok(KeyMatch::Lpm {
-                value: number(value),
+                value: number(&under_prefix(value, bits, length)),
                 prefix_len: length,
             })
         }
@@ -187,6 +204,16 @@ pub fn under_mask(value: &[u8], mask: &[u8]) -> Vec<u8> {
 pub fn trimmed(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     &bytes[zeros..]
+}
+
+/// What is said of a name that no entry was given.
+pub fn no_handle(handle: &str) -> String {
+    format!("no entry was added as {handle}")
+}
+
+/// What is said of a counter that the entry of a table does not have.
+pub fn not_counted(counter: &str, handle: &str) -> String {
+    format!("counter {counter} is not of the table that has entry {handle}")
 }
 
 pub fn hex(bytes: &[u8]) -> String {

@@ -59,24 +59,12 @@ impl Packets {
         let mut failures = Vec::new();
         for (port, expected) in &self.expected {
             let received = self.received.get(port).map_or(&[][..], Vec::as_slice);
-            let patterns: Vec<_> = expected
-                .iter()
-                .filter_map(|(line, pattern)| Some((*line, pattern.as_ref()?)))
-                .collect();
-            match expected.iter().find(|(_, pattern)| pattern.is_none()) {
-                // Whatever comes out of this port is right.
-                Some(_) if patterns.is_empty() => continue,
-                Some((line, _)) => failures.push(Failure {
-                    line: Some(*line),
-                    what: format!("port {port} is expected to send any packets, and certain ones"),
-                }),
-                None => {}
-            }
-            for (position, (line, pattern)) in patterns.iter().enumerate() {
-                let what = match received.get(position) {
-                    None => format!("no packet came out of port {port}"),
-                    Some(packet) if pattern.matches(packet) => continue,
-                    Some(packet) => format!(
+            for (position, (line, pattern)) in expected.iter().enumerate() {
+                let what = match (received.get(position), pattern) {
+                    (None, _) => format!("no packet came out of port {port}"),
+                    (Some(_), None) => continue,
+                    (Some(packet), Some(pattern)) if pattern.matches(packet) => continue,
+                    (Some(packet), Some(pattern)) => format!(
                         "another packet came out of port {port}\n  expected {pattern}\n  received {}",
                         hex(packet)
                     ),
@@ -86,7 +74,7 @@ impl Packets {
                     what,
                 });
             }
-            for packet in received.iter().skip(patterns.len()) {
+            for packet in received.iter().skip(expected.len()) {
                 let what = format!(
                     "one packet too many came out of port {port}: {}",
                     hex(packet)
@@ -109,5 +97,39 @@ impl Packets {
             }
         }
         failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expectation_without_data_takes_the_packet_in_its_place() {
+        let mut packets = Packets::default();
+        packets.expect(1, 7, None);
+        let ends = Pattern {
+            digits: vec![Some(0xa), Some(0xb)],
+            ends: true,
+        };
+        packets.expect(1, 8, Some(ends));
+        packets.received(1, vec![1, 2, 3]);
+        packets.received(1, vec![0xab]);
+        assert_eq!(packets.failures(), []);
+        packets.received(1, vec![4]);
+        assert_eq!(
+            packets.failures(),
+            [Failure {
+                line: None,
+                what: "one packet too many came out of port 1: 04".to_owned()
+            }]
+        );
+    }
+
+    #[test]
+    fn an_expectation_without_data_needs_a_packet() {
+        let mut packets = Packets::default();
+        packets.expect(1, 7, None);
+        assert_eq!(packets.failures()[0].line, Some(7));
     }
 }

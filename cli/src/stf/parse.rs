@@ -16,7 +16,7 @@ pub struct Line {
 pub enum Command {
     /// `packet PORT DATA`
     Packet { port: u32, data: Vec<u8> },
-    /// `expect PORT [DATA] [$]`; without data any packet will do.
+    /// `expect PORT [DATA] [$]`; without data any packet will do in this place.
     Expect { port: u32, data: Option<Pattern> },
     /// `no_packet`
     NoPacket,
@@ -40,12 +40,16 @@ pub enum Command {
     MirroringAdd { session: u32, port: u32 },
     /// `mirroring_add_mc SESSION GROUP`
     MirroringAddMc { session: u32, group: u32 },
+    /// `mirroring_delete SESSION`
+    MirroringDelete { session: u32 },
     /// `mirroring_get SESSION`: checks nothing.
     MirroringGet { session: u32 },
     /// `mc_mgrp_create GROUP`
     GroupCreate { group: u32 },
     /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in order.
     NodeCreate { rid: u16, ports: Vec<u32> },
+    /// `mc_node_update NODE PORT ...`
+    NodeUpdate { node: u32, ports: Vec<u32> },
     /// `mc_node_associate GROUP NODE`
     NodeAssociate { group: u32, node: u32 },
     /// `register_read NAME INDEX [VALUE]`: with a value, checks it.
@@ -71,10 +75,20 @@ pub enum Command {
         packets: u64,
         bytes: u64,
     },
-    /// `check_counter NAME(INDEX) [packets|bytes] == N`
-    CheckCounter {
+    /// `meter_get_rates NAME INDEX`: checks nothing.
+    MeterGetRates { name: String, index: u64 },
+    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`
+    MeterSetRates {
         name: String,
         index: u64,
+        rates: MeterRates,
+    },
+    /// `meter_array_set_rates NAME RATE:BURST RATE:BURST`
+    MeterArraySetRates { name: String, rates: MeterRates },
+    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`; without a comparison it is to be 0, as p4c's grammar has it.
+    CheckCounter {
+        name: String,
+        index: CounterIndex,
         unit: CounterUnit,
         comparison: Comparison,
         value: u64,
@@ -83,11 +97,73 @@ pub enum Command {
     Dump,
 }
 
+/// Committed and peak rate of a meter, each with its burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MeterRates {
+    /// Packets or bytes per second; tests write them per microsecond.
+    pub cir: u64,
+    pub cburst: u64,
+    pub pir: u64,
+    pub pburst: u64,
+}
+
+/// Which counter is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterIndex {
+    /// A cell; of a direct counter, that of the entry in this place.
+    Cell(u64),
+    /// `$HANDLE`: that of the entry which the test added as `HANDLE`.
+    Entry(String),
+}
+
+impl fmt::Display for CounterIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterIndex::Cell(index) => write!(f, "{index}"),
+            CounterIndex::Entry(handle) => write!(f, "${handle}"),
+        }
+    }
+}
+
 /// What of a counter is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterUnit {
     Packets,
     Bytes,
+}
+
+/// Bytes that end a frame on the wire and that BMv2 never sees: the check sequence.
+const FCS: u64 = 4;
+
+impl CounterUnit {
+    /// Compares what was counted with a test's number. Some of p4c's tests were written for hardware, which counts check
+    /// sequences too; theirs is as good a count of bytes.
+    ///
+    /// # Errors
+    /// What was counted, if the comparison does not hold.
+    pub fn check(
+        self,
+        (packets, bytes): (u64, u64),
+        comparison: Comparison,
+        value: u64,
+    ) -> Result<(), String> {
+        let with_fcs = packets.saturating_mul(FCS).saturating_add(bytes);
+        let (holds, found) = match self {
+            CounterUnit::Packets => (
+                comparison.holds(packets, value),
+                format!("{packets} packets"),
+            ),
+            CounterUnit::Bytes => (
+                comparison.holds(bytes, value) || comparison.holds(with_fcs, value),
+                format!("{bytes} bytes"),
+            ),
+        };
+        if holds {
+            Ok(())
+        } else {
+            Err(found)
+        }
+    }
 }
 
 /// How a counter is compared.
@@ -103,7 +179,7 @@ pub enum Comparison {
 
 impl Comparison {
     /// Whether it holds.
-    pub fn holds(self, left: u64, right: u64) -> bool {
+    fn holds(self, left: u64, right: u64) -> bool {
         match self {
             Comparison::Equal => left == right,
             Comparison::NotEqual => left != right,
@@ -210,7 +286,7 @@ fn command(text: &str) -> Result<Command, String> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
     let mut words = Words::new(rest);
-    let command = match word {
+    let command = match word.to_ascii_lowercase().as_str() {
         "packet" => {
             let port = words.number("port")?;
             let digits = digits(&words.rest())?;
@@ -237,7 +313,7 @@ fn command(text: &str) -> Result<Command, String> {
             Command::SetDefault { table, action }
         }
         "remove" => match words.word("entry")?.as_str() {
-            "all" => Command::RemoveAll,
+            all if all.eq_ignore_ascii_case("all") => Command::RemoveAll,
             handle => Command::Remove {
                 handle: handle.trim_start_matches('$').to_owned(),
             },
@@ -250,20 +326,23 @@ fn command(text: &str) -> Result<Command, String> {
             session: words.number("session")?,
             group: words.number("multicast group")?,
         },
+        "mirroring_delete" => Command::MirroringDelete {
+            session: words.number("session")?,
+        },
         "mirroring_get" => Command::MirroringGet {
             session: words.number("session")?,
         },
         "mc_mgrp_create" => Command::GroupCreate {
             group: words.number("multicast group")?,
         },
-        "mc_node_create" => {
-            let rid = words.number("replica id")?;
-            let mut ports = Vec::new();
-            while let Some(port) = words.next() {
-                ports.push(number(&port, "port")?);
-            }
-            Command::NodeCreate { rid, ports }
-        }
+        "mc_node_create" => Command::NodeCreate {
+            rid: words.number("replica id")?,
+            ports: words.ports()?,
+        },
+        "mc_node_update" => Command::NodeUpdate {
+            node: words.number("node")?,
+            ports: words.ports()?,
+        },
         "mc_node_associate" => Command::NodeAssociate {
             group: words.number("multicast group")?,
             node: words.number("node")?,
@@ -290,6 +369,19 @@ fn command(text: &str) -> Result<Command, String> {
             index: words.number("index")?,
             packets: words.number("packets")?,
             bytes: words.number("bytes")?,
+        },
+        "meter_get_rates" => Command::MeterGetRates {
+            name: words.word("meter")?,
+            index: words.number("index")?,
+        },
+        "meter_set_rates" => Command::MeterSetRates {
+            name: words.word("meter")?,
+            index: words.number("index")?,
+            rates: words.rates()?,
+        },
+        "meter_array_set_rates" => Command::MeterArraySetRates {
+            name: words.word("meter")?,
+            rates: words.rates()?,
         },
         "check_counter" => return check_counter(rest),
         "dump" | "mirroring_dump" | "mc_dump" => return Ok(Command::Dump),
@@ -380,7 +472,7 @@ fn split_key(word: &str) -> Option<(&str, &str)> {
     Some((&word[..at], &word[at + 1..]))
 }
 
-/// `NAME(INDEX) [packets|bytes] == N`
+/// `NAME(INDEX) [[packets|bytes] == N]`
 fn check_counter(text: &str) -> Result<Command, String> {
     const OPERATORS: [(&str, Comparison); 6] = [
         ("==", Comparison::Equal),
@@ -390,30 +482,30 @@ fn check_counter(text: &str) -> Result<Command, String> {
         ("<", Comparison::Less),
         (">", Comparison::Greater),
     ];
-    let (operator, comparison) = OPERATORS
-        .iter()
-        .find(|(operator, _)| text.contains(operator))
-        .ok_or("a comparison such as == 1 is missing")?;
-    let (left, right) = text.split_once(operator).unwrap_or((text, ""));
-    let left = left.trim();
+    let compared = OPERATORS.iter().find_map(|(operator, comparison)| {
+        let (left, right) = text.split_once(operator)?;
+        Some((left.trim(), *comparison, right.trim()))
+    });
+    let (left, comparison, value) = compared.unwrap_or((text, Comparison::Equal, "0"));
     let (left, unit) = match left.rsplit_once(char::is_whitespace) {
         Some((left, "packets")) => (left.trim(), CounterUnit::Packets),
         Some((left, "bytes")) => (left.trim(), CounterUnit::Bytes),
         _ => (left, CounterUnit::Packets),
     };
-    let (name, index) = match left.split_once('(') {
-        Some((name, index)) => (name.trim(), number(index.trim_end_matches(')'), "index")?),
-        None => match left.split_once(char::is_whitespace) {
-            Some((name, index)) => (name, number(index.trim(), "index")?),
-            None => (left, 0),
-        },
+    let (name, index) = match left.split_once(['(', ' ', '\t']) {
+        Some((name, index)) => (name.trim(), index.trim_end_matches(')').trim()),
+        None => (left, "0"),
+    };
+    let index = match index.strip_prefix('$') {
+        Some(handle) => CounterIndex::Entry(handle.to_owned()),
+        None => CounterIndex::Cell(number(index, "index")?),
     };
     Ok(Command::CheckCounter {
         name: name.to_owned(),
         index,
         unit,
-        comparison: *comparison,
-        value: number(right.trim(), "count")?,
+        comparison,
+        value: number(value, "count")?,
     })
 }
 
@@ -598,6 +690,34 @@ impl<'a> Words<'a> {
         number(&self.word(what)?, what)
     }
 
+    fn ports(&mut self) -> Result<Vec<u32>, String> {
+        std::iter::from_fn(|| self.next())
+            .map(|port| number(&port, "port"))
+            .collect()
+    }
+
+    /// `RATE:BURST`, in units per microsecond, committed before peak.
+    fn rates(&mut self) -> Result<MeterRates, String> {
+        let mut pair = |which: &str| {
+            let text = self.word(&format!("{which} RATE:BURST"))?;
+            let wrong = || format!("{text} is no RATE:BURST");
+            let (rate, burst) = text.split_once(':').ok_or_else(wrong)?;
+            let per_microsecond: f64 = rate.parse().map_err(|_| wrong())?;
+            let rate = (per_microsecond * 1e6).round();
+            if !(0.0..=1e18).contains(&rate) {
+                return Err(wrong());
+            }
+            Ok((rate as u64, number(burst, "burst")?))
+        };
+        let ((cir, cburst), (pir, pburst)) = (pair("committed")?, pair("peak")?);
+        Ok(MeterRates {
+            cir,
+            cburst,
+            pir,
+            pburst,
+        })
+    }
+
     fn rest(&mut self) -> String {
         std::mem::take(&mut self.rest).to_owned()
     }
@@ -741,12 +861,62 @@ mod tests {
             one("check_counter ingress.c(3) bytes >= 64"),
             Command::CheckCounter {
                 name: "ingress.c".to_owned(),
-                index: 3,
+                index: CounterIndex::Cell(3),
                 unit: CounterUnit::Bytes,
                 comparison: Comparison::GreaterOrEqual,
                 value: 64
             }
         );
+    }
+
+    #[test]
+    fn counters_of_named_entries_are_compared_with_0_if_with_nothing() {
+        assert_eq!(
+            one("check_counter cnt($A)"),
+            Command::CheckCounter {
+                name: "cnt".to_owned(),
+                index: CounterIndex::Entry("A".to_owned()),
+                unit: CounterUnit::Packets,
+                comparison: Comparison::Equal,
+                value: 0
+            }
+        );
+    }
+
+    #[test]
+    fn bytes_may_be_counted_with_the_check_sequences() {
+        let bytes = |value| CounterUnit::Bytes.check((2, 20), Comparison::Equal, value);
+        assert_eq!(bytes(20), Ok(()));
+        assert_eq!(bytes(28), Ok(()));
+        assert_eq!(bytes(24), Err("20 bytes".to_owned()));
+        let packets = |value| CounterUnit::Packets.check((2, 20), Comparison::Less, value);
+        assert_eq!(packets(3), Ok(()));
+        assert_eq!(packets(2), Err("2 packets".to_owned()));
+    }
+
+    #[test]
+    fn rates_are_told_per_microsecond() {
+        assert_eq!(
+            one("meter_set_rates c.m 2 0.000005:4 0.00002:5"),
+            Command::MeterSetRates {
+                name: "c.m".to_owned(),
+                index: 2,
+                rates: MeterRates {
+                    cir: 5,
+                    cburst: 4,
+                    pir: 20,
+                    pburst: 5
+                }
+            }
+        );
+        let error = parse("meter_array_set_rates c.m 1:1").expect_err("the peak is missing");
+        assert_eq!(error.to_string(), "line 1: the peak RATE:BURST is missing");
+    }
+
+    #[test]
+    fn commands_may_be_in_capitals() {
+        assert_eq!(one("WAIT"), Command::Wait);
+        assert_eq!(one("Remove ALL"), Command::RemoveAll);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use alfirk_bmv2::{
-    CloneSession, Counter, EntryHandle, EntryTarget, KeyMatch, NodeHandle, Replica, Switch, TableId,
+    CloneSession, Counter, CounterInfo, EntryHandle, EntryTarget, KeyMatch, MeterConfig, MeterInfo,
+    NodeHandle, Replica, Switch, TableId,
 };
 
-use super::keys::{by_suffix, hex, key_match, keys_in_order, trimmed};
+use super::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
 use super::packets::{Failure, Packets};
-use super::parse::{Call, Command, CounterUnit, KeyValue, Line};
+use super::parse::{Call, Command, CounterIndex, KeyValue, Line, MeterRates};
 
 /// Time between two commands, in nanoseconds.
 const STEP: u64 = 1_000_000;
@@ -105,7 +106,7 @@ impl Runner<'_> {
                 let (table, entry) = self
                     .handles
                     .remove(handle)
-                    .ok_or_else(|| format!("no entry was added as {handle}"))?;
+                    .ok_or_else(|| no_handle(handle))?;
                 self.switch.delete_entry(table, entry).map_err(text)?;
             }
             Command::MirroringAdd { session, port } => {
@@ -118,6 +119,10 @@ impl Runner<'_> {
             Command::MirroringAddMc { session, group } => {
                 self.mirror(*session, Vec::new(), Some(*group))?;
             }
+            Command::MirroringDelete { session } => {
+                let pre = self.switch.pre_mut().map_err(text)?;
+                pre.delete_session(*session).map_err(text)?;
+            }
             Command::MirroringGet { .. } | Command::Dump => {}
             Command::GroupCreate { group } => {
                 let pre = self.switch.pre_mut().map_err(text)?;
@@ -128,13 +133,15 @@ impl Runner<'_> {
                 self.nodes
                     .push(pre.create_node(*rid, ports, &[]).map_err(text)?);
             }
-            Command::NodeAssociate { group, node } => {
-                let handle = self
-                    .nodes
-                    .get(*node as usize)
-                    .ok_or_else(|| format!("node {node} was not made"))?;
+            Command::NodeUpdate { node, ports } => {
+                let handle = self.node(*node)?;
                 let pre = self.switch.pre_mut().map_err(text)?;
-                pre.associate(*group, *handle).map_err(text)?;
+                pre.update_node(handle, ports, &[]).map_err(text)?;
+            }
+            Command::NodeAssociate { group, node } => {
+                let handle = self.node(*node)?;
+                let pre = self.switch.pre_mut().map_err(text)?;
+                pre.associate(*group, handle).map_err(text)?;
             }
             Command::RegisterRead { name, index, value } => {
                 let name = self.register(name)?;
@@ -160,8 +167,7 @@ impl Runner<'_> {
                 self.switch.clear_register(&name).map_err(text)?;
             }
             Command::CounterRead { name, index } => {
-                let name = self.counter(name)?;
-                self.switch.read_counter(&name, *index).map_err(text)?;
+                self.count(name, &CounterIndex::Cell(*index))?;
             }
             Command::CounterWrite {
                 name,
@@ -169,14 +175,36 @@ impl Runner<'_> {
                 packets,
                 bytes,
             } => {
-                let name = self.counter(name)?;
                 let value = Counter {
                     packets: *packets,
                     bytes: *bytes,
                 };
-                self.switch
-                    .write_counter(&name, *index, value)
-                    .map_err(text)?;
+                let counter = self.counter(name)?;
+                match counter.table {
+                    None => self.switch.write_counter(&counter.name, *index, value),
+                    Some(table) => {
+                        let entry = self.entry_at(table, *index)?;
+                        self.switch.set_direct_counter(table, entry, value)
+                    }
+                }
+                .map_err(text)?;
+            }
+            Command::MeterGetRates { name, index } => {
+                let meter = self.meter(name)?;
+                match meter.table {
+                    None => drop(self.switch.read_meter(&meter.name, *index).map_err(text)?),
+                    Some(table) => drop(self.entry_at(table, *index)?),
+                }
+            }
+            Command::MeterSetRates { name, index, rates } => {
+                let meter = self.meter(name)?;
+                self.set_rates(&meter, *index, *rates)?;
+            }
+            Command::MeterArraySetRates { name, rates } => {
+                let meter = self.meter(name)?;
+                for index in 0..meter.size as u64 {
+                    self.set_rates(&meter, index, *rates)?;
+                }
             }
             Command::CheckCounter {
                 name,
@@ -185,14 +213,9 @@ impl Runner<'_> {
                 comparison,
                 value,
             } => {
-                let found = self.count(name, *index)?;
-                let (found, unit) = match unit {
-                    CounterUnit::Packets => (found.packets, "packets"),
-                    CounterUnit::Bytes => (found.bytes, "bytes"),
-                };
-                if !comparison.holds(found, *value) {
-                    return Err(format!("counter {name}[{index}] has {found} {unit}"));
-                }
+                let found = self.count(name, index)?;
+                unit.check((found.packets, found.bytes), *comparison, *value)
+                    .map_err(|found| format!("counter {name}[{index}] has {found}"))?;
             }
         }
         Ok(())
@@ -236,29 +259,88 @@ impl Runner<'_> {
         by_suffix(names, name, "register")
     }
 
-    fn counter(&self, name: &str) -> Result<String, String> {
-        let names = self.switch.counters().into_iter().map(|info| info.name);
-        by_suffix(names, name, "counter")
+    fn counter(&self, name: &str) -> Result<CounterInfo, String> {
+        let counters = self.switch.counters();
+        let names = counters.iter().map(|info| info.name.clone());
+        let full = by_suffix(names, name, "counter")?;
+        let mut counters = counters.into_iter();
+        counters
+            .find(|info| info.name == full)
+            .ok_or_else(|| format!("there is no counter {name}"))
     }
 
-    /// A cell of a counter, or of a direct counter the entry with that position.
-    fn count(&self, name: &str, index: u64) -> Result<Counter, String> {
-        let full = self.counter(name)?;
-        let info = self
-            .switch
-            .counters()
-            .into_iter()
-            .find(|info| info.name == full);
-        match info.and_then(|info| info.table) {
-            None => self.switch.read_counter(&full, index).map_err(text),
+    fn meter(&self, name: &str) -> Result<MeterInfo, String> {
+        let meters = self.switch.meters();
+        let names = meters.iter().map(|info| info.name.clone());
+        let full = by_suffix(names, name, "meter")?;
+        let mut meters = meters.into_iter();
+        meters
+            .find(|info| info.name == full)
+            .ok_or_else(|| format!("there is no meter {name}"))
+    }
+
+    fn node(&self, node: u32) -> Result<NodeHandle, String> {
+        let handle = self.nodes.get(node as usize).copied();
+        handle.ok_or_else(|| format!("node {node} was not made"))
+    }
+
+    /// The entry in a table's place.
+    fn entry_at(&self, table: TableId, index: u64) -> Result<EntryHandle, String> {
+        let entries = self.switch.entry_handles(table).map_err(text)?;
+        let entry = usize::try_from(index).ok().and_then(|i| entries.get(i));
+        entry
+            .copied()
+            .ok_or_else(|| format!("the table has no entry {index}"))
+    }
+
+    fn set_rates(
+        &mut self,
+        meter: &MeterInfo,
+        index: u64,
+        rates: MeterRates,
+    ) -> Result<(), String> {
+        let config = Some(MeterConfig {
+            cir: rates.cir,
+            cburst: rates.cburst,
+            pir: rates.pir,
+            pburst: rates.pburst,
+        });
+        match meter.table {
+            None => self
+                .switch
+                .write_meter(&meter.name, index, config, self.now),
             Some(table) => {
-                let entries = self.switch.entries(table).map_err(text)?;
-                usize::try_from(index)
-                    .ok()
-                    .and_then(|index| entries.get(index)?.counter)
-                    .ok_or_else(|| format!("counter {full} has no entry {index}"))
+                let entry = self.entry_at(table, index)?;
+                self.switch.set_direct_meter(table, entry, config, self.now)
             }
         }
+        .map_err(text)
+    }
+
+    /// A cell of a counter, or of a direct counter an entry.
+    fn count(&self, name: &str, index: &CounterIndex) -> Result<Counter, String> {
+        let counter = self.counter(name)?;
+        let (table, entry) = match (counter.table, index) {
+            (None, CounterIndex::Cell(index)) => {
+                return self
+                    .switch
+                    .read_counter(&counter.name, *index)
+                    .map_err(text);
+            }
+            (Some(table), CounterIndex::Cell(index)) => (table, self.entry_at(table, *index)?),
+            (direct, CounterIndex::Entry(handle)) => {
+                let known = self.handles.get(handle).copied();
+                let known = known.ok_or_else(|| no_handle(handle))?;
+                match direct == Some(known.0) {
+                    true => known,
+                    false => return Err(not_counted(&counter.name, handle)),
+                }
+            }
+        };
+        let entry = self.switch.entry(table, entry).map_err(text)?;
+        entry
+            .counter
+            .ok_or_else(|| format!("counter {} has no entry {index}", counter.name))
     }
 
     fn keys(&self, table: TableId, given: &[(String, KeyValue)]) -> Result<Vec<KeyMatch>, String> {

@@ -18,8 +18,8 @@ use tonic::Code;
 
 use super::process::Process;
 use crate::exit::Failure;
-use crate::stf::keys::{by_suffix, hex, key_match, keys_in_order, trimmed};
-use crate::stf::parse::{Call, Command, CounterUnit, KeyValue};
+use crate::stf::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
+use crate::stf::parse::{Call, Command, CounterIndex, KeyValue, MeterRates};
 
 /// The switch's number, as it is started.
 const DEVICE: u64 = 0;
@@ -37,9 +37,9 @@ pub struct Control {
     added: Vec<p4::TableEntry>,
     /// Entries that a test has named.
     handles: BTreeMap<String, p4::TableEntry>,
-    /// Replicas of each node that was made, and of each group and session.
-    nodes: Vec<Vec<p4::Replica>>,
-    groups: BTreeMap<u32, Vec<p4::Replica>>,
+    /// Replication id and replicas of each node that was made, nodes of each group, replicas of each session.
+    nodes: Vec<(u32, Vec<p4::Replica>)>,
+    groups: BTreeMap<u32, Vec<usize>>,
     sessions: BTreeMap<u32, Vec<p4::Replica>>,
 }
 
@@ -129,6 +129,15 @@ impl Control {
                 Ok(())
             }
             Command::MirroringGet { .. } | Command::Dump => Ok(()),
+            Command::MirroringDelete { session } => {
+                self.sessions.remove(session);
+                let entry = p4::CloneSessionEntry {
+                    session_id: *session,
+                    ..Default::default()
+                };
+                let entry = p4::packet_replication_engine_entry::Type::CloneSessionEntry(entry);
+                self.write(Delete, replication(entry)).await
+            }
             Command::Add {
                 table,
                 priority,
@@ -160,7 +169,7 @@ impl Control {
                 let entry = self
                     .handles
                     .remove(handle)
-                    .ok_or_else(|| format!("no entry was added as {handle}"))?;
+                    .ok_or_else(|| no_handle(handle))?;
                 self.added.retain(|known| *known != entry);
                 self.write(Delete, entity_of(entry)).await
             }
@@ -170,11 +179,8 @@ impl Control {
             }
             Command::MirroringAddMc { session, group } => {
                 // Sessions of P4Runtime list their replicas: those that the group has by now.
-                let replicas = self.groups.get(group).cloned();
-                let replicas = replicas.ok_or_else(|| {
-                    format!(
-                        "there is no multicast group {group}; over P4Runtime it must be made first"
-                    )
+                let replicas = self.members(*group).map_err(|missing| {
+                    format!("{missing}; over P4Runtime it must be made first")
                 })?;
                 self.mirror(*session, replicas).await
             }
@@ -183,21 +189,33 @@ impl Control {
                 self.write(Insert, group_entity(*group, Vec::new())).await
             }
             Command::NodeCreate { rid, ports } => {
-                let replicas = ports.iter().map(|port| replica(*port, u32::from(*rid)));
-                self.nodes.push(replicas.collect());
+                let rid = u32::from(*rid);
+                self.nodes.push((rid, replicas(rid, ports)));
+                Ok(())
+            }
+            Command::NodeUpdate { node, ports } => {
+                let index = *node as usize;
+                let (rid, of_node) = self.nodes.get_mut(index).ok_or_else(|| no_node(*node))?;
+                *of_node = replicas(*rid, ports);
+                let with_it = self
+                    .groups
+                    .iter()
+                    .filter(|(_, nodes)| nodes.contains(&index));
+                let changed: Vec<u32> = with_it.map(|(group, _)| *group).collect();
+                for group in changed {
+                    let entity = group_entity(group, self.members(group)?);
+                    self.write(Modify, entity).await?;
+                }
                 Ok(())
             }
             Command::NodeAssociate { group, node } => {
-                let node = self
-                    .nodes
-                    .get(*node as usize)
-                    .ok_or_else(|| format!("node {node} was not made"))?;
-                let replicas = self
-                    .groups
-                    .get_mut(group)
-                    .ok_or_else(|| format!("there is no multicast group {group}"))?;
-                replicas.extend(node.iter().cloned());
-                let entity = group_entity(*group, replicas.clone());
+                let index = *node as usize;
+                if index >= self.nodes.len() {
+                    return Err(no_node(*node));
+                }
+                let nodes = self.groups.get_mut(group);
+                nodes.ok_or_else(|| no_group(*group))?.push(index);
+                let entity = group_entity(*group, self.members(*group)?);
                 self.write(Modify, entity).await
             }
             Command::RegisterRead { name, index, value } => {
@@ -219,7 +237,10 @@ impl Control {
                 let entity = self.register(name, None, Some(vec![0]))?;
                 self.write(Modify, entity).await
             }
-            Command::CounterRead { name, index } => self.count(name, *index).await.map(drop),
+            Command::CounterRead { name, index } => {
+                let index = CounterIndex::Cell(*index);
+                self.count(name, &index).await.map(drop)
+            }
             Command::CounterWrite {
                 name,
                 index,
@@ -230,7 +251,20 @@ impl Control {
                     packet_count: signed(*packets)?,
                     byte_count: signed(*bytes)?,
                 };
-                let entity = self.counter(name, *index, Some(data))?;
+                let index = CounterIndex::Cell(*index);
+                let entity = self.counter(name, &index, Some(data))?;
+                self.write(Modify, entity).await
+            }
+            Command::MeterGetRates { name, index } => {
+                let entity = self.meter(name, Some(*index), None)?;
+                self.read(entity).await.map(drop)
+            }
+            Command::MeterSetRates { name, index, rates } => {
+                let entity = self.meter(name, Some(*index), Some(config(*rates)?))?;
+                self.write(Modify, entity).await
+            }
+            Command::MeterArraySetRates { name, rates } => {
+                let entity = self.meter(name, None, Some(config(*rates)?))?;
                 self.write(Modify, entity).await
             }
             Command::CheckCounter {
@@ -240,15 +274,11 @@ impl Control {
                 comparison,
                 value,
             } => {
-                let data = self.count(name, *index).await?;
-                let (found, unit) = match unit {
-                    CounterUnit::Packets => (data.packet_count, "packets"),
-                    CounterUnit::Bytes => (data.byte_count, "bytes"),
-                };
-                match comparison.holds(u64::try_from(found).unwrap_or(0), *value) {
-                    true => Ok(()),
-                    false => Err(format!("counter {name}[{index}] has {found} {unit}")),
-                }
+                let data = self.count(name, index).await?;
+                let counted = [data.packet_count, data.byte_count];
+                let [packets, bytes] = counted.map(|count| u64::try_from(count).unwrap_or(0));
+                unit.check((packets, bytes), *comparison, *value)
+                    .map_err(|found| format!("counter {name}[{index}] has {found}"))
             }
         }
     }
@@ -502,47 +532,97 @@ impl Control {
         }
     }
 
-    /// A cell of a counter, or of a direct counter the entry that was added in that place.
+    /// What a group's nodes have by now.
+    fn members(&self, group: u32) -> Result<Vec<p4::Replica>, String> {
+        let nodes = self.groups.get(&group).ok_or_else(|| no_group(group))?;
+        let replicas = nodes.iter().filter_map(|node| self.nodes.get(*node));
+        Ok(replicas
+            .flat_map(|(_, replicas)| replicas.clone())
+            .collect())
+    }
+
+    /// A cell of a counter, or of a direct counter an entry: the one that was added in that place, or by that name.
     fn counter(
         &self,
         wanted: &str,
-        index: u64,
+        index: &CounterIndex,
         data: Option<p4::CounterData>,
     ) -> Result<p4::entity::Entity, String> {
         let (arrays, direct) = (&self.info.counters, &self.info.direct_counters);
         let preambles = arrays.iter().map(|counter| &counter.preamble);
         let preambles = preambles.chain(direct.iter().map(|counter| &counter.preamble));
         let counter_id = find(preambles, wanted, "counter")?;
-        let Some(direct) = direct
-            .iter()
-            .find(|counter| id(&counter.preamble) == counter_id)
-        else {
-            return Ok(p4::entity::Entity::CounterEntry(p4::CounterEntry {
-                counter_id,
-                index: Some(index_of(index)?),
-                data,
-            }));
+        let mut direct = direct.iter();
+        let direct = direct.find(|counter| id(&counter.preamble) == counter_id);
+        let entry = match (direct, index) {
+            (None, CounterIndex::Cell(index)) => {
+                return Ok(p4::entity::Entity::CounterEntry(p4::CounterEntry {
+                    counter_id,
+                    index: Some(index_of(*index)?),
+                    data,
+                }));
+            }
+            (Some(direct), CounterIndex::Cell(index)) => {
+                self.added_at(direct.direct_table_id, *index)?
+            }
+            (direct, CounterIndex::Entry(handle)) => {
+                let known = self.handles.get(handle).ok_or_else(|| no_handle(handle))?;
+                match direct {
+                    Some(direct) if direct.direct_table_id == known.table_id => known,
+                    _ => return Err(not_counted(wanted, handle)),
+                }
+            }
         };
-        let mut entries = self
-            .added
-            .iter()
-            .filter(|entry| entry.table_id == direct.direct_table_id);
-        let entry = usize::try_from(index)
-            .ok()
-            .and_then(|index| entries.nth(index));
-        let entry = entry.ok_or_else(|| format!("counter {wanted} has no entry {index}"))?;
         Ok(p4::entity::Entity::DirectCounterEntry(
             p4::DirectCounterEntry {
-                table_entry: Some(p4::TableEntry {
-                    action: None,
-                    ..entry.clone()
-                }),
+                table_entry: Some(without_action(entry)),
                 data,
             },
         ))
     }
 
-    async fn count(&mut self, name: &str, index: u64) -> Result<p4::CounterData, String> {
+    /// A cell of a meter, all of them, or of a direct meter the entry that was added in that place.
+    fn meter(
+        &self,
+        wanted: &str,
+        index: Option<u64>,
+        config: Option<p4::MeterConfig>,
+    ) -> Result<p4::entity::Entity, String> {
+        let (arrays, direct) = (&self.info.meters, &self.info.direct_meters);
+        let preambles = arrays.iter().map(|meter| &meter.preamble);
+        let preambles = preambles.chain(direct.iter().map(|meter| &meter.preamble));
+        let meter_id = find(preambles, wanted, "meter")?;
+        let mut direct = direct.iter();
+        match direct.find(|meter| id(&meter.preamble) == meter_id) {
+            None => Ok(p4::entity::Entity::MeterEntry(p4::MeterEntry {
+                meter_id,
+                index: index.map(index_of).transpose()?,
+                config,
+                ..Default::default()
+            })),
+            Some(direct) => {
+                let index = index.ok_or_else(|| {
+                    format!("meter {wanted} is direct: its rates are set entry by entry")
+                })?;
+                let entry = self.added_at(direct.direct_table_id, index)?;
+                let entry = p4::DirectMeterEntry {
+                    table_entry: Some(without_action(entry)),
+                    config,
+                    ..Default::default()
+                };
+                Ok(p4::entity::Entity::DirectMeterEntry(entry))
+            }
+        }
+    }
+
+    /// The entry that was added to a table in that place.
+    fn added_at(&self, table_id: u32, index: u64) -> Result<&p4::TableEntry, String> {
+        let mut entries = self.added.iter().filter(|e| e.table_id == table_id);
+        let entry = usize::try_from(index).ok().and_then(|i| entries.nth(i));
+        entry.ok_or_else(|| format!("the table has no entry {index}"))
+    }
+
+    async fn count(&mut self, name: &str, index: &CounterIndex) -> Result<p4::CounterData, String> {
         let entity = self.counter(name, index, None)?;
         let found = self.read(entity).await?.into_iter().next();
         let data = match found {
@@ -682,6 +762,36 @@ fn replica(port: u32, instance: u32) -> p4::Replica {
         instance,
         ..Default::default()
     }
+}
+
+fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
+    ports.iter().map(|port| replica(*port, rid)).collect()
+}
+
+/// What names an entry.
+fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
+    p4::TableEntry {
+        action: None,
+        ..entry.clone()
+    }
+}
+
+fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
+    Ok(p4::MeterConfig {
+        cir: signed(rates.cir)?,
+        cburst: signed(rates.cburst)?,
+        pir: signed(rates.pir)?,
+        pburst: signed(rates.pburst)?,
+        ..Default::default()
+    })
+}
+
+fn no_node(node: u32) -> String {
+    format!("node {node} was not made")
+}
+
+fn no_group(group: u32) -> String {
+    format!("there is no multicast group {group}")
 }
 
 fn index_of(index: u64) -> Result<p4::Index, String> {
