@@ -63,6 +63,7 @@ install: build ## Install the command, its P4 sources and the BMv2 names under P
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch
+	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_CLI
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c-bm2-ss
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/p4c
 	install -d $(ROOM)
@@ -78,7 +79,7 @@ install-library: setup-interop ## Install the library for programs on RDMA devic
 	install -D -m 644 $(TARGET)/release/libalfirk_verbs.a $(DESTDIR)$(PREFIX)/lib/libalfirk_verbs.a
 
 uninstall: ## Remove what install put under PREFIX
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch simple_switch_grpc p4c-bm2-ss p4c)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a)
 	rm -rf $(ROOM)
 

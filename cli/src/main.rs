@@ -8,9 +8,11 @@ mod ctrl;
 mod exit;
 mod host;
 mod link;
+mod names;
 mod p4c;
 mod program;
 mod run;
+mod runtime_cli;
 mod stf;
 mod switch;
 mod topology;
@@ -52,6 +54,7 @@ struct Cli {
 enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     CheckPcap(check_pcap::Args),
+    Cli(runtime_cli::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Host(host::HostArgs),
     Link(link::Args),
@@ -70,6 +73,7 @@ impl Command {
     fn run(self) -> Outcome {
         match self {
             Command::CheckPcap(args) => check_pcap::run(&args),
+            Command::Cli(args) => runtime_cli::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
@@ -85,9 +89,10 @@ impl Command {
 }
 
 /// Names under which the command is installed beside its own, and what each stands for.
-const OTHER_NAMES: [(&str, &[&str]); 4] = [
+const OTHER_NAMES: [(&str, &[&str]); 5] = [
     ("simple_switch", &["switch", "--as-simple-switch"]),
     ("simple_switch_grpc", &["switch"]),
+    ("simple_switch_CLI", &["cli"]),
     ("p4c-bm2-ss", &["p4c"]),
     ("p4c", &["p4c-driver"]),
 ];
@@ -194,6 +199,10 @@ mod tests {
         assert_eq!(
             seen(&["alfirk", "--log", "info", "p4c", "-Wall", "a.p4"]),
             ["alfirk", "--log", "info", "p4c", "--W=all", "a.p4"]
+        );
+        assert_eq!(
+            seen(&["simple_switch_CLI", "--thrift-port", "9091"]),
+            ["alfirk", "cli", "--thrift-port", "9091"]
         );
         assert_eq!(seen(&["./alfirk", "version"]), ["./alfirk", "version"]);
     }

@@ -4,6 +4,7 @@ use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
 
 use super::parse::KeyValue;
+use crate::names;
 
 /// The values given for a table's keys, in their order. A name may leave out what it begins with.
 pub fn keys_in_order<'v>(
@@ -225,20 +226,11 @@ pub fn by_suffix(
     wanted: &str,
     what: &str,
 ) -> Result<String, String> {
-    let suffix = format!(".{wanted}");
-    let mut found = Vec::new();
-    for name in names {
-        if name == wanted {
-            return Ok(name);
-        }
-        if name.ends_with(&suffix) {
-            found.push(name);
-        }
-    }
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(format!("there is no {what} {wanted}")),
-        _ => Err(format!(
+    let names: Vec<String> = names.collect();
+    match names::by_suffix(names.iter().map(String::as_str), wanted) {
+        Ok(name) => Ok(name.to_owned()),
+        Err(found) if found.is_empty() => Err(format!("there is no {what} {wanted}")),
+        Err(found) => Err(format!(
             "{what} {wanted} may be {}; give the full name",
             found.join(" or ")
         )),

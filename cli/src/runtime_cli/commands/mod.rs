@@ -1,0 +1,204 @@
+//! The commands, each with its arguments, its help and what it does. What they need to know about values, names and forms
+//! is decided elsewhere without a connection; here the switch is asked.
+
+mod arrays;
+mod multicast;
+mod profiles;
+mod simple_switch;
+mod switch;
+mod tables;
+
+use std::io::Write;
+
+use alfirk_thrift::Connection;
+
+use super::error::{Error, Result};
+use super::program::{Meter, Program};
+use super::values::decimal;
+use super::Pre;
+
+/// A connected switch with the program that it runs, and where answers go.
+pub struct Session<'o> {
+    pub connection: Connection,
+    pub program: Program,
+    pub pre: Pre,
+    pub out: &'o mut dyn Write,
+}
+
+/// What an argument is, for the usage line and for completion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arg {
+    Table,
+    /// Of the table in the first argument.
+    TableAction,
+    Profile,
+    /// Of the action profile in the first argument.
+    ProfileAction,
+    Meter,
+    Counter,
+    Register,
+    ValueSet,
+    /// A hash whose CRC of this width may be changed.
+    CustomCrc(u32),
+    /// Nothing that could be completed; as the usage line shows it.
+    Other(&'static str),
+}
+
+impl Arg {
+    fn usage(self) -> &'static str {
+        match self {
+            Arg::Table => "<table name>",
+            Arg::TableAction | Arg::ProfileAction => "<action name>",
+            Arg::Profile => "<action profile name>",
+            Arg::Other(usage) => usage,
+            Arg::Meter | Arg::Counter | Arg::Register | Arg::ValueSet | Arg::CustomCrc(_) => {
+                "<name>"
+            }
+        }
+    }
+}
+
+/// One command.
+pub struct Command {
+    pub name: &'static str,
+    pub args: &'static [Arg],
+    pub help: &'static str,
+    pub run: fn(&mut Session<'_>, &[&str]) -> Result<()>,
+}
+
+impl Command {
+    /// The command with its arguments.
+    pub fn usage(&self) -> String {
+        let args = self.args.iter().map(|arg| arg.usage());
+        let words: Vec<&str> = std::iter::once(self.name).chain(args).collect();
+        words.join(" ")
+    }
+}
+
+/// All commands, by name.
+pub fn all() -> Vec<&'static Command> {
+    let families = [
+        tables::COMMANDS,
+        profiles::COMMANDS,
+        multicast::COMMANDS,
+        arrays::COMMANDS,
+        switch::COMMANDS,
+        simple_switch::COMMANDS,
+    ];
+    let mut all: Vec<&Command> = families.into_iter().flatten().collect();
+    all.sort_by_key(|command| command.name);
+    all
+}
+
+/// The command of this name.
+pub fn find(name: &str) -> Option<&'static Command> {
+    all().into_iter().find(|command| command.name == name)
+}
+
+fn at_least(args: &[&str], count: usize) -> Result<()> {
+    match args.len() >= count {
+        true => Ok(()),
+        false => Err(Error::input("Insufficient number of args")),
+    }
+}
+
+/// The arguments, if they are as many.
+fn exactly<'a, 't, const N: usize>(args: &'a [&'t str]) -> Result<&'a [&'t str; N]> {
+    args.try_into().map_err(|_| {
+        Error::input(format_args!(
+            "Wrong number of args, expected {N} but got {}",
+            args.len()
+        ))
+    })
+}
+
+/// A decimal number that the message calls `what`.
+fn number<T: std::str::FromStr>(text: &str, what: &str) -> Result<T> {
+    decimal(text).ok_or_else(|| Error::input(format_args!("Bad format for {what}")))
+}
+
+/// `RATE:BURST` for each of a meter's colours but the first.
+fn rates(meter: &Meter, texts: &[&str]) -> Result<Vec<alfirk_thrift::standard::BmMeterRateConfig>> {
+    if texts.len() != meter.rate_count {
+        return Err(Error::input(format_args!(
+            "Invalid number of rates, expected {} but got {}",
+            meter.rate_count,
+            texts.len()
+        )));
+    }
+    let rate = |text: &&str| {
+        let (rate, burst) = text.split_once(':')?;
+        Some(alfirk_thrift::standard::BmMeterRateConfig {
+            units_per_micros: rate.parse().ok()?,
+            burst_size: decimal(burst)?,
+        })
+    };
+    let rates: Option<Vec<_>> = texts.iter().map(rate).collect();
+    rates.ok_or_else(|| Error::input("Error while parsing rates"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime_cli::program::tests::sample;
+
+    #[test]
+    fn names_of_commands_are_those_of_bmv2() {
+        let names: Vec<&str> = all().iter().map(|command| command.name).collect();
+        let mut distinct = names.clone();
+        distinct.dedup();
+        assert_eq!(names, distinct);
+        for name in [
+            "act_prof_add_member_to_group",
+            "counter_reset",
+            "get_time_since_epoch",
+            "load_new_config_file",
+            "mc_set_lag_membership",
+            "meter_array_set_rates",
+            "mirroring_add_mc",
+            "pvs_clear",
+            "set_crc32_parameters",
+            "set_queue_rate",
+            "show_ports",
+            "switch_info",
+            "table_dump_entry_from_key",
+            "table_indirect_add_with_group",
+        ] {
+            assert!(names.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn usage_shows_the_arguments() {
+        assert_eq!(
+            find("table_add").unwrap().usage(),
+            "table_add <table name> <action name> <match fields> => <action parameters> [priority]"
+        );
+    }
+
+    #[test]
+    fn arguments_are_counted() {
+        assert!(exactly::<2>(&["a", "b"]).is_ok());
+        assert_eq!(
+            exactly::<2>(&["a"]).unwrap_err().to_string(),
+            "Error: Wrong number of args, expected 2 but got 1"
+        );
+        assert_eq!(
+            at_least(&[], 1).unwrap_err().to_string(),
+            "Error: Insufficient number of args"
+        );
+    }
+
+    #[test]
+    fn rates_are_as_many_as_the_meter_has() {
+        let program = sample();
+        let meter = program.meter("m").unwrap();
+        let found = rates(meter, &["0.5:10", "1:20"]).unwrap();
+        assert_eq!((found[0].units_per_micros, found[1].burst_size), (0.5, 20));
+        assert_eq!(
+            rates(meter, &["1:1"]).unwrap_err().to_string(),
+            "Error: Invalid number of rates, expected 2 but got 1"
+        );
+        assert!(rates(meter, &["1:1", "1"]).is_err());
+    }
+}

@@ -1,0 +1,436 @@
+//! Action profiles, their members and groups, and the tables that use them.
+
+use alfirk_bmv2_json::TableType;
+use alfirk_thrift::standard::{BmAddEntryOptions, BmMatchParam, Client};
+
+use super::tables::{around_arrow, take_priority, without_arrow};
+use super::{at_least, exactly, number, Arg, Command, Session};
+use crate::runtime_cli::error::{Error, Result};
+use crate::runtime_cli::format;
+use crate::runtime_cli::program::{Profile, Table};
+use crate::runtime_cli::values::{action_data, match_key};
+
+const MEMBER: Arg = Arg::Other("<member handle>");
+const GROUP: Arg = Arg::Other("<group handle>");
+const ENTRY: Arg = Arg::Other("<entry handle>");
+const PARAMS: Arg = Arg::Other("[action parameters]");
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "act_prof_create_member",
+        args: &[Arg::Profile, Arg::ProfileAction, PARAMS],
+        help: "Makes a member of an action profile and tells its handle.",
+        run: create_member,
+    },
+    Command {
+        name: "act_prof_delete_member",
+        args: &[Arg::Profile, MEMBER],
+        help: "Removes a member that no group or entry uses.",
+        run: delete_member,
+    },
+    Command {
+        name: "act_prof_modify_member",
+        args: &[Arg::Profile, Arg::ProfileAction, MEMBER, PARAMS],
+        help: "Gives a member another action, or other arguments.",
+        run: modify_member,
+    },
+    Command {
+        name: "act_prof_create_group",
+        args: &[Arg::Profile],
+        help: "Makes an empty group of an action profile with a selector and tells its handle.",
+        run: create_group,
+    },
+    Command {
+        name: "act_prof_delete_group",
+        args: &[Arg::Profile, GROUP],
+        help: "Removes a group that no entry uses.",
+        run: delete_group,
+    },
+    Command {
+        name: "act_prof_add_member_to_group",
+        args: &[Arg::Profile, MEMBER, GROUP],
+        help: "Puts a member into a group.",
+        run: add_member_to_group,
+    },
+    Command {
+        name: "act_prof_remove_member_from_group",
+        args: &[Arg::Profile, MEMBER, GROUP],
+        help: "Takes a member out of a group.",
+        run: remove_member_from_group,
+    },
+    Command {
+        name: "act_prof_dump",
+        args: &[Arg::Profile],
+        help: "Shows the members and groups of an action profile.",
+        run: |session, args| {
+            let [name] = exactly(args)?;
+            let profile = session.program.profile(name)?;
+            let shown = dump_profile(&mut session.connection.standard(), profile)?;
+            Ok(write!(session.out, "{shown}")?)
+        },
+    },
+    Command {
+        name: "act_prof_dump_member",
+        args: &[Arg::Profile, MEMBER],
+        help: "Shows one member.",
+        run: dump_member,
+    },
+    Command {
+        name: "act_prof_dump_group",
+        args: &[Arg::Profile, GROUP],
+        help: "Shows one group.",
+        run: dump_group,
+    },
+    Command {
+        name: "table_indirect_create_member",
+        args: &[Arg::Table, Arg::TableAction, PARAMS],
+        help: "Old: act_prof_create_member of the table's action profile.",
+        run: |session, args| of_table(session, args, Old::ActProf("create_member"), create_member),
+    },
+    Command {
+        name: "table_indirect_delete_member",
+        args: &[Arg::Table, MEMBER],
+        help: "Old: act_prof_delete_member of the table's action profile.",
+        run: |session, args| of_table(session, args, Old::ActProf("delete_member"), delete_member),
+    },
+    Command {
+        name: "table_indirect_modify_member",
+        args: &[Arg::Table, Arg::TableAction, MEMBER, PARAMS],
+        help: "Old: act_prof_modify_member of the table's action profile.",
+        run: |session, args| of_table(session, args, Old::ActProf("modify_member"), modify_member),
+    },
+    Command {
+        name: "table_indirect_create_group",
+        args: &[Arg::Table],
+        help: "Old: act_prof_create_group of the table's action profile.",
+        run: |session, args| {
+            of_table(
+                session,
+                args,
+                Old::ActProfGroup("create_group"),
+                create_group,
+            )
+        },
+    },
+    Command {
+        name: "table_indirect_delete_group",
+        args: &[Arg::Table, GROUP],
+        help: "Old: act_prof_delete_group of the table's action profile.",
+        run: |session, args| {
+            of_table(
+                session,
+                args,
+                Old::ActProfGroup("delete_group"),
+                delete_group,
+            )
+        },
+    },
+    Command {
+        name: "table_indirect_add_member_to_group",
+        args: &[Arg::Table, MEMBER, GROUP],
+        help: "Old: act_prof_add_member_to_group of the table's action profile.",
+        run: |session, args| {
+            let old = Old::ActProfGroup("add_member_to_group");
+            of_table(session, args, old, add_member_to_group)
+        },
+    },
+    Command {
+        name: "table_indirect_remove_member_from_group",
+        args: &[Arg::Table, MEMBER, GROUP],
+        help: "Old: act_prof_remove_member_from_group of the table's action profile.",
+        run: |session, args| {
+            let old = Old::ActProfGroup("remove_member_from_group");
+            of_table(session, args, old, remove_member_from_group)
+        },
+    },
+    Command {
+        name: "table_dump_member",
+        args: &[Arg::Table, MEMBER],
+        help: "Shows a member of the table's action profile.",
+        run: |session, args| of_table(session, args, Old::No, dump_member),
+    },
+    Command {
+        name: "table_dump_group",
+        args: &[Arg::Table, GROUP],
+        help: "Shows a group of the table's action profile.",
+        run: |session, args| of_table(session, args, Old::No, dump_group),
+    },
+    Command {
+        name: "table_indirect_add",
+        args: &[
+            Arg::Table,
+            Arg::Other("<match fields> => <member handle> [priority]"),
+        ],
+        help: "Adds an entry that leads to a member and tells its handle.",
+        run: |session, args| {
+            let (table, key, member, options) = indirect_entry(session, args, false)?;
+            let mut client = session.connection.standard();
+            let handle = client.bm_mt_indirect_add_entry(0, table, key, member, options)?;
+            Ok(writeln!(
+                session.out,
+                "Entry has been added with handle {handle}"
+            )?)
+        },
+    },
+    Command {
+        name: "table_indirect_add_with_group",
+        args: &[
+            Arg::Table,
+            Arg::Other("<match fields> => <group handle> [priority]"),
+        ],
+        help: "Adds an entry that leads to a group and tells its handle.",
+        run: |session, args| {
+            let (table, key, group, options) = indirect_entry(session, args, true)?;
+            let mut client = session.connection.standard();
+            let handle = client.bm_mt_indirect_ws_add_entry(0, table, key, group, options)?;
+            Ok(writeln!(
+                session.out,
+                "Entry has been added with handle {handle}"
+            )?)
+        },
+    },
+    Command {
+        name: "table_indirect_delete",
+        args: &[Arg::Table, ENTRY],
+        help: "Removes an entry that leads to a member or group.",
+        run: |session, args| {
+            let [name, handle] = exactly(args)?;
+            let table = session.program.table(name)?;
+            check_indirect(table)?;
+            let handle: i32 = number(handle, "entry handle")?;
+            writeln!(session.out, "Deleting entry {handle} from {name}")?;
+            let mut client = session.connection.standard();
+            Ok(client.bm_mt_indirect_delete_entry(0, &*table.name, handle)?)
+        },
+    },
+    Command {
+        name: "table_indirect_set_default",
+        args: &[Arg::Table, MEMBER],
+        help: "Sends packets that no entry takes to a member.",
+        run: |session, args| {
+            let (table, member) = indirect_default(session, args, false)?;
+            let mut client = session.connection.standard();
+            Ok(client.bm_mt_indirect_set_default_member(0, table, member)?)
+        },
+    },
+    Command {
+        name: "table_indirect_set_default_with_group",
+        args: &[Arg::Table, GROUP],
+        help: "Sends packets that no entry takes to a group.",
+        run: |session, args| {
+            let (table, group) = indirect_default(session, args, true)?;
+            let mut client = session.connection.standard();
+            Ok(client.bm_mt_indirect_ws_set_default_group(0, table, group)?)
+        },
+    },
+    Command {
+        name: "table_indirect_reset_default",
+        args: &[Arg::Table],
+        help: "Gives a table with an action profile the default entry back that its program has.",
+        run: |session, args| {
+            let [name] = exactly(args)?;
+            let table = session.program.table(name)?;
+            let mut client = session.connection.standard();
+            Ok(client.bm_mt_indirect_reset_default_entry(0, &*table.name)?)
+        },
+    },
+];
+
+fn create_member(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    at_least(args, 2)?;
+    let profile = session.program.profile(args[0])?;
+    let action = session.program.profile_action(profile, args[0], args[1])?;
+    let data = action_data(action, &args[2..])?;
+    let mut client = session.connection.standard();
+    let handle = client.bm_mt_act_prof_add_member(0, &*profile.name, &*action.name, data)?;
+    Ok(writeln!(
+        session.out,
+        "Member has been created with handle {handle}"
+    )?)
+}
+
+fn delete_member(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, member] = exactly(args)?;
+    let profile = session.program.profile(name)?;
+    let member = number(member, "member handle")?;
+    let mut client = session.connection.standard();
+    Ok(client.bm_mt_act_prof_delete_member(0, &*profile.name, member)?)
+}
+
+fn modify_member(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    at_least(args, 3)?;
+    let profile = session.program.profile(args[0])?;
+    let action = session.program.profile_action(profile, args[0], args[1])?;
+    let member = number(args[2], "member handle")?;
+    let data = action_data(action, without_arrow(&args[3..]))?;
+    let mut client = session.connection.standard();
+    Ok(client.bm_mt_act_prof_modify_member(0, &*profile.name, member, &*action.name, data)?)
+}
+
+fn create_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name] = exactly(args)?;
+    let profile = with_selector(session.program.profile(name)?)?;
+    let mut client = session.connection.standard();
+    let handle = client.bm_mt_act_prof_create_group(0, profile)?;
+    Ok(writeln!(
+        session.out,
+        "Group has been created with handle {handle}"
+    )?)
+}
+
+fn delete_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, group] = exactly(args)?;
+    let profile = with_selector(session.program.profile(name)?)?;
+    let group = number(group, "group handle")?;
+    let mut client = session.connection.standard();
+    Ok(client.bm_mt_act_prof_delete_group(0, profile, group)?)
+}
+
+fn add_member_to_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, member, group] = exactly(args)?;
+    let profile = with_selector(session.program.profile(name)?)?;
+    let member = number(member, "member handle")?;
+    let group = number(group, "group handle")?;
+    let mut client = session.connection.standard();
+    Ok(client.bm_mt_act_prof_add_member_to_group(0, profile, member, group)?)
+}
+
+fn remove_member_from_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, member, group] = exactly(args)?;
+    let profile = with_selector(session.program.profile(name)?)?;
+    let member = number(member, "member handle")?;
+    let group = number(group, "group handle")?;
+    let mut client = session.connection.standard();
+    Ok(client.bm_mt_act_prof_remove_member_from_group(0, profile, member, group)?)
+}
+
+fn dump_member(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, member] = exactly(args)?;
+    let profile = session.program.profile(name)?;
+    let member = number(member, "member handle")?;
+    let mut client = session.connection.standard();
+    let member = client.bm_mt_act_prof_get_member(0, &*profile.name, member)?;
+    Ok(write!(session.out, "{}", format::member(&member))?)
+}
+
+fn dump_group(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [name, group] = exactly(args)?;
+    let profile = session.program.profile(name)?;
+    let group = number(group, "group handle")?;
+    let mut client = session.connection.standard();
+    let group = client.bm_mt_act_prof_get_group(0, &*profile.name, group)?;
+    Ok(write!(session.out, "{}", format::group(&group))?)
+}
+
+/// All members and groups.
+pub fn dump_profile(client: &mut Client<'_>, profile: &Profile) -> Result<String> {
+    let members = client.bm_mt_act_prof_get_members(0, &*profile.name)?;
+    let groups = match profile.with_selector {
+        true => Some(client.bm_mt_act_prof_get_groups(0, &*profile.name)?),
+        false => None,
+    };
+    Ok(format::profile(&members, groups.as_deref()))
+}
+
+fn with_selector(profile: &Profile) -> Result<&str> {
+    match profile.with_selector {
+        true => Ok(&profile.name),
+        false => Err(Error::input(
+            "Cannot run this command on an action profile without selector",
+        )),
+    }
+}
+
+fn check_indirect(table: &Table) -> Result<()> {
+    match table.kind {
+        TableType::Indirect | TableType::IndirectWs => Ok(()),
+        TableType::Simple => Err(Error::input(
+            "Cannot run this command on non-indirect table",
+        )),
+    }
+}
+
+fn check_indirect_ws(table: &Table) -> Result<()> {
+    match table.kind {
+        TableType::IndirectWs => Ok(()),
+        TableType::Simple | TableType::Indirect => Err(Error::input(
+            "Cannot run this command on non-indirect table, or on indirect table with no selector",
+        )),
+    }
+}
+
+/// Whether a command that names a table is an old form of one that names its action profile, without `act_prof_`.
+enum Old {
+    No,
+    ActProf(&'static str),
+    /// Of tables with a selector only.
+    ActProfGroup(&'static str),
+}
+
+/// Runs a command of action profiles on the one of the table that is named instead.
+fn of_table(
+    session: &mut Session<'_>,
+    args: &[&str],
+    old: Old,
+    run: fn(&mut Session<'_>, &[&str]) -> Result<()>,
+) -> Result<()> {
+    at_least(args, 1)?;
+    let table = session.program.table(args[0])?;
+    match old {
+        Old::ActProfGroup(_) => check_indirect_ws(table)?,
+        Old::No | Old::ActProf(_) => check_indirect(table)?,
+    }
+    let profile = table.profile.as_deref().unwrap_or_default();
+    let profile = session.program.profile(profile)?;
+    if let Old::ActProf(instead) | Old::ActProfGroup(instead) = old {
+        if profile.tables > 1 {
+            return Err(Error::input(
+                "Legacy command does not work with shared action profiles",
+            ));
+        }
+        // Not to stdout, which scripts read.
+        eprintln!("This is a deprecated command, use 'act_prof_{instead}' instead");
+    }
+    let name = profile.name.clone();
+    let mut args = args.to_vec();
+    args[0] = &name;
+    run(session, &args)
+}
+
+/// Table, key, member or group, and priority of an entry to add.
+fn indirect_entry(
+    session: &mut Session<'_>,
+    args: &[&str],
+    group: bool,
+) -> Result<(String, Vec<BmMatchParam>, i32, BmAddEntryOptions)> {
+    at_least(args, 2)?;
+    let table = session.program.table(args[0])?;
+    match group {
+        true => check_indirect_ws(table)?,
+        false => check_indirect(table)?,
+    }
+    let (args, options) = take_priority(table, args)?;
+    let (fields, behind) = around_arrow(args.get(1..).unwrap_or_default());
+    let [handle] = behind else {
+        return Err(Error::input("Invalid arguments, could not find handle"));
+    };
+    let handle = number(handle, "handle")?;
+    let key = match_key(table, args[0], fields)?;
+    writeln!(
+        session.out,
+        "Adding entry to indirect match table {}",
+        table.name
+    )?;
+    Ok((table.name.clone(), key, handle, options))
+}
+
+/// Table, and member or group, of a default entry.
+fn indirect_default(session: &Session<'_>, args: &[&str], group: bool) -> Result<(String, i32)> {
+    let [name, handle] = exactly(args)?;
+    let table = session.program.table(name)?;
+    match group {
+        true => check_indirect_ws(table)?,
+        false => check_indirect(table)?,
+    }
+    Ok((table.name.clone(), number(handle, "handle")?))
+}

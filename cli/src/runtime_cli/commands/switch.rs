@@ -1,0 +1,262 @@
+//! The switch as a whole: its program, its ports, its state, and the hashes whose CRC may be changed.
+
+use std::fs;
+use std::path::Path;
+
+use alfirk_thrift::standard::{BmCrc16Config, BmCrc32Config};
+use num_traits::ToPrimitive;
+
+use super::{at_least, exactly, number, Arg, Command, Session};
+use crate::runtime_cli::error::{Error, Result};
+use crate::runtime_cli::format;
+use crate::runtime_cli::program::Program;
+use crate::runtime_cli::values::integer;
+
+const FILE: Arg = Arg::Other("<file>");
+const CRC: Arg = Arg::Other(
+    "<polynomial> <initial remainder> <final xor value> <reflect data?> <reflect remainder?>",
+);
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "load_new_config_file",
+        args: &[Arg::Other("<JSON file>")],
+        help: "Loads another program beside the running one; swap_configs puts it in its place.",
+        run: load_new_config_file,
+    },
+    Command {
+        name: "swap_configs",
+        args: &[],
+        help: "Puts the program of load_new_config_file in the place of the running one.",
+        run: |session, _| {
+            writeln!(session.out, "Swapping configs")?;
+            Ok(session.connection.standard().bm_swap_configs()?)
+        },
+    },
+    Command {
+        name: "write_config_to_file",
+        args: &[FILE],
+        help: "Writes the JSON that the switch runs to a file.",
+        run: |session, args| {
+            let [file] = exactly(args)?;
+            let config = session.connection.standard().bm_get_config()?;
+            write_file(file, &config)
+        },
+    },
+    Command {
+        name: "serialize_state",
+        args: &[FILE],
+        help: "Writes what tables and arrays hold to a file.",
+        run: |session, args| {
+            let [file] = exactly(args)?;
+            let state = session.connection.standard().bm_serialize_state()?;
+            write_file(file, &state)
+        },
+    },
+    Command {
+        name: "reset_state",
+        args: &[],
+        help: "Empties tables, registers and all else; the program stays.",
+        run: |session, args| {
+            exactly::<0>(args)?;
+            Ok(session.connection.standard().bm_reset_state()?)
+        },
+    },
+    Command {
+        name: "port_add",
+        args: &[Arg::Other("<interface> <port> [pcap file]")],
+        help: "Gives the switch an interface as a port.",
+        run: |session, args| {
+            at_least(args, 2)?;
+            let port: i32 = number(args[1], "port_num, must be an integer")?;
+            let pcap = args.get(2).copied().unwrap_or_default();
+            let mut client = session.connection.standard();
+            Ok(client.bm_dev_mgr_add_port(args[0], port, pcap)?)
+        },
+    },
+    Command {
+        name: "port_remove",
+        args: &[Arg::Other("<port>")],
+        help: "Takes a port off the switch.",
+        run: |session, args| {
+            let [port] = exactly(args)?;
+            let port: i32 = number(port, "port_num, must be an integer")?;
+            Ok(session.connection.standard().bm_dev_mgr_remove_port(port)?)
+        },
+    },
+    Command {
+        name: "show_ports",
+        args: &[],
+        help: "Lists the ports with their interfaces.",
+        run: |session, args| {
+            exactly::<0>(args)?;
+            let ports = session.connection.standard().bm_dev_mgr_show_ports()?;
+            Ok(write!(session.out, "{}", format::ports(&ports))?)
+        },
+    },
+    Command {
+        name: "switch_info",
+        args: &[],
+        help: "Shows the switch's number and addresses.",
+        run: |session, args| {
+            exactly::<0>(args)?;
+            let info = session.connection.standard().bm_mgmt_get_info()?;
+            Ok(write!(session.out, "{}", format::switch_info(&info))?)
+        },
+    },
+    Command {
+        name: "set_crc16_parameters",
+        args: &[Arg::CustomCrc(16), CRC],
+        help: "Changes the CRC of a crc16_custom hash.",
+        run: |session, args| {
+            let [name, numbers @ .., data, remainder] = exactly::<6>(args)?;
+            let name = session.program.custom_crc(name, 16)?;
+            let [polynomial, initial, last] = wrapped::<u16>(numbers)?.map(|number| number as i16);
+            let config = BmCrc16Config {
+                polynomial,
+                initial_remainder: initial,
+                final_xor_value: last,
+                data_reflected: truth(data)?,
+                remainder_reflected: truth(remainder)?,
+            };
+            let mut client = session.connection.standard();
+            Ok(client.bm_set_crc16_custom_parameters(0, name, config)?)
+        },
+    },
+    Command {
+        name: "set_crc32_parameters",
+        args: &[Arg::CustomCrc(32), CRC],
+        help: "Changes the CRC of a crc32_custom hash.",
+        run: |session, args| {
+            let [name, numbers @ .., data, remainder] = exactly::<6>(args)?;
+            let name = session.program.custom_crc(name, 32)?;
+            let [polynomial, initial, last] = wrapped::<u32>(numbers)?.map(|number| number as i32);
+            let config = BmCrc32Config {
+                polynomial,
+                initial_remainder: initial,
+                final_xor_value: last,
+                data_reflected: truth(data)?,
+                remainder_reflected: truth(remainder)?,
+            };
+            let mut client = session.connection.standard();
+            Ok(client.bm_set_crc32_custom_parameters(0, name, config)?)
+        },
+    },
+    Command {
+        name: "set_toeplitz_hash_key",
+        args: &[Arg::Other("<name> <key in hexadecimal digits>")],
+        help: "Sets the key of a Toeplitz hash, a multiple of 4 bytes.",
+        run: |session, args| {
+            let [name, key] = exactly(args)?;
+            let key = toeplitz_key(key)?;
+            let mut client = session.connection.standard();
+            Ok(client.bm_set_toeplitz_hash_key(0, *name, key)?)
+        },
+    },
+];
+
+fn load_new_config_file(session: &mut Session<'_>, args: &[&str]) -> Result<()> {
+    let [file] = exactly(args)?;
+    if !Path::new(file).is_file() {
+        return Err(Error::input("Not a valid filename"));
+    }
+    writeln!(session.out, "Loading new Json config")?;
+    let text =
+        fs::read_to_string(file).map_err(|error| Error::input(format_args!("{file}: {error}")))?;
+    let program = Program::from_json(&text)
+        .map_err(|what| Error::input(format_args!("Not a valid JSON file: {what}")))?;
+    session.connection.standard().bm_load_new_config(text)?;
+    session.program = program;
+    Ok(())
+}
+
+fn write_file(file: &str, text: &str) -> Result<()> {
+    fs::write(file, text).map_err(|error| Error::input(format_args!("{file}: {error}")))
+}
+
+/// Numbers of a CRC; negative ones are taken as Thrift carries them.
+fn wrapped<T: TryFrom<u64>>(texts: &[&str; 3]) -> Result<[T; 3]> {
+    let bits = 8 * size_of::<T>() as u32;
+    let one = |text: &str| {
+        let number = integer(text).ok_or_else(|| {
+            Error::input(format_args!(
+                "{text} is no integer, try in hex with 0x prefix"
+            ))
+        })?;
+        let number = number.to_i64().map(|number| match number {
+            ..0 if number >= -(1 << (bits - 1)) => number + (1 << bits),
+            number => number,
+        });
+        let number = number.and_then(|number| T::try_from(number.try_into().ok()?).ok());
+        number.ok_or_else(|| Error::input(format_args!("Integer cannot fit within {bits} bits")))
+    };
+    Ok([one(texts[0])?, one(texts[1])?, one(texts[2])?])
+}
+
+fn truth(text: &str) -> Result<bool> {
+    match text {
+        "true" | "True" => Ok(true),
+        "false" | "False" => Ok(false),
+        text => match integer(text) {
+            Some(number) => Ok(number != 0.into()),
+            None => Err(Error::input("Invalid bool parameter")),
+        },
+    }
+}
+
+fn toeplitz_key(text: &str) -> Result<Vec<u8>> {
+    let wrong = || Error::input("Toeplitz hash key must be a hex string");
+    if text.len() % 2 != 0 || !text.bytes().all(|c| c.is_ascii_hexdigit()) {
+        return Err(wrong());
+    }
+    let pairs = (0..text.len()).step_by(2);
+    let key: Vec<u8> = pairs
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| wrong()))
+        .collect::<Result<_>>()?;
+    match key.len() % 4 {
+        0 => Ok(key),
+        _ => Err(Error::input(
+            "Toeplitz hash key must be a multiple of 4 bytes in length",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_a_crc_fit_its_width() {
+        assert_eq!(
+            wrapped::<u16>(&["0x8005", "65535", "-1"]).unwrap(),
+            [0x8005, 0xffff, 0xffff]
+        );
+        assert_eq!(
+            wrapped::<u32>(&["0x04c11db7", "0xffffffff", "0"]).unwrap(),
+            [0x04c1_1db7, 0xffff_ffff, 0]
+        );
+        let error = |text| wrapped::<u16>(&[text, "0", "0"]).unwrap_err().to_string();
+        for wrong in ["0x10000", "-32769", "99999999999999999999"] {
+            assert_eq!(error(wrong), "Error: Integer cannot fit within 16 bits");
+        }
+        assert_eq!(
+            error("x"),
+            "Error: x is no integer, try in hex with 0x prefix"
+        );
+    }
+
+    #[test]
+    fn truth_is_a_word_or_a_number() {
+        assert!(truth("True").unwrap() && truth("0x2").unwrap());
+        assert!(!truth("false").unwrap() && !truth("0").unwrap());
+        assert!(truth("yes").is_err());
+    }
+
+    #[test]
+    fn keys_of_hashes_are_whole_words() {
+        assert_eq!(toeplitz_key("6d5a56da").unwrap(), [0x6d, 0x5a, 0x56, 0xda]);
+        for wrong in ["6d5a56", "6d5a56d", "6d5a56dg", "éé"] {
+            assert!(toeplitz_key(wrong).is_err(), "{wrong}");
+        }
+    }
+}

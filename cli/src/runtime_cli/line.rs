@@ -1,0 +1,99 @@
+//! What one line asks for.
+
+/// A line, understood.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line<'l> {
+    /// A comment, or an empty line with nothing before it.
+    Nothing,
+    /// `help`, `?`, each with a topic or without.
+    Help(Option<&'l str>),
+    /// `!` or `shell`, and what the shell is to run.
+    Shell(&'l str),
+    /// `quit`, `exit`, or the word that the original uses for the end of its input.
+    Quit,
+    /// Anything else: a command with its arguments.
+    Command(&'l str, Vec<&'l str>),
+    /// Nothing that could be a command.
+    Unknown(&'l str),
+}
+
+/// Reads lines. As in BMv2's CLI, an empty one stands for the one before.
+#[derive(Default)]
+pub struct Lines {
+    last: String,
+}
+
+impl Lines {
+    pub fn read<'l>(&'l mut self, text: &'l str) -> Line<'l> {
+        let text = match text.trim() {
+            "" => self.last.as_str(),
+            text => {
+                text.clone_into(&mut self.last);
+                text
+            }
+        };
+        if text.is_empty() || text.starts_with('#') {
+            return Line::Nothing;
+        }
+        if let Some(topic) = text.strip_prefix('?') {
+            return Line::Help(topic.split_whitespace().next());
+        }
+        if let Some(command) = text.strip_prefix('!') {
+            return Line::Shell(command.trim());
+        }
+        let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+        match word {
+            "" => Line::Unknown(text),
+            "help" => Line::Help(rest.split_whitespace().next()),
+            "shell" => Line::Shell(rest.trim()),
+            "quit" | "exit" | "EOF" => Line::Quit,
+            word => Line::Command(word, rest.split_whitespace().collect()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_ends_where_its_name_does() {
+        let mut lines = Lines::default();
+        assert_eq!(
+            lines.read(" table_add t a 1 => \n"),
+            Line::Command("table_add", vec!["t", "a", "1", "=>"])
+        );
+        assert_eq!(
+            lines.read("mc_dump(1)"),
+            Line::Command("mc_dump", vec!["(1)"])
+        );
+        assert_eq!(lines.read("=> 1"), Line::Unknown("=> 1"));
+        assert_eq!(lines.read("é"), Line::Unknown("é"));
+    }
+
+    #[test]
+    fn an_empty_line_repeats_the_one_before() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.read(""), Line::Nothing);
+        lines.read("mc_node_create 1 2");
+        assert_eq!(
+            lines.read(" "),
+            Line::Command("mc_node_create", vec!["1", "2"])
+        );
+        lines.read("# a comment");
+        assert_eq!(lines.read(""), Line::Nothing);
+    }
+
+    #[test]
+    fn words_of_the_command_line_itself_are_known() {
+        let mut lines = Lines::default();
+        assert_eq!(lines.read("help"), Line::Help(None));
+        assert_eq!(lines.read("? table_add x"), Line::Help(Some("table_add")));
+        assert_eq!(lines.read("!ls -l"), Line::Shell("ls -l"));
+        assert_eq!(lines.read("shell ls"), Line::Shell("ls"));
+        for end in ["quit", "exit", "EOF"] {
+            assert_eq!(lines.read(end), Line::Quit);
+        }
+    }
+}
