@@ -297,6 +297,15 @@ fn assertions_are_left_out_on_demand() {
 }
 
 #[test]
+fn a_logged_header_has_a_hole_for_each_field() {
+    let source = program("apply { log_msg(\"got {}, {} and {}\", {hdr.h, hdr.h.a, {hdr.h.b}}); }");
+    let (code, told, folder) = p4c(&source, &["-o", "DIR/prog.json", "DIR/prog.p4"]);
+    assert_eq!((code, &*told), (0, ""));
+    let json = std::fs::read_to_string(folder.path().join("prog.json")).expect("it was written");
+    assert!(json.contains("\"got (a:{},b:{}), {} and ({})\""), "{json}");
+}
+
+#[test]
 fn annotations_are_left_out_on_demand() {
     let with = program(
         "@hidden @name(\"other\") table t { actions = { NoAction; } } apply { t.apply(); }",

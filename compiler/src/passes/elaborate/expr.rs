@@ -539,7 +539,7 @@ impl Elaborator<'_> {
     }
 
     /// The same, and the elements of a stack, or of a list with `count` of them.
-    fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
+    pub fn parts_of(&self, ty: &Type, count: usize) -> Vec<(Name, Type)> {
         match self.checked.representation(ty) {
             Type::List(element) => vec![(unnamed(), (*element).clone()); count],
             Type::Stack(element, size) => vec![(unnamed(), (*element).clone()); size as usize],

@@ -11,7 +11,7 @@ use super::{join, method_base, scalars_of, Elaborator, Region};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
     self, Algorithm, Calculation, CalculationId, CalculationInput, Digest, DigestId, ExternArg,
-    ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, Scalar, StmtKind,
+    ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, StmtKind,
 };
 use crate::sema::{CallInfo, DefKind, Type};
 use crate::syntax::ast::{Call, DeclId, Name};
@@ -630,50 +630,6 @@ impl Elaborator<'_> {
             fields,
         });
         FieldListId::from(self.program.field_lists.len() - 1)
-    }
-
-    fn log_msg(&mut self, args: &[(Option<Name>, Bound)], span: Span) {
-        let Some(Argument::Value(Data::String(format))) =
-            args.first().map(|(_, bound)| &bound.argument)
-        else {
-            self.error(
-                Code::NOT_CONSTANT,
-                span,
-                "the message must be a string known at compile time",
-            );
-            return;
-        };
-        let format = format.to_string();
-        let mut values = Vec::new();
-        if let Some((_, bound)) = args.get(1) {
-            if let Argument::Value(data) = bound.argument.clone() {
-                for leaf in self.leaves(data, &bound.ty) {
-                    match leaf.data {
-                        Data::Scalar(expr) => values.push(expr),
-                        Data::Int(value) => {
-                            let width = (value.bits() as u32).max(1);
-                            values.push(ir::Expr::number(value, Scalar::Int(width + 1)));
-                        }
-                        _ => self.target(span, "only numbers can be logged"),
-                    }
-                }
-            }
-        }
-        let holes = format.matches("{}").count();
-        if holes != values.len() {
-            let message = format!(
-                "the message has {holes} times {{}}, and there are {} values",
-                values.len()
-            );
-            self.warn(Warning::Mismatch, span, message);
-        }
-        self.emit(
-            span,
-            StmtKind::Primitive(Primitive::LogMsg {
-                format,
-                args: values,
-            }),
-        );
     }
 
     /// A call of a method of an extern object.

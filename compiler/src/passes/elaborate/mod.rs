@@ -26,6 +26,7 @@ mod frame;
 mod instance;
 mod layout;
 mod listing;
+mod log;
 mod loops;
 mod ops;
 mod packet;

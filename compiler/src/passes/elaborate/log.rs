@@ -1,0 +1,98 @@
+//! `log_msg`: a text with holes, and the numbers that go into them.
+
+use super::call::{Argument, Bound};
+use super::data::Data;
+use super::Elaborator;
+use crate::diag::{Code, Span, Warning};
+use crate::ir::{self, Primitive, Scalar, StmtKind};
+use crate::sema::Type;
+use crate::syntax::ast::Name;
+
+impl Elaborator<'_> {
+    /// Logs a text with a number in each `{}`.
+    pub fn log_msg(&mut self, args: &[(Option<Name>, Bound)], span: Span) {
+        let Some(Argument::Value(Data::String(format))) =
+            args.first().map(|(_, bound)| &bound.argument)
+        else {
+            self.error(
+                Code::NOT_CONSTANT,
+                span,
+                "the message must be a string known at compile time",
+            );
+            return;
+        };
+        let mut format = format.to_string();
+        let mut values = Vec::new();
+        if let Some((_, bound)) = args.get(1) {
+            format = self.unfold_holes(&format, &bound.ty);
+            if let Argument::Value(data) = bound.argument.clone() {
+                for leaf in self.leaves(data, &bound.ty) {
+                    match leaf.data {
+                        Data::Scalar(expr) => values.push(expr),
+                        Data::Int(value) => {
+                            let width = (value.bits() as u32).max(1);
+                            values.push(ir::Expr::number(value, Scalar::Int(width + 1)));
+                        }
+                        _ => self.target(span, "only numbers can be logged"),
+                    }
+                }
+            }
+        }
+        let holes = format.matches("{}").count();
+        if holes != values.len() {
+            let message = format!(
+                "the message has {holes} times {{}}, and there are {} values",
+                values.len()
+            );
+            self.warn(Warning::Mismatch, span, message);
+        }
+        self.emit(
+            span,
+            StmtKind::Primitive(Primitive::LogMsg {
+                format,
+                args: values,
+            }),
+        );
+    }
+
+    /// The text with a hole for each number: the switch counts them. What has parts gets `(name:{},name:{})`, as p4c writes it
+    /// (its pass `FlattenLogMsg`).
+    fn unfold_holes(&self, format: &str, ty: &Type) -> String {
+        let mut text = String::new();
+        let mut rest = format;
+        for (_, part) in self.parts(ty) {
+            let Some((before, behind)) = rest.split_once("{}") else {
+                break;
+            };
+            text.push_str(before);
+            text.push_str(&self.hole(&part));
+            rest = behind;
+        }
+        text + rest
+    }
+
+    fn hole(&self, ty: &Type) -> String {
+        let has_parts = matches!(
+            self.checked.representation(ty),
+            Type::Struct(_)
+                | Type::Header(_)
+                | Type::HeaderUnion(_)
+                | Type::Stack(..)
+                | Type::Tuple(_)
+                | Type::Record(_)
+        );
+        if !has_parts {
+            return "{}".to_owned();
+        }
+        // Lists, which alone need to be told how long they are, have no place in a message.
+        let parts = self.parts_of(ty, 0);
+        let holes: Vec<_> = parts
+            .iter()
+            .map(|(name, ty)| match &**name {
+                "" => self.hole(ty),
+                name => format!("{name}:{}", self.hole(ty)),
+            })
+            .collect();
+        format!("({})", holes.join(","))
+    }
+}
