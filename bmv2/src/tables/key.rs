@@ -126,7 +126,7 @@ impl NewKey {
             range: None,
             prefix_len: bits,
         };
-        let new = match (key.match_type, given) {
+        let mut new = match (key.match_type, given) {
             (MatchType::Exact, KeyMatch::Exact { value }) => full(words(value)?),
             (MatchType::Valid, KeyMatch::Valid { value }) => {
                 full(SmallVec::from_slice(&[u64::from(*value)]))
@@ -179,6 +179,11 @@ impl NewKey {
         };
         if new.value.iter().zip(&new.mask).any(|(v, m)| v & !m != 0) {
             return Err(KeyFault::BeyondMask);
+        }
+        // The program's own mask is applied to the field; bits of a value that it leaves out say nothing, as in BMv2.
+        if let (Some(fixed), None) = (&key.mask, &new.range) {
+            let bits = new.value.iter_mut().zip(fixed);
+            bits.for_each(|(value, fixed)| *value &= fixed);
         }
         Ok(new)
     }

@@ -119,6 +119,22 @@ fn fields_without_bits_are_zero_and_take_no_room() {
 }
 
 #[test]
+fn bits_that_the_programs_mask_leaves_out_of_a_key_say_nothing_in_entries() {
+    let mut program = forwarder("exact");
+    program.set("/pipelines/0/tables/0/key/0/mask", json!("0xf0"));
+    let mut switch = program.switch();
+    let table = switch.table("t").unwrap();
+    let (key, forward) = ([exact(0x1f)], run_action("forward", &[3]));
+    let entry = switch.insert_entry(table, &key, 0, &forward, 0, 0).unwrap();
+    assert_eq!(switch.process(1, &[0x12, 0, 0], 0)[0].0, 3);
+    // It is one entry, whatever those bits are.
+    assert_eq!(switch.find_entry(table, &[exact(0x15)], 0), Ok(entry));
+    assert!(switch
+        .insert_entry(table, &[exact(0x10)], 0, &forward, 0, 0)
+        .is_err());
+}
+
+#[test]
 fn the_smallest_priority_wins_and_older_entries_at_equal_ones() {
     let mut switch = forwarder("ternary").switch();
     let table = switch.table("t").unwrap();

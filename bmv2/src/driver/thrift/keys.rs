@@ -10,7 +10,8 @@ use crate::{KeyInfo, KeyMatch, TableInfo};
 
 /// The key that a client means; none when it is not one for the table. As in BMv2, each value has
 /// just as many bytes as its field, bits beyond the field's do not count, nor do those that a mask or prefix leaves
-/// out.
+/// out; and a prefix begins with the first bit of those bytes, which is not the field's first where its width is no multiple
+/// of 8: of 20 bits, /24 takes all.
 pub fn from_wire(table: &TableInfo, key: &[BmMatchParam]) -> Option<Vec<KeyMatch>> {
     if key.len() != table.keys.len() {
         return None;
@@ -28,9 +29,10 @@ fn field(info: &KeyInfo, param: &BmMatchParam) -> Option<KeyMatch> {
         (MatchType::Lpm, Type::Lpm) => {
             let lpm = param.lpm.as_ref()?;
             let prefix_len = u32::try_from(lpm.prefix_length).ok()?;
-            if prefix_len > info.bits {
+            if prefix_len > info.bits + spare(info.bits) {
                 return None;
             }
+            let prefix_len = prefix_len.saturating_sub(spare(info.bits));
             let value = value(info, &lpm.key)?;
             Some(KeyMatch::Lpm {
                 value: masked(&value, &prefix(info.bits, prefix_len)),
@@ -61,6 +63,11 @@ fn bytes_of(bits: u32) -> usize {
     bits.div_ceil(8) as usize
 }
 
+/// Bits of a value's bytes before its field's.
+fn spare(bits: u32) -> u32 {
+    bits.next_multiple_of(8) - bits
+}
+
 fn value(info: &KeyInfo, bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() != bytes_of(info.bits) {
         return None;
@@ -74,7 +81,7 @@ fn masked(value: &[u8], mask: &[u8]) -> Vec<u8> {
 
 /// The upper `len` of a number's `bits` bits.
 fn prefix(bits: u32, len: u32) -> Vec<u8> {
-    let spare = bits.next_multiple_of(8) - bits;
+    let spare = spare(bits);
     let mut mask = vec![0u8; bytes_of(bits)];
     for bit in spare..spare + len {
         mask[(bit / 8) as usize] |= 0x80 >> (bit % 8);
@@ -100,7 +107,7 @@ fn param(info: &KeyInfo, field: &KeyMatch) -> BmMatchParam {
             r#type: Type::Lpm,
             lpm: Some(BmMatchParamLPM {
                 key: pad(value),
-                prefix_length: i32::try_from(*prefix_len).unwrap_or(i32::MAX),
+                prefix_length: i32::try_from(prefix_len + spare(info.bits)).unwrap_or(i32::MAX),
             }),
             ..Default::default()
         },
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn bits_beyond_field_and_prefix_do_not_count() {
         let table = table(MatchType::Lpm, 9);
-        let key = from_wire(&table, &lpm(&[0xff, 0xff], 3)).unwrap();
+        let key = from_wire(&table, &lpm(&[0xff, 0xff], 7 + 3)).unwrap();
         let value = vec![1, 0b1100_0000];
         assert_eq!(
             key,
@@ -185,7 +192,10 @@ mod tests {
                 prefix_len: 3
             }]
         );
-        assert_eq!(to_wire(&table, &key), lpm(&[1, 0xc0], 3));
+        assert_eq!(to_wire(&table, &key), lpm(&[1, 0xc0], 7 + 3));
+        let all = from_wire(&table, &lpm(&[0xff, 0xff], 7)).unwrap();
+        let (value, prefix_len) = (vec![0, 0], 0);
+        assert_eq!(all, [KeyMatch::Lpm { value, prefix_len }]);
     }
 
     #[test]
@@ -193,7 +203,7 @@ mod tests {
         let table = table(MatchType::Lpm, 9);
         assert_eq!(from_wire(&table, &lpm(&[1], 3)), None);
         assert_eq!(from_wire(&table, &lpm(&[1, 0, 0], 3)), None);
-        assert_eq!(from_wire(&table, &lpm(&[1, 0], 10)), None);
+        assert_eq!(from_wire(&table, &lpm(&[1, 0], 17)), None);
         assert_eq!(from_wire(&table, &lpm(&[1, 0], -1)), None);
         assert_eq!(from_wire(&table, &[]), None);
         let mut other = lpm(&[1, 0], 3);
