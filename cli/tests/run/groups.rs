@@ -23,7 +23,7 @@ fn quick() -> ControllerConfig {
     }
 }
 
-fn quick_fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {
+pub fn quick_fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {
     let network = Network::build(topology, quick(), Model::default(), faults, seed).unwrap();
     VirtualFabric::bring_up(network).unwrap()
 }

@@ -8,6 +8,7 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::experiment::{Congestion, Job, Kill, Victim};
 use proptest::prelude::*;
 
+use crate::groups::quick_fabric;
 use crate::network::{fabric, job, run};
 use crate::strategies::{by, ICRCS, MIN_PSNS};
 
@@ -119,7 +120,7 @@ proptest! {
             time_limit: 20_000_000_000,
             ..by(min_psn, IcrcMode::Neutral, job(members, 1 << 18, seed))
         };
-        let mut fabric = fabric(&topology, FaultProbabilities::lossy(loss), seed);
+        let mut fabric = quick_fabric(&topology, FaultProbabilities::lossy(loss), seed);
         let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk);
         let row = row.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert!(row.verified);
