@@ -17,6 +17,9 @@ impl Preprocessor<'_> {
                 .last()
                 .is_some_and(|last| runs_together(&last.text, &token.text));
         }
+        if std::mem::take(&mut self.cut_sign) && !token.space_before {
+            token = self.with_sign(token, out);
+        }
         match token.kind {
             TokenKind::Ident if &*token.text == "_Pragma" => self.pragma_operator(token),
             TokenKind::Ident => {
@@ -24,6 +27,7 @@ impl Preprocessor<'_> {
                 out.push(token);
             }
             TokenKind::Number if token.text.bytes().any(|b| matches!(b, b'.' | b'+' | b'-')) => {
+                self.cut_sign = token.text.ends_with(['+', '-']);
                 self.emit_text(&token.text.clone(), &token, out)
             }
             TokenKind::Unknown if token.text.len() > 1 => {
@@ -32,6 +36,26 @@ impl Preprocessor<'_> {
             TokenKind::OpenString => self.long_string(token, out),
             _ => out.push(token),
         }
+    }
+
+    /// A token together with the sign before it: of `0x5E++y`, C's number is `0x5E+`, and P4's next token `++`.
+    fn with_sign(&mut self, token: Token, out: &mut Vec<Token>) -> Token {
+        let sign = match out.last() {
+            Some(last) if token.text.starts_with(['+', '-', '=']) => last.clone(),
+            _ => return token,
+        };
+        let mut whole = token.clone();
+        whole.text = self.names.intern(&format!("{}{}", sign.text, token.text));
+        if sign.span.file == token.span.file {
+            whole.span.lo = sign.span.lo;
+        }
+        let mut parts = lex_language(&whole.text, &mut self.names);
+        if parts.len() != 1 {
+            return token;
+        }
+        out.pop();
+        whole.kind = parts.remove(0).kind;
+        whole
     }
 
     /// Adds the tokens of a text, which is that of `whole` or the end of it.

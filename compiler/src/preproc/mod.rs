@@ -104,6 +104,7 @@ pub fn preprocess(
         in_string: false,
         directives: 0,
         at_seam: false,
+        cut_sign: false,
         produced: 0,
         counter: 0,
         depth: 0,
@@ -169,6 +170,8 @@ struct Preprocessor<'a> {
     directives: u32,
     /// A macro's expansion or argument began or ended since the last token.
     at_seam: bool,
+    /// The last token of P4 is the sign that a number of C ended in.
+    cut_sign: bool,
     /// Tokens that came out of macros or files so far.
     produced: usize,
     /// Next value of `__COUNTER__`.

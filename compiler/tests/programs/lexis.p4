@@ -1,5 +1,5 @@
 // What the preprocessor and the lexer make of a program: continuations within tokens, `##` that gives no token, optional parts of
-// variadic macros, conditions on characters and files, apostrophes, texts of several lines; two actions with one name.
+// variadic macros, conditions on characters and files, apostrophes, texts of several lines, numbers before signs.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -74,13 +74,17 @@ sult = TEN;
             hdr.op.result = EVERY(7);
         } else if (hdr.op.op == 7) {
             hdr.op.result = TWENTY;
+        } else if (hdr.op.op == 9) {
+            hdr.op.result = (bit<4>)0x0E++4w2;
+        } else if (hdr.op.op == 10) {
+            hdr.op.result = 8w0x1E+8w1;
         }
     }
 }
 
 control MyEgress(inout headers_t hdr, inout metadata_t meta,
                  inout standard_metadata_t standard_metadata) {
-    @name(".set")
+    @name(".put")
     action six() {
         hdr.op.result = 6;
     }
