@@ -84,6 +84,12 @@ fn live(line: &[&str]) -> Output {
 }
 
 #[test]
+fn actions_of_one_name_are_told_apart_by_their_tables() {
+    let output = live(&["twins.p4", "twins.stf"]);
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn a_started_switch_passes_what_the_switch_core_passes() {
     let alone = live(&["live.p4", "live.stf"]);
     assert!(alone.status.success(), "{alone:?}");
