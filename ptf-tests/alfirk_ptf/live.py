@@ -84,7 +84,9 @@ def switch(
 ) -> Iterator[str]:
     """Start a simple_switch_grpc of any make; give its P4Runtime address once it serves."""
     address = f"127.0.0.1:{free_port()}"
-    command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *(["--log-console"] if log else [])]
+    # The way of every packet, which is logged by default, would take longer than the packets.
+    logging = ["--log-console", "-L", "info"] if log else []
+    command = [*executable, "--device-id", str(DEVICE_ID), "--no-p4", *logging]
     for port, ends in pairs.items():
         command += ["-i", f"{port}@{ends[0]}"]
     command += ["--", "--grpc-server-addr", address, "--cpu-port", str(CPU_PORT), *target]

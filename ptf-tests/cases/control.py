@@ -81,7 +81,7 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
             (Control(9), registers.BAD_OP),
             (Control(0), registers.BAD_OP),
             (Control(registers.READ, reg=0), registers.BAD_REGISTER),
-            (Control(registers.WRITE, reg=7), registers.BAD_REGISTER),
+            (Control(registers.WRITE, reg=10), registers.BAD_REGISTER),
             (Control(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
             (Control(registers.READ, reg=registers.ACK, index=64), registers.OUT_OF_RANGE),
             (Control(registers.INIT_GROUP, count=65), registers.OUT_OF_RANGE),
