@@ -232,7 +232,7 @@ struct Ignored {
     #[arg(short = 'v', hide = true, action = ArgAction::Count)]
     verbose: u8,
     #[arg(short = 'T', value_name = "LEVELS", hide = true, action = ArgAction::Append)]
-    log: Vec<String>,
+    pass_log: Vec<String>,
     #[arg(short = 'g', hide = true)]
     debug: bool,
     #[arg(long = "O", value_name = "LEVEL", hide = true, action = ArgAction::Append)]

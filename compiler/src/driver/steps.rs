@@ -179,7 +179,7 @@ struct HiddenArgs {
     help_pragmas: bool,
     // Those of a p4c that is run from where it was built.
     #[arg(short = 'T', hide = true, action = ArgAction::Append)]
-    log: Vec<OsString>,
+    pass_log: Vec<OsString>,
     #[arg(long, hide = true, action = ArgAction::Append)]
     top4: Vec<OsString>,
     #[arg(long, hide = true)]
