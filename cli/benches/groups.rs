@@ -77,6 +77,7 @@ fn registration(pipeline: &ControllerConfig, k: u32, members: usize) {
                 .network()
                 .on_nic(host, |nic, _| nic.create_qp(RcConfig::new(PathMtu::B1024))),
             region: None,
+            may_send: true,
         })
         .collect();
     let count = members.len();

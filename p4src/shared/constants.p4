@@ -8,6 +8,9 @@
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_ARP = 0x0806;
+const bit<16> ETHERTYPE_C_TAG = 0x8100;  // IEEE 802.1Q, also priority tags (VLAN 0)
+const bit<16> ETHERTYPE_S_TAG = 0x88a8;  // IEEE 802.1ad
+const bit<32> TAG_BYTES = 4;
 
 const bit<16> ARP_HTYPE_ETHERNET = 1;
 const bit<16> ARP_OPER_REQUEST = 1;
@@ -25,7 +28,10 @@ const bit<8> OPCODE_RC_SEND_FIRST = 0x00;
 const bit<8> OPCODE_RC_WRITE_FIRST = 0x06;
 const bit<8> OPCODE_RC_WRITE_ONLY = 0x0a;
 const bit<8> OPCODE_RC_WRITE_ONLY_IMM = 0x0b;
+const bit<8> OPCODE_RC_READ_REQUEST = 0x0c;
 const bit<8> OPCODE_RC_ACKNOWLEDGE = 0x11;
+const bit<8> OPCODE_RC_COMPARE_SWAP = 0x13;
+const bit<8> OPCODE_RC_FETCH_ADD = 0x14;
 const bit<8> OPCODE_CNP = 0x81;
 
 // AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
@@ -33,6 +39,7 @@ const bit<3> AETH_ACK = 0b000;
 const bit<3> AETH_RNR_NAK = 0b001;
 const bit<3> AETH_NAK = 0b011;
 const bit<5> NAK_PSN_SEQUENCE_ERROR = 0;
+const bit<5> NAK_INVALID_REQUEST = 1;
 // An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
 
@@ -66,6 +73,8 @@ const bit<30> WALK_TIMEOUT_US = 1000;
 
 // CNPs are counted in windows of 2^10 microseconds; each window that passes halves a count.
 #define CNP_WINDOW_SHIFT 10
+// A path's requests that no group can answer are refused once in 2^6 microseconds.
+#define REFUSAL_WINDOW_SHIFT 6
 
 // ECN code points (RFC 3168).
 const bit<2> ECN_NOT_ECT = 0;
@@ -73,6 +82,8 @@ const bit<2> ECN_CE = 3;
 
 // The remote queue pair that every member of a group addresses.
 const qpn_t VIRTUAL_QPN = 1;
+// The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
+const bit<15> DEFAULT_PARTITION = 0x7fff;
 // The one address by which hosts see the fabric.
 const mac_t VIRTUAL_MAC = 0x02a1f14c0001;
 
@@ -80,6 +91,8 @@ const mac_t VIRTUAL_MAC = 0x02a1f14c0001;
 const bit<16> ACK_IPV4_BYTES = 48;
 const bit<16> ACK_UDP_BYTES = 28;
 const bit<32> ACK_FRAME_BYTES = 62;
+// Hops that an ACK may go that a switch makes of data.
+const bit<8> ACK_TTL = 64;
 // The same behind packet_in (3) and feedback (10).
 const bit<32> PROBE_PACKET_IN_BYTES = 75;
 
@@ -113,14 +126,15 @@ const bit<8> REGISTER_STATUS_OUT_OF_RANGE = 3;
 
 // register_control.reg: what can be read and written.
 const bit<8> REGISTER_AGG = 1;        // agg_psn << 24 | agg_msn
-const bit<8> REGISTER_NAK = 2;        // nak_syndrome << 24 | nak_psn, 0 when no NAK waits
+const bit<8> REGISTER_NAK = 2;        // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
 const bit<8> REGISTER_SRC_PORT = 3;
 const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path; to write, absent << 32 | that
-const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits
-const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn's lower 16 bits, for the retransmission filter
+const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits; to write before REGISTER_ACK, which takes it up the tree
+const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn, for the retransmission filter
 const bit<8> REGISTER_REGION_VA = 7;       // of a path: what memory_regions.p4 XORs into the virtual address
 const bit<8> REGISTER_REGION_KEYS = 8;     // of a path: the same for R_Key << 32 | identification << 16 | source port
 const bit<8> REGISTER_REGION_TOLD_AT = 9;  // of a path: the PSN of the WRITE that told both
+const bit<8> REGISTER_SENT = 10;      // the newest PSN that a source has sent
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
 const bit<8> DROP_NONE = 0;
@@ -133,7 +147,7 @@ const bit<8> DROP_TTL_EXPIRED = 6;
 const bit<8> DROP_NOT_A_PATH = 7;          // a group packet on a port outside the group's tree
 const bit<8> DROP_NOT_A_MEMBER = 8;        // a group packet of a host that is not the member on that port
 const bit<8> DROP_WRONG_QPN = 9;           // a member addressed another queue pair than VIRTUAL_QPN
-const bit<8> DROP_UNSUPPORTED_OPCODE = 10; // READ, atomics and other services cannot be multicast
+const bit<8> DROP_UNSUPPORTED_OPCODE = 10; // what is neither a reliable connection's nor a CNP, or in no place here
 const bit<8> DROP_FEEDBACK_ICRC = 11;      // an ACK or NAK with a wrong ICRC
 const bit<8> DROP_FEEDBACK_MERGED = 12;    // an ACK or NAK whose news went into the registers alone
 const bit<8> DROP_NO_SOURCE = 13;          // a CNP or fatal NAK before any data
@@ -146,6 +160,13 @@ const bit<8> DROP_DATA_ICRC = 19;          // data that was to be changed had a 
 const bit<8> DROP_CNP_FILTERED = 20;       // a CNP of a path that is not the most congested one
 const bit<8> DROP_ICRC_PUNTED = 21;        // the controller has the copy, and sends it on
 const bit<8> DROP_WALK_TAKEN_OVER = 22;    // a walk's packet that came back after its time
+const bit<8> DROP_NOT_THE_SOURCE = 23;     // data of a host that is not the source, and not what comes next
+const bit<8> DROP_FRAGMENT = 24;           // a group packet in IP fragments or with IP options
+const bit<8> DROP_BEYOND_SENT = 25;        // an ACK or NAK of what no source has sent
+const bit<8> DROP_NAK_TOLD = 26;           // a NAK that the source has, and has not yet acted on
+const bit<8> DROP_WRONG_PKEY = 27;         // a member's packet of another partition
+const bit<8> DROP_MAY_NOT_SEND = 28;       // data of a member that may only receive
+const bit<8> DROP_REFUSAL_LIMITED = 29;    // a READ or ATOMIC of a host that was refused one just before
 const bit<32> SIZE_DROP_REASONS = 32;
 
 // Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MIN_PSN_*.

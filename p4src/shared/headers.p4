@@ -25,7 +25,7 @@ header packet_out_t {
 //   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages
 //   READ        value := reg of `group` (and of path `index`, where it is per path)
 //   WRITE       the other way round
-// `index` counts the leaf nodes of four paths done while INIT_GROUP recirculates.
+// `index` counts the paths done while INIT_GROUP recirculates.
 header register_control_t {
     bit<8> op;
     bit<8> status;
@@ -50,6 +50,14 @@ header feedback_t {
 header ethernet_t {
     mac_t dst;
     mac_t src;
+    bit<16> ether_type;
+}
+
+// A VLAN or priority tag, behind the EtherType that announces it (IEEE 802.1Q, section 9.6).
+header vlan_tag_t {
+    bit<3> pcp;
+    bit<1> dei;
+    bit<12> vid;
     bit<16> ether_type;
 }
 
@@ -145,6 +153,8 @@ struct headers_t {
     register_control_t register_control;
     feedback_t feedback;
     ethernet_t ethernet;
+    vlan_tag_t outer_tag;
+    vlan_tag_t inner_tag;
     arp_t arp;
     ipv4_t ipv4;
     udp_t udp;

@@ -1,8 +1,8 @@
 // Table and register sizes, one place for every target.
 //
 // PATH_BITS and GROUP_BITS may be given on the compiler's command line
-// (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is even, because
-// four paths share a leaf node (min_psn_tree.p4), and at most 6: path index 0xff is
+// (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is at least 2, because
+// four paths share a leaf node (min_psn_tree.p4), and at most 7: path index 0xff is
 // taken (see word_t in types.p4).
 
 #ifndef ALFIRK_SIZES_P4
@@ -16,8 +16,8 @@
 #define GROUP_BITS 10
 #endif
 
-#if PATH_BITS != 2 && PATH_BITS != 4 && PATH_BITS != 6
-#error "PATH_BITS must be 2, 4 or 6"
+#if PATH_BITS < 2 || PATH_BITS > 7
+#error "PATH_BITS must be between 2 and 7"
 #endif
 
 // Paths (ports of a group's tree) per group and switch.

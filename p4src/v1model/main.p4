@@ -1,28 +1,33 @@
 // Alfirk's data plane for v1model: reliable RDMA multicast on ordinary RC queue pairs.
 //
-// This file is the table of contents. The protocol's rules stand in ack_aggregate.p4,
-// the ICRC algebra in bridge_entry.p4 and bridge_exit.p4, names and numbers in ../shared.
+// This file is the table of contents. ../shared has all that needs no extern of v1model, this folder the rest.
+// The protocol's rules begin in ack_aggregate.p4, the ICRC algebra in bridge_entry.p4 and bridge_exit.p4.
 
 #include <core.p4>
 #include <v1model.p4>
 
 #include "../shared/constants.p4"
 #include "../shared/headers.p4"
+#include "../shared/kinds.p4"
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
 #include "metadata.p4"
+#include "externs.p4"
 #include "parser.p4"
 #include "ipv4_checksum.p4"
 #include "icrc.p4"
 #include "register_control.p4"
-#include "source_guard.p4"
-#include "arp_responder.p4"
+#include "../shared/source_guard.p4"
+#include "../shared/arp_responder.p4"
 #include "ipv4_routing.p4"
-#include "group_lookup.p4"
-#include "bridge_entry.p4"
+#include "../shared/group_lookup.p4"
+#include "../shared/classify.p4"
+#include "../shared/bridge_entry.p4"
+#include "../shared/data_to_ack.p4"
+#include "../shared/decide.p4"
 #include "ack_aggregate.p4"
 #include "retransmission_filter.p4"
-#include "bridge_exit.p4"
+#include "../shared/bridge_exit.p4"
 #include "memory_regions.p4"
 #include "ecn_marking.p4"
 
@@ -34,6 +39,7 @@ control ingress(inout headers_t hdr,
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
     GroupLookup() group_lookup;
+    Classify() classify;
     BridgeEntry() bridge_entry;
     Icrc() icrc;
     AckAggregate() ack_aggregate;
@@ -41,8 +47,6 @@ control ingress(inout headers_t hdr,
 
     bool is_group = false;
     bool is_mrp = false;
-    bool is_for_group = false;
-    bool reaches_aggregate = false;
     bool is_cloned = false;
     bit<32> clone_session;
 
@@ -57,14 +61,15 @@ control ingress(inout headers_t hdr,
         } else if (standard_metadata.checksum_error == 1) {
             meta.drop_reason = DROP_IPV4_CHECKSUM;
         } else if (hdr.register_control.isValid()) {
-            check_register_control.apply(hdr);
+            check_register_control.apply(hdr, meta);
             standard_metadata.egress_spec = CPU_PORT;
-            reaches_aggregate = hdr.register_control.status == REGISTER_STATUS_OK;
-        } else if (meta.role != ROLE_NONE) {
-            reaches_aggregate = true;
+        } else if (meta.role != Role.NONE) {
+            meta.kind = Kind.WALKER;
         } else if (hdr.feedback.isValid()) {
-            reaches_aggregate = hdr.aeth.isValid() && (bit<32>)hdr.feedback.group < MAX_GROUPS;
-            if (!reaches_aggregate) {
+            if (hdr.aeth.isValid() && (bit<32>)hdr.feedback.group < MAX_GROUPS) {
+                meta.kind = Kind.COMMAND;
+                meta.group_index = hdr.feedback.group;
+            } else {
                 meta.drop_reason = DROP_BAD_CONTROL;
             }
         } else if (hdr.packet_out.isValid()) {
@@ -74,13 +79,13 @@ control ingress(inout headers_t hdr,
             }
             hdr.packet_out.setInvalid();
         } else {
-            source_guard.apply(hdr, meta, standard_metadata);
+            source_guard.apply(hdr, meta, standard_metadata.ingress_port);
             if (meta.drop_reason == DROP_NONE) {
                 if (hdr.arp.isValid()) {
-                    arp_responder.apply(hdr, meta, standard_metadata);
+                    arp_responder.apply(hdr, meta, standard_metadata.ingress_port, standard_metadata.egress_spec);
                 } else if (hdr.ipv4.isValid()) {
                     is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
-                    group_lookup.apply(hdr, meta, standard_metadata, is_group);
+                    group_lookup.apply(hdr, meta, standard_metadata.ingress_port, is_group);
                     if (!is_group) {
                         ipv4_routing.apply(hdr, meta, standard_metadata);
                         is_mrp = is_mrp && meta.drop_reason == DROP_NO_ROUTE;
@@ -90,24 +95,14 @@ control ingress(inout headers_t hdr,
                         meta.drop_reason = DROP_NONE;
                         meta.packet_in_reason = PACKET_IN_MRP;
                         standard_metadata.egress_spec = CPU_PORT;
-                    } else {
-                        is_for_group = is_group && meta.drop_reason == DROP_NONE;
+                    } else if (is_group && meta.drop_reason == DROP_NONE) {
+                        classify.apply(hdr, meta);
                     }
                 } else {
                     meta.drop_reason = DROP_UNKNOWN_ETHERTYPE;
                 }
             }
-        }
-
-        if (is_for_group) {
-            if (!hdr.bth.isValid()
-                || (hdr.bth.opcode > OPCODE_RC_WRITE_ONLY_IMM
-                    && hdr.bth.opcode != OPCODE_RC_ACKNOWLEDGE
-                    && hdr.bth.opcode != OPCODE_CNP)
-                || (hdr.aeth.isValid() && hdr.aeth.kind != AETH_ACK
-                    && hdr.aeth.kind != AETH_RNR_NAK && hdr.aeth.kind != AETH_NAK)) {
-                meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
-            } else {
+            if (meta.kind != Kind.NONE) {
                 if (hdr.icrc.isValid()) {
                     // What is recomputed on the way out must have been right on the way in.
                     icrc.apply(hdr, meta);
@@ -122,34 +117,35 @@ control ingress(inout headers_t hdr,
                     meta.drop_reason = DROP_DATA_ICRC;
                 }
                 if (meta.drop_reason == DROP_NONE) {
-                    bridge_entry.apply(hdr, meta, standard_metadata);
-                    reaches_aggregate = meta.drop_reason == DROP_NONE;
+                    bridge_entry.apply(hdr, meta, standard_metadata.ingress_port);
                 }
             }
         }
 
-        if (reaches_aggregate) {
-            ack_aggregate.apply(hdr, meta, standard_metadata);
-            if (meta.verdict == VERDICT_RECORD && meta.role != ROLE_NONE) {
-                // The filter has learned of it before the walk.
-                meta.drop_reason = DROP_FEEDBACK_MERGED;
-            }
+        if (meta.kind != Kind.NONE && meta.drop_reason == DROP_NONE) {
+            ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
+                                standard_metadata.egress_spec);
         }
 
         // The clone session of a port has the port's number and leads back to it.
         clone_session = (bit<32>)meta.origin_port;
+        if (meta.drop_reason == DROP_NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
+            // The filter has learned of it before the walk.
+            meta.drop_reason = DROP_FEEDBACK_MERGED;
+        }
+        if (meta.verdict == Verdict.REPLICATE) {
+            // PRE group 0 means none.
+            standard_metadata.mcast_grp = meta.group_index + 1;
+            is_cloned = meta.role == Role.PROBE || meta.packet_in_reason != 0;
+        }
         if (meta.drop_reason != DROP_NONE) {
             drops.count((bit<32>)meta.drop_reason);
             mark_to_drop(standard_metadata);
-        } else if (meta.verdict == VERDICT_REPLICATE) {
-            // PRE group 0 means none.
-            standard_metadata.mcast_grp = meta.group_index + 1;
-            is_cloned = meta.role == ROLE_PROBE || meta.packet_in_reason != 0;
-        } else if (meta.verdict == VERDICT_RECORD) {
-            standard_metadata.egress_spec = meta.origin_port;
-        } else if (meta.verdict == VERDICT_FEEDBACK) {
-            is_cloned = meta.role == ROLE_NONE;
-        } else if (meta.verdict == VERDICT_PASS) {
+        } else if (meta.verdict == Verdict.PUNT) {
+            standard_metadata.egress_spec = CPU_PORT;
+        } else if (meta.verdict == Verdict.FEEDBACK) {
+            is_cloned = meta.role == Role.NONE;
+        } else if (meta.verdict == Verdict.PASS) {
             is_cloned = meta.packet_in_reason != 0;
         }
         if (is_cloned) {
@@ -180,20 +176,26 @@ control egress(inout headers_t hdr,
     bool is_packet_in = false;
     bool is_answer = false;
     ipv4_addr_t region_owner = 0;
+    bit<32> tag_bytes = 0;
 
     apply {
+        if (hdr.inner_tag.isValid()) {
+            tag_bytes = 2 * TAG_BYTES;
+        } else if (hdr.outer_tag.isValid()) {
+            tag_bytes = TAG_BYTES;
+        }
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
-        is_probe = is_clone && (meta.packet_in_reason == PACKET_IN_PROBE || meta.role == ROLE_PROBE);
-        is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == ROLE_NONE;
+        is_probe = is_clone && (meta.packet_in_reason == PACKET_IN_PROBE || meta.role == Role.PROBE);
+        is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == Role.NONE;
 
         if (is_probe) {
             // As its sender sent it: this clone has not gone through the bridge's entry.
             data_to_ack.apply(hdr);
             hdr.ipv4.src = hdr.ipv4.dst;
         }
-        if (hdr.register_control.isValid() || is_mirror || meta.verdict == VERDICT_REPLICATE
-            || meta.verdict == VERDICT_RECORD || meta.verdict == VERDICT_PUNT
-            || (meta.verdict == VERDICT_WALK && meta.is_recirculated == 0)) {
+        if (meta.kind == Kind.REGISTERS || is_mirror || meta.verdict == Verdict.REPLICATE
+            || meta.verdict == Verdict.RECORD || meta.verdict == Verdict.PUNT
+            || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)) {
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }
 
@@ -201,28 +203,28 @@ control egress(inout headers_t hdr,
             // A copy that its path does not need.
         } else if (is_mirror) {
             meta.drop_reason = DROP_FEEDBACK_RECORDED;
-        } else if (meta.verdict == VERDICT_RECORD) {
+        } else if (meta.verdict == Verdict.RECORD) {
             meta.drop_reason = DROP_FEEDBACK_MERGED;
         } else if (hdr.register_control.isValid()) {
             is_answer = true;
-        } else if (meta.verdict == VERDICT_WALK || (is_probe && meta.role == ROLE_PROBE)) {
-            truncate(ACK_FRAME_BYTES);
+        } else if (meta.verdict == Verdict.WALK || (is_probe && meta.role == Role.PROBE)) {
+            truncate(ACK_FRAME_BYTES + tag_bytes);
             meta.clock = standard_metadata.egress_global_timestamp[29:0];
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
-        } else if (is_clone || meta.verdict == VERDICT_PUNT
+        } else if (is_clone || meta.verdict == Verdict.PUNT
                    || standard_metadata.instance_type == INSTANCE_EGRESS_CLONE) {
             is_packet_in = true;
-        } else if (meta.verdict != VERDICT_NONE) {
+        } else if (meta.verdict != Verdict.NONE) {
             if (hdr.mr_info.isValid()) {
                 // The bridge changes the address.
                 region_owner = hdr.reth.va[31:0];
             }
-            bridge_exit.apply(hdr, meta, standard_metadata, is_to_host);
+            bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host);
         } else {
             is_packet_in = meta.packet_in_reason != 0;
         }
 
-        if (hdr.register_control.isValid() || (is_to_host && hdr.reth.isValid())) {
+        if (meta.kind == Kind.REGISTERS || (is_to_host && hdr.reth.isValid())) {
             memory_regions.apply(hdr, meta, standard_metadata, region_owner);
         }
         if (is_answer) {
@@ -235,7 +237,7 @@ control egress(inout headers_t hdr,
             hdr.packet_in.reason = meta.packet_in_reason;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = meta.origin_port;
-            if (meta.verdict == VERDICT_PUNT || is_probe) {
+            if (meta.verdict == Verdict.PUNT || is_probe) {
                 hdr.feedback.setValid();
                 hdr.feedback.group = meta.group_index;
                 hdr.feedback.port = meta.source_port;
@@ -244,17 +246,17 @@ control egress(inout headers_t hdr,
             }
             if (is_probe) {
                 hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
-                truncate(PROBE_PACKET_IN_BYTES);
+                truncate(PROBE_PACKET_IN_BYTES + tag_bytes);
             }
-        } else if (meta.verdict != VERDICT_WALK && meta.drop_reason == DROP_NONE) {
-            if (meta.verdict == VERDICT_NONE) {
+        } else if (meta.verdict != Verdict.WALK && meta.drop_reason == DROP_NONE) {
+            if (meta.verdict == Verdict.NONE) {
                 // Unicast, and what is no IPv4 packet.
             } else if (hdr.icrc.isValid()) {
                 icrc.apply(hdr, meta);
                 hdr.icrc.crc = meta.icrc;
                 if (hdr.aeth.isValid()) {
                     // Behind data that was answered its payload is still there.
-                    truncate(ACK_FRAME_BYTES);
+                    truncate(ACK_FRAME_BYTES + tag_bytes);
                 }
             } else if (is_to_host && meta.icrc_mode == ICRC_PUNT) {
                 meta.packet_in_reason = PACKET_IN_ICRC;

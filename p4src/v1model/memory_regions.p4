@@ -31,83 +31,62 @@ control MemoryRegions(inout headers_t hdr,
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
     register<psn_t>(SIZE_PATHS) told_at;
+    RegisterAccess(REGISTER_REGION_VA) access_va;
+    RegisterAccess(REGISTER_REGION_KEYS) access_keys;
+    RegisterAccess(REGISTER_REGION_TOLD_AT) access_told_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
     bit<32> neutral_xor;
     psn_t newest;
+    bit<64> value;
+    bool is_told;
 
     apply {
+        slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
         if (hdr.register_control.isValid()) {
-            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
-                slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
-                       | ((bit<32>)hdr.register_control.index << 2);
-                va.write(slot, 0);
-                va.write(slot | 1, 0);
-                va.write(slot | 2, 0);
-                va.write(slot | 3, 0);
-                rkey.write(slot, 0);
-                rkey.write(slot | 1, 0);
-                rkey.write(slot | 2, 0);
-                rkey.write(slot | 3, 0);
-                neutral.write(slot, 0);
-                neutral.write(slot | 1, 0);
-                neutral.write(slot | 2, 0);
-                neutral.write(slot | 3, 0);
-                newest = hdr.register_control.value[23:0] - 1;
-                told_at.write(slot, newest);
-                told_at.write(slot | 1, newest);
-                told_at.write(slot | 2, newest);
-                told_at.write(slot | 3, newest);
-            } else {
-                // A group that changes takes along what its members have told: their WRITE may be still to come.
-                slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
-                       | (bit<32>)hdr.register_control.index;
-                if (hdr.register_control.op == REGISTER_OP_READ) {
-                    if (hdr.register_control.reg == REGISTER_REGION_VA) {
-                        va.read(va_xor, slot);
-                        hdr.register_control.value = va_xor;
-                    } else if (hdr.register_control.reg == REGISTER_REGION_KEYS) {
-                        rkey.read(rkey_xor, slot);
-                        neutral.read(neutral_xor, slot);
-                        hdr.register_control.value = rkey_xor ++ neutral_xor;
-                    } else if (hdr.register_control.reg == REGISTER_REGION_TOLD_AT) {
-                        told_at.read(newest, slot);
-                        hdr.register_control.value = (bit<64>)newest;
-                    }
-                } else if (hdr.register_control.reg == REGISTER_REGION_VA) {
-                    va.write(slot, hdr.register_control.value);
-                } else if (hdr.register_control.reg == REGISTER_REGION_KEYS) {
-                    rkey.write(slot, hdr.register_control.value[63:32]);
-                    neutral.write(slot, hdr.register_control.value[31:0]);
-                } else if (hdr.register_control.reg == REGISTER_REGION_TOLD_AT) {
-                    told_at.write(slot, hdr.register_control.value[23:0]);
-                }
+            slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
+        }
+        va.read(va_xor, slot);
+        rkey.read(rkey_xor, slot);
+        neutral.read(neutral_xor, slot);
+        told_at.read(newest, slot);
+        is_told = false;
+        if (hdr.register_control.isValid()) {
+            // A group that changes takes along what its members have told: their WRITE may be still to come.
+            is_told = hdr.register_control.op != REGISTER_OP_READ;
+            access_va.apply(hdr, 0, va_xor);
+            value = rkey_xor ++ neutral_xor;
+            access_keys.apply(hdr, 0, value);
+            rkey_xor = value[63:32];
+            neutral_xor = value[31:0];
+            value = (bit<64>)newest;
+            access_told_at.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
+            newest = value[23:0];
+        } else if (hdr.mr_info.isValid()) {
+            is_told = owner == hdr.ipv4.dst
+                      && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
+            if (is_told) {
+                newest = hdr.bth.psn;
+                va_xor = hdr.mr_info.va_xor;
+                rkey_xor = hdr.mr_info.rkey_xor;
+                neutral_xor = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
             }
+            hdr.mr_info.setInvalid();
+            hdr.reth.dma_length = 0;
+            hdr.ipv4.total_len = EMPTY_WRITE_IPV4_BYTES;
+            hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
         } else {
-            slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
-            if (hdr.mr_info.isValid()) {
-                told_at.read(newest, slot);
-                if (owner == hdr.ipv4.dst
-                    && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn))) {
-                    told_at.write(slot, hdr.bth.psn);
-                    va.write(slot, hdr.mr_info.va_xor);
-                    rkey.write(slot, hdr.mr_info.rkey_xor);
-                    neutral.write(slot, hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor);
-                }
-                hdr.mr_info.setInvalid();
-                hdr.reth.dma_length = 0;
-                hdr.ipv4.total_len = EMPTY_WRITE_IPV4_BYTES;
-                hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
-            } else {
-                va.read(va_xor, slot);
-                rkey.read(rkey_xor, slot);
-                neutral.read(neutral_xor, slot);
-                hdr.reth.va = hdr.reth.va ^ va_xor;
-                hdr.reth.r_key = hdr.reth.r_key ^ rkey_xor;
-                hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
-                hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
-            }
+            hdr.reth.va = hdr.reth.va ^ va_xor;
+            hdr.reth.r_key = hdr.reth.r_key ^ rkey_xor;
+            hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
+            hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+        }
+        if (is_told) {
+            va.write(slot, va_xor);
+            rkey.write(slot, rkey_xor);
+            neutral.write(slot, neutral_xor);
+            told_at.write(slot, newest);
         }
     }
 }

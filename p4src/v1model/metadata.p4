@@ -3,6 +3,7 @@
 #ifndef ALFIRK_METADATA_P4
 #define ALFIRK_METADATA_P4
 
+#include "../shared/kinds.p4"
 #include "../shared/types.p4"
 
 // The port between pipeline and controller: start the switch with --cpu-port 510.
@@ -16,21 +17,6 @@ const bit<32> INSTANCE_RECIRCULATED = 4;
 // What clones and recirculated packets keep.
 #define FIELD_LIST_CARRIED 1
 
-// What ingress decided about a group's packet; egress acts on it.
-const bit<3> VERDICT_NONE = 0;
-const bit<3> VERDICT_REPLICATE = 1;  // data: one copy for each path
-const bit<3> VERDICT_PASS = 2;       // to the source as it is (CNP, fatal NAK)
-const bit<3> VERDICT_FEEDBACK = 3;   // a merged ACK or NAK for the source
-const bit<3> VERDICT_ANSWER = 4;     // data that everyone has, turned into an ACK
-const bit<3> VERDICT_RECORD = 5;     // an ACK with no news for the source: only the filter learns of it
-const bit<3> VERDICT_WALK = 6;       // an ACK that goes round, looking for the minimum
-const bit<3> VERDICT_PUNT = 7;       // an ACK for the controller, which looks for the minimum
-
-// Roles of clones and recirculated packets that ingress chose beforehand.
-const bit<2> ROLE_NONE = 0;
-const bit<2> ROLE_WALK = 1;   // looks for the minimum, path by path
-const bit<2> ROLE_PROBE = 2;  // the same, on behalf of old data, which gets an answer
-
 // No path at all.
 const path_t PATH_NONE = 0xff;
 
@@ -39,16 +25,21 @@ struct metadata_t {
     bit<8> drop_reason;
     @field_list(FIELD_LIST_CARRIED)
     bit<8> packet_in_reason;
-    bit<3> verdict;
+    Kind kind;
+    Verdict verdict;
     bit<1> is_host;
     bit<1> is_recirculated;
     // UDP length without payload: UDP, BTH, RETH and ICRC.
     bit<16> udp_overhead;
     // Source and destination port of UDP or TCP, 0 for other protocols.
     bit<32> l4_ports;
-    bit<12> absent;
+    bit<16> absent;
     // Data that its sender has sent before.
     bit<1> is_retransmission;
+    // Data of the source, or of who may have become it.
+    bit<1> counts;
+    // The packet came from the port that the source of the moment is behind.
+    bit<1> is_source;
     bit<32> icrc;
 
     @field_list(FIELD_LIST_CARRIED)
@@ -82,7 +73,7 @@ struct metadata_t {
     // A walk: its oldest word so far and that word's path, the leaf node to look at next, the one that needs
     // no look, and when the walk began.
     @field_list(FIELD_LIST_CARRIED)
-    bit<2> role;
+    Role role;
     @field_list(FIELD_LIST_CARRIED)
     word_t walk_word;
     @field_list(FIELD_LIST_CARRIED)

@@ -9,10 +9,10 @@
 //
 // A node has four children, each in a register of its own. A packet of path p writes
 // its own child, reads the others and carries the oldest word (see word_t) one level
-// up; what it carries out of the last level is the minimum. log4(MAX_PATHS) levels, no
-// loop, no recirculation; and atomic, because every packet goes through the levels in
-// the same order. Four children rather than two take a third less memory for as many
-// register accesses.
+// up; what it carries out of the last level is the minimum, with the MSN that belongs to
+// it. PATH_BITS / 2 levels, no loop, no recirculation; and atomic, because every packet
+// goes through the levels in the same order. Four children rather than two take a third
+// less memory for as many register accesses. If PATH_BITS is odd, the node on top has two.
 //
 // Serial numbers have no infinity to mark an unused child with. Bit 4 L + c of `absent`
 // says that at level L, child c of the path's node holds no path; it is passed over.
@@ -23,31 +23,24 @@
 #ifndef ALFIRK_MIN_PSN_TREE_P4
 #define ALFIRK_MIN_PSN_TREE_P4
 
-// UPDATE  the path has acknowledged `word`
-// FORCE   the controller sets the path's word, be it older or newer
-// INIT    the node's four paths start from `word`'s PSN
-// READ    the leaf alone, nothing changes
-// WALK    the oldest word of the node, nothing changes
-const bit<3> TREE_UPDATE = 0;
-const bit<3> TREE_FORCE = 1;
-const bit<3> TREE_INIT = 2;
-const bit<3> TREE_READ = 3;
-const bit<3> TREE_WALK = 4;
-
-// `is_first` says that `word` does not count yet. `at` is the path of the oldest word. `is_news` says that the
-// path has risen to `word`, or acknowledged it again; `is_old` that data had come before.
-control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> absent,
-                   in bit<1> is_first, inout word_t word, inout path_t at, out bit<1> is_news,
-                   out bit<1> is_old) {
+// Gives the oldest word of the path's leaf node and, in `at`, its path, when the path's own has become what `op` says of
+// `word`. `is_news` says that it has risen to that, or acknowledged it again. With TreeOp.LOOK `word` and `at` are the
+// oldest of the nodes seen before, unless `is_first` says that there were none.
+control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in bit<4> absent,
+                   in bit<1> is_first, inout word_t word, inout path_t at, out bool is_news) {
     register<word_t>(SIZE_PATHS >> 2) child_0;
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
     register<word_t>(SIZE_PATHS >> 2) child_3;
+    RegisterAccess(REGISTER_ACK) access_ack;
+    RegisterAccess(REGISTER_MSN) access_msn;
     bit<32> node;
+    path_t path;
     word_t own;
     word_t sibling;
     psn_t ahead;
     bit<1> is_open;
+    bit<64> value;
     // Children that are not read.
     bit<4> passed;
 
@@ -62,18 +55,18 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
     }
 
     apply {
-        node = ((bit<32>)group << (PATH_BITS - 2)) | (bit<32>)(path >> 2);
-        is_news = 0;
-        is_old = 0;
+        path = meta.path_index;
+        node = ((bit<32>)meta.group_index << (PATH_BITS - 2)) | (bit<32>)(path >> 2);
+        is_news = false;
         is_open = is_first;
         passed = absent;
-        if (op == TREE_INIT) {
-            child_0.write(node, word[31:8] ++ path[7:2] ++ 2w0);
-            child_1.write(node, word[31:8] ++ path[7:2] ++ 2w1);
-            child_2.write(node, word[31:8] ++ path[7:2] ++ 2w2);
-            child_3.write(node, word[31:8] ++ path[7:2] ++ 2w3);
+        if (op == TreeOp.INIT) {
+            child_0.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w0 ++ WORD_MSN(word));
+            child_1.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w1 ++ WORD_MSN(word));
+            child_2.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w2 ++ WORD_MSN(word));
+            child_3.write(node, WORD_PSN(word) ++ path[7:2] ++ 2w3 ++ WORD_MSN(word));
         } else {
-            if (op != TREE_WALK) {
+            if (op != TreeOp.LOOK) {
                 at = path;
                 passed = absent | (4w1 << path[1:0]);
                 if (path[1:0] == 0) {
@@ -85,48 +78,55 @@ control TreeLeaves(in bit<3> op, in group_t group, in path_t path, in bit<4> abs
                 } else {
                     child_3.read(own, node);
                 }
-                // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
-                // is sent again as well, and must not look new to the filter, nor make its sender the source.
+                meta.asker_msn = WORD_MSN(own);
                 ahead = WORD_PSN(word) - WORD_PSN(own);
-                if (WORD_PATH(word) == PATH_OF_SENDER) {
-                    is_old = (bit<1>)(ahead == 0 || ahead[23:23] == 1);
-                } else {
-                    is_old = ahead[23:23];
-                }
-                if (op == TREE_READ || (op == TREE_UPDATE && is_old == 1)) {
-                    word = own;
-                } else {
-                    is_news = 1;
-                    if (path[1:0] == 0) {
-                        child_0.write(node, word);
-                    } else if (path[1:0] == 1) {
-                        child_1.write(node, word);
-                    } else if (path[1:0] == 2) {
-                        child_2.write(node, word);
-                    } else {
-                        child_3.write(node, word);
+                if (op == TreeOp.UPDATE) {
+                    // Of equal PSNs the last acknowledgement counts. Data that comes again is no news: the newest
+                    // is sent again as well, and must not look new to the filter.
+                    is_news = ahead[23:23] == 0;
+                    if (meta.kind == Kind.DATA) {
+                        is_news = is_news && ahead != 0;
+                        word = WORD_PSN(word) ++ PATH_OF_SENDER ++ WORD_MSN(own);
                     }
+                } else if (meta.kind == Kind.REGISTERS) {
+                    word = own;
+                    value = (bit<64>)word[47:16];
+                    access_ack.apply(hdr, 0, value);
+                    word = value[31:0] ++ WORD_MSN(own);
+                    value = (bit<64>)WORD_MSN(own);
+                    access_msn.apply(hdr, 0, value);
+                    word = word[47:16] ++ value[15:0];
+                    is_news = hdr.register_control.op == REGISTER_OP_WRITE;
+                }
+                if (!is_news) {
+                    word = own;
+                } else if (path[1:0] == 0) {
+                    child_0.write(node, word);
+                } else if (path[1:0] == 1) {
+                    child_1.write(node, word);
+                } else if (path[1:0] == 2) {
+                    child_2.write(node, word);
+                } else {
+                    child_3.write(node, word);
                 }
             }
-            if (op != TREE_READ) {
-                LEAF_COMPARE(child_0, 0, 2w0)
-                LEAF_COMPARE(child_1, 1, 2w1)
-                LEAF_COMPARE(child_2, 2, 2w2)
-                LEAF_COMPARE(child_3, 3, 2w3)
-            }
+            LEAF_COMPARE(child_0, 0, 2w0)
+            LEAF_COMPARE(child_1, 1, 2w1)
+            LEAF_COMPARE(child_2, 2, 2w2)
+            LEAF_COMPARE(child_3, 3, 2w3)
         }
     }
 #undef LEAF_COMPARE
 }
 
-#if PATH_BITS >= 4
-// `level` counts from 1 above the leaves; `absent` is shifted so that its lowest bits are this level's.
-control TreeLevel(in bit<3> op, in group_t group, in path_t path, in bit<4> absent,
-                  inout word_t word)(bit<8> level) {
-    register<word_t>(SIZE_PATHS >> (2 * (level + 1))) child_0;
-    register<word_t>(SIZE_PATHS >> (2 * (level + 1))) child_1;
-    register<word_t>(SIZE_PATHS >> (2 * (level + 1))) child_2;
-    register<word_t>(SIZE_PATHS >> (2 * (level + 1))) child_3;
+#if PATH_BITS > 2
+// `level` counts from 1 above the leaves; a group has 2^node_bits nodes there. `absent` has this level's bits.
+control TreeLevel(in TreeOp op, in group_t group, in path_t path, in bit<4> absent,
+                  inout word_t word)(bit<8> level, bit<8> node_bits) {
+    register<word_t>(MAX_GROUPS << node_bits) child_0;
+    register<word_t>(MAX_GROUPS << node_bits) child_1;
+    register<word_t>(MAX_GROUPS << node_bits) child_2;
+    register<word_t>(MAX_GROUPS << node_bits) child_3;
     bit<32> node;
     bit<8> shift = 2 * level;
     path_t first;
@@ -145,16 +145,16 @@ control TreeLevel(in bit<3> op, in group_t group, in path_t path, in bit<4> abse
     }
 
     apply {
-        node = ((bit<32>)group << (PATH_BITS - 2 - 2 * level)) | (bit<32>)(path >> (shift + 2));
+        node = ((bit<32>)group << node_bits) | (bit<32>)(path >> (shift + 2));
         own_child = (path >> shift)[1:0];
         own = word;
-        if (op == TREE_INIT) {
+        if (op == TreeOp.INIT) {
             // Each child starts as if its first path were its minimum.
             first = (path >> (shift + 2)) << (shift + 2);
-            child_0.write(node, word[31:8] ++ first);
-            child_1.write(node, word[31:8] ++ (first | (8w1 << shift)));
-            child_2.write(node, word[31:8] ++ (first | (8w2 << shift)));
-            child_3.write(node, word[31:8] ++ (first | (8w3 << shift)));
+            child_0.write(node, WORD_PSN(word) ++ first ++ WORD_MSN(word));
+            child_1.write(node, WORD_PSN(word) ++ (first | (8w1 << shift)) ++ WORD_MSN(word));
+            child_2.write(node, WORD_PSN(word) ++ (first | (8w2 << shift)) ++ WORD_MSN(word));
+            child_3.write(node, WORD_PSN(word) ++ (first | (8w3 << shift)) ++ WORD_MSN(word));
         } else {
             LEVEL_COMPARE(child_0, 0)
             LEVEL_COMPARE(child_1, 1)
@@ -167,20 +167,28 @@ control TreeLevel(in bit<3> op, in group_t group, in path_t path, in bit<4> abse
 #endif
 
 // All levels above the leaves.
-control MinPsnTree(in bit<3> op, in group_t group, in path_t path, in bit<12> absent, inout word_t word) {
-#if PATH_BITS >= 4
-    TreeLevel(1) level_1;
+control MinPsnTree(in TreeOp op, in group_t group, in path_t path, in bit<16> absent, inout word_t word) {
+#if PATH_BITS > 4
+    TreeLevel(1, PATH_BITS - 4) level_1;
+#elif PATH_BITS > 2
+    TreeLevel(1, 0) level_1;
 #endif
-#if PATH_BITS >= 6
-    TreeLevel(2) level_2;
+#if PATH_BITS > 6
+    TreeLevel(2, PATH_BITS - 6) level_2;
+    TreeLevel(3, 0) level_3;
+#elif PATH_BITS > 4
+    TreeLevel(2, 0) level_2;
 #endif
 
     apply {
-#if PATH_BITS >= 4
+#if PATH_BITS > 2
         level_1.apply(op, group, path, absent[7:4], word);
 #endif
-#if PATH_BITS >= 6
+#if PATH_BITS > 4
         level_2.apply(op, group, path, absent[11:8], word);
+#endif
+#if PATH_BITS > 6
+        level_3.apply(op, group, path, absent[15:12], word);
 #endif
     }
 }

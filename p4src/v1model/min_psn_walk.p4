@@ -25,98 +25,115 @@
 #ifndef ALFIRK_MIN_PSN_WALK_P4
 #define ALFIRK_MIN_PSN_WALK_P4
 
-// What becomes of the packet.
-const bit<2> WALK_IDLE = 0;  // no walk
-const bit<2> WALK_ON = 1;    // goes round once more
-const bit<2> WALK_DONE = 2;  // meta.walk_word is the minimum
-const bit<2> WALK_LOST = 3;  // another walk has taken over
-
-// Before: `is_news` and the oldest word of the packet's own node in meta.walk_word and walk_path (ACK, NAK), or
-// of the nodes seen so far (a walk's packet).
-// `is_init` makes the group's state that of a group that has not begun.
-control MinPsnWalk(inout metadata_t meta, in bit<1> is_init, in bit<1> is_data, in bit<1> is_news,
-                   out bit<2> outcome) {
-    // busy ++ dirty ++ start in microseconds, or 0.
-    register<bit<32>>(MAX_GROUPS) state;
-    register<path_t>(MAX_GROUPS) tri_path;
-    bit<32> group;
-    bit<32> current;
+// Before: the oldest word of the packet's own node in meta.walk_word and walk_path (ACK, NAK), or of the nodes seen so
+// far (a walk's packet). `is_news` says whether the packet's path has risen.
+control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, out Walked outcome) {
+    // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
+    register<bit<64>>(MAX_GROUPS) walks;
+    RegisterAccess(REGISTER_AGG) access;
+    bit<64> known;
+    bit<64> value;
+    psn_t found;
+    bit<1> is_under_way;
+    bit<1> is_dirty;
+    bit<30> start;
     path_t trigger;
-    bit<30> clock;
     bool is_busy;
     path_t nodes;
 
     apply {
-        group = (bit<32>)meta.group_index;
-        clock = meta.clock;
-        state.read(current, group);
-        tri_path.read(trigger, group);
-        is_busy = current[31:31] == 1 && clock - current[29:0] <= WALK_TIMEOUT_US;
+        walks.read(known, (bit<32>)meta.group_index);
+        is_under_way = known[63:63];
+        is_dirty = known[62:62];
+        start = known[61:32];
+        trigger = known[31:24];
+        found = known[23:0];
+        is_busy = is_under_way == 1 && meta.clock - start <= WALK_TIMEOUT_US;
         nodes = (meta.paths + 3) >> 2;
-        outcome = WALK_IDLE;
-        if (is_init == 1) {
-            state.write(group, 0);
-            tri_path.write(group, PATH_NONE);
-        } else if (meta.role != ROLE_NONE) {
-            if (current[31:31] == 0 || current[29:0] != meta.walk_start) {
-                outcome = WALK_LOST;
-            } else {
-                tri_path.write(group, meta.walk_path);
+        outcome = Walked.IDLE;
+        if (meta.kind == Kind.REGISTERS) {
+            // What the source was told last is what the last walk found.
+            value = (bit<64>)(found ++ 24w0);
+            access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
+            found = value[47:24];
+            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+                is_under_way = 0;
+                trigger = PATH_NONE;
+            }
+        } else if (meta.kind == Kind.WALKER) {
+            outcome = Walked.LOST;
+            if (is_under_way == 1 && start == meta.walk_start) {
+                outcome = Walked.ON;
+                trigger = meta.walk_path;
                 meta.walk_node = meta.walk_node + 1;
                 if (meta.walk_node == meta.walk_seen) {
                     meta.walk_node = meta.walk_node + 1;
                 }
-                outcome = WALK_ON;
                 if (meta.walk_node >= nodes) {
-                    if (current[30:30] == 1) {
-                        meta.walk_start = clock;
+                    if (is_dirty == 1) {
+                        is_dirty = 0;
+                        start = meta.clock;
+                        meta.walk_start = start;
                         meta.walk_node = 0;
                         meta.walk_seen = PATH_NONE;
-                        state.write(group, 2w0b10 ++ clock);
                     } else {
-                        state.write(group, 0);
-                        outcome = WALK_DONE;
+                        is_under_way = 0;
+                        outcome = Walked.DONE;
                     }
                 }
             }
-        } else if (is_data == 1) {
-            if (is_news == 1) {
+        } else if (meta.kind == Kind.DATA) {
+            if (is_news) {
                 if (trigger == meta.path_index) {
                     if (is_busy) {
-                        state.write(group, current | 0x40000000);
+                        is_dirty = 1;
                     } else {
-                        tri_path.write(group, PATH_NONE);
+                        trigger = PATH_NONE;
                     }
                 }
-            } else if (meta.is_retransmission == 1 && !is_busy) {
-                meta.role = ROLE_PROBE;
-                meta.walk_start = clock;
+            } else if (!is_busy && PSN_LT(found, hdr.bth.psn)) {
+                meta.role = Role.PROBE;
+                is_under_way = 1;
+                is_dirty = 0;
+                start = meta.clock;
+                meta.walk_start = start;
                 meta.walk_node = 0;
                 meta.walk_seen = PATH_NONE;
-                state.write(group, 2w0b10 ++ clock);
             }
-        } else if (is_news == 1) {
+        } else if (is_news) {
             if (is_busy) {
                 if (trigger == meta.path_index) {
-                    state.write(group, current | 0x40000000);
+                    is_dirty = 1;
                 }
-            } else if (trigger == meta.path_index || trigger == PATH_NONE || current[31:31] == 1) {
-                tri_path.write(group, meta.walk_path);
+            } else if (trigger == meta.path_index || trigger == PATH_NONE || is_under_way == 1) {
+                trigger = meta.walk_path;
                 meta.walk_seen = meta.path_index >> 2;
                 meta.walk_node = 0;
                 if (meta.walk_seen == 0) {
                     meta.walk_node = 1;
                 }
-                if (meta.walk_node >= nodes) {
-                    state.write(group, 0);
-                    outcome = WALK_DONE;
-                } else {
-                    meta.role = ROLE_WALK;
-                    meta.walk_start = clock;
-                    state.write(group, 2w0b10 ++ clock);
-                    outcome = WALK_ON;
+                is_under_way = 0;
+                outcome = Walked.DONE;
+                if (meta.walk_node < nodes) {
+                    meta.role = Role.WALK;
+                    is_under_way = 1;
+                    is_dirty = 0;
+                    start = meta.clock;
+                    meta.walk_start = start;
+                    outcome = Walked.ON;
                 }
             }
+        }
+        if (is_under_way == 0) {
+            is_dirty = 0;
+            start = 0;
+        }
+        if (outcome == Walked.DONE) {
+            found = WORD_PSN(meta.walk_word);
+        }
+        value = is_under_way ++ is_dirty ++ start ++ trigger ++ found;
+        if (known != value) {
+            walks.write((bit<32>)meta.group_index, value);
         }
     }
 }

@@ -3,8 +3,8 @@
 //   CPU port ──> packet_out ──> register_control          (register access)
 //                    │  └─────> feedback ──> ethernet     (an ACK that the controller has aggregated)
 //                    └────────> rest untouched            (frame of the controller)
-//   other    ──> ethernet ──> arp
-//                      └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
+//   other    ──> ethernet ──> [tag [tag]] ──> arp
+//                                └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
 //                               │        │      ├────> reth ──> mr_info ──> icrc (memory region)
 //                               │        │      ├────> [reth] ──> payload ──> icrc (ICRC_RECOMPUTE)
 //                               │        │      └────> [reth] ──> payload untouched
@@ -27,8 +27,8 @@ parser AlfirkParser(packet_in packet,
     state start {
         // What goes round is either a walk's packet or INIT_GROUP.
         transition select(meta.role, standard_metadata.instance_type, standard_metadata.ingress_port) {
-            (ROLE_NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
-            (ROLE_NONE, _, CPU_PORT): parse_packet_out;
+            (Role.NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
+            (Role.NONE, _, CPU_PORT): parse_packet_out;
             default: parse_ethernet;
         }
     }
@@ -55,6 +55,27 @@ parser AlfirkParser(packet_in packet,
     state parse_ethernet {
         packet.extract(hdr.ethernet);
         transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_outer_tag;
+            ETHERTYPE_S_TAG: parse_outer_tag;
+            default: accept;
+        }
+    }
+
+    state parse_outer_tag {
+        packet.extract(hdr.outer_tag);
+        transition select(hdr.outer_tag.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_inner_tag;
+            default: accept;
+        }
+    }
+
+    state parse_inner_tag {
+        packet.extract(hdr.inner_tag);
+        transition select(hdr.inner_tag.ether_type) {
             ETHERTYPE_ARP: parse_arp;
             ETHERTYPE_IPV4: parse_ipv4;
             default: accept;
@@ -146,6 +167,8 @@ control AlfirkDeparser(packet_out packet, in headers_t hdr) {
         packet.emit(hdr.register_control);
         packet.emit(hdr.feedback);
         packet.emit(hdr.ethernet);
+        packet.emit(hdr.outer_tag);
+        packet.emit(hdr.inner_tag);
         packet.emit(hdr.arp);
         packet.emit(hdr.ipv4);
         packet.emit(hdr.udp);

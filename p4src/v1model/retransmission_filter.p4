@@ -10,9 +10,10 @@
 // from and ends here; of one that is forwarded a mirror does. Data shows that its own
 // path has it: the copy for that port comes here to say so, and ends.
 //
-// Sixteen bits of the PSN do: new data always passes, and go-back-N begins a round with
-// what the group's minimum lacks, so a copy that is dropped wrongly because its path is
-// 2^15 packets behind costs another round, not the group.
+// The whole PSN is kept: of two acknowledgements of one path that are 2^15 or more apart a shorter copy would refuse
+// the newer one, and then drop every resend to that path.
+//
+// Cepheus, section III-D, "Retransmission": the filter; the copy in egress is ours.
 
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4
 #define ALFIRK_RETRANSMISSION_FILTER_P4
@@ -20,54 +21,40 @@
 control RetransmissionFilter(inout headers_t hdr,
                              inout metadata_t meta,
                              inout standard_metadata_t standard_metadata) {
-    register<bit<16>>(SIZE_PATHS) acked;
-    bit<32> slot;
-    bit<16> newest;
-    bit<16> psn;
+    register<psn_t>(SIZE_PATHS) acked;
+    RegisterAccess(REGISTER_FILTER) access;
+    bit<32> path;
+    psn_t known;
+    psn_t newest;
+    bit<64> value;
 
     apply {
+        path = (bit<32>)meta.path_index;
+        if (meta.verdict == Verdict.REPLICATE) {
+            path = (bit<32>)standard_metadata.egress_rid;
+        }
+        acked.read(known, ((bit<32>)meta.group_index << PATH_BITS) | path);
+        newest = known;
         if (hdr.register_control.isValid()) {
-            slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
-                   | (bit<32>)hdr.register_control.index;
-            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
-                slot = ((bit<32>)hdr.register_control.group << PATH_BITS)
-                       | ((bit<32>)hdr.register_control.index << 2);
-                psn = hdr.register_control.value[15:0] - 1;
-                acked.write(slot, psn);
-                acked.write(slot | 1, psn);
-                acked.write(slot | 2, psn);
-                acked.write(slot | 3, psn);
-            } else if (hdr.register_control.reg == REGISTER_FILTER) {
-                if (hdr.register_control.op == REGISTER_OP_READ) {
-                    acked.read(newest, slot);
-                    hdr.register_control.value = (bit<64>)newest;
-                } else {
-                    acked.write(slot, hdr.register_control.value[15:0]);
-                }
+            value = (bit<64>)known;
+            access.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
+            newest = value[23:0];
+        } else if (meta.verdict != Verdict.REPLICATE) {
+            if (PSN_LT(known, meta.acked_psn)) {
+                newest = meta.acked_psn;
             }
-        } else if (meta.verdict == VERDICT_REPLICATE
-                   && standard_metadata.egress_port != standard_metadata.ingress_port) {
-            if (meta.is_retransmission == 1) {
-                slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
-                acked.read(newest, slot);
-                if (!SHORT_LT(newest, hdr.bth.psn[15:0])) {
-                    meta.drop_reason = DROP_ALREADY_ACKED;
-                }
+        } else if (standard_metadata.egress_port != standard_metadata.ingress_port) {
+            if (meta.is_retransmission == 1 && !PSN_LT(known, hdr.bth.psn)) {
+                meta.drop_reason = DROP_ALREADY_ACKED;
             }
         } else {
-            psn = meta.acked_psn[15:0];
-            slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
-            acked.read(newest, slot);
-            if (meta.verdict == VERDICT_REPLICATE) {
-                meta.drop_reason = DROP_OWN_COPY;
-                psn = newest;
-                if (meta.is_retransmission == 0) {
-                    psn = hdr.bth.psn[15:0];
-                }
+            meta.drop_reason = DROP_OWN_COPY;
+            if (meta.is_retransmission == 0 && PSN_LT(known, hdr.bth.psn)) {
+                newest = hdr.bth.psn;
             }
-            if (SHORT_LT(newest, psn)) {
-                acked.write(slot, psn);
-            }
+        }
+        if (newest != known) {
+            acked.write(((bit<32>)meta.group_index << PATH_BITS) | path, newest);
         }
     }
 }

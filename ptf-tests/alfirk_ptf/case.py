@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -94,6 +95,8 @@ class GroupTest(SwitchTest):
     ports: tuple[int, ...] = PORTS
     #: Those of them that lead to another switch.
     uplinks: tuple[int, ...] = ()
+    #: Those of them whose members may not be a source.
+    only_receive: tuple[int, ...] = ()
     #: The group's strategies.
     min_psn = MinPsn.TREE
     icrc_mode = IcrcMode.NEUTRAL
@@ -117,7 +120,7 @@ class GroupTest(SwitchTest):
 
     def member(self, port: int) -> Member:
         """Name the member behind a port."""
-        return HOSTS[port]
+        return replace(HOSTS[port], only_receives=port in self.only_receive)
 
     def register(self) -> None:
         """Write a new group as a controller does; what the last one left in registers is not its own."""

@@ -54,6 +54,13 @@ class Drop(IntEnum):
     CNP_FILTERED = 20
     ICRC_PUNTED = 21
     WALK_TAKEN_OVER = 22
+    NOT_THE_SOURCE = 23
+    FRAGMENT = 24
+    BEYOND_SENT = 25
+    NAK_TOLD = 26
+    WRONG_PKEY = 27
+    MAY_NOT_SEND = 28
+    REFUSAL_LIMITED = 29
 
 
 class Work(IntEnum):

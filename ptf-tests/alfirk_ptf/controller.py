@@ -67,6 +67,10 @@ class Aggregate:
     msn: list[int]
     #: Syndrome and PSN of the NAK that waits.
     nak: tuple[int, int] | None = None
+    #: PSN of a NAK that the source was told and has not acted on. A controller leaves that to the pipeline, which
+    #: sees the data that is sent again.
+    remembers_naks: bool = False
+    nak_told: int | None = None
     #: What the source was told last.
     told: tuple[int, int] = (0, 0)
 
@@ -97,11 +101,15 @@ class Aggregate:
         minimum, minimum_msn = self._minimum(source_port)
         if acked == minimum:
             minimum_msn = msn
-        if is_nak and is_news and _lt(minimum, psn) and (self.nak is None or _lt(psn, self.nak[1])):
-            self.nak = (syndrome, psn)
+        if self.nak_told is not None and not _lt(minimum, self.nak_told):
+            self.nak_told = None
+        is_known = self.nak_told is not None and not _lt(psn, self.nak_told)
+        if is_nak and is_news and _lt(minimum, psn) and not is_known:
+            self._wait_for(syndrome, psn)
         told = None
         if self.nak and (minimum + 1) % _PSN_LIMIT == self.nak[1]:
             told, self.nak = self.nak, None
+            self.nak_told = told[1] if self.remembers_naks else None
         elif _lt(self.told[0], minimum):
             told = (_ACK_WITHOUT_CREDITS, minimum)
         if self.nak and not _lt(minimum, self.nak[1]):
@@ -110,6 +118,13 @@ class Aggregate:
             return None
         self.told = (minimum, minimum_msn)
         return (*told, minimum_msn)
+
+    def _wait_for(self, syndrome: int, psn: int) -> None:
+        """Keep the oldest NAK; of one PSN an RNR NAK rather than a sequence error, and the longest timer."""
+        if self.nak is None or _lt(psn, self.nak[1]):
+            self.nak = (syndrome, psn)
+        elif psn == self.nak[1] and _patience(syndrome) > _patience(self.nak[0]):
+            self.nak = (syndrome, psn)
 
     def _answer(
         self, feedback: Feedback, frame: bytes, port: int, path: int, psn: int, msn: int
@@ -178,6 +193,11 @@ def repaired(frame: bytes) -> bytes:
     """Put the right ICRC at the end of a RoCEv2 packet; what Ethernet has padded it with stays behind it."""
     end = _ETHERNET + int.from_bytes(frame[_ETHERNET + 2 : _ETHERNET + 4], "big")
     return frame[: end - 4] + icrc(frame[_ETHERNET : end - 4]) + frame[end:]
+
+
+def _patience(syndrome: int) -> int:
+    """Order how long receivers want the source to wait: of RNR timers 1 is the shortest, 0 the longest."""
+    return 1 + (syndrome - 1) % 32 if syndrome >> 5 == _RNR_NAK else 0
 
 
 def _lt(a: int, b: int) -> bool:

@@ -21,6 +21,8 @@ PATH_BITS = 6
 GROUP_BITS = 10
 #: Paths that share a node of the tournament tree are this many bits of their number apart.
 TREE_BITS = 2
+#: Levels of the tree for the largest groups that the pipeline can be compiled for.
+TREE_LEVELS = 4
 
 #: A value of a match field or an action parameter.
 Value = int
@@ -56,6 +58,8 @@ class Member:
     #: Base address and key of the region that a WRITE goes to.
     va: int = 0
     r_key: int = 0
+    #: It may not be a source.
+    only_receives: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,7 +134,7 @@ class Group:
         return Entry(
             "ingress.bridge_entry.members",
             {"group_index": self.index, "ingress_port": port, "src_ip": ip},
-            "ingress.bridge_entry.enter",
+            "ingress.bridge_entry.enter_receiver" if member.only_receives else "ingress.bridge_entry.enter",
             {"id_xor": neutral.id_xor, "sport_xor": neutral.sport_xor},
         )
 
@@ -169,7 +173,7 @@ def absent_children(path: int, paths: int) -> int:
     Bit 4 L + c stands for child c at level L.
     """
     flags = 0
-    for level in range(PATH_BITS // TREE_BITS):
+    for level in range(TREE_LEVELS):
         node = path >> TREE_BITS * (level + 1)
         for child in range(1 << TREE_BITS):
             if ((node << TREE_BITS) + child) << TREE_BITS * level >= paths:

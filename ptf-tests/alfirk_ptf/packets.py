@@ -55,19 +55,23 @@ class Roce:
     psn: int = 0
     #: Extended headers and payload; the trailer is added.
     body: bytes = b""
+    checksum: int = 0
+    pkey: int = 0xFFFF
+    #: VLAN tags, outermost first: EtherType and VLAN.
+    tags: tuple[tuple[int, int], ...] = ()
 
     def frame(self) -> bytes:
         """Build the frame with right checksum and ICRC."""
-        return bytes(
+        frame = (
             Ether(dst=self.eth_dst, src=self.eth_src)
             / IP(src=self.src, dst=self.dst, tos=self.tos, id=self.ident, flags="DF", ttl=self.ttl)
-            / UDP(sport=self.sport, dport=ROCE_PORT, chksum=0)
+            / UDP(sport=self.sport, dport=ROCE_PORT, chksum=self.checksum)
             / BTH(
                 opcode=self.opcode,
                 solicited=self.solicited,
                 migreq=self.migreq,
                 padcount=self.padcount,
-                pkey=0xFFFF,
+                pkey=self.pkey,
                 becn=self.becn,
                 dqpn=self.dqpn,
                 ackreq=self.ackreq,
@@ -75,6 +79,10 @@ class Roce:
             )
             / Raw(self.body)
         )
+        # scapy's BTH knows its ICRC below IP alone, so the tags go in afterwards.
+        untagged = bytes(frame)
+        tags = b"".join(struct.pack("!HH", ether_type, vlan) for ether_type, vlan in self.tags)
+        return untagged[:12] + tags + untagged[12:]
 
 
 def reth(va: int, r_key: int, length: int) -> bytes:
@@ -113,14 +121,21 @@ def feedback(member: Member, group: Group, syndrome: int, psn: int, msn: int = 1
 
 
 def entered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
-    """Apply the entry half of the bridge: what the packet is inside the fabric."""
+    """Apply the entry half of the bridge: what the packet is inside the fabric, one hop further."""
     params = group.entry_half(port, member).params
     return replace(
         packet,
+        ttl=packet.ttl - 1,
+        checksum=0,
         src=group.mcst_id,
         ident=packet.ident ^ params["id_xor"],
         sport=packet.sport ^ params["sport_xor"],
     )
+
+
+def passed(packet: Roce) -> Roce:
+    """Take a packet of another switch one hop further inside the fabric."""
+    return replace(packet, ttl=packet.ttl - 1)
 
 
 def delivered(packet: Roce, group: Group, port: int, member: Member) -> Roce:
@@ -157,6 +172,11 @@ def acknowledging(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> 
         psn=psn,
         body=aeth(syndrome, msn),
     )
+
+
+def answering(packet: Roce, psn: int, syndrome: int = ACK, msn: int = 0) -> Roce:
+    """Turn a request into the switch's own acknowledgement, whose way begins here."""
+    return replace(acknowledging(packet, psn, syndrome, msn), ttl=64)
 
 
 def arp_request(asker: Member, target: str, sender_ip: str | None = None) -> Ether:

@@ -209,7 +209,7 @@ class AcksAreNotMarked(MarkingTest):
             {
                 2: [
                     delivered(
-                        packets.acknowledging(entered(data, self.group, 2, host), 0, msn=1),
+                        packets.answering(entered(data, self.group, 2, host), 0, msn=1),
                         self.group,
                         2,
                         host,

@@ -31,7 +31,7 @@ class InitGroupSetsEveryPath(SwitchTest):
                 access.init_group(_GROUP, paths, first, msn)
                 for path in range(paths):
                     self.assertEqual(access.read(registers.ACK, _GROUP, path) >> 8, first - 1)
-                    self.assertEqual(access.read(registers.FILTER, _GROUP, path), (first - 1) & 0xFFFF)
+                    self.assertEqual(access.read(registers.FILTER, _GROUP, path), (first - 1) & 0xFFFFFF)
                     self.assertEqual(access.read(registers.MSN, _GROUP, path), msn & 0xFFFF)
                 self.assertEqual(access.read(registers.AGG, _GROUP), (first - 1) << 24 | msn)
                 self.assertEqual(access.read(registers.NAK, _GROUP), 0)
@@ -64,7 +64,8 @@ class WhatIsWrittenIsRead(SwitchTest):
             registers.SRC_PORT: 3,
             registers.ACK: 0xABCDEF05,
             registers.MSN: 0x1234,
-            registers.FILTER: 0xFEDC,
+            registers.FILTER: 0xFEDCBA,
+            registers.SENT: 0x123456,
         }
         for reg, value in values.items():
             with self.subTest(reg=reg):
@@ -81,7 +82,7 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
             (Control(9), registers.BAD_OP),
             (Control(0), registers.BAD_OP),
             (Control(registers.READ, reg=0), registers.BAD_REGISTER),
-            (Control(registers.WRITE, reg=10), registers.BAD_REGISTER),
+            (Control(registers.WRITE, reg=11), registers.BAD_REGISTER),
             (Control(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
             (Control(registers.READ, reg=registers.ACK, index=64), registers.OUT_OF_RANGE),
             (Control(registers.INIT_GROUP, count=65), registers.OUT_OF_RANGE),

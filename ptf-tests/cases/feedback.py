@@ -9,7 +9,7 @@ from alfirk_ptf import packets, registers
 from alfirk_ptf.case import HOSTS, GroupTest, with_each_min_psn
 from alfirk_ptf.contract import PacketInReason
 from alfirk_ptf.feedback import FeedbackTest, Told
-from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
+from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback, passed
 
 
 @with_each_min_psn
@@ -136,7 +136,7 @@ class AckFromASwitchCounts(FeedbackTest):
         self.hears(2, 5)
         # Inside the fabric both addresses are the McstID already.
         packet = replace(self.report(4, 4), src=self.group.mcst_id)
-        told = delivered(acknowledging(packet, 4, msn=1), self.group, 1, HOSTS[1])
+        told = delivered(acknowledging(passed(packet), 4, msn=1), self.group, 1, HOSTS[1])
         self.expect(4, packet.frame(), p1=told.frame())
 
 
@@ -259,37 +259,69 @@ class CreditsOfOneReceiverAreNotTheGroups(FeedbackTest):
 
 
 @with_each_min_psn
-class NakIsToldAgainWhenItComesAgain(FeedbackTest):
-    """Its retransmission was lost as well, or the NAK on its way to the source."""
-
-    ports = (1, 2, 3)
+class OneLossIsToldOnceInEachRound(FeedbackTest):
+    """All receivers lack the same packet; a round ends when it is sent again."""
 
     def runTest(self) -> None:
-        nak = packets.NAK_SEQUENCE
-        self.hears(3, 5)
-        self.hears(2, 4, Told(4, nak), syndrome=nak)
-        self.hears(2, 4, Told(4, nak), syndrome=nak)
-        self.hears(2, 5, Told(5))
+        for nak in (packets.NAK_SEQUENCE, packets.RNR_NAK):
+            with self.subTest(nak=nak):
+                self.begin()
+                for port in (2, 3):
+                    self.hears(port, 4, syndrome=nak)
+                self.hears(4, 4, Told(4, nak), syndrome=nak)
+                for port in (2, 3, 4):
+                    self.hears(port, 4, syndrome=nak)
+                self.data(self.first_psn + 5, 1)
+                self.hears(3, 4, syndrome=nak)
+                self.data(self.first_psn + 4, 1)
+                self.hears(3, 4, Told(4, nak), syndrome=nak)
+                self.hears(2, 4, syndrome=nak)
+                self.hears(2, 5)
+                self.hears(3, 5)
+                self.hears(4, 5, Told(5))
 
 
 @with_each_min_psn
-class FatalNaksArePassedAsTheyAre(FeedbackTest):
+class LongestTimerCounts(FeedbackTest):
+    """Of RNR NAKs that wait for one PSN; timer 0 is the longest. Whoever resends at once would come too early."""
+
+    def runTest(self) -> None:
+        sequence, rnr = packets.NAK_SEQUENCE, 0x20
+        for said, told in (
+            ((sequence, rnr | 3), rnr | 3),
+            ((rnr | 3, sequence), rnr | 3),
+            ((rnr | 3, rnr | 9), rnr | 9),
+            ((rnr | 9, rnr | 3), rnr | 9),
+            ((rnr | 31, rnr | 0), rnr | 0),
+        ):
+            with self.subTest(said=said):
+                self.begin()
+                self.hears(2, 4, syndrome=said[0])
+                self.hears(3, 4, syndrome=said[1])
+                self.hears(4, 9, Told(4, told))
+
+
+@with_each_min_psn
+class FatalNakCompletesNothing(FeedbackTest):
+    """A requester takes a NAK as an ACK of all before it: the source gets one of what the first receiver may lack."""
+
     ports = (1, 2, 3)
 
     def runTest(self) -> None:
+        self.hears(2, 3)
+        self.hears(3, 2, Told(2))
         for syndrome in (packets.NAK_INVALID, packets.NAK_ACCESS, packets.NAK_OPERATIONAL):
             with self.subTest(syndrome=hex(syndrome)):
                 packet = self.report(2, 5, syndrome)
-                inside = entered(packet, self.group, 2, HOSTS[2])
                 self.send(2, packet.frame())
-                self.same(self.collect(2), {1: [delivered(inside, self.group, 1, HOSTS[1]).frame()]})
+                self.same(self.collect(2), {1: [self.at_source(packet, 2, Told(3, syndrome))]})
                 # The controller learns of it too: as it came in, and from where.
                 (copy,) = self.registers.punted()
                 self.assertEqual(copy.payload, packet.frame())
                 self.assertEqual(copy.metadata["reason"], PacketInReason.FATAL_NAK)
                 self.assertEqual(copy.metadata["ingress_port"], 2)
         # They acknowledge nothing.
-        self.hears(3, 9)
+        self.hears(3, 9, Told(3))
 
 
 @with_each_min_psn

@@ -11,7 +11,7 @@ from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
 from alfirk_ptf.controller import repaired
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback, reth
+from alfirk_ptf.packets import Roce, delivered, entered, feedback, reth, passed
 
 #: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)
@@ -24,7 +24,7 @@ class IcrcTest(GroupTest):
         return replace(base, **fields)  # type: ignore[arg-type]
 
     def copies(self, sent: Roce, source: int = 1) -> Frames:
-        inside = sent if source in self.uplinks else entered(sent, self.group, source, HOSTS[source])
+        inside = passed(sent) if source in self.uplinks else entered(sent, self.group, source, HOSTS[source])
         return {
             port: [
                 (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()
@@ -129,6 +129,8 @@ class FeedbackIsRight(IcrcTest):
             told = delivered(entered(report, self.group, 2, HOSTS[2]), self.group, 1, HOSTS[1])
             got = self.exchange(2, report.frame())
             self.same(got, {1: [told.frame()]})
+            # What is told once is told again when it was sent again.
+            self.exchange(1, self.sent(psn=1, body=b"x").frame())
 
 
 @with_each_icrc

@@ -9,8 +9,8 @@ from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_min_psn
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop
 from alfirk_ptf.group import Entry
-from alfirk_ptf.packets import Roce, acknowledging, arp_request, delivered, entered, feedback, reth
-from scapy.layers.inet import ICMP, IP, TCP, UDP
+from alfirk_ptf.packets import Roce, acknowledging, answering, arp_request, delivered, entered, feedback, reth
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
@@ -28,6 +28,9 @@ class StrangersTest(GroupTest):
         host = HOSTS[1]
         base = Roce(eth_src=host.mac, src=host.ip, dst=self.group.mcst_id, body=b"x")
         return replace(base, **fields)  # type: ignore[arg-type]
+
+    def of(self, port: int, **fields: object) -> Roce:
+        return self.sent(eth_src=HOSTS[port].mac, src=HOSTS[port].ip, **fields)
 
     def report(self, **fields: object) -> Roce:
         return replace(feedback(HOSTS[2], self.group, packets.ACK, 0), **fields)  # type: ignore[arg-type]
@@ -57,18 +60,10 @@ class DataOfStrangersIsRefused(StrangersTest):
             ("a member's address outside the tree", Drop.NOT_A_PATH, 4, self.sent(psn=new)),
             ("another queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=2)),
             ("a member's own queue pair", Drop.WRONG_QPN, 1, self.sent(psn=new, dqpn=HOSTS[2].qpn)),
-            (
-                "read request",
-                Drop.UNSUPPORTED_OPCODE,
-                1,
-                self.sent(psn=new, opcode=packets.READ_REQUEST, body=reth(0, 0, 8)),
-            ),
-            (
-                "atomic",
-                Drop.UNSUPPORTED_OPCODE,
-                1,
-                self.sent(psn=new, opcode=packets.FETCH_ADD, body=bytes(28)),
-            ),
+            ("another partition", Drop.WRONG_PKEY, 1, self.sent(psn=new, pkey=0x8001)),
+            ("at the end of its way", Drop.TTL_EXPIRED, 1, self.sent(psn=new, ttl=1)),
+            ("a member that is not the source", Drop.NOT_THE_SOURCE, 2, self.of(2, psn=100)),
+            ("the same, with a PSN that was sent", Drop.NOT_THE_SOURCE, 2, self.of(2, psn=0)),
         ):
             with self.subTest(what):
                 self.refuses(reason, port, packet.frame())
@@ -132,11 +127,106 @@ class OtherThanReliableConnectionsIsRefused(StrangersTest):
         ):
             with self.subTest(what):
                 self.refuses(Drop.UNSUPPORTED_OPCODE, 1, bytes(packet))
-        fragment = Ether(self.sent(psn=1).frame())
-        fragment[IP].frag = 10
-        del fragment[IP].chksum
-        self.refuses(Drop.UNSUPPORTED_OPCODE, 1, bytes(fragment))
         self.is_as_before()
+
+
+class FragmentsAndOptionsAreRefused(StrangersTest):
+    def runTest(self) -> None:
+        for what, changes in (
+            ("the first fragment", {"flags": "MF"}),
+            ("a later fragment", {"flags": 0, "frag": 10}),
+            ("options", {"options": [IPOption(b"\x94\x04\x00\x00")]}),
+        ):
+            with self.subTest(what):
+                packet = Ether(self.sent(psn=1).frame())
+                for name, value in changes.items():
+                    setattr(packet[IP], name, value)
+                for name in ("chksum", "ihl", "len"):
+                    delattr(packet[IP], name)
+                self.refuses(Drop.FRAGMENT, 1, bytes(packet))
+        self.is_as_before()
+
+
+@with_each_min_psn
+class RequestThatNoGroupCanAnswerEndsItsQueuePair(StrangersTest):
+    """READ and ATOMIC: the first switch says so by a fatal NAK, which completes no request of its sender."""
+
+    def runTest(self) -> None:
+        for opcode, body in ((packets.READ_REQUEST, reth(0, 0, 8)), (packets.FETCH_ADD, bytes(28))):
+            for port, psn, named in ((1, 1, 0), (2, 7, 7)):
+                with self.subTest(opcode=opcode, port=port):
+                    sent = self.of(port, psn=psn, opcode=opcode, body=body)
+                    inside = entered(sent, self.group, port, HOSTS[port])
+                    nak = answering(inside, named, packets.NAK_INVALID, msn=0)
+                    self.expect(
+                        port,
+                        sent.frame(),
+                        **{f"p{port}": delivered(nak, self.group, port, HOSTS[port]).frame()},
+                    )
+        self.is_as_before()
+
+
+@with_each_min_psn
+class MemberThatMayOnlyReceiveDoesNotSend(StrangersTest):
+    only_receive = (3,)
+
+    def runTest(self) -> None:
+        for port in (2, 3):
+            self.exchange(port, feedback(HOSTS[port], self.group, packets.ACK, 0).frame())
+        self.refuses(Drop.MAY_NOT_SEND, 3, self.of(3, psn=1).frame())
+        self.assertEqual(set(self.exchange(2, self.of(2, psn=1).frame())), {1, 3})
+
+
+@with_each_min_psn
+class FeedbackBeyondWhatWasSentIsRefused(StrangersTest):
+    """Half the number space ahead, PSNs have no order."""
+
+    def runTest(self) -> None:
+        for syndrome, psn in (
+            (packets.ACK, 1),
+            (packets.ACK, (1 << 23) - 1),
+            (packets.NAK_SEQUENCE, 2),
+            (packets.RNR_NAK, 1000),
+            (packets.NAK_ACCESS, 2),
+        ):
+            with self.subTest(syndrome=syndrome, psn=psn):
+                self.refuses(
+                    Drop.BEYOND_SENT, 2, feedback(HOSTS[2], self.group, syndrome, psn).frame()
+                )
+        self.is_as_before()
+
+
+@with_each_min_psn
+class SourceComesNextOnItsPathAndInTheGroup(StrangersTest):
+    """A member becomes the source by what comes next, if its path has acknowledged all before."""
+
+    def runTest(self) -> None:
+        new = self.of(3, psn=1).frame()
+        self.refuses(Drop.NOT_THE_SOURCE, 3, new)
+        self.exchange(3, feedback(HOSTS[3], self.group, packets.ACK, 0).frame())
+        self.refuses(Drop.NOT_THE_SOURCE, 3, self.of(3, psn=2).frame())
+        self.assertEqual(set(self.exchange(3, new)), {1, 2})
+
+
+class TaggedPacketsPass(StrangersTest):
+    """Priority tags, a VLAN, a VLAN of a provider: they stay as they are, and the ICRC does not mind."""
+
+    def runTest(self) -> None:
+        for psn, tags in enumerate(
+            (((0x8100, 0x6000),), ((0x8100, 0x2005),), ((0x88A8, 7), (0x8100, 9))), start=1
+        ):
+            with self.subTest(tags=tags):
+                sent = self.sent(psn=psn, tags=tags, checksum=0x1234)
+                inside = entered(sent, self.group, 1, HOSTS[1])
+                copies = {p: [delivered(inside, self.group, p, HOSTS[p]).frame()] for p in (2, 3)}
+                self.same(self.exchange(1, sent.frame()), copies)
+                first = replace(feedback(HOSTS[2], self.group, packets.ACK, psn), tags=tags)
+                self.same(self.exchange(2, first.frame()), {})
+                last = replace(feedback(HOSTS[3], self.group, packets.ACK, psn), tags=tags)
+                told = acknowledging(entered(last, self.group, 3, HOSTS[3]), psn, msn=1)
+                self.expect(3, last.frame(), p1=delivered(told, self.group, 1, HOSTS[1]).frame())
+                answer = answering(inside, psn, msn=1)
+                self.expect(1, sent.frame(), p1=delivered(answer, self.group, 1, HOSTS[1]).frame())
 
 
 class WrongIpChecksumIsRefused(StrangersTest):

@@ -271,7 +271,7 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
         info = self.tells(2, _NOW[2])
         self.acknowledge(0)
         inside = entered(info, self.group, 1, self.member(1))
-        answer = packets.acknowledging(inside, 0, msn=1)
+        answer = packets.answering(inside, 0, msn=1)
         self.expect(1, info.frame(), p1=delivered(answer, self.group, 1, self.member(1)).frame())
         self.goes_where_told()
 

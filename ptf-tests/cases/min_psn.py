@@ -116,6 +116,7 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
                     acked=[before] * count,
                     msn=[self.first_msn] * count,
                     told=(before, self.first_msn),
+                    remembers_naks=True,
                 )
                 source = random.Random(count)
                 for _ in range(120):

@@ -9,7 +9,7 @@ from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
 from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, reth
+from alfirk_ptf.packets import Roce, delivered, entered, reth, passed
 
 
 class DataTest(GroupTest):
@@ -21,7 +21,7 @@ class DataTest(GroupTest):
     def copies(self, sent: Roce, source: int = 1) -> Frames:
         """What must leave each port of the tree but the source's."""
         member = HOSTS[source]
-        inside = sent if source in self.uplinks else entered(sent, self.group, source, member)
+        inside = passed(sent) if source in self.uplinks else entered(sent, self.group, source, member)
         return {
             port: [
                 (inside if port in self.uplinks else delivered(inside, self.group, port, HOSTS[port])).frame()

@@ -9,7 +9,7 @@ from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc, with_each_min_psn
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
-from alfirk_ptf.packets import ACK, Roce, acknowledging, delivered, entered, feedback, reth
+from alfirk_ptf.packets import ACK, Roce, answering, delivered, entered, feedback, reth
 
 
 class RetransmissionTest(GroupTest):
@@ -44,7 +44,7 @@ class RetransmissionTest(GroupTest):
         inside = entered(sent, self.group, 1, HOSTS[1])
         at = (self.first_psn + psn) % packets.PSN_LIMIT
         # A WRITE's answer has no RETH any more: it takes the constants of packets without one.
-        return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+        return delivered(answering(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_min_psn
@@ -176,7 +176,7 @@ class ProbeTest(RetransmissionTest):
         """The answer for a packet that asked for the minimum: the clone has not entered by the bridge."""
         inside = replace(sent, src=self.group.mcst_id)
         at = (self.first_psn + psn) % packets.PSN_LIMIT
-        return delivered(acknowledging(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
+        return delivered(answering(inside, at, msn=msn), self.group, 1, HOSTS[1]).frame()
 
 
 @with_each_icrc
@@ -211,7 +211,7 @@ class OldDataAsksTheController(ProbeTest):
         header = Feedback.unpack(packet.payload)
         self.assertEqual(header, Feedback(self.group.index, port=1, agg_psn=4, agg_msn=2))
         inside = replace(sent, src=self.group.mcst_id)
-        frame = acknowledging(inside, 7, msn=0).frame()
+        frame = answering(inside, 7, msn=0).frame()
         self.assertEqual(packet.payload[Feedback.SIZE : -4], frame[:-4])
         self.control(packet)
         self.registers.punted()

@@ -165,6 +165,11 @@ pub struct Args {
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     kill: Vec<String>,
 
+    /// Have a member send random data, ACKs, NAKs, CNPs, READs and registrations to the group, beside what its queue pair
+    /// sends and as fast as its link takes them; nobody waits for it; in virtual time only
+    #[arg(long, value_name = "HOST", value_delimiter = ',')]
+    hostile: Vec<String>,
+
     /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s on
     /// Mininet]
     #[arg(long, value_name = "TIME")]
@@ -384,6 +389,7 @@ pub struct Config {
     pub fallback: Option<Algorithm>,
     pub safeguard: Option<SafeguardConfig>,
     pub kills: Vec<Kill>,
+    pub hostiles: Vec<HostIndex>,
     /// Nanoseconds.
     pub dead_after: u64,
     pub seed: u64,
@@ -405,7 +411,9 @@ impl Args {
             Some(file) => crate::topology::read(file)?,
             None => topology::fat_tree(4).expect("4 is a good k"),
         };
-        let alone = !self.kill.is_empty() || self.switch_source.is_some_and(|n| n > 0);
+        let alone = !self.kill.is_empty()
+            || !self.hostile.is_empty()
+            || self.switch_source.is_some_and(|n| n > 0);
         let algorithms = match (self.algorithms.is_empty(), !alone) {
             (true, true) => Algorithm::ALL.to_vec(),
             (true, false) => vec![Algorithm::Alfirk],
@@ -413,6 +421,7 @@ impl Args {
         };
         let members = members(&topology, self.source.as_deref(), self.group)?;
         let kills = self.kills(&topology, &algorithms, members[0])?;
+        let hostiles = self.hostiles(&topology, &algorithms, &members)?;
         let registration = match self.registration {
             How::Api => Registration::Service,
             How::Mrp => Registration::InBand,
@@ -495,6 +504,7 @@ impl Args {
             fallback,
             safeguard,
             kills,
+            hostiles,
             dead_after,
             seed: self.seed,
             driver: self.driver,
@@ -658,6 +668,43 @@ impl Args {
             expected_bps,
             ..config
         }))
+    }
+
+    fn hostiles(
+        &self,
+        topology: &Topology,
+        algorithms: &[Algorithm],
+        members: &[HostIndex],
+    ) -> Result<Vec<HostIndex>, Failure> {
+        let Some(first) = self.hostile.first() else {
+            return Ok(Vec::new());
+        };
+        let refuse =
+            |name: &str, why: String| Failure::bad_input(format_args!("--hostile {name}: {why}"));
+        if let Some(algorithm) = algorithms.iter().find(|a| !a.needs_group()) {
+            return Err(refuse(
+                first,
+                format!("{algorithm} has no group to be hostile to; use --algorithms alfirk"),
+            ));
+        }
+        if self.driver != Driver::Virtual {
+            return Err(refuse(first, "works with --driver virtual".to_owned()));
+        }
+        let named = self.hostile.iter().map(|name| {
+            let host = match topology.node_named(name) {
+                Some(Node::Host(host)) => host,
+                _ => return Err(refuse(name, "the topology has no such host".to_owned())),
+            };
+            match members.iter().position(|&member| member == host) {
+                Some(0) => Err(refuse(
+                    name,
+                    "it is the source, to which the others must listen".to_owned(),
+                )),
+                Some(_) => Ok(host),
+                None => Err(refuse(name, "it is no member of the group".to_owned())),
+            }
+        });
+        named.collect()
     }
 
     fn kills(

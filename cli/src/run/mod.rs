@@ -176,6 +176,7 @@ fn job(config: &Config) -> Job {
         safeguard: config.safeguard,
         outages: config.outages.clone(),
         kills: config.kills.clone(),
+        hostiles: config.hostiles.clone(),
     }
 }
 

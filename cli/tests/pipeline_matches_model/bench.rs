@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use alfirk_bmv2::{CloneSession, EntryTarget, KeyMatch, Program, Replica, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile, CompileOptions};
+use alfirk_compiler::preproc::MacroOption;
 use alfirk_ctrl::tables::absent;
 use alfirk_sim::mft::{Group, Port, Strategy};
 
@@ -12,22 +13,31 @@ use crate::wire::MCST_ID;
 
 pub const CPU_PORT: u32 = 510;
 pub const GROUP_INDEX: u16 = 5;
-const MAX_PATHS: u64 = 64;
 const COOKIE: u32 = 0xc0ff_ee00;
 /// The path byte of a word that a sender's data wrote.
 const BY_SENDER: u64 = 0xff;
 const PATH_NONE: u64 = 0xff;
 const WORK_CELLS: u64 = 8;
 
-static PROGRAM: LazyLock<Arc<Program>> = LazyLock::new(|| {
+/// What PATH_BITS can be.
+pub const PATH_BITS: std::ops::RangeInclusive<u32> = 2..=7;
+
+/// The program for groups of up to 2^n paths, from PATH_BITS' first value on.
+static PROGRAMS: LazyLock<Vec<Arc<Program>>> = LazyLock::new(|| PATH_BITS.map(program).collect());
+
+fn program(path_bits: u32) -> Arc<Program> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
-    let compiled = compile(&CompileOptions::new(source)).expect("p4src compiles");
+    let mut options = CompileOptions::new(source);
+    let define = MacroOption::Define(format!("PATH_BITS={path_bits}"));
+    options.preprocessor.macros.push(define);
+    let compiled = compile(&options).expect("p4src compiles");
     let json = serde_json::to_string(&compiled.json).expect("BMv2 JSON is JSON");
     Arc::new(Program::from_json(&json).expect("the switch loads what the compiler writes"))
-});
+}
 
 /// A switch with one group, whose path `n` is the port `ports[n].0`; the flag says that a host is behind it.
 pub fn switch(
+    path_bits: u32,
     strategy: Strategy,
     ports: &[(Port, bool)],
     initial_psn: u32,
@@ -37,7 +47,7 @@ pub fn switch(
         cpu_port: Some(CPU_PORT),
         ..SwitchOptions::default()
     });
-    switch.load(PROGRAM.clone());
+    switch.load(PROGRAMS[(path_bits - PATH_BITS.start()) as usize].clone());
     initialise_registers(&mut switch, ports.len(), initial_psn, initial_msn);
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
@@ -150,7 +160,7 @@ fn initialise_registers(switch: &mut Switch, paths: usize, initial_psn: u32, ini
 }
 
 /// All that a group keeps, under the registers' names.
-pub fn registers(switch: &Switch, paths: usize) -> Vec<(String, u64)> {
+pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, u64)> {
     let group = u64::from(GROUP_INDEX);
     let mut cells = Vec::new();
     let mut read = |name: &str, index: u64, label: String| {
@@ -158,16 +168,21 @@ pub fn registers(switch: &Switch, paths: usize) -> Vec<(String, u64)> {
         let value = bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         cells.push((label, value));
     };
-    for name in ["agg", "nak", "src_port", "walk.state", "walk.tri_path"] {
+    for name in [
+        "told.agg",
+        "waiting_nak.nak",
+        "sender.senders",
+        "walk.walks",
+    ] {
         let register = format!("ingress.ack_aggregate.{name}");
         read(&register, group, name.to_owned());
     }
     for path in 0..paths as u64 {
-        let (leaf, slot) = ((group * MAX_PATHS + path) / 4, group * MAX_PATHS + path);
+        let (leaf, slot) = ((group << path_bits | path) / 4, group << path_bits | path);
         let child = format!("ingress.ack_aggregate.leaves.child_{}", path % 4);
         read(&child, leaf, format!("word {path}"));
-        let msn = "ingress.ack_aggregate.path_msn";
-        read(msn, slot, format!("msn {path}"));
+        let acked = "ingress.ack_aggregate.sender.acked";
+        read(acked, slot, format!("acked {path}"));
         let filter = "egress.retransmission_filter.acked";
         read(filter, slot, format!("filter {path}"));
     }
@@ -183,16 +198,18 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
     });
     let mut cells = vec![
         u64::from(psn) << 24 | u64::from(msn),
-        nak.map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn)),
-        model.src_port.map_or(0, u64::from),
-        state,
-        model.walk.trigger.map_or(PATH_NONE, |path| path as u64),
+        nak.map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
+            | u64::from(model.is_nak_told) << 31,
+        u64::from(model.src_port.unwrap_or(0)) << 24 | u64::from(model.sent),
+        state << 32
+            | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
+            | u64::from(model.walk.found),
     ];
     for (at, path) in model.paths.iter().enumerate() {
         let number = if path.by_sender { BY_SENDER } else { at as u64 };
         cells.extend([
-            u64::from(path.ack_psn) << 8 | number,
-            u64::from(path.msn & 0xffff),
+            u64::from(path.ack_psn) << 24 | number << 16 | u64::from(path.msn & 0xffff),
+            u64::from(path.acked),
             u64::from(path.filter),
         ]);
     }

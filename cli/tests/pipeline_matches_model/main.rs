@@ -22,6 +22,7 @@ use script::{Event, Packet, Scene, Script, Step};
 /// Both, side by side.
 struct Pair {
     strategy: Strategy,
+    path_bits: u32,
     switch: Switch,
     model: Group,
     /// What is queued, in the order of queueing.
@@ -40,7 +41,8 @@ impl Pair {
         let numbers: Vec<Port> = ports.iter().map(|port| port.0).collect();
         Pair {
             strategy,
-            switch: bench::switch(strategy, &ports, psn, msn),
+            switch: bench::switch(scene.path_bits, strategy, &ports, psn, msn),
+            path_bits: scene.path_bits,
             model: Group::new(Config::pipeline(strategy), &ports, psn, msn),
             queued: Vec::new(),
             aggregator: Aggregator::new(Space::PSN, &numbers, psn, msn),
@@ -145,7 +147,7 @@ impl Pair {
 
     fn check_state(&self) -> TestCaseResult {
         let expected = bench::expected_registers(&self.model);
-        let registers = bench::registers(&self.switch, self.model.paths.len());
+        let registers = bench::registers(&self.switch, self.path_bits, self.model.paths.len());
         for ((name, value), expected) in registers.into_iter().zip(expected) {
             prop_assert_eq!(
                 (&name, format!("{value:#x}")),
@@ -179,6 +181,7 @@ fn check(strategy: Strategy, scene: &Scene, script: &Script) -> TestCaseResult {
 fn walk_keeps_the_first_of_two_senders_at_one_number() {
     let scene = Scene {
         paths: 7,
+        path_bits: 6,
         hosts: 0,
         initial_psn: 0,
         initial_msn: 0,
@@ -189,7 +192,10 @@ fn walk_keeps_the_first_of_two_senders_at_one_number() {
         steps: vec![
             Step::SendAnything { path: 4, back: 2 },
             Step::Send { skip: 0 },
-            Step::SwitchSource { path: 1 },
+            Step::SwitchSource {
+                path: 1,
+                is_ready: true,
+            },
             ack(2),
             ack(3),
             ack(5),

@@ -13,6 +13,8 @@ const MICROSECOND: u64 = 1_000;
 #[derive(Clone, Debug)]
 pub struct Scene {
     pub paths: u32,
+    /// For groups of up to 2^n paths the program is compiled.
+    pub path_bits: u32,
     /// Bit n: a host is behind path n.
     pub hosts: u64,
     pub initial_psn: u32,
@@ -24,7 +26,7 @@ pub struct Scene {
 impl Scene {
     /// Of each path the port, and whether a host is behind it.
     pub fn ports(&self) -> Vec<(Port, bool)> {
-        let path = |path| (self.port(path), self.hosts >> path & 1 == 1);
+        let path = |path| (self.port(path), self.hosts >> (path % 64) & 1 == 1);
         (0..self.paths).map(path).collect()
     }
 
@@ -48,19 +50,23 @@ pub fn scene() -> impl Strategy<Value = Scene> {
     let number = move || prop_oneof![Just(0), Just(near_the_end), 0u32..1 << 24];
     let turn = (1u64 << 30) * MICROSECOND;
     (
-        prop::sample::select(vec![2, 3, 4, 5, 7, 16, 17, 64]),
+        prop::sample::select(vec![2, 3, 4, 5, 7, 16, 17, 32, 64, 128]),
+        0u32..6,
         prop_oneof![Just(0), any::<u64>()],
         number(),
         prop_oneof![Just(0), Just((1 << 24) - 2), Just(0xfffe), 0u32..1 << 24],
         prop_oneof![Just(5_000_000), Just(turn - 100_000), Just(turn + 5)],
     )
-        .prop_map(|(paths, hosts, initial_psn, initial_msn, start)| Scene {
-            paths,
-            hosts,
-            initial_psn,
-            initial_msn,
-            start,
-        })
+        .prop_map(
+            |(paths, spare, hosts, initial_psn, initial_msn, start)| Scene {
+                paths,
+                path_bits: (paths.next_power_of_two().ilog2().max(2) + spare).min(7),
+                hosts,
+                initial_psn,
+                initial_msn,
+                start,
+            },
+        )
 }
 
 /// What happens.
@@ -94,6 +100,8 @@ pub enum Step {
     /// Another path's sender goes on.
     SwitchSource {
         path: u32,
+        /// It has acknowledged all that came before.
+        is_ready: bool,
     },
     /// Old data comes again, from the source or another.
     SendAgain {
@@ -155,7 +163,8 @@ pub fn script() -> impl Strategy<Value = Script> {
     let syndrome = prop::sample::select(vec![0x60u8, 0x60, 0x2c, 0x21]);
     let step = prop_oneof![
         6 => prop_oneof![8 => Just(0u32), 1 => 1u32..3].prop_map(|skip| Step::Send { skip }),
-        1 => path().prop_map(|path| Step::SwitchSource { path }),
+        2 => (path(), prop::bool::weighted(0.8))
+            .prop_map(|(path, is_ready)| Step::SwitchSource { path, is_ready }),
         3 => (prop::option::weighted(0.3, path()), back())
             .prop_map(|(path, back)| Step::SendAgain { path, back }),
         1 => (path(), back()).prop_map(|(path, back)| Step::SendAnything { path, back }),
@@ -203,8 +212,14 @@ impl Script {
                     newest += 1 + skip;
                     events.push(data(source, newest));
                 }
-                Step::SwitchSource { path: next } => {
+                Step::SwitchSource {
+                    path: next,
+                    is_ready,
+                } => {
                     source = path(next);
+                    if is_ready {
+                        events.push(ack(source, newest));
+                    }
                     newest += 1;
                     events.push(data(source, newest));
                 }

@@ -75,6 +75,17 @@ fn packets_that_cannot_be_lost() {
 }
 
 #[test]
+fn hostile_hosts_that_cannot_be() {
+    run(&["--hostile", "h99"], &["h99", "no such host"]);
+    run(&["--hostile", "h1"], &["h1", "it is the source"]);
+    run(&["--group", "2", "--hostile", "h4"], &["h4", "no member"]);
+    run(
+        &["--hostile", "h2", "--algorithms", "chain"],
+        &["--hostile h2", "chain has no group"],
+    );
+}
+
+#[test]
 fn deaths_that_cannot_be() {
     run(&["--kill", "h2"], &["h2", "NODE@TIME"]);
     run(&["--kill", "h9@1us"], &["h9", "no host or switch"]);

@@ -204,6 +204,7 @@ impl Crowded {
             ip: host.ip,
             qpn: QpNum::new(77),
             region: None,
+            may_send: true,
         });
         let members: Vec<_> = members.collect();
         loop {
@@ -257,6 +258,14 @@ impl Fabric for Crowded {
     }
     fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
         self.inner.stalled(mcst_id, leader)
+    }
+    fn turn_hostile(
+        &mut self,
+        host: HostIndex,
+        mcst_id: Ipv4Addr,
+        seed: u64,
+    ) -> Result<(), FabricError> {
+        self.inner.turn_hostile(host, mcst_id, seed)
     }
     fn news(&mut self) -> Result<Vec<News>, FabricError> {
         self.inner.news()

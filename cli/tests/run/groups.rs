@@ -1,7 +1,7 @@
 //! Groups registered in band, groups that break, and groups that are not to be had.
 
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
-use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::strategy::{IcrcMode, Strategies};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::{Psn, QpNum};
@@ -12,6 +12,7 @@ use alfirk_sim::experiment::{
 use alfirk_sim::network::{Model, Network};
 
 use crate::network::{fabric, job, pipeline, run};
+use crate::strategies::{by, MIN_PSNS};
 
 /// Like the command line's controller: dead after 20 ms.
 fn quick() -> ControllerConfig {
@@ -38,6 +39,29 @@ fn in_band(members: usize, size: usize, seed: u64) -> Job {
 fn alfirk(topology: &Topology, job: &Job, faults: FaultProbabilities) -> Result<Row, JobError> {
     let mut fabric = quick_fabric(topology, faults, job.seed);
     run(&mut fabric, topology, job, Algorithm::Alfirk)
+}
+
+/// It sends random packets of all kinds as fast as its link takes them, and its queue pair answers as it should.
+#[test]
+fn a_hostile_member_does_not_slow_the_others() {
+    let topology = fat_tree(4).unwrap();
+    for strategies in MIN_PSNS {
+        let quiet = by(strategies, IcrcMode::Neutral, job(16, 1 << 20, 1));
+        let alone = alfirk(&topology, &quiet, FaultProbabilities::default()).unwrap();
+        for hostile in [1, 4, 15] {
+            let job = Job {
+                hostiles: vec![HostIndex(hostile)],
+                ..quiet.clone()
+            };
+            let beside = alfirk(&topology, &job, FaultProbabilities::default()).unwrap();
+            assert!(beside.verified);
+            assert_eq!(beside.retransmissions, alone.retransmissions);
+            let slower = beside.completion_ns as f64 / alone.completion_ns as f64;
+            assert!(slower < 1.2, "host {hostile}, {strategies}: {slower}");
+            // It was no idle talk.
+            assert!(beside.wire_packets > 2 * alone.wire_packets);
+        }
+    }
 }
 
 #[test]
@@ -232,6 +256,7 @@ fn fill(fabric: &mut VirtualFabric, topology: &Topology) {
             ip: *ip,
             qpn: QpNum::new(77),
             region: None,
+            may_send: true,
         });
         let group = RegisterGroup {
             mcst_id: None,

@@ -92,6 +92,7 @@ impl Flock {
             ip: self.topology.host(host).ip,
             qpn,
             region: None,
+            may_send: true,
         }
     }
 

@@ -288,6 +288,7 @@ fn rates(topology: &Topology, ecn: Option<EcnProfile>) -> (Vec<f64>, Vec<f64>) {
         ip: topology.host(*host).ip,
         qpn: *qpn,
         region: None,
+        may_send: true,
     });
     let psn = Psn::new(0xff_fff0);
     let group = fabric.register(RegisterGroup {

@@ -255,6 +255,7 @@ fn member_spec(member: Member) -> Result<MemberSpec, Status> {
             rkey: region.rkey,
             len: region.len,
         }),
+        may_send: !member.only_receives,
     })
 }
 

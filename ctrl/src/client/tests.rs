@@ -169,6 +169,7 @@ fn members(ips: &[&str]) -> RegisterRequest {
         members: ips
             .iter()
             .map(|ip| Member {
+                only_receives: false,
                 ip: (*ip).to_owned(),
                 qpn: 17,
                 region: None,

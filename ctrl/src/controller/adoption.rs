@@ -111,6 +111,7 @@ impl Controller {
         let parts = self.parts_of(mcst_id);
         let mut ports = BTreeMap::new();
         let mut members: Vec<GroupMember> = Vec::new();
+        let mut receivers = BTreeSet::new();
         let mut strategies = Strategies::default();
         for (switch, index) in &parts {
             let found = &self.switches[switch.0].boot.found;
@@ -131,7 +132,15 @@ impl Controller {
                         members.push(self.member(&delivery)?);
                     }
                 }
+                if let Some((key, member)) = self.program.members.parse(entry) {
+                    if key.group_index == *index && !member.may_send {
+                        receivers.insert(key.src_ip);
+                    }
+                }
             }
+        }
+        for member in &mut members {
+            member.spec.may_send = !receivers.contains(&member.spec.ip);
         }
         members.sort_by_key(|member| member.host);
         let tree = Tree::from_ports(ports);
@@ -174,6 +183,7 @@ impl Controller {
                     // Its length stands in no entry; one byte is the least that it can be.
                     len: 1,
                 }),
+                may_send: true,
             },
         })
     }

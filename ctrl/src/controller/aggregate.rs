@@ -21,6 +21,9 @@ use super::position::Position;
 /// Syndrome of an ACK that gives no credits, as the pipeline sends it (`SYNDROME_ACK_NO_CREDITS`).
 pub(super) const SYNDROME_ACK: u8 = 0x1f;
 
+/// The type bits of an RNR NAK's syndrome.
+const AETH_RNR_NAK: u8 = 1;
+
 /// What an ACK or NAK says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
@@ -35,6 +38,15 @@ pub(super) struct Word {
 impl Word {
     fn is_nak(&self) -> bool {
         self.syndrome >> 5 != 0
+    }
+
+    /// How long the receiver asks the source to wait: nothing for a sequence error; of RNR timers 1 is the shortest,
+    /// 0 the longest (IBTA vol. 1, table 45).
+    fn patience(&self) -> u8 {
+        match self.syndrome >> 5 {
+            AETH_RNR_NAK => 1 + (self.syndrome.wrapping_sub(1) & 0x1f),
+            _ => 0,
+        }
     }
 
     /// Up to here everything has arrived.
@@ -145,7 +157,9 @@ impl Aggregate {
         if word.is_nak() && is_news {
             let minimum = self.minimum(None);
             let is_needed = minimum.is_none_or(|m| m.precedes(word.psn));
-            let is_first = self.waiting.is_none_or(|w| word.psn.precedes(w.psn));
+            let is_first = self.waiting.is_none_or(|w| {
+                word.psn.precedes(w.psn) || word.psn == w.psn && word.patience() > w.patience()
+            });
             if is_needed && is_first {
                 self.waiting = Some(word);
             }

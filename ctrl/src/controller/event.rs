@@ -195,6 +195,8 @@ pub struct MemberSpec {
     pub qpn: QpNum,
     /// Where WRITEs go at this member; without it WRITEs of the group fail there.
     pub region: Option<MemoryRegion>,
+    /// Whether it may be the group's source; what it sends is dropped at its leaf switch if not.
+    pub may_send: bool,
 }
 
 /// A memory region that a group writes to.

@@ -174,7 +174,13 @@ impl Group {
                 }
                 IcrcMode::Recompute => NeutralPair::default(),
             };
-            updates.push(program.members.insert(&key, &Member { neutral }));
+            updates.push(program.members.insert(
+                &key,
+                &Member {
+                    neutral,
+                    may_send: member.spec.may_send,
+                },
+            ));
         }
         updates.extend(self.paths(program, on));
         Ok(updates)
@@ -240,7 +246,9 @@ impl Group {
     }
 
     fn delivery(&self, member: &GroupMember) -> Result<Delivery, Unsolvable> {
-        let MemberSpec { ip, qpn, region } = member.spec;
+        let MemberSpec {
+            ip, qpn, region, ..
+        } = member.spec;
         // Without a region the virtual address and key go through, and the member's queue pair refuses them.
         let (va_xor, rkey_xor) = match region {
             Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),

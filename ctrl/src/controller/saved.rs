@@ -61,6 +61,8 @@ struct SavedMember {
     qpn: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     region: Option<SavedRegion>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    only_receives: bool,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -114,6 +116,7 @@ impl Controller {
                 rkey: region.rkey,
                 len: region.len,
             }),
+            only_receives: !member.spec.may_send,
         });
         let switches = group.switches.iter().map(|on| SavedSwitch {
             switch: self.topology.switch(on.switch).name.clone(),
@@ -141,6 +144,7 @@ impl Controller {
                     rkey: region.rkey,
                     len: region.len,
                 }),
+                may_send: !member.only_receives,
             })
         });
         let specs: Vec<_> = specs.collect::<Result<_, String>>()?;

@@ -25,13 +25,19 @@ pub struct MemberKey {
 pub struct Member {
     /// For every packet of the member.
     pub neutral: NeutralPair,
+    /// Whether its data counts, rather than its feedback alone.
+    pub may_send: bool,
 }
+
+/// Parameters of both actions.
+const NEUTRAL_PARAMS: [(&str, i32); 2] = [("id_xor", 16), ("sport_xor", 16)];
 
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Members {
     key: KeyIds<3>,
     enter: ActionIds<2>,
+    enter_receiver: ActionIds<2>,
 }
 
 impl Members {
@@ -42,10 +48,8 @@ impl Members {
                 ("ingress_port", MatchType::Exact, 9),
                 ("src_ip", MatchType::Exact, 32),
             ])?,
-            enter: schema.action(
-                "ingress.bridge_entry.enter",
-                [("id_xor", 16), ("sport_xor", 16)],
-            )?,
+            enter: schema.action("ingress.bridge_entry.enter", NEUTRAL_PARAMS)?,
+            enter_receiver: schema.action("ingress.bridge_entry.enter_receiver", NEUTRAL_PARAMS)?,
         })
     }
 }
@@ -59,8 +63,12 @@ impl Table for Members {
             ip_id_xor,
             udp_sport_xor,
         } = member.neutral;
+        let action = match member.may_send {
+            true => &self.enter,
+            false => &self.enter_receiver,
+        };
         TableEntry {
-            action: Some(self.enter.call([ip_id_xor, udp_sport_xor].map(u64::from))),
+            action: Some(action.call([ip_id_xor, udp_sport_xor].map(u64::from))),
             ..self.pattern(key)
         }
     }
@@ -79,7 +87,8 @@ impl Table for Members {
 
     fn parse(&self, entry: &TableEntry) -> Option<(MemberKey, Member)> {
         let [group_index, port, src_ip] = self.key.values(entry)?;
-        let [ip_id_xor, udp_sport_xor] = self.enter.arguments(entry)?;
+        let sends = self.enter.arguments(entry);
+        let [ip_id_xor, udp_sport_xor] = sends.or_else(|| self.enter_receiver.arguments(entry))?;
         let key = MemberKey {
             group_index: u16::try_from(group_index).ok()?,
             port: u32::try_from(port).ok()?,
@@ -89,6 +98,7 @@ impl Table for Members {
             ip_id_xor: u16::try_from(ip_id_xor).ok()?,
             udp_sport_xor: u16::try_from(udp_sport_xor).ok()?,
         };
-        Some((key, Member { neutral }))
+        let may_send = sends.is_some();
+        Some((key, Member { neutral, may_send }))
     }
 }

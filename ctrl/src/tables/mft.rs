@@ -42,7 +42,7 @@ impl Mft {
             ])?,
             set_path: schema.action(
                 "ingress.group_lookup.set_path",
-                [("path_index", 8), ("absent", 12), ("is_host", 1)],
+                [("path_index", 8), ("absent", 16), ("is_host", 1)],
             )?,
         })
     }
@@ -90,7 +90,7 @@ impl Table for Mft {
 }
 
 /// Levels of the min-PSN tree at the most, and bits of a path index that each of them takes.
-const LEVELS: usize = 3;
+const LEVELS: usize = 4;
 const LEVEL_BITS: usize = 2;
 
 /// Which children of a path's nodes in the min-PSN tree hold none of `count` paths (`p4src/v1model/min_psn_tree.p4`).
@@ -118,19 +118,20 @@ mod tests {
 
     #[test]
     fn children_without_paths_are_marked_level_by_level() {
-        assert_eq!(absent(0, 1), 0b1110_1110_1110);
-        assert_eq!(absent(1, 2), 0b1110_1110_1100);
+        assert_eq!(absent(0, 1), 0b1110_1110_1110_1110);
+        assert_eq!(absent(1, 2), 0b1110_1110_1110_1100);
         // Paths 4 and 5 of 6: the second leaf node has two, the node above it has two leaf nodes.
-        assert_eq!(absent(4, 6), 0b1110_1100_1100);
-        assert_eq!(absent(3, 6), 0b1110_1100_0000);
-        assert_eq!(absent(63, 64), 0);
+        assert_eq!(absent(4, 6), 0b1110_1110_1100_1100);
+        assert_eq!(absent(3, 6), 0b1110_1110_1100_0000);
+        assert_eq!(absent(63, 64), 0b1110_0000_0000_0000);
+        assert_eq!(absent(127, 128), 0b1100_0000_0000_0000);
     }
 
     #[test]
     fn a_child_is_absent_exactly_when_no_path_is_in_it() {
-        for count in 1..=64 {
+        for count in 1..=128 {
             for path in 0..count {
-                for bit in 0..12 {
+                for bit in 0..16 {
                     let (level, child) = (bit / 4, bit % 4);
                     let of = |p: usize| p >> (2 * level);
                     let is_there = (0..count).any(|p| of(p) == of(path) & !3 | child);

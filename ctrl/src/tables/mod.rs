@@ -150,7 +150,7 @@ impl Program {
         let routes = Routes::resolve(&schema)?;
         let next_hops = NextHops::resolve(&schema)?;
         let group_count = schema.table(Groups::NAME)?.size()?;
-        let path_cells = schema.register_size("ingress.ack_aggregate.path_msn")?;
+        let path_cells = schema.register_size("ingress.ack_aggregate.sender.acked")?;
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,

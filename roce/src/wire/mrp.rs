@@ -55,6 +55,8 @@ pub const PORT: u16 = 4790;
 pub const NODE_IS_GROUP: u8 = 0x80;
 /// In a node's flags on the wire: two records follow with the node's [`Region`].
 pub const NODE_HAS_REGION: u8 = 0x40;
+/// In a node's flags: the member only receives, and its leaf switch lets no data of it in.
+pub const NODE_ONLY_RECEIVES: u8 = 0x20;
 /// The largest value for the length of a region: half of all addresses.
 pub const MAX_LOG2_LEN: u8 = 63;
 /// The only version there is.
@@ -188,7 +190,8 @@ impl Kind {
 pub struct Node {
     pub ip: Ipv4Addr,
     pub qpn: QpNum,
-    /// Bits that the members' software may use, and [`NODE_IS_GROUP`]; switches copy them. [`NODE_HAS_REGION`] goes with `region`.
+    /// Bits that the members' software may use, [`NODE_IS_GROUP`] and [`NODE_ONLY_RECEIVES`]; switches copy them.
+    /// [`NODE_HAS_REGION`] goes with `region`.
     #[serde(default)]
     pub flags: u8,
     /// Where WRITEs to the group find this member's memory.

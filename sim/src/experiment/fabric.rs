@@ -40,6 +40,14 @@ pub trait Fabric {
     /// Breaks something for good.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
+    /// Has a member send random packets of all kinds to a group, beside what its queue pairs send, until its transfer is closed.
+    fn turn_hostile(
+        &mut self,
+        host: HostIndex,
+        mcst_id: Ipv4Addr,
+        seed: u64,
+    ) -> Result<(), FabricError>;
+
     /// Makes the queue pairs of a transfer at one member.
     fn prepare(
         &mut self,

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
 use alfirk_roce::registration::{GroupSpec, LeaderEvent};
-use alfirk_roce::wire::mrp::{Node, Region};
+use alfirk_roce::wire::mrp::{Node, Region, NODE_ONLY_RECEIVES};
 
 use super::fabric::FabricError;
 
@@ -17,7 +17,10 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     let node = |member: &MemberSpec| Node {
         ip: member.ip,
         qpn: member.qpn,
-        flags: 0,
+        flags: match member.may_send {
+            true => 0,
+            false => NODE_ONLY_RECEIVES,
+        },
         region: member
             .region
             .and_then(|region| Region::new(region.va, region.rkey, region.len)),

@@ -73,6 +73,8 @@ pub struct Job {
     pub outages: Vec<Outage>,
     /// What breaks while the message is under way.
     pub kills: Vec<Kill>,
+    /// Members that send random packets to the group while the message is under way. Nobody waits for them.
+    pub hostiles: Vec<HostIndex>,
 }
 
 impl Job {
@@ -100,6 +102,7 @@ impl Job {
             safeguard: None,
             outages: Vec::new(),
             kills: Vec::new(),
+            hostiles: Vec::new(),
         }
     }
 }
@@ -274,6 +277,8 @@ impl Run<'_> {
             watch,
         )?;
 
+        self.turn_hostile(&mut told)?;
+
         let counted = self.counts()?;
         let before = self.traffic()?;
         let posted_at = self.send(&mut told, watch)?;
@@ -358,6 +363,15 @@ impl Run<'_> {
     }
 
     /// The ranks that send, by part; none if the first member sends everything.
+    /// Whether a member is ever the group's source.
+    fn may_send(&self, rank: u32) -> bool {
+        let sources = self.sources();
+        match sources.is_empty() {
+            true => rank == 0,
+            false => sources.contains(&rank),
+        }
+    }
+
     fn sources(&self) -> Vec<u32> {
         match self.parts() {
             1 => Vec::new(),
@@ -452,6 +466,7 @@ impl Run<'_> {
                 rkey: memory.rkey,
                 len: memory.len,
             }),
+            may_send: self.may_send(endpoint.rank),
         });
         let request = RegisterGroup {
             mcst_id: Some(self.mcst_id()),
@@ -523,6 +538,21 @@ impl Run<'_> {
         while let Some((link, loss)) = self.outages.take_due(now) {
             let set = self.fabric.set_loss(link, loss);
             self.on_fabric(set)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the hostile members loose, if there is a group.
+    fn turn_hostile(&mut self, told: &mut Told) -> Result<(), JobError> {
+        for &host in self.job.hostiles.iter().filter(|_| self.grouped) {
+            let rank = self.job.members.iter().position(|&member| member == host);
+            if let Some(rank) = rank {
+                told.lost[rank] = true;
+            }
+            let turned = self
+                .fabric
+                .turn_hostile(host, self.mcst_id(), self.job.seed);
+            self.on_fabric(turned)?;
         }
         Ok(())
     }

@@ -252,6 +252,16 @@ impl Fabric for VirtualFabric {
         Ok(std::mem::take(&mut self.news))
     }
 
+    fn turn_hostile(
+        &mut self,
+        host: HostIndex,
+        mcst_id: Ipv4Addr,
+        seed: u64,
+    ) -> Result<(), FabricError> {
+        self.network.turn_hostile(host, mcst_id, seed);
+        Ok(())
+    }
+
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
         match victim {
             Victim::Host(host) => self.network.kill_host(host),

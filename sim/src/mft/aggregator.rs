@@ -73,9 +73,10 @@ impl Aggregator {
                     (path.1, path.2) = (acked, msn);
                 }
                 if let Feedback::Nak { nak, .. } = feedback {
-                    let is_oldest = self
-                        .waiting
-                        .is_none_or(|waiting| space.lt(nak.psn, waiting.psn));
+                    let is_oldest = self.waiting.is_none_or(|waiting| {
+                        space.lt(nak.psn, waiting.psn)
+                            || nak.psn == waiting.psn && nak.patience() > waiting.patience()
+                    });
                     if is_news && is_oldest {
                         self.waiting = Some(nak);
                     }

@@ -45,7 +45,9 @@ pub struct Path {
     pub by_sender: bool,
     /// MSN of the newest feedback.
     pub msn: u32,
-    /// What the retransmission filter knows of `ack_psn`, as far as it fits.
+    /// The newest PSN that it has acknowledged itself, true or not.
+    pub acked: u32,
+    /// What the retransmission filter knows of `ack_psn`.
     pub filter: u32,
 }
 
@@ -57,10 +59,14 @@ pub struct Group {
     pub paths: Vec<Path>,
     /// PSN and MSN that the source was told last.
     pub agg: (u32, u32),
-    /// The oldest NAK not yet told.
+    /// The oldest NAK that waits, or the one that the source was told.
     pub waiting: Option<Nak>,
-    /// Where data that was no retransmission came from last.
+    /// Was the source told of `waiting`, and has not yet sent its PSN again?
+    pub is_nak_told: bool,
+    /// Who may send what: where the source is,
     pub src_port: Option<Port>,
+    /// and the newest PSN that it has sent.
+    pub sent: u32,
     /// Whoever looks for the minimum under [`Strategy::Walk`].
     pub walk: Walk,
     /// What all this has cost.
@@ -79,15 +85,21 @@ impl Group {
             ack_psn: before,
             by_sender: false,
             msn,
-            filter: config.space.short().of(before),
+            acked: before,
+            filter: before,
         };
         Group {
             config,
             paths: ports.iter().map(path).collect(),
             agg: (before, msn),
             waiting: None,
+            is_nak_told: false,
             src_port: None,
-            walk: Walk::default(),
+            sent: before,
+            walk: Walk {
+                found: before,
+                ..Walk::default()
+            },
             work: Work::default(),
             cnps: CnpFilter::new(ports.len()),
         }
@@ -119,9 +131,8 @@ impl Group {
                 psn,
                 is_retransmission,
             } => {
-                let short = self.config.space.short();
                 let path = &self.paths[path];
-                let has_it = !short.lt(path.filter, short.of(psn));
+                let has_it = !self.config.space.lt(path.filter, psn);
                 let copy = Sent::Data {
                     port: path.port,
                     psn,
@@ -143,10 +154,10 @@ impl Group {
 
     /// The retransmission filter's copy of a path's PSN rises.
     fn learn(&mut self, path: usize, acked: u32) {
-        let short = self.config.space.short();
+        let space = self.config.space;
         let path = &mut self.paths[path];
-        if short.lt(path.filter, short.of(acked)) {
-            path.filter = short.of(acked);
+        if space.lt(path.filter, acked) {
+            path.filter = acked;
         }
     }
 

@@ -16,18 +16,6 @@ impl Space {
         Space { bits }
     }
 
-    /// The space of the retransmission filter's copies: 16 bits, or all if there are fewer.
-    pub fn short(self) -> Space {
-        Space {
-            bits: self.bits.min(16),
-        }
-    }
-
-    /// The number that is left of `a` in this space.
-    pub fn of(self, a: u32) -> u32 {
-        a & self.mask()
-    }
-
     fn mask(self) -> u32 {
         (1 << self.bits) - 1
     }

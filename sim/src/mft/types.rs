@@ -54,6 +54,10 @@ pub enum Flaw {
     CoveredNak,
     /// Retransmissions of what is acknowledged are dropped, as the papers have it.
     DroppedTailAck,
+    /// Data counts from whatever port it comes, with whatever PSN.
+    AnyoneSends,
+    /// Feedback counts whatever it acknowledges.
+    AnyAck,
     /// News of the path that a walk takes for the oldest, while the walk is under way, is forgotten.
     ForgottenLaggard,
 }
@@ -65,6 +69,17 @@ pub struct Nak {
     pub psn: u32,
     /// AETH syndrome: a PSN sequence error, or RNR with its timer code.
     pub syndrome: u8,
+}
+
+impl Nak {
+    /// How long a receiver asks the source to wait: nothing for a sequence error; of RNR timer codes 1 is the
+    /// shortest, 0 the longest.
+    pub(super) fn patience(self) -> u8 {
+        match self.syndrome >> 5 {
+            1 => 1 + (self.syndrome.wrapping_sub(1) & 0x1f),
+            _ => 0,
+        }
+    }
 }
 
 /// What a receiver, or the switch below, reports.

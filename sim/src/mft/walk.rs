@@ -10,6 +10,8 @@ pub struct Walk {
     /// The path of the last minimum, or of a walk's oldest word so far. While it has nothing new, neither has
     /// the group.
     pub trigger: Option<usize>,
+    /// The minimum that the last walk found.
+    pub found: u32,
 }
 
 /// A walk under way.
@@ -113,6 +115,7 @@ impl Group {
         match oldest {
             Some(word) if node >= self.nodes() => {
                 self.walk.busy = None;
+                self.walk.found = word.psn;
                 Outcome::Done(word)
             }
             _ => {
@@ -143,6 +146,7 @@ impl Group {
         match walker.oldest {
             Some(word) if walker.node >= self.nodes() && !busy.is_dirty => {
                 self.walk.busy = None;
+                self.walk.found = word.psn;
                 Outcome::Done(word)
             }
             _ if walker.node >= self.nodes() => {

@@ -1,5 +1,6 @@
 //! Makes a [`Network`] from a topology.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_bmv2::p4rt::{Programs, Server};
@@ -17,6 +18,7 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::controller::ControllerNode;
 use super::host::{HostNode, MemberEvent, PORT};
+use super::hostile::Hostile;
 use super::switch::SwitchNode;
 use super::{Element, Model};
 use crate::engine::stream::seed;
@@ -238,6 +240,14 @@ impl Network {
     /// Ends a host at once.
     pub fn kill_host(&mut self, host: HostIndex) {
         self.with_host(host, |node, ctx| node.kill(ctx));
+    }
+
+    /// Has a host send random packets of all kinds to a group, under its own address and as fast as its link takes them beside what
+    /// its queue pairs send, until its transfer is closed.
+    pub fn turn_hostile(&mut self, host: HostIndex, mcst_id: Ipv4Addr, seed: u64) {
+        let node = self.topology.host(host);
+        let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), mcst_id, seed);
+        self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
     /// Destroys the queue pairs of a transfer's leg at a host.

@@ -12,6 +12,7 @@ use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar}
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
+use super::hostile::Hostile;
 use super::message::Message;
 use super::Model;
 use crate::engine::Context;
@@ -53,6 +54,8 @@ pub struct HostNode {
     registrar: Registrar,
     /// A dead host neither sends nor takes anything.
     alive: bool,
+    /// What else it sends, whenever its link is idle.
+    hostile: Option<Hostile>,
     events: VecDeque<MemberEvent>,
 }
 
@@ -67,6 +70,7 @@ impl HostNode {
             acks_received: 0,
             registrar: Registrar::default(),
             alive: true,
+            hostile: None,
             events: VecDeque::new(),
         }
     }
@@ -219,6 +223,7 @@ impl HostNode {
             transfer.close(&mut self.host);
         }
         self.finished = false;
+        self.hostile = None;
         self.events.clear();
     }
 
@@ -282,6 +287,12 @@ impl HostNode {
     /// Whether the host has not been killed.
     pub fn is_alive(&self) -> bool {
         self.alive
+    }
+
+    /// From now on sends random packets, too, whenever its link is idle; until the transfer is closed.
+    pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Context<'_, Message>) {
+        self.hostile = Some(hostile);
+        self.settle(ctx);
     }
 
     // ---- The NIC, driven by the engine. ----
@@ -407,7 +418,8 @@ impl HostNode {
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
         while ctx.can_transmit(PORT) {
-            let Some(frame) = self.host.poll_transmit(ctx.now()) else {
+            let honest = self.host.poll_transmit(ctx.now());
+            let Some(frame) = honest.or_else(|| self.hostile.as_mut().map(Hostile::frame)) else {
                 break;
             };
             ctx.transmit(PORT, frame);

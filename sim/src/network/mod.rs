@@ -7,6 +7,7 @@
 mod build;
 mod controller;
 mod host;
+mod hostile;
 mod message;
 mod model;
 mod switch;

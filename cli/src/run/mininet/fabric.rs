@@ -397,6 +397,18 @@ impl Fabric for MininetFabric {
             .collect())
     }
 
+    fn turn_hostile(
+        &mut self,
+        host: HostIndex,
+        _mcst_id: Ipv4Addr,
+        _seed: u64,
+    ) -> Result<(), FabricError> {
+        Err(FabricError::Host {
+            host: self.topology.host(host).name.clone(),
+            why: "hosts on Mininet send only what their queue pairs do".to_string(),
+        })
+    }
+
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
         match victim {
             Victim::Host(host) => {

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Node, Region, Repr, View, NODE_IS_GROUP, PORT};
+use alfirk_roce::wire::mrp::{Node, Region, Repr, View, NODE_IS_GROUP, NODE_ONLY_RECEIVES, PORT};
 use alfirk_roce::wire::{ethernet, ipv4, udp, MacAddr};
 
 use crate::constants::{VIRTUAL_MAC, VIRTUAL_QPN};
@@ -93,7 +93,10 @@ pub(in crate::controller) fn member_node(spec: &MemberSpec) -> Node {
     Node {
         ip: spec.ip,
         qpn: spec.qpn,
-        flags: 0,
+        flags: match spec.may_send {
+            true => 0,
+            false => NODE_ONLY_RECEIVES,
+        },
         region: spec
             .region
             .and_then(|region| Region::new(region.va, region.rkey, region.len)),
@@ -110,6 +113,7 @@ pub(in crate::controller) fn member_spec(node: &Node) -> MemberSpec {
             rkey: region.rkey,
             len: region.len(),
         }),
+        may_send: node.flags & NODE_ONLY_RECEIVES == 0,
     }
 }
 

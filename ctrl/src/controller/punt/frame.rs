@@ -19,6 +19,12 @@ const ICRC_LEN: usize = 4;
 /// A whole ACK or NAK.
 const FEEDBACK_LEN: usize = EXTENSION_AT + aeth::HEADER_LEN + ICRC_LEN;
 
+/// A VLAN tag, and where the first one stands: behind the two MAC addresses.
+const TAG_LEN: usize = 4;
+const TAG_AT: usize = 12;
+/// EtherTypes of IEEE 802.1Q and 802.1ad.
+const TAG_TYPES: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+
 /// In the IPv4 header.
 const DESTINATION: usize = 16;
 /// In the BTH.
@@ -66,13 +72,46 @@ impl FeedbackHeader {
     }
 }
 
+/// VLAN and priority tags of a frame, at most two, as the pipeline's parser knows them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tags {
+    bytes: [u8; 2 * TAG_LEN],
+    len: usize,
+}
+
+impl Tags {
+    /// Takes the tags out of a frame.
+    pub(super) fn take(frame: &[u8]) -> (Tags, Vec<u8>) {
+        let mut tags = Tags::default();
+        while tags.len < tags.bytes.len() {
+            let at = TAG_AT + tags.len;
+            let tag = frame.get(at..at + TAG_LEN);
+            let Some(tag) = tag.filter(|tag| TAG_TYPES.contains(&[tag[0], tag[1]])) else {
+                break;
+            };
+            tags.bytes[tags.len..][..TAG_LEN].copy_from_slice(tag);
+            tags.len += TAG_LEN;
+        }
+        let rest = frame.iter().skip(TAG_AT + tags.len);
+        let untagged = frame.iter().take(TAG_AT).chain(rest).copied().collect();
+        (tags, untagged)
+    }
+
+    /// Puts them back.
+    pub(super) fn put_into(&self, untagged: &[u8]) -> Vec<u8> {
+        let (addresses, rest) = untagged.split_at(TAG_AT.min(untagged.len()));
+        [addresses, &self.bytes[..self.len], rest].concat()
+    }
+}
+
 /// An ACK or NAK inside the fabric; the switch that sends it computes its ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Feedback([u8; FEEDBACK_LEN]);
+pub(super) struct Feedback([u8; FEEDBACK_LEN], Tags);
 
 impl Feedback {
     /// `None` when it is no ACK or NAK; switches have checked ICRC and checksum.
     pub(super) fn parse(frame: &[u8]) -> Option<Feedback> {
+        let (tags, frame) = Tags::take(frame);
         let bytes: [u8; FEEDBACK_LEN] = *frame.first_chunk()?;
         let frame = ethernet::View::new_checked(&bytes).ok()?;
         let is_rocev2 = frame.ethertype() == ethernet::ETHERTYPE_IPV4
@@ -80,7 +119,7 @@ impl Feedback {
             && bytes[IP_AT + 9] == ipv4::PROTOCOL_UDP
             && bytes[UDP_AT + 2..][..2] == udp::PORT_ROCE.to_be_bytes();
         let bth = bth::View::new_checked(&bytes[BTH_AT..]).ok()?;
-        (is_rocev2 && bth.opcode().has_aeth()).then_some(Feedback(bytes))
+        (is_rocev2 && bth.opcode().has_aeth()).then_some(Feedback(bytes, tags))
     }
 
     /// The group.
@@ -102,12 +141,12 @@ impl Feedback {
     }
 
     /// The same frame with other words.
-    pub(super) fn saying(&self, word: Word) -> [u8; FEEDBACK_LEN] {
+    pub(super) fn saying(&self, word: Word) -> Vec<u8> {
         let mut bytes = self.0;
         bytes[BTH_AT + PSN..][..3].copy_from_slice(&word.psn.get().to_be_bytes()[1..]);
         bytes[EXTENSION_AT] = word.syndrome;
         bytes[EXTENSION_AT + 1..][..3].copy_from_slice(&word.msn.to_be_bytes()[1..]);
-        bytes
+        self.1.put_into(&bytes)
     }
 }
 

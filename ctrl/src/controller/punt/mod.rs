@@ -31,7 +31,7 @@ use crate::constants::{
 use crate::tables::PacketOutHeader;
 use crate::topology::SwitchIndex;
 
-use frame::{Feedback, FeedbackHeader};
+use frame::{Feedback, FeedbackHeader, Tags};
 
 /// A group on one switch, by its index there.
 pub(super) type Part = (SwitchIndex, u16);
@@ -247,7 +247,8 @@ impl Controller {
     }
 
     /// A copy as it left the bridge's exit, its ICRC as it was before.
-    fn icrc_in(&mut self, switch: SwitchIndex, port: u32, mut frame: Vec<u8>) -> Option<()> {
+    fn icrc_in(&mut self, switch: SwitchIndex, port: u32, frame: Vec<u8>) -> Option<()> {
+        let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
         let member = self.member_behind(mcst_id, switch, port)?;
         match frame::repair_icrc(&mut frame, mcst_id, &member.spec) {
@@ -258,7 +259,7 @@ impl Controller {
                     egress_port: port,
                 };
                 self.with_session(switch, |session, context| {
-                    session.send_packet(context, to, frame);
+                    session.send_packet(context, to, tags.put_into(&frame));
                 });
             }
             Some(false) => self.punts.stats.wrong_icrcs += 1,

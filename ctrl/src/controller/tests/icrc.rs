@@ -84,8 +84,7 @@ proptest! {
             spec: MemberSpec {
                 ip: topology.host(host).ip,
                 qpn: QpNum::new(qpns[host.0]),
-                region: Some(MemoryRegion { va: vas[host.0] & !0xfff, rkey: rkeys[host.0], len: 0x1000 }),
-            },
+                region: Some(MemoryRegion { va: vas[host.0] & !0xfff, rkey: rkeys[host.0], len: 0x1000 }), may_send: true },
         }).collect();
         let hosts: Vec<_> = members.iter().map(|m| m.host).collect();
         let paths = Paths::new(&topology);

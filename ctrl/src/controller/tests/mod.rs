@@ -224,6 +224,7 @@ impl Fabric {
             ip: topology.host(topology.host_named(name).unwrap()).ip,
             qpn: QpNum::new(qpn),
             region: None,
+            may_send: true,
         });
         RegisterGroup {
             mcst_id: None,

@@ -254,6 +254,7 @@ fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
             rkey: region.rkey,
             len: 10_000_000,
         }),
+        may_send: true,
     });
     let group = RegisterGroup {
         mcst_id: Some(GROUP),

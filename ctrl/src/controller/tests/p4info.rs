@@ -173,11 +173,16 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
             action(
                 7,
                 "ingress.group_lookup.set_path",
-                &[("path_index", 8), ("absent", 12), ("is_host", 1)],
+                &[("path_index", 8), ("absent", 16), ("is_host", 1)],
             ),
             action(
                 8,
                 "ingress.bridge_entry.enter",
+                &[("id_xor", 16), ("sport_xor", 16)],
+            ),
+            action(
+                12,
+                "ingress.bridge_entry.enter_receiver",
                 &[("id_xor", 16), ("sport_xor", 16)],
             ),
             action(
@@ -197,7 +202,7 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
             ),
         ],
         registers: vec![Register {
-            preamble: preamble(0x1500_0001, "ingress.ack_aggregate.path_msn"),
+            preamble: preamble(0x1500_0001, "ingress.ack_aggregate.sender.acked"),
             size: paths * groups_i32,
             ..Register::default()
         }],

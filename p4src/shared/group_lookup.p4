@@ -7,17 +7,17 @@
 // A path is a port of the group's tree; paths are numbered densely from 0 per group
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
-// MIN_PSN_* and ICRC_* of shared/constants.p4.
+// MIN_PSN_* and ICRC_* of constants.p4.
 
 #ifndef ALFIRK_GROUP_LOOKUP_P4
 #define ALFIRK_GROUP_LOOKUP_P4
 
 control GroupLookup(inout headers_t hdr,
                     inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata,
+                    in port_t ingress_port,
                     out bool is_group) {
-    direct_counter(CounterType.packets_and_bytes) groups_counter;
-    direct_counter(CounterType.packets_and_bytes) mft_counter;
+    DIRECT_COUNTER(groups_counter);
+    DIRECT_COUNTER(mft_counter);
 
     action not_a_group() {
         groups_counter.count();
@@ -44,7 +44,7 @@ control GroupLookup(inout headers_t hdr,
         meta.drop_reason = DROP_NOT_A_PATH;
     }
 
-    action set_path(path_t path_index, bit<12> absent, bit<1> is_host) {
+    action set_path(path_t path_index, bit<16> absent, bit<1> is_host) {
         mft_counter.count();
         meta.path_index = path_index;
         meta.absent = absent;
@@ -54,12 +54,12 @@ control GroupLookup(inout headers_t hdr,
     table mft {
         key = {
             meta.group_index: exact @name("group_index");
-            standard_metadata.ingress_port: exact @name("ingress_port");
+            ingress_port: exact @name("ingress_port");
         }
         actions = { set_path; @defaultonly not_a_path; }
         const default_action = not_a_path();
         counters = mft_counter;
-        size = SIZE_MEMBERS;
+        size = SIZE_PATHS;
     }
 
     apply {

@@ -10,7 +10,7 @@
 
 control SourceGuard(inout headers_t hdr,
                     inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
+                    in port_t ingress_port) {
     bit<32> owner;
 
     action attached(ipv4_addr_t ip) {
@@ -21,7 +21,7 @@ control SourceGuard(inout headers_t hdr,
     }
 
     table hosts {
-        key = { standard_metadata.ingress_port: exact @name("ingress_port"); }
+        key = { ingress_port: exact @name("ingress_port"); }
         actions = { attached; @defaultonly not_a_host; }
         const default_action = not_a_host();
         size = SIZE_PORTS;

@@ -16,9 +16,9 @@
 
 control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
-                   inout standard_metadata_t standard_metadata,
+                   in port_t egress_port,
                    out bool is_to_host) {
-    direct_counter(CounterType.packets_and_bytes) receivers_counter;
+    DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
     bit<64> with_reth_va_xor = 0;
@@ -50,7 +50,7 @@ control BridgeExit(inout headers_t hdr,
     table receivers {
         key = {
             meta.group_index: exact @name("group_index");
-            standard_metadata.egress_port: exact @name("egress_port");
+            egress_port: exact @name("egress_port");
         }
         actions = { deliver; @defaultonly to_switch; }
         const default_action = to_switch();

@@ -12,8 +12,9 @@
 
 control ArpResponder(inout headers_t hdr,
                      inout metadata_t meta,
-                     inout standard_metadata_t standard_metadata) {
-    direct_counter(CounterType.packets_and_bytes) arp_targets_counter;
+                     in port_t ingress_port,
+                     inout port_t egress_port) {
+    DIRECT_COUNTER(arp_targets_counter);
 
     action ignore() {
         arp_targets_counter.count();
@@ -30,7 +31,7 @@ control ArpResponder(inout headers_t hdr,
         hdr.arp.sender_ip = asked;
         hdr.ethernet.dst = hdr.ethernet.src;
         hdr.ethernet.src = mac;
-        standard_metadata.egress_spec = standard_metadata.ingress_port;
+        egress_port = ingress_port;
     }
 
     table arp_targets {

@@ -1,4 +1,4 @@
-// Data becomes an empty ACK to its own sender: MSN and ICRC are to be filled in.
+// A request becomes an empty ACK to its own sender: MSN and ICRC are to be filled in.
 
 #ifndef ALFIRK_DATA_TO_ACK_P4
 #define ALFIRK_DATA_TO_ACK_P4
@@ -12,6 +12,7 @@ control DataToAck(inout headers_t hdr) {
         hdr.icrc.setValid();
         hdr.ipv4.total_len = ACK_IPV4_BYTES;
         hdr.ipv4.ecn = ECN_NOT_ECT;
+        hdr.ipv4.ttl = ACK_TTL;
         hdr.udp.length = ACK_UDP_BYTES;
         hdr.bth.opcode = OPCODE_RC_ACKNOWLEDGE;
         hdr.bth.solicited_event = 0;

@@ -10,19 +10,21 @@
 // controller solves for the one pair of constants that cancels the change whatever
 // follows. Neither payload nor trailer is touched.
 //
+// The ICRC covers neither TTL nor UDP checksum. Like any router a switch takes one off the TTL, and a
+// checksum that another address makes wrong becomes 0, which says that there is none (RFC 768).
+//
 // ICRC_LEFT_WRONG leaves the constants out, for tests of those who have to notice.
 //
 // The table is also the group's guard: a host that is not the member on this port, or
 // that addresses another queue pair than VIRTUAL_QPN (on which the exit half's
-// constants rest), gets nothing in.
+// constants rest) or another partition, gets nothing in. Nor does data of a member that
+// may only receive (`enter_receiver`): who may be a source is said at registration.
 
 #ifndef ALFIRK_BRIDGE_ENTRY_P4
 #define ALFIRK_BRIDGE_ENTRY_P4
 
-control BridgeEntry(inout headers_t hdr,
-                    inout metadata_t meta,
-                    inout standard_metadata_t standard_metadata) {
-    direct_counter(CounterType.packets_and_bytes) members_counter;
+control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingress_port) {
+    DIRECT_COUNTER(members_counter);
 
     action not_a_member() {
         members_counter.count();
@@ -38,13 +40,20 @@ control BridgeEntry(inout headers_t hdr,
 #endif
     }
 
+    action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
+        enter(id_xor, sport_xor);
+        if (meta.kind == Kind.DATA) {
+            meta.drop_reason = DROP_MAY_NOT_SEND;
+        }
+    }
+
     table members {
         key = {
             meta.group_index: exact @name("group_index");
-            standard_metadata.ingress_port: exact @name("ingress_port");
+            ingress_port: exact @name("ingress_port");
             hdr.ipv4.src: exact @name("src_ip");
         }
-        actions = { enter; @defaultonly not_a_member; }
+        actions = { enter; enter_receiver; @defaultonly not_a_member; }
         const default_action = not_a_member();
         counters = members_counter;
         size = SIZE_MEMBERS;
@@ -53,12 +62,21 @@ control BridgeEntry(inout headers_t hdr,
     apply {
         if (hdr.bth.dest_qp != VIRTUAL_QPN) {
             meta.drop_reason = DROP_WRONG_QPN;
+        } else if (hdr.bth.pkey[14:0] != DEFAULT_PARTITION) {
+            meta.drop_reason = DROP_WRONG_PKEY;
+        } else if (hdr.ipv4.ttl <= 1) {
+            meta.drop_reason = DROP_TTL_EXPIRED;
         } else if (meta.is_host == 1) {
             members.apply();
         } else if (hdr.ipv4.src != hdr.ipv4.dst) {
             // Between switches a group's packets carry the McstID as both addresses.
             meta.drop_reason = DROP_NOT_A_MEMBER;
+        } else if (meta.kind == Kind.READ) {
+            // Its first switch would have answered it.
+            meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
         }
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        hdr.udp.checksum = 0;
     }
 }
 

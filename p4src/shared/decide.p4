@@ -1,0 +1,107 @@
+// What becomes of a group's packet, when all is known: its verdict, and the port that it leaves by.
+//
+//   DATA       all have it                          ANSWER: an ACK of the minimum to its sender
+//              not the source's                     dropped, but may ask for the minimum first
+//              else                                 REPLICATE
+//   ACK, NAK   a NAK waits just after the minimum   FEEDBACK: that NAK to the source
+//   WALKER     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
+//              else                                 RECORD: only the retransmission filter learns of it
+//              the minimum is yet to be found       WALK, PUNT
+//   CNP        of the most congested path           PASS
+//   FATAL_NAK                                       PASS: with the PSN after what the source was told
+//   READ                                            ANSWER: a fatal NAK to its sender
+//   COMMAND                                         ANSWER: as the controller says
+//
+// An acknowledged PSN that comes again means that its ACK was lost between here and the sender. It is answered, not
+// dropped (the papers drop it): else the sender would retry until it gives up. A source of before may ask so, too,
+// when the present one's data has raised the minimum beyond what the asker ever sent: it gets an ACK of no more
+// than it asked about, with the MSN that it counted itself when it last received. No requester takes an answer that is
+// ahead of it.
+//
+// A requester takes any NAK as an ACK of what is before it. A fatal one therefore leaves with the oldest PSN that
+// some receiver may lack, so that it completes no request.
+//
+// Cepheus, section III-D, and Gleam, algorithms 2 and 3; the rules for READ, fatal NAKs and old data are in no paper.
+
+#ifndef ALFIRK_DECIDE_P4
+#define ALFIRK_DECIDE_P4
+
+// `is_answer`: it is old data, or asks on its behalf, and all have it. `tells_nak`: the packet has become the NAK that waited. `is_news`: the minimum is news to the source.
+control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_answer,
+               in bool is_news, in bool tells_nak, in Walked walked, inout port_t egress_port) {
+    DataToAck() data_to_ack;
+
+    apply {
+        egress_port = meta.source_port[8:0];
+        if (is_answer || meta.kind == Kind.READ) {
+            meta.verdict = Verdict.ANSWER;
+            egress_port = meta.origin_port;
+            if (meta.kind != Kind.WALKER) {
+                data_to_ack.apply(hdr);
+            }
+            hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
+            if (meta.is_source == 1) {
+                hdr.bth.psn = minimum;
+                hdr.aeth.msn = msn;
+            }
+            if (meta.kind == Kind.READ) {
+                hdr.aeth.kind = AETH_NAK;
+                hdr.aeth.value = NAK_INVALID_REQUEST;
+                if (meta.is_source == 1) {
+                    hdr.bth.psn = minimum + 1;
+                }
+            }
+        } else if (meta.kind == Kind.DATA) {
+            meta.verdict = Verdict.REPLICATE;
+            if (meta.counts == 0) {
+                meta.drop_reason = DROP_NOT_THE_SOURCE;
+            }
+            if (meta.min_psn == MIN_PSN_PUNT && meta.is_retransmission == 1) {
+                meta.packet_in_reason = PACKET_IN_PROBE;
+            }
+        } else if (meta.kind == Kind.FATAL_NAK) {
+            meta.verdict = Verdict.PASS;
+            meta.packet_in_reason = PACKET_IN_FATAL_NAK;
+            hdr.bth.psn = minimum + 1;
+            hdr.aeth.msn = msn;
+        } else if (meta.kind == Kind.CNP) {
+            meta.verdict = Verdict.PASS;
+        } else if (meta.kind == Kind.COMMAND) {
+            meta.verdict = Verdict.ANSWER;
+            if (hdr.feedback.port != 0) {
+                egress_port = hdr.feedback.port[8:0];
+            }
+            hdr.feedback.setInvalid();
+            hdr.packet_out.setInvalid();
+        } else if (meta.kind == Kind.WALKER && walked == Walked.LOST) {
+            meta.drop_reason = DROP_WALK_TAKEN_OVER;
+        } else if (walked == Walked.ON) {
+            meta.verdict = Verdict.WALK;
+            egress_port = meta.origin_port;
+        } else if (meta.min_psn == MIN_PSN_PUNT) {
+            meta.verdict = Verdict.PUNT;
+            meta.packet_in_reason = PACKET_IN_FEEDBACK;
+        } else {
+            // Feedback, or a walk that has ended.
+            meta.verdict = Verdict.RECORD;
+            hdr.aeth.msn = msn;
+            if (!tells_nak && is_news) {
+                hdr.bth.psn = minimum;
+                hdr.aeth.kind = AETH_ACK;
+                hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
+            }
+            if ((tells_nak || is_news) && meta.source_port != 0) {
+                meta.verdict = Verdict.FEEDBACK;
+            } else {
+                egress_port = meta.origin_port;
+            }
+        }
+
+        // A CNP, a fatal NAK or a command before any data.
+        if (egress_port == 0 && (meta.verdict == Verdict.PASS || meta.kind == Kind.COMMAND)) {
+            meta.drop_reason = DROP_NO_SOURCE;
+        }
+    }
+}
+
+#endif  // ALFIRK_DECIDE_P4

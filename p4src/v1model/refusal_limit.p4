@@ -1,0 +1,27 @@
+// A request that no group can answer is refused by a fatal NAK (decide.p4), but not as often as a hostile host likes: the
+// answers would fill the link to it, and its own copies of the group's data would wait behind them, and with its
+// acknowledgements the whole group. One refusal in 2^REFUSAL_WINDOW_SHIFT microseconds and path is enough: the first
+// one ends a queue pair.
+
+#ifndef ALFIRK_REFUSAL_LIMIT_P4
+#define ALFIRK_REFUSAL_LIMIT_P4
+
+control RefusalLimit(inout metadata_t meta, in bit<48> now) {
+    // Was there a refusal? (1 bit) ++ the window of the last one, modulo 2^15.
+    register<bit<16>>(SIZE_PATHS) refused;
+    bit<32> slot;
+    bit<16> last;
+    bit<16> window;
+
+    apply {
+        slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
+        window = 1w1 ++ (now >> REFUSAL_WINDOW_SHIFT)[14:0];
+        refused.read(last, slot);
+        refused.write(slot, window);
+        if (last == window) {
+            meta.drop_reason = DROP_REFUSAL_LIMITED;
+        }
+    }
+}
+
+#endif  // ALFIRK_REFUSAL_LIMIT_P4

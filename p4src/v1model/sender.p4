@@ -1,0 +1,93 @@
+// Who is the source of the moment, and what has it sent?
+//
+//   from the source's port   any PSN counts; as long as there was none, from any port
+//   from another port        only the PSN that comes next, both in the group and on that path: then the source is there
+//
+// A source may begin when all members have what was sent before (ARCHITECTURE.md, "The way of one packet"). So its
+// first PSN follows the newest that came through here, and its path has acknowledged all before it. Everything else
+// would be a member's way to take the group over, or to speak for what others behind the same port have not received.
+//
+// Old data from a port that is no longer the source's changes nothing; it is answered if all have it (decide.p4), for
+// the ACK of a source's tail may be lost when the next one has begun.
+//
+// Feedback beyond what was sent acknowledges nothing that anybody has; and PSNs that are half their number space
+// apart have no order, so it must not come into the tree.
+//
+// Gleam, section 3.4, sees the source's change in the same place; what makes it safe is in no paper.
+
+#ifndef ALFIRK_SENDER_P4
+#define ALFIRK_SENDER_P4
+
+control Sender(inout headers_t hdr, inout metadata_t meta) {
+    // The newest PSN that each path has acknowledged, true or not: it counts for nothing but the path's own turn as
+    // the source. It may be beyond what was sent: whoever has begun to send acknowledges its own, too.
+    register<psn_t>(SIZE_PATHS) acked;
+    // Port of the source, 0 if there was none yet ++ the newest PSN that was sent.
+    register<bit<40>>(MAX_GROUPS) senders;
+    RegisterAccess(REGISTER_ACK) access_acked;
+    RegisterAccess(REGISTER_SRC_PORT) access_source;
+    RegisterAccess(REGISTER_SENT) access_sent;
+    bit<32> path;
+    psn_t known_acked;
+    psn_t newest;
+    bit<40> known;
+    bit<16> source;
+    bit<16> port;
+    psn_t sent;
+    bit<64> value;
+    bool is_feedback;
+
+    apply {
+        path = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
+        is_feedback = meta.kind == Kind.ACK || meta.kind == Kind.NAK || meta.kind == Kind.FATAL_NAK;
+        acked.read(known_acked, path);
+        newest = known_acked;
+        if (is_feedback && meta.kind != Kind.FATAL_NAK) {
+            if (PSN_LT(newest, meta.acked_psn)) {
+                newest = meta.acked_psn;
+            }
+        } else if (meta.kind == Kind.REGISTERS) {
+            value = (bit<64>)(newest ++ 8w0);
+            access_acked.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 8w0), value);
+            newest = value[31:8];
+        }
+        if (newest != known_acked) {
+            acked.write(path, newest);
+        }
+
+        senders.read(known, (bit<32>)meta.group_index);
+        source = known[39:24];
+        sent = known[23:0];
+        port = (bit<16>)meta.origin_port;
+        if (meta.kind == Kind.DATA) {
+            meta.counts = (bit<1>)(source == port || source == 0
+                                   || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
+            if (PSN_LT(sent, hdr.bth.psn)) {
+                if (meta.counts == 1) {
+                    sent = hdr.bth.psn;
+                    source = port;
+                } else {
+                    meta.drop_reason = DROP_NOT_THE_SOURCE;
+                }
+            }
+        } else if (is_feedback) {
+            if (PSN_LT(sent, meta.acked_psn)) {
+                meta.drop_reason = DROP_BEYOND_SENT;
+            }
+        } else if (meta.kind == Kind.REGISTERS) {
+            value = (bit<64>)source;
+            access_source.apply(hdr, 0, value);
+            source = value[15:0];
+            value = (bit<64>)sent;
+            access_sent.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
+            sent = value[23:0];
+        }
+        meta.source_port = source;
+        meta.is_source = (bit<1>)(source == port);
+        if (known != source ++ sent) {
+            senders.write((bit<32>)meta.group_index, source ++ sent);
+        }
+    }
+}
+
+#endif  // ALFIRK_SENDER_P4

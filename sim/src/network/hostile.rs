@@ -1,0 +1,121 @@
+//! A member that sends, beside what its honest queue pair sends, whatever comes to its mind: data, ACKs, NAKs, CNPs, READs and
+//! registration packets under its own address, with random numbers.
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::icrc;
+use alfirk_roce::wire::{bth, ethernet, ipv4, mrp, udp, MacAddr, Opcode, Psn, QpNum};
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+use crate::engine::stream::stream;
+
+const IP_AT: usize = ethernet::HEADER_LEN;
+const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
+const BTH_AT: usize = UDP_AT + udp::HEADER_LEN;
+const ICRC_LEN: usize = 4;
+
+const SEND_ONLY: u8 = 0x04;
+const WRITE_ONLY: u8 = 0x0a;
+const READ_REQUEST: u8 = 0x0c;
+const ACKNOWLEDGE: u8 = 0x11;
+const FETCH_ADD: u8 = 0x14;
+const CNP: u8 = 0x81;
+/// AETH syndromes: ACK, sequence error, RNR with its longest timer.
+const SYNDROMES: [u8; 3] = [0x1f, 0x60, 0x20];
+
+/// Draws the frames. The same seed gives the same ones.
+pub(super) struct Hostile {
+    ip: Ipv4Addr,
+    mac: MacAddr,
+    mcst_id: Ipv4Addr,
+    rng: ChaCha8Rng,
+}
+
+impl Hostile {
+    pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, mcst_id: Ipv4Addr, seed: u64) -> Hostile {
+        let rng = stream(seed, &format!("hostile {ip}"));
+        Hostile {
+            ip,
+            mac,
+            mcst_id,
+            rng,
+        }
+    }
+
+    /// The next frame: each kind as often as the others.
+    pub(super) fn frame(&mut self) -> Vec<u8> {
+        let psn = self.rng.next_u32() & 0xff_ffff;
+        match self.rng.next_u32() % 7 {
+            0 => self.roce(SEND_ONLY, psn, 64),
+            1 => self.roce(WRITE_ONLY, psn, 16 + 64),
+            2 => self.roce(READ_REQUEST, psn, 16),
+            3 => self.roce(FETCH_ADD, psn, 28),
+            4 => self.roce(CNP, psn, 16),
+            5 => {
+                let mut frame = self.roce(ACKNOWLEDGE, psn, 4);
+                let syndrome = SYNDROMES[self.rng.next_u32() as usize % SYNDROMES.len()];
+                frame[BTH_AT + bth::HEADER_LEN] = syndrome;
+                seal(&mut frame);
+                frame
+            }
+            _ => self.registration(),
+        }
+    }
+
+    /// A packet of the group with a random body behind its BTH.
+    fn roce(&mut self, opcode: u8, psn: u32, body: usize) -> Vec<u8> {
+        let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
+        // What stands in the opcode's place is overwritten: the enumeration has no place for all of them.
+        bth::Repr::new(Opcode::SendOnly, QpNum::new(1), Psn::new(psn)).emit(&mut frame[BTH_AT..]);
+        frame[BTH_AT] = opcode;
+        let end = frame.len() - ICRC_LEN;
+        self.rng
+            .fill_bytes(&mut frame[BTH_AT + bth::HEADER_LEN..end]);
+        seal(&mut frame);
+        frame
+    }
+
+    fn registration(&mut self) -> Vec<u8> {
+        let mut frame = self.datagram(mrp::PORT, mrp::METADATA_LEN + 2 * mrp::NODE_LEN);
+        self.rng.fill_bytes(&mut frame[BTH_AT..]);
+        // Its version is right, its kind any.
+        frame[BTH_AT] = mrp::VERSION << 4 | frame[BTH_AT] & 0xf;
+        frame
+    }
+
+    fn datagram(&mut self, port: u16, payload: usize) -> Vec<u8> {
+        let mut frame = vec![0; BTH_AT + payload];
+        ethernet::Repr {
+            destination: alfirk_ctrl::constants::VIRTUAL_MAC,
+            source: self.mac,
+            ethertype: ethernet::ETHERTYPE_IPV4,
+        }
+        .emit(&mut frame);
+        ipv4::Repr {
+            tos: 0,
+            payload_len: (udp::HEADER_LEN + payload) as u16,
+            identification: self.rng.next_u32() as u16,
+            dont_fragment: true,
+            ttl: 64,
+            protocol: ipv4::PROTOCOL_UDP,
+            source: self.ip,
+            destination: self.mcst_id,
+        }
+        .emit(&mut frame[IP_AT..]);
+        udp::Repr {
+            source_port: 0xc000,
+            destination_port: port,
+            payload_len: payload as u16,
+        }
+        .emit(&mut frame[UDP_AT..]);
+        frame
+    }
+}
+
+/// Puts the right ICRC at the end.
+fn seal(frame: &mut [u8]) {
+    let end = frame.len() - ICRC_LEN;
+    let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet is whole");
+    frame[end..].copy_from_slice(&crc.to_le_bytes());
+}
