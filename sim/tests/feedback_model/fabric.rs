@@ -7,7 +7,8 @@ use alfirk_sim::mft::{
 use stateright::{Model, Property};
 
 /// Sixteen numbers are enough for a handful of packets in flight.
-const SPACE: Space = Space::new(4);
+const SPACE: Space = Space::new(SPACE_BITS);
+const SPACE_BITS: u32 = 4;
 /// The last number, so that the second packet wraps around.
 const FIRST_PSN: u32 = 15;
 const SYNDROME_SEQUENCE: u8 = 0x60;
@@ -58,6 +59,8 @@ pub struct Fabric {
     pub in_flight: usize,
     /// How often a walk may time out.
     pub ages: u64,
+    /// A receiver that sends what it likes beside what its queue pair sends, and how often.
+    pub liar: Option<(usize, u32)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +93,8 @@ pub struct World {
     /// Under way, for each direction of each link: even towards the second end, odd towards the first.
     wire: Vec<Vec<Packet>>,
     clock: u64,
+    /// What the liar has sent.
+    lies: u32,
     violation: Option<&'static str>,
 }
 
@@ -111,6 +116,8 @@ pub enum Step {
     Lose(Moving),
     /// Time passes, so that walks time out.
     Age,
+    /// The liar sends something of its own.
+    Lie(Packet),
 }
 
 impl Fabric {
@@ -149,9 +156,60 @@ impl Fabric {
     fn is_complete(&self, world: &World) -> bool {
         let is_acknowledged =
             |(stream, requester): (usize, &Requester)| requester.unacked == self.range(stream).1;
-        let has_all = |(at, host): (usize, &Host)| host.expected == self.last_expected(at);
+        let has_all = |(at, host): (usize, &Host)| {
+            self.is_liar(at) || host.expected == self.last_expected(at)
+        };
         world.requesters.iter().enumerate().all(is_acknowledged)
             && world.hosts.iter().enumerate().all(has_all)
+    }
+
+    /// What it claims to have is its own affair.
+    fn is_liar(&self, host: usize) -> bool {
+        self.liar.is_some_and(|(liar, _)| liar == host)
+    }
+
+    /// Everything that the liar could say: whatever it likes once there is a source, but for data that follows just
+    /// what was sent, by which a member becomes the source.
+    fn lies(&self, world: &World) -> Vec<Packet> {
+        let Some((liar, limit)) = self.liar else {
+            return Vec::new();
+        };
+        let (switch, _) = self.leaf_of(liar);
+        let group = &world.switches[switch];
+        if world.lies == limit || group.src_port.is_none() {
+            return Vec::new();
+        }
+        let numbers = || 0..1 << SPACE_BITS;
+        let data = numbers().filter(|&psn| psn != SPACE.next(group.sent));
+        let feedback = numbers().flat_map(|psn| [Packet::Ack(psn), Packet::Nak(psn)]);
+        data.map(Packet::Data).chain(feedback).collect()
+    }
+
+    fn leaf_of(&self, host: usize) -> (usize, Port) {
+        let ends = self.links.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
+        let mut leaves = ends.filter_map(|ends| match ends {
+            (End::Host(at), End::Switch(switch, port)) if at == host => Some((switch, port)),
+            _ => None,
+        });
+        leaves.next().expect("every host has a link")
+    }
+
+    /// The liar's packet comes to its leaf. Data of a member that is not the source goes to nobody.
+    fn lie(&self, world: &mut World, packet: Packet) {
+        let (liar, _) = self.liar.expect("somebody lies");
+        world.lies += 1;
+        let (switch, port) = self.leaf_of(liar);
+        let is_source = world.switches[switch].src_port == Some(port);
+        let before: Vec<Vec<Packet>> = world.wire.clone();
+        self.arrive(world, self.direction_from(End::Host(liar)), packet);
+        let is_copied = world.wire.iter().zip(&before).any(|(after, before)| {
+            after
+                .iter()
+                .any(|p| matches!(p, Packet::Data(_)) && !before.contains(p))
+        });
+        if is_copied && !is_source {
+            world.violation = Some("a member speaks for the source");
+        }
     }
 
     fn is_quiet(&self, world: &World) -> bool {
@@ -270,7 +328,7 @@ impl Fabric {
                 continue;
             }
             let lacks = |(at, state): (usize, &Host)| {
-                at != sender && SPACE.lt(state.expected, acked_before)
+                at != sender && !self.is_liar(at) && SPACE.lt(state.expected, acked_before)
             };
             if world.hosts.iter().enumerate().any(lacks) {
                 world.violation = Some(if is_nak {
@@ -453,6 +511,7 @@ impl Model for Fabric {
             requesters: (0..self.streams.len()).map(requester).collect(),
             wire: vec![Vec::new(); 2 * self.links.len()],
             clock: 0,
+            lies: 0,
             violation: None,
         }]
     }
@@ -482,6 +541,7 @@ impl Model for Fabric {
             }
             steps.push(Step::Lose(moving));
         }
+        steps.extend(self.lies(world).into_iter().map(Step::Lie));
         let is_walking = |group: &Group| group.walk.busy.is_some();
         if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
             steps.push(Step::Age);
@@ -504,6 +564,7 @@ impl Model for Fabric {
                 Self::take(&mut world, &moving);
             }
             Step::Age => world.clock += AGE,
+            Step::Lie(packet) => self.lie(&mut world, packet),
         }
         Some(world)
     }

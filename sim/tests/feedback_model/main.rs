@@ -2,7 +2,7 @@
 //! and timeouts, for small trees of switches. Every switch is the plain model `alfirk_sim::mft`, which another
 //! test holds against the compiled pipeline.
 //!
-//! Invariants 1 to 4 of ARCHITECTURE.md: no sender ever sees an ACK beyond what all others hold, no NAK covers an
+//! Invariants 1 to 4 and 7 of ARCHITECTURE.md: no sender ever sees an ACK beyond what all others hold, no NAK covers an
 //! earlier loss, and from every state in which everything under way is lost a fabric without further losses
 //! completes the messages; across the wrap-around and a change of the source. A walk's packets are under way like
 //! any others, and so is what goes to a controller and back.
@@ -41,6 +41,7 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
         nature: Nature::Hostile,
         in_flight: 1,
         ages: u64::from(strategy == Strategy::Walk),
+        liar: None,
     }
 }
 
@@ -293,5 +294,49 @@ fn the_checker_finds_a_source_that_begins_too_early() {
         fabric.streams = vec![(0, 1), (1, 1)];
         fabric.begins_too_early = true;
     });
-    fails("hasty source", fabric, ONLY_WHAT_ALL_HOLD);
+    // Switches do not believe it, so nothing false is acknowledged; but nobody serves who lacks what was sent before.
+    fails("hasty source", fabric, RECOVERS);
+}
+
+/// With one receiver that sends any data, ACK or NAK at any time.
+fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> Fabric {
+    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some((1, lies)))
+}
+
+#[test]
+fn a_liar_hurts_only_itself() {
+    let fabric = with_liar(one_switch(2), Strategy::Tree, 1);
+    holds("2 receivers, 1 packet, one of them sends anything", fabric);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_liar_hurts_only_itself_with_each_strategy() {
+    let tree = Strategy::Tree;
+    holds(
+        "tree, 2 receivers, 3 lies",
+        with_liar(one_switch(2), tree, 3),
+    );
+    holds(
+        "tree, 2 switches, 1 lie",
+        with_liar(two_switches(1, 1), tree, 1),
+    );
+    for strategy in [Strategy::Walk, Strategy::Punt] {
+        let fabric = with_liar(one_switch(2), strategy, 1);
+        holds(&format!("{strategy:?}, 2 receivers, 1 lie"), fabric);
+    }
+}
+
+#[test]
+fn the_checker_finds_data_of_a_member_that_is_not_the_source() {
+    let fabric =
+        with_liar(one_switch(2), Strategy::Tree, 1).but(|fabric| fabric.flaw = Flaw::AnyoneSends);
+    fails("data of anybody", fabric, ONLY_WHAT_ALL_HOLD);
+}
+
+#[test]
+fn the_checker_finds_feedback_beyond_what_was_sent() {
+    let fabric =
+        with_liar(one_switch(2), Strategy::Tree, 2).but(|fabric| fabric.flaw = Flaw::AnyAck);
+    fails("feedback beyond what was sent", fabric, RECOVERS);
 }
