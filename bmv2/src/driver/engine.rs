@@ -657,6 +657,9 @@ impl Engine {
                     if let Some(discipline) = discipline {
                         port.set_discipline(discipline);
                     }
+                    if let Some(socket) = &port.socket {
+                        socket.outlet().look_at_offloads();
+                    }
                     let running = running && port.socket.is_some();
                     if port.running != running {
                         port.running = running;

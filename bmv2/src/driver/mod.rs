@@ -18,6 +18,7 @@ mod link_change;
 mod logging;
 mod metrics;
 mod offload;
+mod outlet;
 mod pcap;
 mod poller;
 mod queue;
@@ -29,6 +30,7 @@ mod stream_queue;
 mod thrift;
 mod tls;
 mod trace;
+mod train;
 mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.

@@ -9,10 +9,11 @@ use crate::{
         chosen::Chosen,
         files,
         link::{Link, LinkOptions},
+        outlet::Sent,
         pcap::PcapFile,
         poller::{wall_clock, Poller},
         queue::PortQueues,
-        socket::{interface_index, PacketSocket, Sent, BATCH},
+        socket::{interface_index, PacketSocket, BATCH},
     },
     p4rt::Server,
     QueueState, Queued,
@@ -176,8 +177,8 @@ impl Port {
         self.is_shaped = is_shaped;
         let before = self.discipline.replace(discipline);
         let (port, interface) = (self.number, &self.interface);
-        if let Some(socket) = &mut self.socket {
-            if let Err(error) = socket.set_bypass(!is_shaped) {
+        if let Some(socket) = &self.socket {
+            if let Err(error) = socket.outlet().set_bypass(!is_shaped) {
                 warn!(port, interface, "cannot change how frames leave: {error}");
             }
         }
@@ -246,7 +247,7 @@ impl Port {
     fn hold(&mut self, poller: &Poller) -> bool {
         if let (false, Some(socket)) = (self.is_held, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
-            self.is_held = match poller.add_writer(socket.writer(), token) {
+            self.is_held = match poller.add_writer(socket.outlet().writer(), token) {
                 Ok(()) => true,
                 Err(error) => {
                     warn!(port = self.number, "cannot wait for room: {error}");
@@ -261,7 +262,7 @@ impl Port {
     pub(super) fn release(&mut self, poller: &Poller) {
         if let (true, Some(socket)) = (self.is_held, &self.socket) {
             // It cannot fail for a descriptor that is in the set.
-            let _ = poller.remove(socket.writer());
+            let _ = poller.remove(socket.outlet().writer());
         }
         self.is_held = false;
     }
