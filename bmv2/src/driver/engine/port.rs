@@ -8,6 +8,7 @@ use crate::{
     driver::{
         chosen::Chosen,
         files,
+        helper::{Done, Helper},
         link::{Link, LinkOptions},
         outlet::Sent,
         pcap::PcapFile,
@@ -18,6 +19,9 @@ use crate::{
     p4rt::Server,
     QueueState, Queued,
 };
+
+/// Frames for which it is worth to wake a thread up that sends them.
+const WORTH_HELP: usize = 24;
 
 /// In the token of a port of which the poller tells that it takes frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
@@ -54,6 +58,8 @@ pub(super) struct Port {
     pub(super) sending: Vec<Vec<u8>>,
     /// The interface takes no frames now; the poller tells when it does.
     pub(super) is_held: bool,
+    /// Batches that the helper has.
+    under_way: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
     /// What frames are written to in place of an interface.
     pub(super) file: Option<PcapFile>,
@@ -108,6 +114,7 @@ impl Port {
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             is_held: false,
+            under_way: 0,
             capture,
             file: None,
             counters: PortCounters::default(),
@@ -132,6 +139,7 @@ impl Port {
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             is_held: false,
+            under_way: 0,
             capture: None,
             file: Some(files::output(setup.interface)?),
             counters: PortCounters::default(),
@@ -201,8 +209,14 @@ impl Port {
     }
 
     /// Sends what there is to send. What the queueing discipline has no room for is held until it has;
-    /// the memory of the others goes back to the server.
-    pub(super) fn send(&mut self, poller: &Poller, server: &mut Server) {
+    /// the memory of the others goes back to the server. Many at once leave by the helper, and so do those
+    /// behind them.
+    pub(super) fn send(
+        &mut self,
+        poller: &Poller,
+        server: &mut Server,
+        helper: &mut Option<Helper>,
+    ) {
         if let Some(file) = &mut self.file {
             let now = wall_clock();
             for frame in &self.sending {
@@ -211,6 +225,14 @@ impl Port {
             log_failure(file.flush());
             self.counters.sent += self.sending.len() as u64;
             return server.recycle(&mut self.sending);
+        }
+        let is_much = self.under_way > 0 || self.sending.len() >= WORTH_HELP;
+        if let (Some(_), Some(helper), true) = (&self.socket, helper, is_much && !self.is_shaped) {
+            self.capture_first(self.sending.len());
+            if let Some(socket) = &self.socket {
+                self.under_way += 1;
+                return helper.send(self.number, socket.outlet(), &mut self.sending);
+            }
         }
         let sent = match &self.socket {
             Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
@@ -228,12 +250,7 @@ impl Port {
             true => sent.done,
             false => all,
         };
-        if let Some((_, capture)) = &mut self.capture {
-            let now = wall_clock();
-            for frame in &self.sending[..done] {
-                log_failure(capture.write(now, frame));
-            }
-        }
+        self.capture_first(done);
         self.counters.sent += sent.taken as u64;
         self.counters.unsent += (done - sent.taken) as u64;
         if done == all {
@@ -241,6 +258,24 @@ impl Port {
         } else {
             server.recycle(&mut self.sending.drain(..done).collect());
         }
+    }
+
+    /// Writes down so many of the frames to send.
+    fn capture_first(&mut self, count: usize) {
+        if let Some((_, capture)) = &mut self.capture {
+            let now = wall_clock();
+            for frame in &self.sending[..count] {
+                log_failure(capture.write(now, frame));
+            }
+        }
+    }
+
+    /// Counts what the helper has sent, and gives its memory back to the server.
+    pub(super) fn has_sent(&mut self, done: &mut Done, server: &mut Server) {
+        self.under_way -= 1;
+        self.counters.sent += done.sent.taken as u64;
+        self.counters.unsent += (done.frames.len() - done.sent.taken) as u64;
+        server.recycle(&mut done.frames);
     }
 
     /// Has the poller tell when the interface takes frames again. False when it cannot.
