@@ -213,7 +213,9 @@ def between_hosts(alfirk: Path) -> None:
         (inside_1, near), (inside_2, far) = pairs[1], pairs[2]
         for interface in (inside_1, near, inside_2, far):
             offloads_off(interface)
-        for host, interface, number in ((host_1, near, 1), (host_2, far, 2)):
+        for host, inside, interface, number in ((host_1, inside_1, near, 1), (host_2, inside_2, far, 2)):
+            # Of one MTU at both ends.
+            _ip(f"link set dev {inside} mtu 1500")
             _ip(f"link set dev {interface} netns {host}")
             enter = ["nsenter", "--target", str(host), "--net"]
             for arguments in (

@@ -28,6 +28,7 @@ use super::{
     chosen::Way,
     command::{Command, CommandReceiver},
     dump::Dump,
+    helper::{Done, Helper},
     logging,
     metrics::Exposition,
     poller::{monotonic, wall_clock, Poller},
@@ -73,6 +74,8 @@ enum Work {
 pub struct Engine {
     server: Server,
     poller: Poller,
+    /// None where there is no processor for it.
+    helper: Option<Helper>,
     commands: CommandReceiver,
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
@@ -114,6 +117,7 @@ impl Engine {
         Ok(Engine {
             server,
             poller,
+            helper: Helper::start(),
             commands,
             watch,
             ports: BTreeMap::new(),
@@ -193,6 +197,7 @@ impl Engine {
                 error!("cannot wait for packets: {error}");
                 break;
             }
+            self.take_back();
             for &token in &ready {
                 match token {
                     COMMANDS => self.take_commands(),
@@ -214,6 +219,30 @@ impl Engine {
             self.flush_captures();
         }
         self.finish();
+    }
+
+    /// Takes back the memory of frames that the helper has sent.
+    fn take_back(&mut self) {
+        while let Some(done) = self.helper.as_mut().and_then(Helper::done) {
+            self.has_sent(done);
+        }
+    }
+
+    /// Waits until the helper has sent what it has: frames of a port stay in order, and are counted
+    /// before anybody asks.
+    fn settle(&mut self) {
+        while let Some(done) = self.helper.as_mut().and_then(Helper::wait) {
+            self.has_sent(done);
+        }
+    }
+
+    fn has_sent(&mut self, mut done: Done) {
+        if let Some(port) = self.ports.get_mut(&done.port) {
+            port.has_sent(&mut done, &mut self.server);
+        }
+        if let Some(helper) = &mut self.helper {
+            helper.recycle(done.frames);
+        }
     }
 
     fn now(&self) -> u64 {
@@ -401,7 +430,7 @@ impl Engine {
     fn resume(&mut self, number: u32) {
         if let Some(port) = self.ports.get_mut(&number) {
             port.release(&self.poller);
-            port.send(&self.poller, &mut self.server);
+            port.send(&self.poller, &mut self.server, &mut self.helper);
             self.runnable.push_back(number);
             let now = self.now();
             self.drain(now);
@@ -424,7 +453,7 @@ impl Engine {
             // Whether a discipline takes it decides about the next packet.
             let is_due = port.is_shaped || port.sending.len() >= BATCH;
             if is_due && !port.is_held {
-                port.send(&self.poller, &mut self.server);
+                port.send(&self.poller, &mut self.server, &mut self.helper);
             }
         }
     }
@@ -446,7 +475,7 @@ impl Engine {
     fn send_all(&mut self) {
         let ports = self.ports.values_mut();
         for port in ports.filter(|port| !port.sending.is_empty() && !port.is_held) {
-            port.send(&self.poller, &mut self.server);
+            port.send(&self.poller, &mut self.server, &mut self.helper);
         }
     }
 
@@ -599,10 +628,12 @@ impl Engine {
                 self.server.stream_close(client);
             }
             Command::ListLinks(request, answer) => {
+                self.settle();
                 self.count_not_received();
                 let _ = answer.send(self.list_links(&request));
             }
             Command::ChangeLinks(request, answer) => {
+                self.settle();
                 let _ = answer.send(self.change_links(&request, now));
             }
             Command::Thrift(request, answer) => match self.begin_thrift(request, now) {
@@ -621,6 +652,7 @@ impl Engine {
                 }
             }
             Command::Metrics(answer) => {
+                self.settle();
                 self.count_not_received();
                 let _ = answer.send(self.metrics(now));
             }
@@ -629,6 +661,7 @@ impl Engine {
     }
 
     fn take_link_news(&mut self) {
+        self.settle();
         let Some(news) = self.watch.receive() else {
             warn!("news of interfaces were lost; looking at all of them");
             for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
@@ -656,6 +689,9 @@ impl Engine {
                     }
                     if let Some(discipline) = discipline {
                         port.set_discipline(discipline);
+                    }
+                    if let Some(socket) = &port.socket {
+                        socket.outlet().look_at_offloads();
                     }
                     let running = running && port.socket.is_some();
                     if port.running != running {
@@ -767,6 +803,7 @@ impl Engine {
 
     fn finish(mut self) {
         self.send_all();
+        self.settle();
         self.count_not_received();
         self.flush_captures();
         for port in self.ports.values() {

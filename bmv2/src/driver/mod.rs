@@ -1,8 +1,9 @@
 //! The real driver: packet sockets, a P4Runtime server over gRPC, and the `alfirk switch` command.
 //!
 //! One thread owns the [`Server`](crate::p4rt::Server) and all ports ([`engine`]); it sleeps in
-//! epoll when nothing happens. The gRPC server runs on the calling thread and passes requests to it
-//! through a queue. Nothing here decides what happens to a packet.
+//! epoll when nothing happens. Another one sends what is much ([`helper`]). The gRPC server runs on
+//! the calling thread and passes requests to the first through a queue. Nothing here decides what
+//! happens to a packet.
 
 mod args;
 mod chosen;
@@ -12,12 +13,14 @@ mod dump;
 mod engine;
 mod files;
 mod grpc;
+mod helper;
 mod link;
 mod link_args;
 mod link_change;
 mod logging;
 mod metrics;
 mod offload;
+mod outlet;
 mod pcap;
 mod poller;
 mod queue;
@@ -29,6 +32,7 @@ mod stream_queue;
 mod thrift;
 mod tls;
 mod trace;
+mod train;
 mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.

@@ -19,8 +19,10 @@ use super::offload::VNET_HEADER;
 const BLOCK: usize = 64 << 10;
 /// What the kernel puts in front of a frame, at most: its header, the address, the virtio header.
 const OVERHEAD: usize = 128;
-const SMALL_SLOT: usize = 2048;
-const LARGE_SLOT: usize = 8192;
+/// Slots begin at multiples of this.
+const ALIGNMENT: usize = 16;
+/// The largest slot. Longer frames are few: mostly super-frames, whatever the MTU.
+const LARGEST_SLOT: usize = 16 << 10;
 
 /// The mapped ring of one socket.
 #[derive(Debug)]
@@ -28,8 +30,7 @@ pub struct Ring {
     memory: NonNull<u8>,
     len: usize,
     slot: usize,
-    slots: usize,
-    /// The slot that is filled next.
+    /// Where the slot is that is filled next: bytes from the start.
     next: usize,
 }
 
@@ -62,11 +63,8 @@ impl Ring {
         )?;
         // Any value but zero: frames too large for their slot are queued as well.
         set(fd, libc::PACKET_COPY_THRESH, &1i32)?;
-        let slot = if mtu + OVERHEAD <= SMALL_SLOT {
-            SMALL_SLOT
-        } else {
-            LARGE_SLOT
-        };
+        let slot = (mtu + OVERHEAD).next_multiple_of(ALIGNMENT);
+        let slot = slot.min(LARGEST_SLOT);
         let blocks = (size / BLOCK).max(1);
         let slots = blocks * (BLOCK / slot);
         let request = libc::tpacket_req {
@@ -96,14 +94,13 @@ impl Ring {
             memory,
             len,
             slot,
-            slots,
             next: 0,
         })
     }
 
     fn start(&self) -> *mut u8 {
-        // SAFETY: `next` is below `slots`, and all slots lie within the mapping.
-        unsafe { self.memory.as_ptr().add(self.next * self.slot) }
+        // SAFETY: a slot begins at `next`, and all slots lie within the mapping.
+        unsafe { self.memory.as_ptr().add(self.next) }
     }
 
     fn status(&self) -> &AtomicU32 {
@@ -155,7 +152,11 @@ impl Ring {
         fence(Ordering::Release);
         self.status()
             .store(libc::TP_STATUS_KERNEL, Ordering::Release);
-        self.next = (self.next + 1) % self.slots;
+        self.next += self.slot;
+        // No slot lies in two blocks.
+        if self.next % BLOCK + self.slot > BLOCK {
+            self.next = self.next.next_multiple_of(BLOCK) % self.len;
+        }
     }
 }
 

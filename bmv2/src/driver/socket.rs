@@ -5,12 +5,14 @@ use std::{
     io, mem,
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
+    sync::Arc,
 };
 
 use tracing::debug;
 
 use super::{
     offload::{self, Unfinished, VNET_HEADER},
+    outlet::{Outlet, Sent},
     ring::Ring,
 };
 
@@ -20,7 +22,7 @@ pub const BATCH: usize = 64;
 const FRAME_ROOM: usize = 65_536 + 256;
 /// Socket buffers, bytes each way; bursts beyond are dropped by the kernel. Behind a queueing
 /// discipline the system's default holds what is sent, as it does for BMv2.
-const SOCKET_BUFFER: libc::c_int = 8 << 20;
+pub(super) const SOCKET_BUFFER: libc::c_int = 8 << 20;
 
 /// A packet socket bound to one interface.
 #[derive(Debug)]
@@ -28,24 +30,7 @@ pub struct PacketSocket {
     // Unmapped before the socket is closed.
     ring: Option<Ring>,
     fd: OwnedFd,
-    /// What sends. Nobody waits for it: on the socket that is waited for, the kernel would look for
-    /// sleepers whenever one of the frames sent is freed.
-    out: OwnedFd,
-    /// Whether frames go past the queueing discipline, straight to the device.
-    bypass: bool,
-    /// What the system gives a socket for frames on their way, as `SO_SNDBUF` tells it.
-    send_buffer: libc::c_int,
-}
-
-/// What became of frames given to [`PacketSocket::send`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// So many the kernel took.
-    pub taken: usize,
-    /// So many, from the first, are done with: taken, or lost.
-    pub done: usize,
-    /// The others may go when the kernel has sent some of those before.
-    pub is_full: bool,
+    outlet: Arc<Outlet>,
 }
 
 /// What [`PacketSocket::take`] found.
@@ -102,8 +87,8 @@ impl PacketSocket {
     /// # Errors
     /// `PermissionDenied` without CAP_NET_RAW.
     pub fn open(interface: u32) -> io::Result<PacketSocket> {
-        let mut socket = PacketSocket::with_ring(interface, 0)?;
-        socket.set_bypass(true)?;
+        let socket = PacketSocket::with_ring(interface, 0)?;
+        socket.outlet.set_bypass(true)?;
         Ok(socket)
     }
 
@@ -118,12 +103,8 @@ impl PacketSocket {
         let mut socket = PacketSocket {
             ring: None,
             fd: unbound()?,
-            out: unbound()?,
-            bypass: false,
-            send_buffer: 0,
+            outlet: Arc::new(Outlet::open(interface)?),
         };
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_SNDBUF);
-        get(&socket.out, level, option, &mut socket.send_buffer)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_AUXDATA, &1)?;
         socket.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, &1)?;
         // What this switch sends must not come back in.
@@ -139,8 +120,6 @@ impl PacketSocket {
             }
         }
 
-        // Bound to no protocol, the socket that sends receives nothing.
-        bind(&socket.out, interface, 0)?;
         bind(&socket.fd, interface, (libc::ETH_P_ALL as u16).to_be())?;
         // SAFETY: packet_mreq is plain data, and zero is valid.
         let mut promiscuous: libc::packet_mreq = unsafe { mem::zeroed() };
@@ -150,26 +129,17 @@ impl PacketSocket {
         Ok(socket)
     }
 
-    /// Whether frames go past the interface's queueing discipline from now on. Where there is none, that
-    /// saves time, and a full queue of the device shows as an error; where there is one, all that is on
-    /// its way counts against the socket's buffer, so that [`Sent::is_full`] tells when to wait.
-    pub fn set_bypass(&mut self, bypass: bool) -> io::Result<()> {
-        let (level, option) = (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS);
-        set(&self.out, level, option, &libc::c_int::from(bypass))?;
-        let size = match bypass {
-            true => SOCKET_BUFFER,
-            // The kernel doubles what it is given, and tells what it made of it.
-            false => self.send_buffer / 2,
-        };
-        let (force, plain) = (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF);
-        set_buffer(&self.out, force, plain, size)?;
-        self.bypass = bypass;
-        Ok(())
+    /// What sends.
+    pub fn outlet(&self) -> &Arc<Outlet> {
+        &self.outlet
     }
 
-    /// The descriptor that is writable when frames can be sent.
-    pub fn writer(&self) -> RawFd {
-        self.out.as_raw_fd()
+    /// Sends frames, as [`Outlet::send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<Sent> {
+        self.outlet.send(frames)
     }
 
     fn mtu(&self, interface: u32) -> io::Result<usize> {
@@ -308,58 +278,6 @@ impl PacketSocket {
         let result = get(&self.fd, level, option, &mut statistics);
         result.map_or(0, |()| statistics.tp_drops)
     }
-
-    /// Sends frames, until the kernel has no room. One that is too long for the interface, or that its
-    /// queueing discipline drops, takes no others along.
-    ///
-    /// # Errors
-    /// What the first frame met, if it was neither of these.
-    pub fn send(&self, frames: &[Vec<u8>]) -> io::Result<Sent> {
-        let mut sent = Sent::default();
-        while sent.done < frames.len() {
-            let chunk = &frames[sent.done..frames.len().min(sent.done + BATCH)];
-            let mut parts = [EMPTY_PART; BATCH];
-            // SAFETY: mmsghdr is plain data, and zero is valid.
-            let mut messages: [libc::mmsghdr; BATCH] = unsafe { mem::zeroed() };
-            for (i, frame) in chunk.iter().enumerate() {
-                parts[i] = libc::iovec {
-                    iov_base: frame.as_ptr().cast_mut().cast(),
-                    iov_len: frame.len(),
-                };
-                messages[i].msg_hdr.msg_iov = &mut parts[i];
-                messages[i].msg_hdr.msg_iovlen = 1;
-            }
-            // SAFETY: every message points to a frame, which outlives the call and is only read by it.
-            let count = check(unsafe {
-                libc::sendmmsg(
-                    self.out.as_raw_fd(),
-                    messages.as_mut_ptr(),
-                    chunk.len() as u32,
-                    libc::MSG_DONTWAIT,
-                )
-            });
-            match count {
-                Ok(0) => break,
-                Ok(count) => {
-                    sent.done += count as usize;
-                    sent.taken += count as usize;
-                }
-                // About the first of the chunk.
-                Err(error) => match error.raw_os_error() {
-                    Some(libc::EMSGSIZE | libc::EINVAL) => sent.done += 1,
-                    // Without a discipline it is the device's queue that is full, for the others as well.
-                    Some(libc::ENOBUFS) if !self.bypass => sent.done += 1,
-                    Some(libc::EAGAIN) => {
-                        sent.is_full = true;
-                        break;
-                    }
-                    _ if sent.done > 0 => break,
-                    _ => return Err(error),
-                },
-            }
-        }
-        Ok(sent)
-    }
 }
 
 impl AsRawFd for PacketSocket {
@@ -436,7 +354,7 @@ impl ReceiveBatch {
 }
 
 /// A packet socket that receives nothing yet.
-fn unbound() -> io::Result<OwnedFd> {
+pub(super) fn unbound() -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: socket takes no pointers; the descriptor is owned from here on.
     unsafe {
@@ -446,7 +364,7 @@ fn unbound() -> io::Result<OwnedFd> {
 }
 
 /// Binds to an interface and a protocol, in network byte order.
-fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
+pub(super) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     // SAFETY: sockaddr_ll is plain data, and zero is valid.
     let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -464,7 +382,7 @@ fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
 }
 
 /// Reads an option, one of plain integers.
-fn get<T: Copy>(
+pub(super) fn get<T: Copy>(
     fd: &OwnedFd,
     level: libc::c_int,
     option: libc::c_int,
@@ -484,7 +402,12 @@ fn get<T: Copy>(
     Ok(())
 }
 
-fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
+pub(super) fn set<T>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
     // SAFETY: the value is a T of the given size.
     check(unsafe {
         libc::setsockopt(
@@ -500,7 +423,7 @@ fn set<T>(fd: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> i
 
 /// Sets a buffer's size: beyond the system's limit only with CAP_NET_ADMIN, otherwise as much as may
 /// be had.
-fn set_buffer(
+pub(super) fn set_buffer(
     fd: &OwnedFd,
     force: libc::c_int,
     plain: libc::c_int,
@@ -509,7 +432,7 @@ fn set_buffer(
     set(fd, libc::SOL_SOCKET, force, &size).or_else(|_| set(fd, libc::SOL_SOCKET, plain, &size))
 }
 
-const EMPTY_PART: libc::iovec = libc::iovec {
+pub(super) const EMPTY_PART: libc::iovec = libc::iovec {
     iov_base: ptr::null_mut(),
     iov_len: 0,
 };
@@ -521,7 +444,7 @@ fn part(bytes: &mut [u8]) -> libc::iovec {
     }
 }
 
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())
     } else {

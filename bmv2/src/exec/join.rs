@@ -21,9 +21,8 @@ pub struct Join {
 struct Part {
     mask: u64,
     slot: Slot,
-    /// One of the two shifts is zero.
+    /// How far the bits of the mask are rotated to the left; none of them goes around.
     left: u8,
-    right: u8,
     /// Bytes of the chunk when this is its last part, else 0.
     bytes: u8,
 }
@@ -45,19 +44,19 @@ impl Join {
                         last.bytes = 8;
                     }
                 }
-                let part = |left: u32, right: u32, bytes: u8| Part {
+                let part = |mask: u64, left: u32, bytes: u8| Part {
                     mask,
                     slot,
                     left: left as u8,
-                    right: right as u8,
                     bytes,
                 };
                 if n <= free {
-                    parts.push(part(free - n, 0, 0));
+                    parts.push(part(mask, free - n, 0));
                 } else {
+                    // To the right by so many bits is to the left by the others.
                     let over = n - free;
-                    parts.push(part(0, over, 8));
-                    parts.push(part(64 - over, 0, 0));
+                    parts.push(part(mask & (u64::MAX << over), 64 - over, 8));
+                    parts.push(part(mask & !(u64::MAX << over), 64 - over, 0));
                 }
                 at += n as usize;
             }
@@ -81,7 +80,7 @@ impl Join {
     fn chunks(&self, phv: &[u64], mut each: impl FnMut(u64, usize)) {
         let mut chunk = 0;
         for part in &self.parts {
-            chunk |= (phv[usize::from(part.slot)] & part.mask) << part.left >> part.right;
+            chunk |= (phv[usize::from(part.slot)] & part.mask).rotate_left(part.left.into());
             if part.bytes > 0 {
                 each(chunk, usize::from(part.bytes));
                 chunk = 0;

@@ -20,6 +20,7 @@ mod robustness;
 mod server;
 mod shaping;
 mod soak;
+mod streams;
 mod tls;
 
 use std::time::Duration;
@@ -130,6 +131,10 @@ const CASES: &[Case] = &[
         an_idle_switch_takes_no_processor_time_and_little_memory,
     ),
     ("bad_starts_say_why", bad_starts_say_why),
+    (
+        "segments_arrive_as_they_were",
+        streams::segments_arrive_as_they_were,
+    ),
     (
         "signals_end_it_under_load_and_leave_nothing",
         robustness::signals_end_it_under_load_and_leave_nothing,

@@ -44,6 +44,31 @@ pub fn make_pair(near: &str, far: &str) {
     }
 }
 
+/// Has the kernel finish all frames of an interface itself.
+pub fn offloads_off(interface: &str) {
+    const SIOCETHTOOL: libc::c_ulong = 0x8946;
+    const SET: [(&str, u32); 4] = [
+        ("checksums", 0x17),
+        ("TCP segments", 0x1f),
+        ("segments", 0x24),
+        ("super-frames", 0x2c),
+    ];
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (what, command) in SET {
+        let mut value = [command, 0];
+        // SAFETY: ifreq is plain data and zero is valid; the value is what these commands take.
+        let set = unsafe {
+            let mut request: libc::ifreq = mem::zeroed();
+            for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
+                *to = from as libc::c_char;
+            }
+            request.ifr_ifru.ifru_data = ptr::from_mut(&mut value).cast();
+            libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL as _, &mut request)
+        };
+        assert_eq!(set, 0, "{what}: {}", io::Error::last_os_error());
+    }
+}
+
 /// A packet socket on the far end of a port.
 pub struct Wire {
     fd: OwnedFd,

@@ -91,8 +91,8 @@ fn whole_records(capture: &[u8]) -> usize {
 }
 
 pub fn bursts_go_on_in_order_and_what_was_too_much_is_counted() {
-    /// Of two kilobytes each, in a megabyte.
-    const SLOTS: u32 = 512;
+    /// Of 1,632 bytes each, 40 in each of the 16 blocks of a megabyte.
+    const SLOTS: u32 = 640;
     let line = [
         "--metrics",
         "127.0.0.1:0",

@@ -8,15 +8,20 @@ use crate::{
     driver::{
         chosen::Chosen,
         files,
+        helper::{Done, Helper},
         link::{Link, LinkOptions},
+        outlet::Sent,
         pcap::PcapFile,
         poller::{wall_clock, Poller},
         queue::PortQueues,
-        socket::{interface_index, PacketSocket, Sent, BATCH},
+        socket::{interface_index, PacketSocket, BATCH},
     },
     p4rt::Server,
     QueueState, Queued,
 };
+
+/// Frames for which it is worth to wake a thread up that sends them.
+const WORTH_HELP: usize = 24;
 
 /// In the token of a port of which the poller tells that it takes frames again.
 pub(super) const WRITABLE: u64 = 1 << 34;
@@ -53,6 +58,8 @@ pub(super) struct Port {
     pub(super) sending: Vec<Vec<u8>>,
     /// The interface takes no frames now; the poller tells when it does.
     pub(super) is_held: bool,
+    /// Batches that the helper has.
+    under_way: usize,
     pub(super) capture: Option<(PcapFile, PcapFile)>,
     /// What frames are written to in place of an interface.
     pub(super) file: Option<PcapFile>,
@@ -107,6 +114,7 @@ impl Port {
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             is_held: false,
+            under_way: 0,
             capture,
             file: None,
             counters: PortCounters::default(),
@@ -131,6 +139,7 @@ impl Port {
             queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
             sending: Vec::with_capacity(BATCH),
             is_held: false,
+            under_way: 0,
             capture: None,
             file: Some(files::output(setup.interface)?),
             counters: PortCounters::default(),
@@ -176,8 +185,8 @@ impl Port {
         self.is_shaped = is_shaped;
         let before = self.discipline.replace(discipline);
         let (port, interface) = (self.number, &self.interface);
-        if let Some(socket) = &mut self.socket {
-            if let Err(error) = socket.set_bypass(!is_shaped) {
+        if let Some(socket) = &self.socket {
+            if let Err(error) = socket.outlet().set_bypass(!is_shaped) {
                 warn!(port, interface, "cannot change how frames leave: {error}");
             }
         }
@@ -200,8 +209,14 @@ impl Port {
     }
 
     /// Sends what there is to send. What the queueing discipline has no room for is held until it has;
-    /// the memory of the others goes back to the server.
-    pub(super) fn send(&mut self, poller: &Poller, server: &mut Server) {
+    /// the memory of the others goes back to the server. Many at once leave by the helper, and so do those
+    /// behind them.
+    pub(super) fn send(
+        &mut self,
+        poller: &Poller,
+        server: &mut Server,
+        helper: &mut Option<Helper>,
+    ) {
         if let Some(file) = &mut self.file {
             let now = wall_clock();
             for frame in &self.sending {
@@ -210,6 +225,14 @@ impl Port {
             log_failure(file.flush());
             self.counters.sent += self.sending.len() as u64;
             return server.recycle(&mut self.sending);
+        }
+        let is_much = self.under_way > 0 || self.sending.len() >= WORTH_HELP;
+        if let (Some(_), Some(helper), true) = (&self.socket, helper, is_much && !self.is_shaped) {
+            self.capture_first(self.sending.len());
+            if let Some(socket) = &self.socket {
+                self.under_way += 1;
+                return helper.send(self.number, socket.outlet(), &mut self.sending);
+            }
         }
         let sent = match &self.socket {
             Some(socket) => socket.send(&self.sending).unwrap_or_else(|error| {
@@ -227,12 +250,7 @@ impl Port {
             true => sent.done,
             false => all,
         };
-        if let Some((_, capture)) = &mut self.capture {
-            let now = wall_clock();
-            for frame in &self.sending[..done] {
-                log_failure(capture.write(now, frame));
-            }
-        }
+        self.capture_first(done);
         self.counters.sent += sent.taken as u64;
         self.counters.unsent += (done - sent.taken) as u64;
         if done == all {
@@ -242,11 +260,29 @@ impl Port {
         }
     }
 
+    /// Writes down so many of the frames to send.
+    fn capture_first(&mut self, count: usize) {
+        if let Some((_, capture)) = &mut self.capture {
+            let now = wall_clock();
+            for frame in &self.sending[..count] {
+                log_failure(capture.write(now, frame));
+            }
+        }
+    }
+
+    /// Counts what the helper has sent, and gives its memory back to the server.
+    pub(super) fn has_sent(&mut self, done: &mut Done, server: &mut Server) {
+        self.under_way -= 1;
+        self.counters.sent += done.sent.taken as u64;
+        self.counters.unsent += (done.frames.len() - done.sent.taken) as u64;
+        server.recycle(&mut done.frames);
+    }
+
     /// Has the poller tell when the interface takes frames again. False when it cannot.
     fn hold(&mut self, poller: &Poller) -> bool {
         if let (false, Some(socket)) = (self.is_held, &self.socket) {
             let token = WRITABLE | u64::from(self.number);
-            self.is_held = match poller.add_writer(socket.writer(), token) {
+            self.is_held = match poller.add_writer(socket.outlet().writer(), token) {
                 Ok(()) => true,
                 Err(error) => {
                     warn!(port = self.number, "cannot wait for room: {error}");
@@ -261,7 +297,7 @@ impl Port {
     pub(super) fn release(&mut self, poller: &Poller) {
         if let (true, Some(socket)) = (self.is_held, &self.socket) {
             // It cannot fail for a descriptor that is in the set.
-            let _ = poller.remove(socket.writer());
+            let _ = poller.remove(socket.outlet().writer());
         }
         self.is_held = false;
     }

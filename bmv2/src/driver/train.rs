@@ -1,0 +1,322 @@
+//! Frames that leave in one call: consecutive segments of a TCP stream, put together for the kernel
+//! to cut again.
+//!
+//! Every frame that is sent costs the kernel a walk from the packet socket to the device, and the
+//! receiving side a wake-up of its own; of a super-frame the kernel makes the same frames without
+//! either. It is the opposite of what [`offload`](super::offload) does, and only for what that would
+//! turn into the very same bytes again. Nothing but TCP over IPv4 without VLAN tags is joined.
+
+use std::ops::Range;
+
+use super::{
+    offload::{fold, get16, get32, put16, sum, VNET_HEADER},
+    socket::BATCH,
+};
+
+const ETHERNET: usize = 14;
+/// Headers with all options.
+const HEADERS: usize = ETHERNET + 60 + 60;
+/// Largest IPv4 packet.
+const MOST_BYTES: usize = 65_535;
+
+const TCP: u8 = 6;
+const FIN_PSH: u8 = 0x09;
+const ACK: u8 = 0x10;
+
+/// A frame that begins a train, or goes on with it.
+struct Segment<'a> {
+    frame: &'a [u8],
+    tcp: usize,
+    payload: usize,
+}
+
+/// Segments that leave as one.
+pub struct Train {
+    headers: [u8; VNET_HEADER + HEADERS],
+    len: usize,
+    /// Frames of the batch that it is made of; at least two.
+    pub frames: Range<usize>,
+}
+
+impl Train {
+    /// The first train of a batch at `from` or later.
+    pub fn find(frames: &[Vec<u8>], from: usize) -> Option<Train> {
+        (from..frames.len().saturating_sub(1)).find_map(|at| Train::starting_at(frames, at))
+    }
+
+    fn starting_at(frames: &[Vec<u8>], at: usize) -> Option<Train> {
+        let first = Segment::parse(&frames[at])?;
+        // The cheapest tests come first: most frames begin no train.
+        let second = Segment::parse(&frames[at + 1])?;
+        if !second.follows(&first, 1, first.bytes()) || !first.is_right() {
+            return None;
+        }
+        let size = first.bytes();
+        let mut bytes = size;
+        let mut end = at + 1;
+        let mut last = first.flags();
+        let behind = &frames[..frames.len().min(at + BATCH)];
+        while let Some(next) = behind.get(end).and_then(|frame| Segment::parse(frame)) {
+            let fits = first.frame.len() - ETHERNET + bytes + next.bytes() - size <= MOST_BYTES;
+            // Only the last one may be shorter, or have flags that the kernel leaves there.
+            let goes_on = last & FIN_PSH == 0 && bytes % size == 0;
+            if !fits || !goes_on || !next.follows(&first, end - at, bytes) || !next.is_right() {
+                break;
+            }
+            bytes += next.bytes();
+            last = next.flags();
+            end += 1;
+        }
+        (end - at > 1).then(|| first.train(size, bytes, last, at..end))
+    }
+
+    /// What takes the place of the first frame's headers: a `virtio_net_hdr` and headers for all.
+    pub fn headers(&self) -> &[u8] {
+        &self.headers[..self.len]
+    }
+
+    /// Where the payload begins in each of the frames.
+    pub fn payload(&self) -> usize {
+        self.len - VNET_HEADER
+    }
+}
+
+impl<'a> Segment<'a> {
+    /// A frame as segmentation could have made it, but for its checksums.
+    fn parse(frame: &'a [u8]) -> Option<Segment<'a>> {
+        /// All but "don't fragment".
+        const FRAGMENT: u16 = 0xbfff;
+        if frame.len() < ETHERNET + 40 || frame[23] != TCP || frame[12..14] != [0x08, 0] {
+            return None;
+        }
+        let ip = usize::from(frame[14] & 0xf) * 4;
+        let tcp = ETHERNET + ip;
+        let payload = tcp + usize::from(*frame.get(tcp + 12)? >> 4) * 4;
+        let is_whole = get16(frame, 20) & FRAGMENT == 0;
+        let has_its_length = usize::from(get16(frame, 16)) == frame.len() - ETHERNET;
+        let has_data = payload < frame.len() && payload >= tcp + 20 && ip >= 20;
+        if frame[14] >> 4 != 4 || !is_whole || !has_its_length || !has_data {
+            return None;
+        }
+        let segment = Segment {
+            frame,
+            tcp,
+            payload,
+        };
+        // SYN, RST, URG, ECE and CWR each mean something that is not for every segment.
+        (segment.flags() & !FIN_PSH == ACK).then_some(segment)
+    }
+
+    fn bytes(&self) -> usize {
+        self.frame.len() - self.payload
+    }
+
+    fn flags(&self) -> u8 {
+        self.frame[self.tcp + 13]
+    }
+
+    /// Whether this is what the kernel would cut as the segment `number` of a super-frame that begins
+    /// as `first`, behind `bytes` of its payload.
+    fn follows(&self, first: &Segment, number: usize, bytes: usize) -> bool {
+        let (f, g, tcp) = (self.frame, first.frame, self.tcp);
+        let equal = |range: Range<usize>| f[range.clone()] == g[range];
+        self.payload == first.payload
+            && tcp == first.tcp
+            && self.bytes() <= first.bytes()
+            && get16(f, 18) == get16(g, 18).wrapping_add(number as u16)
+            && get32(f, tcp + 4) == get32(g, tcp + 4).wrapping_add(bytes as u32)
+            && equal(0..16)
+            && equal(20..24)
+            && equal(26..tcp + 4)
+            && equal(tcp + 8..tcp + 13)
+            && equal(tcp + 14..tcp + 16)
+            && equal(tcp + 18..self.payload)
+    }
+
+    /// Whether both checksums are those that the kernel computes; it never writes a zero as all ones.
+    fn is_right(&self) -> bool {
+        get16(self.frame, 24) != 0xffff
+            && get16(self.frame, self.tcp + 16) != 0xffff
+            && fold(sum(&self.frame[ETHERNET..self.tcp])) == 0xffff
+            && fold(self.pseudo_sum(self.frame.len() - self.tcp) + sum(&self.frame[self.tcp..]))
+                == 0xffff
+    }
+
+    fn pseudo_sum(&self, len: usize) -> u64 {
+        sum(&self.frame[26..34]) + u64::from(TCP) + len as u64
+    }
+
+    fn train(&self, size: usize, bytes: usize, flags: u8, frames: Range<usize>) -> Train {
+        const NEEDS_CSUM: u8 = 1;
+        const GSO_TCPV4: u8 = 1;
+        const CHECKSUM: usize = 16;
+        let mut headers = [0; VNET_HEADER + HEADERS];
+        let len = VNET_HEADER + self.payload;
+        let (vnet, all) = headers.split_at_mut(VNET_HEADER);
+        vnet[..2].copy_from_slice(&[NEEDS_CSUM, GSO_TCPV4]);
+        for (at, value) in [(2, self.payload), (4, size), (6, self.tcp), (8, CHECKSUM)] {
+            vnet[at..at + 2].copy_from_slice(&(value as u16).to_ne_bytes());
+        }
+        all[..self.payload].copy_from_slice(&self.frame[..self.payload]);
+        put16(all, 16, (self.payload - ETHERNET + bytes) as u16);
+        put16(all, 24, 0);
+        let checksum = !fold(sum(&all[ETHERNET..self.tcp]));
+        put16(all, 24, checksum);
+        all[self.tcp + 13] = flags;
+        // The kernel completes it for each segment.
+        let pseudo = fold(self.pseudo_sum(self.payload - self.tcp + bytes));
+        put16(all, self.tcp + CHECKSUM, pseudo);
+        Train {
+            headers,
+            len,
+            frames,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::offload::{finish, Unfinished};
+
+    const SIZE: usize = 100;
+    const HEADERS_LEN: usize = ETHERNET + 20 + 32;
+
+    /// A super-frame with a timestamp option, as TCP sends it; IP identification and sequence number
+    /// wrap within it.
+    fn super_frame(payload: usize, flags: u8) -> (Vec<u8>, Unfinished) {
+        let mut f = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x08, 0x00];
+        f.extend([
+            0x45, 0, 0, 0, 0xff, 0xfe, 0x40, 0, 64, TCP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2,
+        ]);
+        f.extend([0x9c, 0x40, 0x13, 0x89, 0xff, 0xff, 0xff, 0x80, 1, 2, 3, 4]);
+        f.extend([0x80, flags, 1, 0xf6, 0, 0, 0, 0]);
+        f.extend([1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        f.extend((0..payload).map(|i| (i * 7) as u8));
+        let len = (f.len() - ETHERNET) as u16;
+        put16(&mut f, 16, len);
+        let mut header = [0; VNET_HEADER];
+        header[..2].copy_from_slice(&[1, 1]);
+        for (at, value) in [(4, SIZE), (6, 34), (8, 16)] {
+            header[at..at + 2].copy_from_slice(&(value as u16).to_ne_bytes());
+        }
+        (f, Unfinished::parse(&header))
+    }
+
+    fn cut(frame: &mut [u8], todo: Unfinished) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        assert!(finish(frame, todo, |f| frames.push(f.to_vec())));
+        frames
+    }
+
+    fn segments(payload: usize, flags: u8) -> Vec<Vec<u8>> {
+        let (mut frame, todo) = super_frame(payload, flags);
+        cut(&mut frame, todo)
+    }
+
+    /// What the kernel makes of a train.
+    fn arrive(frames: &[Vec<u8>], train: &Train) -> Vec<Vec<u8>> {
+        let (vnet, headers) = train.headers().split_at(VNET_HEADER);
+        let mut frame = headers.to_vec();
+        for car in &frames[train.frames.clone()] {
+            frame.extend_from_slice(&car[train.payload()..]);
+        }
+        let todo = Unfinished::parse(vnet.try_into().unwrap());
+        assert_eq!((todo.csum_start, todo.csum_offset), (34, Some(16)));
+        cut(&mut frame, todo)
+    }
+
+    /// The frames of all trains of a batch, which must arrive as they are.
+    fn joined(frames: &[Vec<u8>]) -> Vec<(usize, usize)> {
+        let mut found = Vec::new();
+        let mut from = 0;
+        while let Some(train) = Train::find(frames, from) {
+            assert_eq!(arrive(frames, &train), frames[train.frames.clone()]);
+            from = train.frames.end;
+            found.push((train.frames.start, from));
+        }
+        found
+    }
+
+    #[test]
+    fn segments_of_a_stream_arrive_as_they_were() {
+        for payload in [2 * SIZE, 5 * SIZE, 5 * SIZE + 1, 6 * SIZE - 1] {
+            for flags in [ACK, ACK | 8, ACK | 9] {
+                let frames = segments(payload, flags);
+                assert_eq!(joined(&frames), [(0, frames.len())], "{payload} {flags:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn trains_lie_between_other_frames() {
+        let other = vec![super_frame(0, ACK).0];
+        let frames = [
+            other.clone(),
+            segments(3 * SIZE, ACK),
+            other,
+            segments(2 * SIZE, ACK),
+        ]
+        .concat();
+        assert_eq!(joined(&frames), [(1, 4), (5, 7)]);
+    }
+
+    #[test]
+    fn what_ends_a_burst_ends_a_train() {
+        let short = segments(3 * SIZE + 20, ACK);
+        let pushed = segments(3 * SIZE, ACK | 8);
+        for first in [short, pushed] {
+            let more = segments(8 * SIZE, ACK);
+            let frames = [&first[..], &more[first.len()..]].concat();
+            assert_eq!(joined(&frames)[0], (0, first.len()));
+        }
+    }
+
+    #[test]
+    fn any_other_byte_arrives_as_it_was() {
+        let frames = segments(4 * SIZE, ACK);
+        for number in 0..frames.len() {
+            for at in 0..HEADERS_LEN + 1 {
+                for bit in 0..8 {
+                    let mut changed = frames.clone();
+                    changed[number][at] ^= 1 << bit;
+                    joined(&changed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn wrong_checksums_stay_wrong() {
+        for at in [24, 50, HEADERS_LEN + 10] {
+            let mut frames = segments(4 * SIZE, ACK);
+            frames[2][at] ^= 1;
+            assert_eq!(joined(&frames), [(0, 2)], "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_train_is_no_longer_than_a_packet_or_a_batch() {
+        for (size, longest) in [(SIZE, BATCH), (1448, 45)] {
+            let (mut frame, todo) = super_frame(80 * size, ACK);
+            let segment_size = size;
+            let todo = Unfinished {
+                segment_size,
+                ..todo
+            };
+            let frames = cut(&mut frame, todo);
+            assert_eq!(joined(&frames), [(0, longest), (longest, 80)]);
+        }
+    }
+
+    #[test]
+    fn cut_frames_begin_nothing() {
+        let frames = segments(2 * SIZE, ACK);
+        for len in 0..frames[0].len() {
+            let mut short = frames.clone();
+            short[0].truncate(len);
+            short[1].truncate(len);
+            assert!(joined(&short).is_empty(), "{len}");
+        }
+    }
+}
