@@ -234,6 +234,27 @@ fn main_tells_of_the_package_and_of_the_platform() {
 }
 
 #[test]
+fn profiles_that_tables_make_by_themselves_are_numbered() {
+    let info = Source {
+        locals: "table t { key = { meta.x: exact; } actions = { NoAction; } implementation = action_profile(4); }
+table u { key = { meta.x: exact; } actions = { NoAction; } @name(\"mine\") implementation = action_profile(4); }
+table v { key = { meta.x: exact; hdr.data.a: selector; } actions = { NoAction; }
+    implementation = action_selector(HashAlgorithm.crc16, 32w8, 32w16); }",
+        apply: "t.apply(); u.apply(); v.apply();",
+        ..ONE_TABLE
+    }
+    .info();
+    let names = info
+        .action_profiles
+        .iter()
+        .map(|profile| &preamble(&profile.preamble).name);
+    assert_eq!(
+        Vec::from_iter(names),
+        ["action_profile_0", "mine", "action_profile_2"]
+    );
+}
+
+#[test]
 fn a_selector_tells_what_its_size_counts_only_when_the_program_does() {
     let of = |annotations: &str| {
         let info = Source {

@@ -132,6 +132,8 @@ struct Elaborator<'a> {
     used_enums: BTreeSet<DeclId>,
     /// Names that the control plane knows, by kind of object, with the declarations that have them.
     claimed: BTreeMap<(&'static str, String), Span>,
+    /// Action profiles that tables made by themselves.
+    own_profiles: usize,
 }
 
 /// Deeper nesting of calls than this is no program of a human.
@@ -184,6 +186,7 @@ impl<'a> Elaborator<'a> {
             digests: BTreeMap::new(),
             states: parser::States::default(),
             used_enums: BTreeSet::new(),
+            own_profiles: 0,
             claimed: BTreeMap::new(),
         }
     }

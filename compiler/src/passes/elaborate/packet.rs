@@ -134,9 +134,7 @@ impl Elaborator<'_> {
                 let from = ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0));
                 ir::Expr::binary(ir::BinaryOp::LogicalAnd, from, below)
             }
-            (false, Scalar::Int(_)) => {
-                ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0))
-            }
+            (false, Scalar::Int(_)) => ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0)),
             (true, _) => below,
             // The index cannot become so large.
             (false, _) => return,

@@ -544,8 +544,14 @@ impl Elaborator<'_> {
             ExprKind::Call(call) => {
                 let checked = self.checked;
                 let info = checked.call(value.id)?;
-                // What a property makes is named by the property alone, as p4c does.
-                let own = join(&frame.name, &join(&decl.name.name, &property.name.name));
+                // What a property makes is named by the property alone, as p4c does, and profiles are numbered.
+                let own = match &*property.name.name {
+                    "implementation" => {
+                        self.own_profiles += 1;
+                        format!("action_profile_{}", self.own_profiles - 1)
+                    }
+                    other => join(&frame.name, &join(&decl.name.name, other)),
+                };
                 let name = InstanceName {
                     name: full_name("", &property.annotations, &own),
                     annotations: &property.annotations,
