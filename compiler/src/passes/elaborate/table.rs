@@ -591,6 +591,15 @@ impl Elaborator<'_> {
                 });
             }
         }
+        let reads = std::mem::take(&mut self.meter_reads);
+        for (meter, span) in reads {
+            let meter = &self.program.meters[meter.index()];
+            if meter.table.is_none() {
+                let name = &meter.meta.name;
+                let what = format!("no table has direct meter {name} as its `meters`, so there is no colour to read");
+                self.target(span, what);
+            }
+        }
         // A direct meter whose colour nobody reads still stores it somewhere.
         for index in 0..self.program.meters.len() {
             let meter = &self.program.meters[index];
