@@ -227,11 +227,7 @@ impl Gap {
             self.line_ends(1 + std::mem::take(owed));
             return 1;
         }
-        let comment = match rest.get(..2) {
-            Some("//") => line_comment(rest),
-            Some("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
-            _ => 0,
-        };
+        let comment = comment_length(rest);
         if comment > 0 {
             self.text.extend(std::iter::repeat_n(' ', self.space));
             self.text.push_str(&rest[..comment]);
@@ -256,7 +252,15 @@ impl Gap {
     }
 }
 
-/// Where the comment that `rest` begins with ends.
+/// How long the comment is that `rest` begins with; 0 without one.
+pub(super) fn comment_length(rest: &str) -> usize {
+    match rest.get(..2) {
+        Some("//") => line_comment(rest),
+        Some("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+        _ => 0,
+    }
+}
+
 fn line_comment(rest: &str) -> usize {
     rest.match_indices('\n')
         .find(|(end, _)| {
