@@ -192,6 +192,28 @@ table t { actions = { unseen; NoAction; } }",
 }
 
 #[test]
+fn direct_counters_and_meters_of_hidden_tables_are_not_listed() {
+    let info = Source {
+        locals: "direct_counter(CounterType.packets) lit; direct_counter(CounterType.packets) unlit; direct_meter<bit<8>>(MeterType.bytes) m;
+action count() { unlit.count(); }
+action meter() { m.read(meta.x); }
+@hidden table dark { key = { meta.x: exact; } actions = { count; @defaultonly NoAction; } counters = unlit; }
+@hidden table grey { key = { meta.x: exact; } actions = { meter; @defaultonly NoAction; } meters = m; }
+table t { key = { meta.x: exact; } actions = { NoAction; } counters = lit; }",
+        apply: "dark.apply(); grey.apply(); t.apply();",
+        ..ONE_TABLE
+    }
+    .info();
+    let counters: Vec<_> = info
+        .direct_counters
+        .iter()
+        .map(|c| &preamble(&c.preamble).name)
+        .collect();
+    assert_eq!(counters, ["I.lit"]);
+    assert!(info.direct_meters.is_empty());
+}
+
+#[test]
 fn main_tells_of_the_package_and_of_the_platform() {
     let info = Source {
         main: "@pkginfo(name=\"p\", url=\"u\") @platform_property(multicast_group_table_size=10, multicast_group_table_max_replicas_per_entry=30) @other(x) @kept[1]",
@@ -209,6 +231,27 @@ fn main_tells_of_the_package_and_of_the_platform() {
     assert_eq!(platform.multicast_group_table_size, 10);
     assert_eq!(platform.multicast_group_table_total_replicas, 0);
     assert_eq!(platform.multicast_group_table_max_replicas_per_entry, 30);
+}
+
+#[test]
+fn profiles_that_tables_make_by_themselves_are_numbered() {
+    let info = Source {
+        locals: "table t { key = { meta.x: exact; } actions = { NoAction; } implementation = action_profile(4); }
+table u { key = { meta.x: exact; } actions = { NoAction; } @name(\"mine\") implementation = action_profile(4); }
+table v { key = { meta.x: exact; hdr.data.a: selector; } actions = { NoAction; }
+    implementation = action_selector(HashAlgorithm.crc16, 32w8, 32w16); }",
+        apply: "t.apply(); u.apply(); v.apply();",
+        ..ONE_TABLE
+    }
+    .info();
+    let names = info
+        .action_profiles
+        .iter()
+        .map(|profile| &preamble(&profile.preamble).name);
+    assert_eq!(
+        Vec::from_iter(names),
+        ["action_profile_0", "mine", "action_profile_2"]
+    );
 }
 
 #[test]

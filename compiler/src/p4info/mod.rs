@@ -246,10 +246,11 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Those that a table has, in the order of the tables.
+    /// Those that a table has which is not hidden, in the order of the tables.
     fn direct_counters(&self) -> Vec<p4::DirectCounter> {
         let mut attached: Vec<_> = (self.program.counters.iter())
             .filter_map(|counter| Some((counter.table.filter(|_| counter.direct)?, counter)))
+            .filter(|(table, _)| !self.program.table(*table).meta.hidden)
             .collect();
         attached.sort_by_key(|(table, _)| self.listing.of_table(self.program, *table));
         attached
@@ -280,10 +281,11 @@ impl Writer<'_> {
             .collect()
     }
 
-    /// Those that a table has, in the order of the tables.
+    /// Those that a table has which is not hidden, in the order of the tables.
     fn direct_meters(&self) -> Vec<p4::DirectMeter> {
         let mut attached: Vec<_> = (self.program.meters.iter())
             .filter_map(|meter| Some((meter.table.filter(|_| meter.direct)?, meter)))
+            .filter(|(table, _)| !self.program.table(*table).meta.hidden)
             .collect();
         attached.sort_by_key(|(table, _)| self.listing.of_table(self.program, *table));
         attached

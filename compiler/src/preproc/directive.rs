@@ -29,11 +29,14 @@ const NAMES: &[&str] = &[
     "unassert",
 ];
 
-/// Whether the line that begins with these tokens, `#` first, is a directive that takes effect. Others are text to `cpp`, which P4
-/// passes over outside of strings.
+/// Those that say something to C compilers. `cpp` takes them out, too.
+const FOR_COMPILERS: &[&str] = &["pragma", "ident", "sccs"];
+
+/// Whether the line that begins with these tokens, `#` first, is a directive that takes effect or at least goes. Others are text to
+/// `cpp`, which P4 passes over outside of strings.
 pub(super) fn takes_effect(line: &[Token]) -> bool {
     match line.get(1).filter(|name| !name.first_on_line) {
-        Some(name) => NAMES.contains(&&*name.text),
+        Some(name) => NAMES.contains(&&*name.text) || FOR_COMPILERS.contains(&&*name.text),
         None => true,
     }
 }

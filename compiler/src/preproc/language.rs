@@ -96,8 +96,9 @@ impl Preprocessor<'_> {
         let mut escaped = false;
         let mut last = open.span;
         let mut passed = Vec::new();
+        let mut owed = 0;
+        self.taken_out.clear();
         loop {
-            let directives = self.directives;
             self.in_string = true;
             let next = self.next_expanded();
             self.in_string = false;
@@ -114,7 +115,7 @@ impl Preprocessor<'_> {
                 }
                 return;
             };
-            let gap = self.gap(last, &next, directives != self.directives);
+            let gap = self.gap(last, &next, &mut owed);
             let text = gap + &next.text;
             for (at, c) in text.char_indices() {
                 string.push(c);
@@ -139,24 +140,135 @@ impl Preprocessor<'_> {
         }
     }
 
-    /// What stands between two tokens within a string.
-    fn gap(&self, last: Span, next: &Token, directives: bool) -> String {
+    /// What `cpp -C` prints between two tokens within a string: comments as they are, the columns that a line is indented by, one space
+    /// for others, and a line end for each, also of lines that directives took out. `owed` line ends come with the next one, for
+    /// joined lines are printed as one.
+    fn gap(&self, last: Span, next: &Token, owed: &mut usize) -> String {
         let file = self.map.file(last.file);
-        if last.file == next.span.file && last.hi <= next.span.lo {
-            let between = file.text.get(last.hi as usize..next.span.lo as usize);
-            let between = between.unwrap_or_default();
-            return match directives {
-                // They are gone, but for their line ends.
-                true => "\n".repeat(between.matches('\n').count()),
-                false => between.to_owned(),
+        let between = match last.file == next.span.file {
+            true => file.text.get(last.hi as usize..next.span.lo as usize),
+            false => None,
+        };
+        let Some(between) = between else {
+            return String::from(match (next.first_on_line, next.space_before) {
+                (true, _) => "\n",
+                (false, true) => " ",
+                (false, false) => "",
+            });
+        };
+        let mut gap = Gap::default();
+        let mut at = 0;
+        while at < between.len() {
+            let place = last.hi + at as u32;
+            let taken_out = self.taken_out.iter().find(|r| r.contains(&place));
+            let rest = &between[at..];
+            at += match taken_out {
+                Some(range) => {
+                    let taken = &rest[..rest.len().min((range.end - place) as usize)];
+                    gap.line_ends(taken.matches('\n').count());
+                    taken.len()
+                }
+                None => gap.take(rest, owed),
             };
         }
-        String::from(match (next.first_on_line, next.space_before) {
-            (true, _) => "\n",
-            (false, true) => " ",
-            (false, false) => "",
-        })
+        let space = match gap.in_call && !gap.on_new_line {
+            true => usize::from(next.space_before),
+            false => gap.space,
+        };
+        gap.text + &" ".repeat(space)
     }
+
+    /// Notes that the directive with this `#`, which stands in a string, is gone, and all behind it up to the next directive if that
+    /// is left out.
+    pub(super) fn note_taken_out(&mut self, hash: Span) {
+        let Some(file) = self.files.last().filter(|f| f.id == hash.file) else {
+            return;
+        };
+        let text = &self.map.file(hash.file).text;
+        let end = match file.conditionals.last().is_none_or(|c| c.active) {
+            true => {
+                let last = file.tokens[file.pos - 1].span.hi;
+                let rest = text.get(last as usize..).unwrap_or_default();
+                last + rest.find('\n').unwrap_or(rest.len()) as u32
+            }
+            false => text.len() as u32,
+        };
+        match self.taken_out.last_mut() {
+            Some(before) if before.contains(&hash.lo) => before.end = end,
+            _ => self.taken_out.push(hash.lo..end),
+        }
+    }
+}
+
+/// What is printed between two tokens, as it is put together.
+#[derive(Debug, Default)]
+struct Gap {
+    text: String,
+    /// Spaces to print before what comes next.
+    space: usize,
+    on_new_line: bool,
+    /// A macro's call has begun, which what it gives stands for.
+    in_call: bool,
+}
+
+impl Gap {
+    fn line_ends(&mut self, count: usize) {
+        self.text.extend(std::iter::repeat_n('\n', count));
+        if count > 0 {
+            self.space = 0;
+            self.on_new_line = true;
+            self.in_call = false;
+        }
+    }
+
+    /// Takes white space, a line end, a comment or a letter of a call from the front of `rest`; tells its length.
+    fn take(&mut self, rest: &str, owed: &mut usize) -> usize {
+        if rest.starts_with('\n') {
+            self.line_ends(1 + std::mem::take(owed));
+            return 1;
+        }
+        let comment = comment_length(rest);
+        if comment > 0 {
+            self.text.extend(std::iter::repeat_n(' ', self.space));
+            self.text.push_str(&rest[..comment]);
+            self.space = 0;
+            self.on_new_line = false;
+            return comment;
+        }
+        if rest.starts_with('\\') {
+            // Lines that are joined.
+            let length = rest.find('\n').map_or(rest.len(), |end| end + 1);
+            *owed += 1;
+            return length;
+        }
+        let next = rest.chars().next().unwrap_or_default();
+        self.in_call |= !next.is_ascii_whitespace();
+        self.space = match (self.in_call, self.on_new_line) {
+            (true, _) => self.space,
+            (false, true) => self.space + 1,
+            (false, false) => 1,
+        };
+        next.len_utf8()
+    }
+}
+
+/// How long the comment is that `rest` begins with; 0 without one.
+pub(super) fn comment_length(rest: &str) -> usize {
+    match rest.get(..2) {
+        Some("//") => line_comment(rest),
+        Some("/*") => rest[2..].find("*/").map_or(rest.len(), |end| end + 4),
+        _ => 0,
+    }
+}
+
+fn line_comment(rest: &str) -> usize {
+    rest.match_indices('\n')
+        .find(|(end, _)| {
+            !rest[..*end]
+                .trim_end_matches([' ', '\t', '\r'])
+                .ends_with('\\')
+        })
+        .map_or(rest.len(), |(end, _)| end)
 }
 
 /// Whether two tokens would be read as other ones when nothing stands between them.

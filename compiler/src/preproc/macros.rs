@@ -32,6 +32,8 @@ pub(super) struct Macro {
 #[derive(Debug)]
 pub(super) struct Args {
     pub list: Vec<Vec<Token>>,
+    /// What stands before and behind each in the call; a rest that is missing has none.
+    pub edges: Vec<(Span, Span)>,
     /// Nothing stands for the parameter that takes the rest, not even a comma before it.
     pub rest_is_missing: bool,
 }
@@ -51,6 +53,7 @@ impl Args {
     fn none() -> Args {
         Args {
             list: Vec::new(),
+            edges: Vec::new(),
             rest_is_missing: true,
         }
     }
@@ -247,7 +250,8 @@ impl Preprocessor<'_> {
                 None => self.substitute(&mac, &Args::none(), &token),
                 Some(params) => match self.next_raw() {
                     Some(open) if open.kind == TokenKind::LParen => {
-                        let Some(args) = self.macro_args(&mac, params.len(), &token) else {
+                        let Some(args) = self.macro_args(&mac, params.len(), &token, open.span)
+                        else {
                             continue;
                         };
                         match self.check_args(&mac, params.len(), args, &token) {
@@ -315,8 +319,18 @@ impl Preprocessor<'_> {
     }
 
     /// The arguments of a call whose `(` has been read.
-    fn macro_args(&mut self, mac: &Macro, want: usize, name: &Token) -> Option<Vec<Vec<Token>>> {
-        let mut args = vec![Vec::new()];
+    fn macro_args(
+        &mut self,
+        mac: &Macro,
+        want: usize,
+        name: &Token,
+        mut before: Span,
+    ) -> Option<Args> {
+        let mut args = Args {
+            list: vec![Vec::new()],
+            edges: Vec::new(),
+            rest_is_missing: false,
+        };
         let mut open = 0;
         loop {
             let Some(mut token) = self.next_raw() else {
@@ -332,46 +346,42 @@ impl Preprocessor<'_> {
             };
             match token.kind {
                 TokenKind::LParen => open += 1,
-                TokenKind::RParen if open == 0 => return Some(args),
+                TokenKind::RParen if open == 0 => {
+                    args.edges.push((before, token.span));
+                    return Some(args);
+                }
                 TokenKind::RParen => open -= 1,
                 // The last parameter of a variadic macro takes the commas, too.
-                TokenKind::Comma if open == 0 && !(mac.variadic && args.len() == want) => {
-                    args.push(Vec::new());
+                TokenKind::Comma if open == 0 && !(mac.variadic && args.list.len() == want) => {
+                    args.list.push(Vec::new());
+                    args.edges.push((before, token.span));
+                    before = token.span;
                     continue;
                 }
                 _ => {}
             }
             token.space_before |= token.first_on_line;
             token.first_on_line = false;
-            args.last_mut().expect("begins with one").push(token);
+            (args.list.last_mut()).expect("begins with one").push(token);
         }
     }
 
     /// Brings the arguments to the number of parameters, or reports why that cannot be done.
-    fn check_args(
-        &mut self,
-        mac: &Macro,
-        want: usize,
-        mut args: Vec<Vec<Token>>,
-        at: &Token,
-    ) -> Option<Args> {
-        if want == 0 && args.len() == 1 && args[0].is_empty() {
+    fn check_args(&mut self, mac: &Macro, want: usize, mut args: Args, at: &Token) -> Option<Args> {
+        if want == 0 && matches!(&args.list[..], [only] if only.is_empty()) {
             return Some(Args::none());
         }
-        let mut rest_is_missing = false;
         if mac.variadic {
-            rest_is_missing = args.len() + 1 == want || (args.len() == 1 && args[0].is_empty());
-            if args.len() + 1 == want {
-                args.push(Vec::new());
+            let without = args.list.len() + 1 == want;
+            args.rest_is_missing = without || matches!(&args.list[..], [only] if only.is_empty());
+            if without {
+                args.list.push(Vec::new());
             }
         }
-        if args.len() == want {
-            return Some(Args {
-                list: args,
-                rest_is_missing,
-            });
+        if args.list.len() == want {
+            return Some(args);
         }
-        let (got, s) = (args.len(), if want == 1 { "" } else { "s" });
+        let (got, s) = (args.list.len(), if want == 1 { "" } else { "s" });
         self.diagnostics.report(
             Diagnostic::error(
                 Code::MACRO,

@@ -34,6 +34,7 @@ use crate::syntax::lexer::{lex, Interner};
 use crate::syntax::token::{Token, TokenKind};
 use macros::{Context, Macro};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -102,7 +103,7 @@ pub fn preprocess(
         main,
         last_read: Span::new(main, 0, 0),
         in_string: false,
-        directives: 0,
+        taken_out: Vec::new(),
         at_seam: false,
         cut_sign: false,
         produced: 0,
@@ -166,8 +167,8 @@ struct Preprocessor<'a> {
     last_read: Span,
     /// A string of several lines is read.
     in_string: bool,
-    /// How many directives were obeyed.
-    directives: u32,
+    /// What directives took out of the string that is read: from where to where in the text of its file, itself included.
+    taken_out: Vec<Range<u32>>,
     /// A macro's expansion or argument began or ended since the last token.
     at_seam: bool,
     /// The last token of P4 is the sign that a number of C ended in.
@@ -239,8 +240,11 @@ impl Preprocessor<'_> {
             let is_text =
                 self.in_string && active && !directive::takes_effect(&file.tokens[file.pos..]);
             if token.kind == TokenKind::Hash && token.first_on_line && !is_text {
-                self.directives += 1;
+                let hash = token.span;
                 self.directive();
+                if self.in_string {
+                    self.note_taken_out(hash);
+                }
                 continue;
             }
             file.pos += 1;

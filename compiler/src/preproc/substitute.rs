@@ -1,6 +1,6 @@
 //! What a macro's call stands for: its body with arguments in the place of parameters.
 
-use super::language::runs_together;
+use super::language::{comment_length, runs_together};
 use super::macros::{Args, Macro};
 use super::Preprocessor;
 use crate::diag::{FileId, Span};
@@ -110,7 +110,8 @@ impl Preprocessor<'_> {
         };
         if token.kind == TokenKind::Hash && call.mac.params.is_some() {
             if let Some(param) = rest.get(1).and_then(|t| call.param(t)) {
-                let text = self.stringify(&call.args.list[param], call.at.span);
+                let edges = call.args.edges.get(param).copied();
+                let text = self.stringify(&call.args.list[param], edges, call.at.span);
                 return Operand {
                     length: 2,
                     ..one(vec![text], false)
@@ -118,7 +119,7 @@ impl Preprocessor<'_> {
             }
             if let Some(optional) = optional_part(&rest[1..], call.mac) {
                 let tokens = self.optional(&rest[3..1 + optional - 1], call);
-                let text = self.stringify(&tokens, call.at.span);
+                let text = self.stringify(&tokens, None, call.at.span);
                 return Operand {
                     length: 1 + optional,
                     ..one(vec![text], false)
@@ -169,26 +170,60 @@ impl Preprocessor<'_> {
         self.substitute_in(body, call)
     }
 
-    fn stringify(&mut self, tokens: &[Token], span: Span) -> Token {
-        let mut text = String::from("\"");
+    fn stringify(&mut self, tokens: &[Token], edges: Option<(Span, Span)>, span: Span) -> Token {
+        let mut text = String::new();
+        let mut last = edges.map(|(before, _)| before);
         for (i, token) in tokens.iter().enumerate() {
-            if i > 0 && token.space_before {
-                text.push(' ');
+            match last.and_then(|last| self.comments_between(last, token.span)) {
+                Some(comments) => text.push_str(&comments),
+                None if i > 0 && token.space_before => text.push(' '),
+                None => {}
             }
             let quoted = token.kind == TokenKind::String || is_character(&token.text);
-            for c in token.text.chars() {
-                if quoted && matches!(c, '"' | '\\') {
-                    text.push('\\');
-                }
-                text.push(c);
+            match quoted {
+                true => text.push_str(&escaped(&token.text)),
+                false => text.push_str(&token.text),
             }
+            last = Some(token.span);
         }
+        let after = edges.map(|(_, after)| after);
+        if let Some(comments) = last
+            .zip(after)
+            .and_then(|(a, b)| self.comments_between(a, b))
+        {
+            text.push_str(&comments);
+        }
+        let text = text.trim_matches(' ');
         let backslashes = text.len() - text.trim_end_matches('\\').len();
-        if backslashes % 2 == 1 {
-            text.pop();
+        let text = &text[..text.len() - backslashes % 2];
+        self.synthetic(TokenKind::String, &format!("\"{text}\""), span)
+    }
+
+    /// What `cpp -C` keeps of the text between two tokens when there are comments in it, and nothing else.
+    fn comments_between(&self, first: Span, second: Span) -> Option<String> {
+        if first.file != second.file {
+            return None;
         }
-        text.push('"');
-        self.synthetic(TokenKind::String, &text, span)
+        let text = &self.map.file(first.file).text;
+        let mut rest = text.get(first.hi as usize..second.lo as usize)?;
+        let mut kept = String::new();
+        let mut found = false;
+        while let Some(next) = rest.chars().next() {
+            let comment = comment_length(rest);
+            if comment > 0 {
+                found = true;
+                match rest[..comment].strip_prefix("//") {
+                    Some(line) => kept.push_str(&format!("/*{}*/", escaped(line))),
+                    None => kept.push_str(&escaped(&rest[..comment])),
+                }
+            } else if !next.is_ascii_whitespace() {
+                return None;
+            } else if !kept.ends_with(' ') {
+                kept.push(' ');
+            }
+            rest = &rest[comment.max(next.len_utf8())..];
+        }
+        found.then_some(kept)
     }
 
     /// `left ## right`, of which only the tokens that meet are glued.
@@ -238,6 +273,11 @@ fn optional_part(tokens: &[Token], mac: &Macro) -> Option<usize> {
         }
     }
     None
+}
+
+/// A text as it stands in a string.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 /// Whether the token is a character between apostrophes.

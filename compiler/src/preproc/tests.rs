@@ -137,6 +137,53 @@ fn directives_within_a_string_are_obeyed() {
 }
 
 #[test]
+fn what_directives_leave_of_a_string_keeps_its_columns_and_comments() {
+    check(
+        "\"x  \n  #if 1 // gone\n    // kept\n    y /* kept,\n too */   z  \n#else\n  // not\n  w\n#endif\n  // last  \n  \"",
+        expect![[r#"
+            "x  
+
+                // kept
+                y /* kept,
+             too */ z
+
+
+
+
+              // last  
+              "
+        "#]],
+    );
+}
+
+#[test]
+fn strings_of_arguments_keep_their_comments() {
+    check(
+        "#define S(a) #a\n#define V(...) #__VA_ARGS__\n#define T(a) S(a)\nS(x /* c */ y) S( /* c */ x/*d*/y /* e */ )\nS(x // c\n y) S(/* c */) S(x y) V(x, /* c */ y)\nT(x /* c */ y) S(\"a\" /* \"c\" */)",
+        expect![[r#"
+            "x /* c */ y" "/* c */ x/*d*/y /* e */" "x /* c*/ y" "/* c */" "x y" "x, /* c */ y" "x /* c */ y" "\"a\" /* \"c\" */"
+        "#]],
+    );
+}
+
+#[test]
+fn a_string_of_several_lines_has_one_space_for_many_but_at_the_start_of_a_line() {
+    check(
+        "#define F(a) a +a\n\"x   y\n\t\tb \t c\n  F( 1 )   F(2) d\n\n#pragma p\n e\\\n f\n g\"",
+        expect![[r#"
+            "x   y
+              b c
+              1 +1 2 +2 d
+
+
+             e f
+
+             g"
+        "#]],
+    );
+}
+
+#[test]
 fn a_line_end_behind_a_backslash_is_nothing_within_tokens() {
     check(
         "lo\\\nng 1\\\r\n2 \"a\\  \nb\" > \\\n> >\\\n= // c\\\nc\n#def\\\nine M\\\nX(a) #a\nMX(b\\\nc) __LINE__",

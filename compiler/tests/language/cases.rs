@@ -699,6 +699,7 @@ pub const TABLES: &[Item] = &[
         Control("table t { actions = { NoAction; } size = hdr.h.a; }", "t.apply();"),
         Control("table t { actions = { NoAction; } counters = 5; }", "t.apply();"),
         Control("direct_counter(CounterType.packets) c; table t { actions = { NoAction; } counters = c; } table u { actions = { NoAction; } counters = c; }", "t.apply(); u.apply();"),
+        Control("direct_meter<bit<8>>(MeterType.bytes) m; action a() { m.read(hdr.h.a); } table t { key = { hdr.h.a: exact; } actions = { a; } }", "t.apply();"),
         Control("counter(4, CounterType.packets) c; table t { actions = { NoAction; } counters = c; }", "t.apply();"),
     ]),
 ];

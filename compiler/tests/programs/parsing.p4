@@ -82,6 +82,7 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
     Labels() labels;
     One() one;
     bit<8> ahead;
+    int<8> at = 0;
 
     state start {
         packet.extract(hdr.first);
@@ -98,6 +99,7 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
             (7, _): two_labels;
             (8, _): peek_labels;
             (9, _): before_first;
+            (10, _): counted;
             (0xf0 .. 0xff, 7): ranged;
         }
     }
@@ -105,6 +107,15 @@ parser MyParser(packet_in packet, out headers_t hdr, inout metadata_t meta,
         labels.apply(packet, hdr.labels, meta);
         meta.seen = 2;
         transition accept;
+    }
+    state counted {
+        packet.extract(hdr.labels[at]);
+        at = at + 1;
+        meta.sum = meta.sum + 1;
+        transition select(hdr.labels[at - 1].bottom) {
+            1: accept;
+            default: counted;
+        }
     }
     state two_labels {
         one.apply(packet, hdr.labels.next, meta.sum);

@@ -719,6 +719,7 @@ impl Elaborator<'_> {
         let Argument::Place(place) = &bound.argument else {
             return;
         };
+        self.meter_reads.push((meter, span));
         let mut fields = Vec::new();
         scalars_of(place, &mut fields);
         let field = match (self.program.meters[meter.index()].result, &fields[..]) {

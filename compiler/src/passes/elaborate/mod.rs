@@ -132,6 +132,10 @@ struct Elaborator<'a> {
     used_enums: BTreeSet<DeclId>,
     /// Names that the control plane knows, by kind of object, with the declarations that have them.
     claimed: BTreeMap<(&'static str, String), Span>,
+    /// Where direct meters are read.
+    meter_reads: Vec<(ir::MeterId, Span)>,
+    /// Action profiles that tables made by themselves.
+    own_profiles: usize,
 }
 
 /// Deeper nesting of calls than this is no program of a human.
@@ -184,6 +188,8 @@ impl<'a> Elaborator<'a> {
             digests: BTreeMap::new(),
             states: parser::States::default(),
             used_enums: BTreeSet::new(),
+            meter_reads: Vec::new(),
+            own_profiles: 0,
             claimed: BTreeMap::new(),
         }
     }

@@ -101,6 +101,7 @@ impl Elaborator<'_> {
                 }
             }
             Place::Dynamic { index, elements } => {
+                self.within_stack(&index, elements.len(), span);
                 self.by_index(&index, elements.len(), span, |this, position| {
                     if let Place::Header(target) = elements[position] {
                         this.emit(
@@ -117,6 +118,28 @@ impl Elaborator<'_> {
             _ => return,
         };
         self.emit(span, kind);
+    }
+
+    /// Emits the check that an index is one of a stack's. Without it a parser that counts its headers might go around for ever.
+    fn within_stack(&mut self, index: &ir::Expr, count: usize, span: Span) {
+        let ty = index.scalar().unwrap_or(Scalar::Bit(32));
+        let number = |value: usize| ir::Expr::Number {
+            value: value.into(),
+            ty,
+        };
+        let end = ir::Expr::number(count, ty);
+        let below = ir::Expr::binary(ir::BinaryOp::Lt, index.clone(), end.clone());
+        let cond = match (end == number(count), ty) {
+            (true, Scalar::Int(_)) => {
+                let from = ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0));
+                ir::Expr::binary(ir::BinaryOp::LogicalAnd, from, below)
+            }
+            (false, Scalar::Int(_)) => ir::Expr::binary(ir::BinaryOp::Ge, index.clone(), number(0)),
+            (true, _) => below,
+            // The index cannot become so large.
+            (false, _) => return,
+        };
+        self.verify(cond, "StackOutOfBounds", span);
     }
 
     /// A parameter that stood for the next element of a stack stands for the last one, once that is extracted.

@@ -256,17 +256,17 @@ impl Elaborator<'_> {
             return state;
         }
         let state = self.new_state("noMatch", Source::default(), false);
-        let number = self
-            .program
-            .errors
-            .iter()
-            .position(|name| name == "NoMatch");
-        let error = IrExpr::bits(number.unwrap_or(0), super::layout::ENUM_BITS);
-        let cond = IrExpr::Bool(false);
-        let body = self.block(|this| this.emit(span, StmtKind::Verify { cond, error }));
+        let body = self.block(|this| this.verify(IrExpr::Bool(false), "NoMatch", span));
         self.states.list[state.index()].body = body;
         self.states.no_match = Some(state);
         state
+    }
+
+    /// Emits a check whose failure is an error of the core library.
+    pub fn verify(&mut self, cond: IrExpr, error: &str, span: Span) {
+        let number = self.program.errors.iter().position(|name| name == error);
+        let error = IrExpr::bits(number.unwrap_or(0), super::layout::ENUM_BITS);
+        self.emit(span, StmtKind::Verify { cond, error });
     }
 
     /// Appends code to a state, with more states where it branches. Returns the state in which it ends.

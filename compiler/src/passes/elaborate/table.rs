@@ -544,8 +544,14 @@ impl Elaborator<'_> {
             ExprKind::Call(call) => {
                 let checked = self.checked;
                 let info = checked.call(value.id)?;
-                // What a property makes is named by the property alone, as p4c does.
-                let own = join(&frame.name, &join(&decl.name.name, &property.name.name));
+                // What a property makes is named by the property alone, as p4c does, and profiles are numbered.
+                let own = match &*property.name.name {
+                    "implementation" => {
+                        self.own_profiles += 1;
+                        format!("action_profile_{}", self.own_profiles - 1)
+                    }
+                    other => join(&frame.name, &join(&decl.name.name, other)),
+                };
                 let name = InstanceName {
                     name: full_name("", &property.annotations, &own),
                     annotations: &property.annotations,
@@ -583,6 +589,15 @@ impl Elaborator<'_> {
                     span: None,
                     ..Diagnostic::warning(Warning::Unused, Default::default(), message)
                 });
+            }
+        }
+        let reads = std::mem::take(&mut self.meter_reads);
+        for (meter, span) in reads {
+            let meter = &self.program.meters[meter.index()];
+            if meter.table.is_none() {
+                let name = &meter.meta.name;
+                let what = format!("no table has direct meter {name} as its `meters`, so there is no colour to read");
+                self.target(span, what);
             }
         }
         // A direct meter whose colour nobody reads still stores it somewhere.

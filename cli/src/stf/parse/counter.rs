@@ -1,0 +1,172 @@
+//! Counters and how they are compared.
+
+use std::fmt;
+
+use super::number::number;
+use super::Command;
+
+/// Which counter is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterIndex {
+    /// A cell; of a direct counter, that of the entry in this place.
+    Cell(u64),
+    /// `$HANDLE`: that of the entry which the test added as `HANDLE`.
+    Entry(String),
+}
+
+impl fmt::Display for CounterIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CounterIndex::Cell(index) => write!(f, "{index}"),
+            CounterIndex::Entry(handle) => write!(f, "${handle}"),
+        }
+    }
+}
+
+/// Bytes that end a frame on the wire and that BMv2 never sees: the check sequence.
+const FCS: u64 = 4;
+
+/// What of a counter is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterUnit {
+    Packets,
+    Bytes,
+}
+
+impl CounterUnit {
+    /// Compares what was counted with a test's number. Some of p4c's tests were written for hardware, which counts check
+    /// sequences too; theirs is as good a count of bytes.
+    ///
+    /// # Errors
+    /// What was counted, if the comparison does not hold.
+    pub fn check(
+        self,
+        (packets, bytes): (u64, u64),
+        comparison: Comparison,
+        value: u64,
+    ) -> Result<(), String> {
+        let with_fcs = packets.saturating_mul(FCS).saturating_add(bytes);
+        let (holds, found) = match self {
+            CounterUnit::Packets => (
+                comparison.holds(packets, value),
+                format!("{packets} packets"),
+            ),
+            CounterUnit::Bytes => (
+                comparison.holds(bytes, value) || comparison.holds(with_fcs, value),
+                format!("{bytes} bytes"),
+            ),
+        };
+        if holds {
+            Ok(())
+        } else {
+            Err(found)
+        }
+    }
+}
+
+/// How a counter is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    NotEqual,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+}
+
+impl Comparison {
+    /// Whether it holds.
+    fn holds(self, left: u64, right: u64) -> bool {
+        match self {
+            Comparison::Equal => left == right,
+            Comparison::NotEqual => left != right,
+            Comparison::Less => left < right,
+            Comparison::LessOrEqual => left <= right,
+            Comparison::Greater => left > right,
+            Comparison::GreaterOrEqual => left >= right,
+        }
+    }
+}
+
+/// `NAME(INDEX) [[packets|bytes] == N]`
+pub(super) fn check_counter(text: &str) -> Result<Command, String> {
+    const OPERATORS: [(&str, Comparison); 6] = [
+        ("==", Comparison::Equal),
+        ("!=", Comparison::NotEqual),
+        ("<=", Comparison::LessOrEqual),
+        (">=", Comparison::GreaterOrEqual),
+        ("<", Comparison::Less),
+        (">", Comparison::Greater),
+    ];
+    let compared = OPERATORS.iter().find_map(|(operator, comparison)| {
+        let (left, right) = text.split_once(operator)?;
+        Some((left.trim(), *comparison, right.trim()))
+    });
+    let (left, comparison, value) = compared.unwrap_or((text, Comparison::Equal, "0"));
+    let (left, unit) = match left.rsplit_once(char::is_whitespace) {
+        Some((left, "packets")) => (left.trim(), CounterUnit::Packets),
+        Some((left, "bytes")) => (left.trim(), CounterUnit::Bytes),
+        _ => (left, CounterUnit::Packets),
+    };
+    let (name, index) = match left.split_once(['(', ' ', '\t']) {
+        Some((name, index)) => (name.trim(), index.trim_end_matches(')').trim()),
+        None => (left, "0"),
+    };
+    let index = match index.strip_prefix('$') {
+        Some(handle) => CounterIndex::Entry(handle.to_owned()),
+        None => CounterIndex::Cell(number(index, "index")?),
+    };
+    Ok(Command::CheckCounter {
+        name: name.to_owned(),
+        index,
+        unit,
+        comparison,
+        value: number(value, "count")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::one;
+    use super::*;
+
+    #[test]
+    fn counters_are_compared() {
+        assert_eq!(
+            one("check_counter ingress.c(3) bytes >= 64"),
+            Command::CheckCounter {
+                name: "ingress.c".to_owned(),
+                index: CounterIndex::Cell(3),
+                unit: CounterUnit::Bytes,
+                comparison: Comparison::GreaterOrEqual,
+                value: 64
+            }
+        );
+    }
+
+    #[test]
+    fn counters_of_named_entries_are_compared_with_0_if_with_nothing() {
+        assert_eq!(
+            one("check_counter cnt($A)"),
+            Command::CheckCounter {
+                name: "cnt".to_owned(),
+                index: CounterIndex::Entry("A".to_owned()),
+                unit: CounterUnit::Packets,
+                comparison: Comparison::Equal,
+                value: 0
+            }
+        );
+    }
+
+    #[test]
+    fn bytes_may_be_counted_with_the_check_sequences() {
+        let bytes = |value| CounterUnit::Bytes.check((2, 20), Comparison::Equal, value);
+        assert_eq!(bytes(20), Ok(()));
+        assert_eq!(bytes(28), Ok(()));
+        assert_eq!(bytes(24), Err("20 bytes".to_owned()));
+        let packets = |value| CounterUnit::Packets.check((2, 20), Comparison::Less, value);
+        assert_eq!(packets(3), Ok(()));
+        assert_eq!(packets(2), Err("2 packets".to_owned()));
+    }
+}

@@ -1,0 +1,258 @@
+//! The language of STF tests, as p4c's testers read it: one command a line, `#` begins a comment.
+
+mod counter;
+mod entry;
+mod meter;
+mod number;
+mod packet;
+mod words;
+
+pub use counter::{Comparison, CounterIndex, CounterUnit};
+pub use entry::{Call, KeyValue};
+pub use meter::MeterRates;
+pub use packet::Pattern;
+
+use number::value;
+use words::Words;
+
+/// A command and the line that it stands in, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Line number.
+    pub number: usize,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What a line asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// `packet PORT DATA`
+    Packet { port: u32, data: Vec<u8> },
+    /// `expect PORT [DATA] [$]`; without data any packet will do in this place.
+    Expect { port: u32, data: Option<Pattern> },
+    /// `no_packet`
+    NoPacket,
+    /// `wait`
+    Wait,
+    /// `add TABLE [PRIORITY] KEY:VALUE ... ACTION(NAME:VALUE, ...) [= HANDLE]`
+    Add {
+        table: String,
+        priority: Option<i32>,
+        keys: Vec<(String, KeyValue)>,
+        action: Call,
+        handle: Option<String>,
+    },
+    /// `setdefault TABLE ACTION(NAME:VALUE, ...)`
+    SetDefault { table: String, action: Call },
+    /// `remove all`
+    RemoveAll,
+    /// `remove HANDLE`
+    Remove { handle: String },
+    /// `mirroring_add SESSION PORT`
+    MirroringAdd { session: u32, port: u32 },
+    /// `mirroring_add_mc SESSION GROUP`
+    MirroringAddMc { session: u32, group: u32 },
+    /// `mirroring_delete SESSION`
+    MirroringDelete { session: u32 },
+    /// `mirroring_get SESSION`: checks nothing.
+    MirroringGet { session: u32 },
+    /// `mc_mgrp_create GROUP`
+    GroupCreate { group: u32 },
+    /// `mc_node_create RID PORT ...`; nodes are numbered from 0 in order.
+    NodeCreate { rid: u16, ports: Vec<u32> },
+    /// `mc_node_update NODE PORT ...`
+    NodeUpdate { node: u32, ports: Vec<u32> },
+    /// `mc_node_associate GROUP NODE`
+    NodeAssociate { group: u32, node: u32 },
+    /// `register_read NAME INDEX [VALUE]`: with a value, checks it.
+    RegisterRead {
+        name: String,
+        index: u64,
+        value: Option<Vec<u8>>,
+    },
+    /// `register_write NAME INDEX VALUE`
+    RegisterWrite {
+        name: String,
+        index: u64,
+        value: Vec<u8>,
+    },
+    /// `register_reset NAME`
+    RegisterReset { name: String },
+    /// `counter_read NAME INDEX`: checks nothing.
+    CounterRead { name: String, index: u64 },
+    /// `counter_write NAME INDEX PACKETS BYTES`
+    CounterWrite {
+        name: String,
+        index: u64,
+        packets: u64,
+        bytes: u64,
+    },
+    /// `meter_get_rates NAME INDEX`: checks nothing.
+    MeterGetRates { name: String, index: u64 },
+    /// `meter_set_rates NAME INDEX RATE:BURST RATE:BURST`
+    MeterSetRates {
+        name: String,
+        index: u64,
+        rates: MeterRates,
+    },
+    /// `meter_array_set_rates NAME RATE:BURST RATE:BURST`
+    MeterArraySetRates { name: String, rates: MeterRates },
+    /// `check_counter NAME(INDEX) [[packets|bytes] == N]`; without a comparison it is to be 0, as p4c's grammar has it.
+    CheckCounter {
+        name: String,
+        index: CounterIndex,
+        unit: CounterUnit,
+        comparison: Comparison,
+        value: u64,
+    },
+    /// `dump ...`: checks nothing.
+    Dump,
+}
+
+/// A line that is no command.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {what}")]
+pub struct ParseError {
+    /// Line number, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Reads a whole test.
+///
+/// # Errors
+/// The first line that is no command.
+pub fn parse(text: &str) -> Result<Vec<Line>, ParseError> {
+    let mut lines = Vec::new();
+    for (number, text) in (1..).zip(text.lines()) {
+        let text = text.split('#').next().unwrap_or_default().trim();
+        if text.is_empty() {
+            continue;
+        }
+        let command = command(text).map_err(|what| ParseError { line: number, what })?;
+        lines.push(Line { number, command });
+    }
+    Ok(lines)
+}
+
+fn command(text: &str) -> Result<Command, String> {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let rest = rest.trim();
+    let mut words = Words::new(rest);
+    let command = match word.to_ascii_lowercase().as_str() {
+        "packet" => packet::send(&mut words)?,
+        "expect" => packet::expect(&mut words)?,
+        "no_packet" => Command::NoPacket,
+        "wait" => Command::Wait,
+        "add" => return entry::add(rest),
+        "setdefault" => {
+            let table = words.word("table")?;
+            let action = entry::call(&words.rest())?;
+            Command::SetDefault { table, action }
+        }
+        "remove" => match words.word("entry")?.as_str() {
+            all if all.eq_ignore_ascii_case("all") => Command::RemoveAll,
+            handle => Command::Remove {
+                handle: handle.trim_start_matches('$').to_owned(),
+            },
+        },
+        "mirroring_add" => Command::MirroringAdd {
+            session: words.number("session")?,
+            port: words.number("port")?,
+        },
+        "mirroring_add_mc" => Command::MirroringAddMc {
+            session: words.number("session")?,
+            group: words.number("multicast group")?,
+        },
+        "mirroring_delete" => Command::MirroringDelete {
+            session: words.number("session")?,
+        },
+        "mirroring_get" => Command::MirroringGet {
+            session: words.number("session")?,
+        },
+        "mc_mgrp_create" => Command::GroupCreate {
+            group: words.number("multicast group")?,
+        },
+        "mc_node_create" => Command::NodeCreate {
+            rid: words.number("replica id")?,
+            ports: words.ports()?,
+        },
+        "mc_node_update" => Command::NodeUpdate {
+            node: words.number("node")?,
+            ports: words.ports()?,
+        },
+        "mc_node_associate" => Command::NodeAssociate {
+            group: words.number("multicast group")?,
+            node: words.number("node")?,
+        },
+        "register_read" => Command::RegisterRead {
+            name: words.word("register")?,
+            index: words.number("index")?,
+            value: words.next().map(|text| value(&text)).transpose()?,
+        },
+        "register_write" => Command::RegisterWrite {
+            name: words.word("register")?,
+            index: words.number("index")?,
+            value: value(&words.word("value")?)?,
+        },
+        "register_reset" => Command::RegisterReset {
+            name: words.word("register")?,
+        },
+        "counter_read" => Command::CounterRead {
+            name: words.word("counter")?,
+            index: words.number("index")?,
+        },
+        "counter_write" => Command::CounterWrite {
+            name: words.word("counter")?,
+            index: words.number("index")?,
+            packets: words.number("packets")?,
+            bytes: words.number("bytes")?,
+        },
+        "meter_get_rates" => Command::MeterGetRates {
+            name: words.word("meter")?,
+            index: words.number("index")?,
+        },
+        "meter_set_rates" => Command::MeterSetRates {
+            name: words.word("meter")?,
+            index: words.number("index")?,
+            rates: meter::rates(&mut words)?,
+        },
+        "meter_array_set_rates" => Command::MeterArraySetRates {
+            name: words.word("meter")?,
+            rates: meter::rates(&mut words)?,
+        },
+        "check_counter" => return counter::check_counter(rest),
+        "dump" | "mirroring_dump" | "mc_dump" => return Ok(Command::Dump),
+        other => return Err(format!("there is no command {other}")),
+    };
+    match words.next() {
+        Some(extra) => Err(format!("{extra} is too much")),
+        None => Ok(command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command of a line.
+    pub(super) fn one(text: &str) -> Command {
+        parse(text).expect("it is a command").remove(0).command
+    }
+
+    #[test]
+    fn commands_may_be_in_capitals() {
+        assert_eq!(one("WAIT"), Command::Wait);
+        assert_eq!(one("Remove ALL"), Command::RemoveAll);
+    }
+
+    #[test]
+    fn mistakes_name_their_line() {
+        let error = parse("wait\n\npacket x 00").expect_err("x is no port");
+        assert_eq!(error.to_string(), "line 3: x is no port");
+        let error = parse("fly 1").expect_err("no such command");
+        assert_eq!(error.to_string(), "line 1: there is no command fly");
+    }
+}
