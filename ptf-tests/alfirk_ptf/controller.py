@@ -67,8 +67,8 @@ class Aggregate:
     msn: list[int]
     #: Syndrome and PSN of the NAK that waits.
     nak: tuple[int, int] | None = None
-    #: PSN of a NAK that the source was told and has not acted on. A controller leaves that to the pipeline, which
-    #: sees the data that is sent again.
+    #: PSN of a NAK that the source was told and has not acted on. A controller leaves that to the
+    #: pipeline, which sees the data that is sent again.
     remembers_naks: bool = False
     nak_told: int | None = None
     #: What the source was told last.
@@ -121,9 +121,11 @@ class Aggregate:
 
     def _wait_for(self, syndrome: int, psn: int) -> None:
         """Keep the oldest NAK; of one PSN an RNR NAK rather than a sequence error, and the longest timer."""
-        if self.nak is None or _lt(psn, self.nak[1]):
-            self.nak = (syndrome, psn)
-        elif psn == self.nak[1] and _patience(syndrome) > _patience(self.nak[0]):
+        if (
+            self.nak is None
+            or _lt(psn, self.nak[1])
+            or (psn == self.nak[1] and _patience(syndrome) > _patience(self.nak[0]))
+        ):
             self.nak = (syndrome, psn)
 
     def _answer(

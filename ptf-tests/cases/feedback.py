@@ -283,7 +283,7 @@ class OneLossIsToldOnceInEachRound(FeedbackTest):
 
 @with_each_min_psn
 class LongestTimerCounts(FeedbackTest):
-    """Of RNR NAKs that wait for one PSN; timer 0 is the longest. Whoever resends at once would come too early."""
+    """Of RNR NAKs that wait for one PSN; timer 0 is the longest. Who resends at once comes too early."""
 
     def runTest(self) -> None:
         sequence, rnr = packets.NAK_SEQUENCE, 0x20
@@ -303,7 +303,7 @@ class LongestTimerCounts(FeedbackTest):
 
 @with_each_min_psn
 class FatalNakCompletesNothing(FeedbackTest):
-    """A requester takes a NAK as an ACK of all before it: the source gets one of what the first receiver may lack."""
+    """A requester takes a NAK as an ACK of all before it: the source gets one of what somebody may lack."""
 
     ports = (1, 2, 3)
 

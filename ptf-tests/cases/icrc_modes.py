@@ -11,7 +11,7 @@ from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.contract import Drop, IcrcMode, PacketInReason
 from alfirk_ptf.controller import repaired
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, feedback, reth, passed
+from alfirk_ptf.packets import Roce, delivered, entered, feedback, passed, reth
 
 #: Payloads with the padding that makes each a multiple of four: nothing, one byte, an MTU, less by one.
 _LENGTHS = (0, 1, 2, 3, 4, 63, 1023, 1024, 4095, 4096)

@@ -190,9 +190,7 @@ class FeedbackBeyondWhatWasSentIsRefused(StrangersTest):
             (packets.NAK_ACCESS, 2),
         ):
             with self.subTest(syndrome=syndrome, psn=psn):
-                self.refuses(
-                    Drop.BEYOND_SENT, 2, feedback(HOSTS[2], self.group, syndrome, psn).frame()
-                )
+                self.refuses(Drop.BEYOND_SENT, 2, feedback(HOSTS[2], self.group, syndrome, psn).frame())
         self.is_as_before()
 
 

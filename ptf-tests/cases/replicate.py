@@ -9,7 +9,7 @@ from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest
 from alfirk_ptf.collect import PORTS, Frames
 from alfirk_ptf.icrc import icrc_is_right
-from alfirk_ptf.packets import Roce, delivered, entered, reth, passed
+from alfirk_ptf.packets import Roce, delivered, entered, passed, reth
 
 
 class DataTest(GroupTest):
@@ -85,11 +85,14 @@ class LaterPacketsOfAMessageAreBridgedWithoutReth(DataTest):
 
 
 class AnyMemberMaySend(DataTest):
+    """As long as there was no source yet, that is who sends first."""
+
     def runTest(self) -> None:
-        for psn, source in enumerate(PORTS):
+        for source in PORTS:
             with self.subTest(source=source):
+                self.begin()
                 host = HOSTS[source]
-                sent = self.sent(psn=psn, eth_src=host.mac, src=host.ip, body=b"from another")
+                sent = self.sent(eth_src=host.mac, src=host.ip, body=b"from another")
                 self.same(self.exchange(source, sent.frame()), self.copies(sent, source))
 
 

@@ -91,7 +91,7 @@ impl Group {
         if space.lt(self.sent, acked) && self.config.flaw != Flaw::AnyAck {
             return Vec::new();
         }
-        let is_news = !space.lt(acked, path.ack_psn);
+        let is_news = space.reaches(acked, path.ack_psn);
         if is_news {
             path.ack_psn = acked;
             path.by_sender = false;

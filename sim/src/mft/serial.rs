@@ -26,6 +26,11 @@ impl Space {
         ahead != 0 && ahead < 1 << (self.bits - 1)
     }
 
+    /// Is `a` the same as `b` or after it? Of two numbers just half the space apart neither is.
+    pub fn reaches(self, a: u32, b: u32) -> bool {
+        a.wrapping_sub(b) & self.mask() < 1 << (self.bits - 1)
+    }
+
     /// The number `steps` after `a`.
     pub fn add(self, a: u32, steps: u32) -> u32 {
         a.wrapping_add(steps) & self.mask()
