@@ -149,6 +149,7 @@ fn thousand_groups(pipeline: &ControllerConfig) {
             .into_iter()
             .take(MEMBERS)
             .map(|ip| Member {
+                only_receives: false,
                 ip,
                 qpn: 17,
                 region: None,

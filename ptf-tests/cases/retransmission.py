@@ -112,6 +112,22 @@ class FilterAcrossTheWrap(RetransmissionTest):
 
 
 @with_each_min_psn
+class FilterKnowsPathsThatAreFarApart(RetransmissionTest):
+    """Two acknowledgements of one path may be more than half of 16 bits apart."""
+
+    ports = (1, 2, 3)
+
+    def runTest(self) -> None:
+        self.exchange(1, self.data(40_000).frame())
+        self.acknowledge(2, 40_000)
+        self.acknowledge(3, 40_000)
+        self.exchange(1, self.data(40_001).frame())
+        self.acknowledge(3, 40_001)
+        sent = self.data(40_001)
+        self.same(self.exchange(1, sent.frame()), {2: [self.copy(sent, 2)]})
+
+
+@with_each_min_psn
 class SameDataTwiceIsSentTwice(RetransmissionTest):
     """Nobody has acknowledged: the switch holds no opinion on duplicates."""
 
