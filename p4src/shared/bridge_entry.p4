@@ -19,6 +19,9 @@
 // that addresses another queue pair than VIRTUAL_QPN (on which the exit half's
 // constants rest) or another partition, gets nothing in. Nor does data of a member that
 // may only receive (`enter_receiver`): who may be a source is said at registration.
+//
+// Cepheus, section III-B, "Connection Bridging", rewrites both ends at the receivers' leaves; the two halves and
+// their constants are in no paper.
 
 #ifndef ALFIRK_BRIDGE_ENTRY_P4
 #define ALFIRK_BRIDGE_ENTRY_P4

@@ -10,6 +10,8 @@
 // their own because two more fields change.
 //
 // Ports that lead to another switch have no entry: copies leave as they are.
+//
+// Cepheus, section III-B, "Connection Bridging"; the constants are in no paper.
 
 #ifndef ALFIRK_BRIDGE_EXIT_P4
 #define ALFIRK_BRIDGE_EXIT_P4

@@ -15,8 +15,8 @@
 // An acknowledged PSN that comes again means that its ACK was lost between here and the sender. It is answered, not
 // dropped (the papers drop it): else the sender would retry until it gives up. A source of before may ask so, too,
 // when the present one's data has raised the minimum beyond what the asker ever sent: it gets an ACK of no more
-// than it asked about, with the MSN that it counted itself when it last received. No requester takes an answer that is
-// ahead of it.
+// than it asked about, with the MSN that its path counted when it last acknowledged, unless it asks about just the
+// minimum, whose MSN is known. No requester takes an answer that is ahead of it.
 //
 // A requester takes any NAK as an ACK of what is before it. A fatal one therefore leaves with the oldest PSN that
 // some receiver may lack, so that it completes no request.
@@ -40,7 +40,7 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
                 data_to_ack.apply(hdr);
             }
             hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
-            if (meta.is_source == 1) {
+            if (meta.is_source == 1 || hdr.bth.psn == minimum) {
                 hdr.bth.psn = minimum;
                 hdr.aeth.msn = msn;
             }

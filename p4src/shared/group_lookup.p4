@@ -8,6 +8,8 @@
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
 // MIN_PSN_* and ICRC_* of constants.p4.
+//
+// Cepheus, section III-B, "MFT Structure".
 
 #ifndef ALFIRK_GROUP_LOOKUP_P4
 #define ALFIRK_GROUP_LOOKUP_P4

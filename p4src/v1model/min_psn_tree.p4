@@ -17,6 +17,8 @@
 // Serial numbers have no infinity to mark an unused child with. Bit 4 L + c of `absent`
 // says that at level L, child c of the path's node holds no path; it is passed over.
 //
+// No paper has this; Cepheus and Gleam compare port by port (min_psn_walk.p4).
+//
 // Leaves keep the newest word of their path: an old or duplicated ACK changes nothing.
 // They serve all three strategies; min_psn_walk.p4 looks at them one node after another.
 

@@ -13,7 +13,7 @@
 // The whole PSN is kept: of two acknowledgements of one path that are 2^15 or more apart a shorter copy would refuse
 // the newer one, and then drop every resend to that path.
 //
-// Cepheus, section III-D, "Retransmission": the filter; the copy in egress is ours.
+// Cepheus, section III-D, "Filtering Retransmitted Packets"; the copy in egress is in no paper.
 
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4
 #define ALFIRK_RETRANSMISSION_FILTER_P4

@@ -13,7 +13,7 @@
 // Feedback beyond what was sent acknowledges nothing that anybody has; and PSNs that are half their number space
 // apart have no order, so it must not come into the tree.
 //
-// Gleam, section 3.4, sees the source's change in the same place; what makes it safe is in no paper.
+// Cepheus, section III-E, and Gleam, appendix B, see the source's change in the same place; what makes it safe is in no paper.
 
 #ifndef ALFIRK_SENDER_P4
 #define ALFIRK_SENDER_P4

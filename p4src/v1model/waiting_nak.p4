@@ -4,6 +4,8 @@
 // waits until the minimum has come to e - 1, and one that the minimum has passed is stale (Gleam, algorithm 3; its
 // line 7 compares the wrong way round, its text is right).
 //
+// Cepheus, section III-D, "NACK Aggregation"; what follows is in no paper.
+//
 // Receivers that lack the same packet say so one after the other, but a requester that goes back N for each of them
 // sends the same window as often, and counts down rnr_retry. The source hears of a loss once, and again only when it
 // has sent the packet again. Of several RNR NAKs that wait for one PSN the longest timer counts, and any of them

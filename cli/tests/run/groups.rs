@@ -59,7 +59,7 @@ fn a_hostile_member_does_not_slow_the_others() {
             let slower = beside.completion_ns as f64 / alone.completion_ns as f64;
             assert!(slower < 1.2, "host {hostile}, {strategies}: {slower}");
             // It was no idle talk.
-            assert!(beside.wire_packets > 2 * alone.wire_packets);
+            assert!(beside.wire_packets > alone.wire_packets + 5_000);
         }
     }
 }

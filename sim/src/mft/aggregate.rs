@@ -236,13 +236,13 @@ impl Group {
     /// Everyone has what came: an ACK for its sender, who knows nothing of what others sent since.
     fn answer(&mut self, asker: (Port, u32, u32), minimum: (u32, u32)) -> Queued {
         let (port, psn, asker_msn) = asker;
-        let (psn, msn) = if self.src_port == Some(port) {
-            if self.config.space.lt(self.agg.0, minimum.0) {
-                self.agg = minimum;
-            }
-            minimum
-        } else {
-            (psn, asker_msn)
+        let is_source = self.src_port == Some(port);
+        if is_source && self.config.space.lt(self.agg.0, minimum.0) {
+            self.agg = minimum;
+        }
+        let (psn, msn) = match is_source || psn == minimum.0 {
+            true => minimum,
+            false => (psn, asker_msn),
         };
         let feedback = Feedback::Ack { psn, msn };
         Queued::Leave(Sent::Feedback { port, feedback })

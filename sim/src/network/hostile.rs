@@ -21,6 +21,8 @@ const READ_REQUEST: u8 = 0x0c;
 const ACKNOWLEDGE: u8 = 0x11;
 const FETCH_ADD: u8 = 0x14;
 const CNP: u8 = 0x81;
+/// In the BTH's fifth byte.
+const BECN: u8 = 0x40;
 /// AETH syndromes: ACK, sequence error, RNR with its longest timer.
 const SYNDROMES: [u8; 3] = [0x1f, 0x60, 0x20];
 
@@ -51,7 +53,14 @@ impl Hostile {
             1 => self.roce(WRITE_ONLY, psn, 16 + 64),
             2 => self.roce(READ_REQUEST, psn, 16),
             3 => self.roce(FETCH_ADD, psn, 28),
-            4 => self.roce(CNP, psn, 16),
+            4 => {
+                // As a NIC sends it: what stands behind its BTH is reserved.
+                let mut frame = self.roce(CNP, psn, 16);
+                frame[BTH_AT + bth::HEADER_LEN..][..16].fill(0);
+                frame[BTH_AT + 4] = BECN;
+                seal(&mut frame);
+                frame
+            }
             5 => {
                 let mut frame = self.roce(ACKNOWLEDGE, psn, 4);
                 let syndrome = SYNDROMES[self.rng.next_u32() as usize % SYNDROMES.len()];

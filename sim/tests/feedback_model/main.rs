@@ -300,7 +300,7 @@ fn the_checker_finds_a_source_that_begins_too_early() {
 
 /// With one receiver that sends any data, ACK or NAK at any time.
 fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> Fabric {
-    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some((1, lies)))
+    hostile(links, 1, strategy).but(|fabric| fabric.liar = Some((2, lies)))
 }
 
 #[test]
