@@ -28,10 +28,12 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
             meta.acked_psn = hdr.bth.psn - 1;
             if (hdr.aeth.kind == AETH_ACK) {
                 meta.kind = Kind.ACK;
+                meta.is_feedback = 1;
                 meta.acked_psn = hdr.bth.psn;
             } else if (hdr.aeth.kind == AETH_RNR_NAK
                        || (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_PSN_SEQUENCE_ERROR)) {
                 meta.kind = Kind.NAK;
+                meta.is_feedback = 1;
             } else if (hdr.aeth.kind == AETH_NAK) {
                 meta.kind = Kind.FATAL_NAK;
             } else {

@@ -26,14 +26,27 @@
 #ifndef ALFIRK_DECIDE_P4
 #define ALFIRK_DECIDE_P4
 
-// `is_answer`: it is old data, or asks on its behalf, and all have it. `tells_nak`: the packet has become the NAK that waited. `is_news`: the minimum is news to the source.
-control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_answer,
-               in bool is_news, in bool tells_nak, in Walked walked, inout port_t egress_port) {
+// `is_conclusion`: feedback that looks no further. `is_answer`: it is old data, or asks on its behalf, and all have it. `tells_nak`: the packet has become the NAK that waited. `is_news`: the minimum is news to the source.
+control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in msn_t msn, in bool is_conclusion,
+               in bool is_answer, in bool is_news, in bool tells_nak, in Walked walked, inout port_t egress_port) {
     DataToAck() data_to_ack;
 
     apply {
         egress_port = meta.source_port[8:0];
-        if (is_answer || meta.kind == Kind.READ) {
+        if (is_conclusion && !is_answer) {
+            meta.verdict = Verdict.RECORD;
+            hdr.aeth.msn = msn;
+            if (!tells_nak && is_news) {
+                hdr.bth.psn = minimum;
+                hdr.aeth.kind = AETH_ACK;
+                hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
+            }
+            if ((tells_nak || is_news) && meta.source_port != 0) {
+                meta.verdict = Verdict.FEEDBACK;
+            } else {
+                egress_port = meta.origin_port;
+            }
+        } else if (is_answer || meta.kind == Kind.READ) {
             meta.verdict = Verdict.ANSWER;
             egress_port = meta.origin_port;
             if (meta.kind != Kind.WALKER) {
@@ -78,23 +91,9 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
         } else if (walked == Walked.ON) {
             meta.verdict = Verdict.WALK;
             egress_port = meta.origin_port;
-        } else if (meta.min_psn == MIN_PSN_PUNT) {
+        } else {
             meta.verdict = Verdict.PUNT;
             meta.packet_in_reason = PACKET_IN_FEEDBACK;
-        } else {
-            // Feedback, or a walk that has ended.
-            meta.verdict = Verdict.RECORD;
-            hdr.aeth.msn = msn;
-            if (!tells_nak && is_news) {
-                hdr.bth.psn = minimum;
-                hdr.aeth.kind = AETH_ACK;
-                hdr.aeth.value = SYNDROME_ACK_NO_CREDITS[4:0];
-            }
-            if ((tells_nak || is_news) && meta.source_port != 0) {
-                meta.verdict = Verdict.FEEDBACK;
-            } else {
-                egress_port = meta.origin_port;
-            }
         }
 
         // A CNP, a fatal NAK or a command before any data.

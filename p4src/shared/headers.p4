@@ -61,6 +61,9 @@ header vlan_tag_t {
     bit<16> ether_type;
 }
 
+#define TAGS_BYTES(hdr) \
+    (hdr.inner_tag.isValid() ? 2 * TAG_BYTES : (hdr.outer_tag.isValid() ? TAG_BYTES : 0))
+
 header arp_t {
     bit<16> htype;
     bit<16> ptype;

@@ -62,6 +62,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     msn_t msn;
     Walked walked;
     bool is_path_news;
+    bool needs_minimum;
     bool has_minimum;
     bool is_conclusion;
     bool is_answer;
@@ -79,11 +80,14 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             word = 0;
             at = 0;
             is_path_news = false;
-            if (meta.kind == Kind.ACK || meta.kind == Kind.NAK) {
+            needs_minimum = false;
+            if (meta.is_feedback == 1) {
                 op = TreeOp.UPDATE;
+                needs_minimum = true;
                 word = meta.acked_psn ++ meta.path_index ++ hdr.aeth.msn[15:0];
             } else if (meta.kind == Kind.DATA) {
                 op = TreeOp.KEEP;
+                needs_minimum = true;
                 if (meta.counts == 1) {
                     op = TreeOp.UPDATE;
                     word = hdr.bth.psn ++ PATH_OF_SENDER ++ 16w0;
@@ -129,14 +133,13 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             // The minimum over all paths.
             walked = Walked.IDLE;
             has_minimum = false;
-            if (op == TreeOp.INIT || op == TreeOp.FORCE
-                || (meta.min_psn == MIN_PSN_TREE && (op == TreeOp.UPDATE || op == TreeOp.KEEP)
-                    && meta.kind != Kind.READ && meta.kind != Kind.REGISTERS)) {
+            if ((needs_minimum && meta.min_psn == MIN_PSN_TREE)
+                || op == TreeOp.INIT || op == TreeOp.FORCE) {
                 tree.apply(op, meta.group_index, meta.path_index, meta.absent, word);
                 has_minimum = true;
             }
-            if (meta.kind == Kind.REGISTERS
-                || (meta.min_psn == MIN_PSN_WALK && op != TreeOp.NONE && meta.kind != Kind.READ)) {
+            if ((meta.min_psn == MIN_PSN_WALK && (needs_minimum || op == TreeOp.LOOK))
+                || meta.kind == Kind.REGISTERS) {
                 meta.walk_word = word;
                 meta.walk_path = at;
                 walk.apply(hdr, meta, is_path_news, walked);
@@ -144,21 +147,24 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             }
 
             // What the source knows, and is to know.
-            is_conclusion = walked != Walked.ON && walked != Walked.LOST && meta.min_psn != MIN_PSN_PUNT
-                            && (meta.kind == Kind.ACK || meta.kind == Kind.NAK || meta.kind == Kind.WALKER);
+            is_conclusion = (meta.is_feedback == 1 || meta.kind == Kind.WALKER) && walked != Walked.ON
+                            && walked != Walked.LOST && meta.min_psn != MIN_PSN_PUNT;
             told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news);
             waiting_nak.apply(hdr, meta, is_path_news, minimum, is_conclusion && !is_answer, tells_nak);
-            if (meta.kind == Kind.CNP && meta.source_port != 0) {
-                cnp_filter.apply(meta, now);
+            if (op == TreeOp.NONE) {
+                if (meta.kind == Kind.CNP && meta.source_port != 0) {
+                    cnp_filter.apply(meta, now);
+                }
             } else if (meta.kind == Kind.READ) {
                 refusal_limit.apply(meta, now);
             }
 
             if (meta.kind != Kind.REGISTERS && meta.drop_reason == DROP_NONE) {
-                decide.apply(hdr, meta, minimum, msn, is_answer, is_news, tells_nak, walked, egress_port);
+                decide.apply(hdr, meta, minimum, msn, is_conclusion, is_answer, is_news, tells_nak, walked,
+                             egress_port);
             }
             work_slot = (bit<32>)meta.min_psn << 3;
-            if (meta.kind == Kind.ACK || meta.kind == Kind.NAK) {
+            if (meta.is_feedback == 1) {
                 work.count(work_slot + WORK_FEEDBACK);
             }
             if (meta.verdict == Verdict.FEEDBACK) {

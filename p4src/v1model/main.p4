@@ -176,14 +176,8 @@ control egress(inout headers_t hdr,
     bool is_packet_in = false;
     bool is_answer = false;
     ipv4_addr_t region_owner = 0;
-    bit<32> tag_bytes = 0;
 
     apply {
-        if (hdr.inner_tag.isValid()) {
-            tag_bytes = 2 * TAG_BYTES;
-        } else if (hdr.outer_tag.isValid()) {
-            tag_bytes = TAG_BYTES;
-        }
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
         is_probe = is_clone && (meta.packet_in_reason == PACKET_IN_PROBE || meta.role == Role.PROBE);
         is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == Role.NONE;
@@ -193,8 +187,10 @@ control egress(inout headers_t hdr,
             data_to_ack.apply(hdr);
             hdr.ipv4.src = hdr.ipv4.dst;
         }
-        if (meta.kind == Kind.REGISTERS || is_mirror || meta.verdict == Verdict.REPLICATE
-            || meta.verdict == Verdict.RECORD || meta.verdict == Verdict.PUNT
+        if ((meta.verdict == Verdict.REPLICATE
+                && (meta.is_retransmission == 1
+                    || standard_metadata.egress_port == standard_metadata.ingress_port))
+            || meta.verdict == Verdict.RECORD || is_mirror || meta.kind == Kind.REGISTERS || meta.verdict == Verdict.PUNT
             || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)) {
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }
@@ -208,7 +204,7 @@ control egress(inout headers_t hdr,
         } else if (hdr.register_control.isValid()) {
             is_answer = true;
         } else if (meta.verdict == Verdict.WALK || (is_probe && meta.role == Role.PROBE)) {
-            truncate(ACK_FRAME_BYTES + tag_bytes);
+            truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
             meta.clock = standard_metadata.egress_global_timestamp[29:0];
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else if (is_clone || meta.verdict == Verdict.PUNT
@@ -246,7 +242,7 @@ control egress(inout headers_t hdr,
             }
             if (is_probe) {
                 hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
-                truncate(PROBE_PACKET_IN_BYTES + tag_bytes);
+                truncate(PROBE_PACKET_IN_BYTES + TAGS_BYTES(hdr));
             }
         } else if (meta.verdict != Verdict.WALK && meta.drop_reason == DROP_NONE) {
             if (meta.verdict == Verdict.NONE) {
@@ -256,7 +252,7 @@ control egress(inout headers_t hdr,
                 hdr.icrc.crc = meta.icrc;
                 if (hdr.aeth.isValid()) {
                     // Behind data that was answered its payload is still there.
-                    truncate(ACK_FRAME_BYTES + tag_bytes);
+                    truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
                 }
             } else if (is_to_host && meta.icrc_mode == ICRC_PUNT) {
                 meta.packet_in_reason = PACKET_IN_ICRC;

@@ -26,6 +26,8 @@ struct metadata_t {
     @field_list(FIELD_LIST_CARRIED)
     bit<8> packet_in_reason;
     Kind kind;
+    // An ACK or a NAK that is not fatal.
+    bit<1> is_feedback;
     Verdict verdict;
     bit<1> is_host;
     bit<1> is_recirculated;

@@ -28,31 +28,24 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
     RegisterAccess(REGISTER_SRC_PORT) access_source;
     RegisterAccess(REGISTER_SENT) access_sent;
     bit<32> path;
-    psn_t known_acked;
     psn_t newest;
     bit<40> known;
     bit<16> source;
     bit<16> port;
     psn_t sent;
     bit<64> value;
-    bool is_feedback;
 
     apply {
         path = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
-        is_feedback = meta.kind == Kind.ACK || meta.kind == Kind.NAK || meta.kind == Kind.FATAL_NAK;
-        acked.read(known_acked, path);
-        newest = known_acked;
-        if (is_feedback && meta.kind != Kind.FATAL_NAK) {
+        acked.read(newest, path);
+        if (meta.is_feedback == 1) {
             if (PSN_LT(newest, meta.acked_psn)) {
-                newest = meta.acked_psn;
+                acked.write(path, meta.acked_psn);
             }
         } else if (meta.kind == Kind.REGISTERS) {
             value = (bit<64>)(newest ++ 8w0);
             access_acked.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 8w0), value);
-            newest = value[31:8];
-        }
-        if (newest != known_acked) {
-            acked.write(path, newest);
+            acked.write(path, value[31:8]);
         }
 
         senders.read(known, (bit<32>)meta.group_index);
@@ -64,13 +57,13 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
                                    || (hdr.bth.psn == sent + 1 && !PSN_LT(newest, sent)));
             if (PSN_LT(sent, hdr.bth.psn)) {
                 if (meta.counts == 1) {
-                    sent = hdr.bth.psn;
                     source = port;
+                    senders.write((bit<32>)meta.group_index, port ++ hdr.bth.psn);
                 } else {
                     meta.drop_reason = DROP_NOT_THE_SOURCE;
                 }
             }
-        } else if (is_feedback) {
+        } else if (meta.is_feedback == 1 || meta.kind == Kind.FATAL_NAK) {
             if (PSN_LT(sent, meta.acked_psn)) {
                 meta.drop_reason = DROP_BEYOND_SENT;
             }
@@ -80,13 +73,10 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
             source = value[15:0];
             value = (bit<64>)sent;
             access_sent.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
-            sent = value[23:0];
+            senders.write((bit<32>)meta.group_index, source ++ value[23:0]);
         }
         meta.source_port = source;
         meta.is_source = (bit<1>)(source == port);
-        if (known != source ++ sent) {
-            senders.write((bit<32>)meta.group_index, source ++ sent);
-        }
     }
 }
 

@@ -35,7 +35,7 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
             }
         }
         // The packet's own MSN is right in full if it acknowledges just the minimum.
-        if ((meta.kind == Kind.ACK || meta.kind == Kind.NAK) && meta.acked_psn == minimum) {
+        if (meta.is_feedback == 1 && meta.acked_psn == minimum) {
             msn = hdr.aeth.msn;
         }
         is_news = PSN_LT(meta.told[47:24], minimum);

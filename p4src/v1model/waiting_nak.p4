@@ -45,7 +45,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                 }
                 waiting = (hdr.aeth.kind | 0b100) ++ hdr.aeth.value ++ hdr.bth.psn;
             }
-        } else {
+        } else if (waiting != 0 || meta.kind == Kind.NAK) {
             if (waiting != 0
                 && (!PSN_LT(minimum, waiting[23:0])
                     || (meta.kind == Kind.DATA && waiting[31:31] == 1 && meta.counts == 1

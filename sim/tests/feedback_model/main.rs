@@ -10,8 +10,7 @@
 //! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that forgets
 //! news would break first.
 //!
-//! The tests that are ignored take minutes: `cargo test --release -p alfirk-sim --test feedback_model -- --ignored
-//! --nocapture` runs them and prints the number of states.
+//! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
 
 mod fabric;
 
