@@ -38,6 +38,11 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
         if (meta.is_feedback == 1 && meta.acked_psn == minimum) {
             msn = hdr.aeth.msn;
         }
+        // A count may lag, but does not fall: behind a port where several members have been the source a path may know
+        // of no message since.
+        if (meta.kind != Kind.COMMAND && (msn - meta.told[23:0])[23:23] == 1) {
+            msn = meta.told[23:0];
+        }
         is_news = PSN_LT(meta.told[47:24], minimum);
         // What a walk has found is the source's to know first, whoever asked.
         is_answer = (meta.kind == Kind.DATA

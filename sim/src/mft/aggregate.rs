@@ -130,7 +130,7 @@ impl Group {
             return vec![self.round(walker, Some((own, acked)))];
         }
         if acked == minimum.0 {
-            minimum.1 = own_msn;
+            minimum.1 = self.at_least_told(own_msn);
         }
         let mut queued = vec![Queued::Learn { path: own, acked }];
         queued.extend(self.conclude(minimum).map(Queued::Leave));
@@ -323,7 +323,17 @@ impl Group {
         if word.psn == self.agg.0 || word.by_sender {
             self.agg.1
         } else {
-            self.paths[word.path].msn
+            self.at_least_told(self.paths[word.path].msn)
+        }
+    }
+
+    /// A count of messages may lag, but does not fall.
+    fn at_least_told(&self, msn: u32) -> u32 {
+        let ahead = self.config.space.reaches(msn, self.agg.1);
+        if ahead {
+            msn
+        } else {
+            self.agg.1
         }
     }
 
