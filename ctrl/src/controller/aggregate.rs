@@ -232,9 +232,14 @@ impl Aggregate {
             .reduce(|a, b| if b.precedes(a) { b } else { a })
     }
 
-    /// Messages that are complete with the minimum, or with what was told.
+    /// Messages that are complete with the minimum, or with what was told.  A count may lag, but does not fall: a path
+    /// behind which several members have been the source may know of no message since.
     fn messages_at(&self, psn: Psn) -> u32 {
-        self.known_at(psn).unwrap_or(self.told).msn
+        let known = self.known_at(psn).unwrap_or(self.told).msn;
+        match Psn::new(known).precedes(Psn::new(self.told.msn)) {
+            true => self.told.msn,
+            false => known,
+        }
     }
 
     /// The newest position not after `psn` whose messages are known.
