@@ -24,7 +24,6 @@ use alfirk_roce::wire::Psn;
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
 use super::group::{Group, GroupMember, OnSwitch};
-use super::mrp::frame::member_node;
 use super::position::Position;
 use super::regions::{Cell, Regions};
 use super::registers::RegisterControl;
@@ -691,7 +690,7 @@ impl Controller {
         let Some(leader) = leader.and_then(|group| group.members.first()) else {
             return;
         };
-        let node = member_node(&member.spec);
+        let node = member.spec.node();
         let frame = self.mrp_member_frame(mcst_id, leader.spec.ip, psn, &node);
         let (switch, port) = self.topology.attachment(member.host);
         self.send_frame(switch, port, frame);

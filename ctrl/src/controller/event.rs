@@ -7,6 +7,7 @@ use alfirk_p4runtime::p4::v1::{
     SetForwardingPipelineConfigRequest, StreamMessageRequest, StreamMessageResponse, WriteRequest,
 };
 use alfirk_p4runtime::Status;
+use alfirk_roce::wire::mrp::{Node, Region, NODE_ONLY_RECEIVES};
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::{GroupError, SwitchError};
@@ -197,6 +198,23 @@ pub struct MemberSpec {
     pub region: Option<MemoryRegion>,
     /// Whether it may be the group's source; what it sends is dropped at its leaf switch if not.
     pub may_send: bool,
+}
+
+impl MemberSpec {
+    /// The member as registration packets name it; without a region that they cannot tell.
+    pub fn node(&self) -> Node {
+        Node {
+            ip: self.ip,
+            qpn: self.qpn,
+            flags: match self.may_send {
+                true => 0,
+                false => NODE_ONLY_RECEIVES,
+            },
+            region: self
+                .region
+                .and_then(|region| Region::new(region.va, region.rkey, region.len)),
+        }
+    }
 }
 
 /// A memory region that a group writes to.

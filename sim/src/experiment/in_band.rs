@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
 use alfirk_roce::registration::{GroupSpec, LeaderEvent};
-use alfirk_roce::wire::mrp::{Node, Region, NODE_ONLY_RECEIVES};
+use alfirk_roce::wire::mrp::Node;
 
 use super::fabric::FabricError;
 
@@ -14,28 +14,17 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
     let Some(mcst_id) = group.mcst_id else {
         return refuse("a leader chooses the address that stands for its group");
     };
-    let node = |member: &MemberSpec| Node {
-        ip: member.ip,
-        qpn: member.qpn,
-        flags: match member.may_send {
-            true => 0,
-            false => NODE_ONLY_RECEIVES,
-        },
-        region: member
-            .region
-            .and_then(|region| Region::new(region.va, region.rkey, region.len)),
-    };
     if let Some(member) = group
         .members
         .iter()
-        .find(|member| member.region.is_some() && node(member).region.is_none())
+        .find(|member| member.region.is_some() && member.node().region.is_none())
     {
         let ip = member.ip;
         return refuse(&format!(
             "member {ip}: its packets tell memory regions from 1 byte to 2^63"
         ));
     }
-    let mut nodes = group.members.iter().map(node);
+    let mut nodes = group.members.iter().map(MemberSpec::node);
     let Some(leader) = nodes.next() else {
         return refuse("a group has at least two members");
     };

@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Node, Region, Repr, View, NODE_IS_GROUP, NODE_ONLY_RECEIVES, PORT};
+use alfirk_roce::wire::mrp::{Node, Repr, View, NODE_IS_GROUP, NODE_ONLY_RECEIVES, PORT};
 use alfirk_roce::wire::{ethernet, ipv4, udp, MacAddr};
 
 use crate::constants::{VIRTUAL_MAC, VIRTUAL_QPN};
@@ -85,21 +85,6 @@ pub(in crate::controller) fn group_node(mcst_id: Ipv4Addr) -> Node {
         qpn: VIRTUAL_QPN,
         flags: NODE_IS_GROUP,
         region: None,
-    }
-}
-
-/// A member as its packets name it.
-pub(in crate::controller) fn member_node(spec: &MemberSpec) -> Node {
-    Node {
-        ip: spec.ip,
-        qpn: spec.qpn,
-        flags: match spec.may_send {
-            true => 0,
-            false => NODE_ONLY_RECEIVES,
-        },
-        region: spec
-            .region
-            .and_then(|region| Region::new(region.va, region.rkey, region.len)),
     }
 }
 
