@@ -20,7 +20,7 @@ use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
 use alfirk_roce::collective::Algorithm;
 use alfirk_roce::rc::{PathMtu, RcConfig};
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::{stream, FaultProbabilities};
 use alfirk_sim::experiment::{run_algorithm, Fabric, Job, Kill, Victim, VirtualFabric};
 use alfirk_sim::network::{Model, Network};
@@ -81,8 +81,9 @@ fn registration(pipeline: &ControllerConfig, k: u32, members: usize) {
         })
         .collect();
     let count = members.len();
-    let group = RegisterGroup {
+    let mut group = RegisterGroup {
         mcst_id: Some(Ipv4Addr::new(10, 255, 0, 1)),
+        virtual_qpn: None,
         members,
         initial_psn: Psn::new(0),
         strategies: Strategies::default(),
@@ -93,6 +94,7 @@ fn registration(pipeline: &ControllerConfig, k: u32, members: usize) {
     fabric
         .deregister(Ipv4Addr::new(10, 255, 0, 1))
         .expect("it is there");
+    group.virtual_qpn = Some(QpNum::new(0xa1f));
     let (begun, started) = (fabric.now(), Instant::now());
     fabric
         .register_in_band(HostIndex(0), group)

@@ -12,6 +12,7 @@
 //! - A UDP socket that nobody reads holds ports 4791 and 4790, so that the kernel does not answer RoCEv2 packets with "port
 //!   unreachable". Its buffer is tiny, and what does not fit is dropped without a word.
 
+mod attack;
 #[allow(dead_code)] // For runs on Mininet.
 pub mod client;
 mod control;

@@ -2,12 +2,10 @@
 //!
 //! Their home is `p4src/shared/constants.p4`; a test reads that file and compares every one of them.
 
-use alfirk_roce::wire::{MacAddr, QpNum};
+use alfirk_roce::wire::MacAddr;
 
 /// The address by which hosts see the fabric.
 pub const VIRTUAL_MAC: MacAddr = MacAddr([0x02, 0xa1, 0xf1, 0x4c, 0x00, 0x01]);
-/// The remote queue pair that every member of a group addresses.
-pub const VIRTUAL_QPN: QpNum = QpNum::new(1);
 
 /// The port between pipeline and controller (`p4src/v1model/metadata.p4`), and the clone session that leads to it.
 pub const CPU_PORT: u32 = 510;
@@ -102,7 +100,6 @@ mod tests {
         let p4 = p4_constants();
         let mac = VIRTUAL_MAC.0.iter().fold(0, |n, b| n << 8 | u64::from(*b));
         assert_eq!(p4["VIRTUAL_MAC"], mac);
-        assert_eq!(p4["VIRTUAL_QPN"], u64::from(VIRTUAL_QPN.get()));
         assert_eq!(p4["RECOMPUTE_NETWORK"], u64::from(RECOMPUTE_NETWORK));
         assert_eq!(p4["RECOMPUTE_MASK"], u64::from(RECOMPUTE_MASK));
         let bytes = [

@@ -52,6 +52,18 @@ def each_once(outcome: Outcome) -> str | None:
     return None if sent == needed else f"the source sent {sent} data packets instead of {needed}"
 
 
+def from_hostile(host: str) -> Check:
+    """Demand that a guest sent what no member of a group should, and that nobody else was hurt."""
+
+    def check(outcome: Outcome) -> str | None:
+        if not outcome.opcode_from(host, "RdmaReadRequest"):
+            return f"{host} sent no READ"
+        naks = [guest for guest in outcome.guests if guest != host and outcome.naks_from(guest)]
+        return f"NAKs came from {', '.join(naks)}" if naks else None
+
+    return check
+
+
 def lost(name: str) -> Check:
     """Demand that the group went on without this member."""
 
@@ -168,6 +180,13 @@ SCENARIOS = [
         "a guest is killed in the middle",
         "--group 4 --size 8MiB --kill h3@300ms --time-limit 90s",
         checks=[lost("h3")],
+        limit=180,
+    ),
+    Scenario(
+        "a guest sends what it likes beside its queue pair",
+        "--group 4 --size 4MiB --hostile h3 --time-limit 90s",
+        checks=[from_hostile("h3")],
+        quick=True,
         limit=180,
     ),
     Scenario("minimum by walks", "--group 3 --size 256KiB --min-psn walk"),

@@ -67,6 +67,16 @@ def a_group_that_stalls_is_gone_around_and_used_again() -> None:
     assert held == sorted(held)
 
 
+def members_are_served_beside_a_hostile_one() -> None:
+    usual = ("--group", "16", "--size", "4MiB", "--algorithms", "alfirk")
+    (alone,) = _job("fat-tree-k4", *usual)["results"]
+    (beside,) = _job("fat-tree-k4", *usual, "--hostile", "h5,h6")["results"]
+    assert beside["receivers_verified"] == beside["receivers"] == 15
+    assert beside["implausible_packets"] == 0
+    # The hostile hosts did send.
+    assert beside["wire_packets"] > alone["wire_packets"] + 500
+
+
 def lost_frames_are_sent_again() -> None:
     report = _job("testbed", "--size", "512KiB", "--algorithms", "alfirk", "--loss", "0.01", "--seed", "3")
     (result,) = report["results"]

@@ -16,8 +16,10 @@
 // ICRC_LEFT_WRONG leaves the constants out, for tests of those who have to notice.
 //
 // The table is also the group's guard: a host that is not the member on this port, or
-// that addresses another queue pair than VIRTUAL_QPN (on which the exit half's
-// constants rest) or another partition, gets nothing in. Nor does data of a member that
+// that addresses another queue pair than the group's (on which the exit half's constants
+// rest) or another partition, gets nothing in. Each group that has had a McstID has had
+// another queue pair number, so that queue pairs of an earlier one, which still send
+// theirs, are kept out of a later one. Nor does data of a member that
 // may only receive (`enter_receiver`): who may be a source is said at registration.
 //
 // Cepheus, section III-B, "Connection Bridging", rewrites both ends at the receivers' leaves; the two halves and
@@ -63,7 +65,7 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
     }
 
     apply {
-        if (hdr.bth.dest_qp != VIRTUAL_QPN) {
+        if (hdr.bth.dest_qp != meta.virtual_qpn) {
             meta.drop_reason = DROP_WRONG_QPN;
         } else if (hdr.bth.pkey[14:0] != DEFAULT_PARTITION) {
             meta.drop_reason = DROP_WRONG_PKEY;

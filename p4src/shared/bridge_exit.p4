@@ -4,7 +4,7 @@
 //   identification ^= id_xor    source port ^= sport_xor
 //
 // Every field changes by a constant XOR difference: dstIP was the McstID, DestQP was
-// VIRTUAL_QPN, and memory regions are registered on a boundary of a power of two at
+// the group's virtual_qpn, and memory regions are registered on a boundary of a power of two at
 // least their size, so that VA changes by a constant as well. As in the entry half
 // one pair of constants keeps the ICRC right; packets with a RETH need a pair of
 // their own because two more fields change.

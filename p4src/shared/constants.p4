@@ -80,8 +80,6 @@ const bit<30> WALK_TIMEOUT_US = 1000;
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
 
-// The remote queue pair that every member of a group addresses.
-const qpn_t VIRTUAL_QPN = 1;
 // The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
 const bit<15> DEFAULT_PARTITION = 0x7fff;
 // The one address by which hosts see the fabric.
@@ -146,7 +144,7 @@ const bit<8> DROP_NO_ROUTE = 5;
 const bit<8> DROP_TTL_EXPIRED = 6;
 const bit<8> DROP_NOT_A_PATH = 7;          // a group packet on a port outside the group's tree
 const bit<8> DROP_NOT_A_MEMBER = 8;        // a group packet of a host that is not the member on that port
-const bit<8> DROP_WRONG_QPN = 9;           // a member addressed another queue pair than VIRTUAL_QPN
+const bit<8> DROP_WRONG_QPN = 9;           // a packet for another queue pair than the group's, or of an earlier group's
 const bit<8> DROP_UNSUPPORTED_OPCODE = 10; // what is neither a reliable connection's nor a CNP, or in no place here
 const bit<8> DROP_FEEDBACK_ICRC = 11;      // an ACK or NAK with a wrong ICRC
 const bit<8> DROP_FEEDBACK_MERGED = 12;    // an ACK or NAK whose news went into the registers alone

@@ -7,7 +7,8 @@
 // A path is a port of the group's tree; paths are numbered densely from 0 per group
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
-// MIN_PSN_* and ICRC_* of constants.p4.
+// MIN_PSN_* and ICRC_* of constants.p4. `virtual_qpn` is the queue pair that members address
+// (bridge_entry.p4).
 //
 // Cepheus, section III-B, "MFT Structure".
 
@@ -25,10 +26,11 @@ control GroupLookup(inout headers_t hdr,
         groups_counter.count();
     }
 
-    action set_group(group_t group_index, path_t paths, bit<2> min_psn, bit<2> icrc) {
+    action set_group(group_t group_index, path_t paths, qpn_t virtual_qpn, bit<2> min_psn, bit<2> icrc) {
         groups_counter.count();
         meta.group_index = group_index;
         meta.paths = paths;
+        meta.virtual_qpn = virtual_qpn;
         meta.min_psn = min_psn;
         meta.icrc_mode = icrc;
     }

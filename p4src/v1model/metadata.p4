@@ -26,6 +26,8 @@ struct metadata_t {
     @field_list(FIELD_LIST_CARRIED)
     bit<8> packet_in_reason;
     Kind kind;
+    // The queue pair number that all members of the group address.
+    qpn_t virtual_qpn;
     // An ACK or a NAK that is not fatal.
     bit<1> is_feedback;
     Verdict verdict;

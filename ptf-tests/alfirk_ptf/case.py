@@ -136,13 +136,17 @@ class GroupTest(SwitchTest):
             str(IPv4Address(network + index + 1)),
             index,
             paths,
-            self.va,
-            self.r_key,
-            self.min_psn,
-            self.icrc_mode,
+            va=self.va,
+            r_key=self.r_key,
+            min_psn=self.min_psn,
+            icrc_mode=self.icrc_mode,
         )
+        self.install()
+
+    def install(self) -> None:
+        """Write the group, its registers first."""
         self.controller.register(self.group, self.first_psn, self.first_msn)
-        self.registers.init_group(index, len(paths), self.first_psn, self.first_msn)
+        self.registers.init_group(self.group.index, len(self.group.paths), self.first_psn, self.first_msn)
         self.switch.insert_multicast(self.group.multicast())
         self.switch.insert(*self.group.entries())
 

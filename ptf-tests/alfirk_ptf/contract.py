@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-VIRTUAL_QPN = 1
 VIRTUAL_MAC = "02:a1:f1:4c:00:01"
 #: R_Key of a WRITE that carries a memory region.
 MR_INFO_RKEY = 0xA1F1_4B31

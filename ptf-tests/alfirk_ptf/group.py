@@ -10,14 +10,14 @@ from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
 from alfirk_ptf import icrc
-from alfirk_ptf.contract import VIRTUAL_QPN, IcrcMode, MinPsn
+from alfirk_ptf.contract import IcrcMode, MinPsn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-#: Numbers of a group's paths on one switch have so many bits (p4src/shared/sizes.p4).
-PATH_BITS = 6
-#: And of groups on one switch.
+#: What members address, unless a test says otherwise.
+VIRTUAL_QPN = 0xA1F
+#: Numbers of groups on one switch have so many bits (p4src/shared/sizes.p4).
 GROUP_BITS = 10
 #: Paths that share a node of the tournament tree are this many bits of their number apart.
 TREE_BITS = 2
@@ -77,6 +77,8 @@ class Group:
     mcst_id: str
     index: int
     paths: tuple[Path, ...]
+    #: The queue pair number that members address; another one for each group that has had the McstID.
+    virtual_qpn: int = VIRTUAL_QPN
     #: The base address and key that senders use in a WRITE to the group.
     va: int = 0
     r_key: int = 0
@@ -115,6 +117,7 @@ class Group:
                 {
                     "group_index": self.index,
                     "paths": len(self.paths),
+                    "virtual_qpn": self.virtual_qpn,
                     "min_psn": self.min_psn,
                     "icrc": self.icrc_mode,
                 },
@@ -141,7 +144,7 @@ class Group:
     def exit_half(self, port: int, member: Member) -> Entry:
         """Deliver to a member: destination := its address, queue pair and memory region."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
-        plain = {icrc.DESTINATION_ADDRESS: ip ^ mcst_id, icrc.DESTINATION_QP: VIRTUAL_QPN ^ member.qpn}
+        plain = {icrc.DESTINATION_ADDRESS: ip ^ mcst_id, icrc.DESTINATION_QP: self.virtual_qpn ^ member.qpn}
         va_xor, rkey_xor = self.va ^ member.va, self.r_key ^ member.r_key
         without = self._solve(plain)
         with_reth = self._solve({**plain, icrc.VIRTUAL_ADDRESS: va_xor, icrc.R_KEY: rkey_xor})

@@ -23,8 +23,19 @@ ROOT = Path(__file__).resolve().parents[2]
 MAIN_PROGRAM = ROOT / "p4src" / "v1model" / "main.p4"
 DEVICE_ID = 1
 CPU_PORT = 510
-#: Ports of the switch: as many as a group can have paths.
-SWITCH_PORTS = tuple(range(1, 65))
+#: Says for how many paths the program is compiled: numbers of a group's paths have so many bits.
+PATH_BITS_VARIABLE = "ALFIRK_PATH_BITS"
+
+
+def switch_ports(path_bits: int) -> tuple[int, ...]:
+    """Give the ports of the switch: as many as a group can have paths, and a stranger's."""
+    return tuple(range(1, 1 + max(5, 1 << path_bits)))
+
+
+#: As p4src/shared/sizes.p4 has it, unless the run says otherwise.
+PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, "6"))
+MAX_PATHS = 1 << PATH_BITS
+SWITCH_PORTS = switch_ports(PATH_BITS)
 #: Largest IP packet on the veth pairs.
 MTU = 4200
 #: Seconds that the switch has to answer.
@@ -35,11 +46,11 @@ class RunError(Exception):
     """Something that keeps a live switch from being used."""
 
 
-def compile_program(alfirk: Path, source: Path, work: Path) -> Path:
+def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path:
     """Compile a P4 program with our compiler; return the JSON file, with its P4Info beside it."""
     program = work / f"{source.stem}.json"
     command = [
-        *(str(alfirk), "p4c", str(source), "-o", str(program)),
+        *(str(alfirk), "p4c", str(source), *flags, "-o", str(program)),
         *("--p4runtime-files", str(program.with_suffix(".p4info.txtpb"))),
     ]
     try:

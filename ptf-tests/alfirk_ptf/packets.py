@@ -16,8 +16,8 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
 from alfirk_ptf import icrc
-from alfirk_ptf.contract import MR_INFO_RKEY, VIRTUAL_MAC, VIRTUAL_QPN
-from alfirk_ptf.group import Group, Member
+from alfirk_ptf.contract import MR_INFO_RKEY, VIRTUAL_MAC
+from alfirk_ptf.group import VIRTUAL_QPN, Group, Member
 
 ROCE_PORT = 4791
 

@@ -99,6 +99,40 @@ class FeedbackOfStrangersIsRefused(StrangersTest):
         self.is_as_before()
 
 
+@with_each_min_psn
+class QueuePairsOfAnEarlierGroupReachNobody(StrangersTest):
+    """The group is gone, and another one has its McstID, index and members; their old queue pairs live on.
+
+    The first data of a group makes its sender the source whatever its PSN, so that one packet would do.
+    """
+
+    def runTest(self) -> None:
+        mark = self.switch.mark()
+        self.begin()
+        self.switch.undo(mark)
+        old = self.group
+        self.group = replace(old, virtual_qpn=old.virtual_qpn + 1)
+        self.install()
+        late = old.virtual_qpn
+        cnp = self.report(opcode=packets.CNP, becn=1, body=bytes(16), dqpn=late)
+        for what, port, packet in (
+            ("the packet that was next", 1, self.sent(psn=1, dqpn=late)),
+            ("one sent again", 1, self.sent(psn=0, dqpn=late)),
+            ("data of another member", 3, self.of(3, psn=77, dqpn=late)),
+            ("ACK", 2, self.report(dqpn=late)),
+            ("NAK", 2, replace(feedback(HOSTS[2], self.group, packets.NAK_SEQUENCE, 0), dqpn=late)),
+            ("fatal NAK", 2, replace(feedback(HOSTS[2], self.group, packets.NAK_ACCESS, 0), dqpn=late)),
+            ("CNP", 2, cnp),
+        ):
+            with self.subTest(what):
+                self.refuses(Drop.WRONG_QPN, port, packet.frame())
+        self.assertEqual({2, 3}, set(self.exchange(1, self.sent(dqpn=self.group.virtual_qpn).frame())))
+        own = self.group.virtual_qpn
+        self.same(self.exchange(2, self.report(dqpn=own).frame()), {})
+        told = self.exchange(3, replace(feedback(HOSTS[3], self.group, packets.ACK, 0), dqpn=own).frame())
+        self.assertEqual({1}, set(told))
+
+
 class CongestionNotificationOfStrangersIsRefused(StrangersTest):
     def runTest(self) -> None:
         cnp = self.report(opcode=packets.CNP, becn=1, body=bytes(16))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from alfirk_ptf.group import PATH_BITS, TREE_BITS, absent_children
+from alfirk_ptf.group import TREE_BITS, absent_children
+from alfirk_ptf.live import PATH_BITS
 
 
 @pytest.mark.parametrize(

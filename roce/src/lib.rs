@@ -9,6 +9,7 @@
 pub mod collective;
 pub mod dcqcn;
 pub mod host;
+pub mod hostile;
 pub mod icrc;
 pub mod rc;
 pub mod registration;

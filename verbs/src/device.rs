@@ -233,6 +233,11 @@ fn is_unreachable(error: ModifyError) -> bool {
     [libc::ETIMEDOUT, libc::EHOSTUNREACH, libc::ENETUNREACH].contains(&errno)
 }
 
+/// A random number of the system.
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 impl Verbs for Device {
     fn ip(&self) -> Ipv4Addr {
         self.info.ip
@@ -261,7 +266,7 @@ impl Verbs for Device {
         }
         let cookie = self.next_cookie;
         self.next_cookie += 1;
-        let psn = Psn::new(RandomState::new().build_hasher().finish() as u32);
+        let psn = Psn::new(random() as u32);
         let depth = self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1);
         let qp = QueuePair::create(&self.context, depth, cookie, psn, config)?;
         let qpn = qp.qpn();

@@ -37,6 +37,7 @@ mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.
 pub mod packet_io {
+    pub use super::outlet::Outlet;
     pub use super::pcap::PcapFile;
     pub use super::poller::{monotonic, wall_clock, Poller};
     pub use super::socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH};

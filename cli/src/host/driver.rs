@@ -9,10 +9,12 @@ use std::sync::Arc;
 
 use alfirk_bmv2::driver::packet_io::{monotonic, Poller};
 use alfirk_roce::collective::{Progress, Transfer, TransferEvent};
+use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{LeaderTiming, Registrar};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
+use super::attack::Attack;
 use super::control::{Control, Incoming};
 use super::protocol::{EdgeStatus, Event, Line, Reply, Request, Status};
 use super::station::Station;
@@ -42,6 +44,8 @@ struct Driver {
     poller: Poller,
     transfers: BTreeMap<u32, Running>,
     registrar: Registrar,
+    /// The host sends what it likes, and for which transfer's time.
+    attack: Option<(u32, Attack)>,
     next_progress: u64,
     stopping: bool,
 }
@@ -82,6 +86,7 @@ impl Driver {
             poller,
             transfers: BTreeMap::new(),
             registrar: Registrar::default(),
+            attack: None,
             next_progress: 0,
             stopping: false,
         })
@@ -103,7 +108,8 @@ impl Driver {
                 let progress = self.wants_progress().then_some(self.next_progress);
                 let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
                 let knock = self.control.is_waiting().then_some(now + KNOCK_INTERVAL);
-                [host, group, stuck, progress, knock]
+                let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
+                [host, group, stuck, progress, knock, attack]
                     .into_iter()
                     .flatten()
                     .min()
@@ -129,6 +135,11 @@ impl Driver {
             }
             if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
                 self.registrar.handle_timeout(self.station.verbs_mut(), now);
+            }
+            if let Some((_, attack)) = &mut self.attack {
+                attack
+                    .send(now)
+                    .map_err(|e| Failure::failed(format_args!("hostile packets: {e}")))?;
             }
         }
         self.control.flush();
@@ -349,6 +360,21 @@ impl Driver {
                     .remove(&transfer)
                     .ok_or_else(|| missing(transfer))?;
                 running.transfer.close(self.station.verbs_mut());
+                self.attack.take_if(|(of, _)| *of == transfer);
+                Ok(Reply::Accepted)
+            }
+            Request::TurnHostile {
+                transfer,
+                target,
+                seed,
+            } => {
+                find(&mut self.transfers, transfer)?;
+                let info = self.station.info();
+                let hostile = Hostile::new(info.ip, info.mac, target, seed);
+                let interface = self.station.interface();
+                let attack = Attack::open(interface, hostile, monotonic())
+                    .map_err(|error| format!("interface {interface}: {error}"))?;
+                self.attack = Some((transfer, attack));
                 Ok(Reply::Accepted)
             }
             Request::Expect { qpn } => {

@@ -21,6 +21,7 @@ pub(super) struct PacketStation {
     host: Host,
     socket: PacketSocket,
     batch: ReceiveBatch,
+    interface: String,
     pcap: Option<PcapFile>,
     /// Frames that the interface has not taken yet.
     unsent: Vec<Vec<u8>>,
@@ -55,6 +56,7 @@ impl PacketStation {
             host,
             socket,
             batch: ReceiveBatch::default(),
+            interface: interface.to_owned(),
             pcap,
             unsent: Vec::new(),
             _ports: hold_ports(),
@@ -146,6 +148,10 @@ impl Station for PacketStation {
 
     fn handle_timeout(&mut self, now: u64) {
         self.host.handle_timeout(now);
+    }
+
+    fn interface(&self) -> &str {
+        &self.interface
     }
 
     fn info(&self) -> Info {

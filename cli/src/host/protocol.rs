@@ -35,6 +35,7 @@ use alfirk_roce::collective::{
     Digest, EdgeId, Endpoint, GroupSpec as TransferGroup, Leg, Progress, TransferSpec,
 };
 use alfirk_roce::host::HostStats;
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::QpStats;
 use alfirk_roce::registration::{GroupSpec, LeaderEvent};
 use alfirk_roce::wire::mrp::Node;
@@ -92,6 +93,13 @@ pub enum Request {
     Dissolve,
     /// Tell the fabric that the group that this host leads makes no progress. Answer: [`Reply::Accepted`].
     Stalled,
+    /// Send random packets of all kinds to a group, as many as the host receives, until the transfer is closed. Answer:
+    /// [`Reply::Accepted`].
+    TurnHostile {
+        transfer: u32,
+        target: Target,
+        seed: u64,
+    },
     /// End the process. Answer: [`Reply::Accepted`].
     Stop,
 }

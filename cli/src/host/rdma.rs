@@ -17,6 +17,7 @@ pub(super) struct RdmaStation {
     name: String,
     /// Its network interface, as it was at the start.
     interface: Interface,
+    interface_name: String,
 }
 
 impl RdmaStation {
@@ -30,9 +31,9 @@ impl RdmaStation {
             ..DeviceConfig::new(device)
         };
         let opened = Device::open(config).map_err(Failure::failed)?;
-        let interface = opened
+        let (interface, interface_name) = opened
             .interface()
-            .and_then(|interface| interface::read(&interface))
+            .and_then(|name| Ok((interface::read(&name)?, name)))
             .map_err(|error| {
                 Failure::failed(format_args!(
                     "RDMA device {device}: its network interface: {error}"
@@ -42,6 +43,7 @@ impl RdmaStation {
             device: opened,
             name: name.unwrap_or(device).to_owned(),
             interface,
+            interface_name,
         })
     }
 }
@@ -62,6 +64,10 @@ impl Station for RdmaStation {
     fn receive(&mut self) -> Outcome {
         self.device.handle_ready();
         Ok(())
+    }
+
+    fn interface(&self) -> &str {
+        &self.interface_name
     }
 
     fn info(&self) -> Info {

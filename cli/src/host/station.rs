@@ -36,6 +36,9 @@ pub(super) trait Station {
     /// Does everything that is due at `now`.
     fn handle_timeout(&mut self, _now: u64) {}
 
+    /// Its network interface.
+    fn interface(&self) -> &str;
+
     /// The host and its counters.
     fn info(&self) -> Info;
 

@@ -166,7 +166,8 @@ pub struct Args {
     kill: Vec<String>,
 
     /// Have a member send random data, ACKs, NAKs, CNPs, READs and registrations to the group, beside what its queue pair
-    /// sends and as fast as its link takes them; nobody waits for it; in virtual time only
+    /// sends, as fast as its link takes them, and on Mininet, where links have no rate, as many as it receives; nobody
+    /// waits for it
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     hostile: Vec<String>,
 
@@ -686,9 +687,6 @@ impl Args {
                 first,
                 format!("{algorithm} has no group to be hostile to; use --algorithms alfirk"),
             ));
-        }
-        if self.driver != Driver::Virtual {
-            return Err(refuse(first, "works with --driver virtual".to_owned()));
         }
         let named = self.hostile.iter().map(|name| {
             let host = match topology.node_named(name) {

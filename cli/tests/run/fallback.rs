@@ -10,6 +10,7 @@ use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex,
 use alfirk_roce::collective::{
     Algorithm, Endpoint, GroupSpec, Leg, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::FaultProbabilities;
@@ -210,6 +211,7 @@ impl Crowded {
         loop {
             let group = RegisterGroup {
                 mcst_id: None,
+                virtual_qpn: None,
                 members: members.clone(),
                 initial_psn: Psn::new(0),
                 strategies: Strategies::default(),
@@ -262,10 +264,10 @@ impl Fabric for Crowded {
     fn turn_hostile(
         &mut self,
         host: HostIndex,
-        mcst_id: Ipv4Addr,
+        target: Target,
         seed: u64,
     ) -> Result<(), FabricError> {
-        self.inner.turn_hostile(host, mcst_id, seed)
+        self.inner.turn_hostile(host, target, seed)
     }
     fn news(&mut self) -> Result<Vec<News>, FabricError> {
         self.inner.news()

@@ -260,6 +260,7 @@ fn fill(fabric: &mut VirtualFabric, topology: &Topology) {
         });
         let group = RegisterGroup {
             mcst_id: None,
+            virtual_qpn: None,
             members: members.collect(),
             initial_psn: Psn::new(0),
             strategies: Strategies::default(),

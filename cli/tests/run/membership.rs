@@ -21,6 +21,7 @@ use crate::strategies::MIN_PSNS;
 
 const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 /// The PSNs wrap around soon.
+const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 const FIRST: Psn = Psn::new(0xff_fff0);
 const MTU: usize = 1024;
 
@@ -64,6 +65,7 @@ impl Flock {
             .collect();
         let group = RegisterGroup {
             mcst_id: Some(MCST_ID),
+            virtual_qpn: Some(VIRTUAL_QPN),
             members: specs,
             initial_psn: FIRST,
             strategies: Strategies {
@@ -100,7 +102,7 @@ impl Flock {
         let (psn, messages) = (self.next, self.sent);
         let remote = Remote {
             ip: MCST_ID,
-            qpn: QpNum::new(1),
+            qpn: VIRTUAL_QPN,
         };
         self.fabric.network().on_nic(host, |nic, now| {
             nic.join_at(qpn, psn, messages).unwrap();

@@ -222,6 +222,7 @@ fn controller_refuses_what_no_host_is() {
     let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
     let request = RegisterGroup {
         mcst_id: None,
+        virtual_qpn: None,
         members: Vec::new(),
         initial_psn: Psn::new(0),
         strategies: Strategies::default(),

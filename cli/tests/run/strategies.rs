@@ -293,6 +293,7 @@ fn rates(topology: &Topology, ecn: Option<EcnProfile>) -> (Vec<f64>, Vec<f64>) {
     let psn = Psn::new(0xff_fff0);
     let group = fabric.register(RegisterGroup {
         mcst_id: None,
+        virtual_qpn: None,
         members: members.collect(),
         initial_psn: psn,
         strategies: Strategies::default(),

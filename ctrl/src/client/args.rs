@@ -1,5 +1,6 @@
 //! `alfirk ctrl`: arguments, set-up, and the run until a signal.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -146,6 +147,8 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         policy: args.policy,
         election_id: args.election_id,
         group_range: args.group_range,
+        // Another one with each start: what went before is known from saved state alone.
+        virtual_qpn_seed: RandomState::new().build_hasher().finish() as u32,
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
         dead_switch_ns: dead_after,

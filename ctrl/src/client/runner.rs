@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::{Psn, QpNum};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
@@ -87,7 +87,7 @@ enum Call {
     Join(
         Ipv4Addr,
         MemberSpec,
-        oneshot::Sender<Result<Psn, GroupError>>,
+        oneshot::Sender<Result<(QpNum, Psn), GroupError>>,
     ),
     Leave(
         Ipv4Addr,
@@ -106,7 +106,7 @@ enum Call {
 #[derive(Debug)]
 enum Waiting {
     Register(oneshot::Sender<Result<GroupInfo, GroupError>>),
-    Join(oneshot::Sender<Result<Psn, GroupError>>),
+    Join(oneshot::Sender<Result<(QpNum, Psn), GroupError>>),
     Count(oneshot::Sender<Counts>),
     /// A request whose answer holds nothing.
     Done(oneshot::Sender<Result<(), GroupError>>),
@@ -128,7 +128,7 @@ impl Handle {
         &self,
         mcst_id: Ipv4Addr,
         member: MemberSpec,
-    ) -> Option<Result<Psn, GroupError>> {
+    ) -> Option<Result<(QpNum, Psn), GroupError>> {
         self.call(|reply| Call::Join(mcst_id, member, reply)).await
     }
 
@@ -423,9 +423,14 @@ impl Runner {
                     let _ = reply.send(Ok(()));
                 }
             }
-            ApiReply::MemberJoined { tag, psn, .. } => {
+            ApiReply::MemberJoined {
+                tag,
+                remote_qpn,
+                psn,
+                ..
+            } => {
                 if let Some(Waiting::Join(reply)) = self.waiting.remove(&tag) {
-                    let _ = reply.send(Ok(psn));
+                    let _ = reply.send(Ok((remote_qpn, psn)));
                 }
             }
             ApiReply::MembersLost { mcst_id, members } => {

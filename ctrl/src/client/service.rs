@@ -19,7 +19,7 @@ use super::control::{
 use super::runner::{GroupNews, Handle};
 use crate::controller::{
     GroupError, GroupState, MemberSpec, MemoryRegion, PuntStats, RegisterGroup, SwitchError,
-    SwitchState,
+    SwitchState, VirtualQpnError,
 };
 use crate::strategy::{MinPsn, Strategies, UnknownStrategy};
 use crate::tables::Work;
@@ -78,13 +78,14 @@ impl Control for ControlService {
         let member = request
             .member
             .ok_or_else(|| Status::invalid_argument("member: there is none"))?;
-        let psn = self
+        let (remote_qpn, psn) = self
             .handle
             .join(mcst_id, member_spec(member)?)
             .await
             .ok_or_else(ended)?
             .map_err(|error| status(&error))?;
         Ok(Response::new(JoinResponse {
+            remote_qpn: remote_qpn.get(),
             initial_psn: psn.get(),
         }))
     }
@@ -223,6 +224,13 @@ fn register_group(request: RegisterRequest) -> Result<RegisterGroup, Status> {
             "" => None,
             text => Some(address("mcst_id", text)?),
         },
+        virtual_qpn: match request.remote_qpn {
+            0 => None,
+            number => Some(
+                QpNum::try_from(number)
+                    .map_err(|error| Status::invalid_argument(format!("remote_qpn: {error}")))?,
+            ),
+        },
         initial_psn: Psn::try_from(request.initial_psn)
             .map_err(|error| Status::invalid_argument(format!("initial_psn: {error}")))?,
         strategies: Strategies {
@@ -319,8 +327,11 @@ fn status(error: &GroupError) -> Status {
         | GroupError::Region { .. }
         | GroupError::EmptyRegion(_)
         | GroupError::OutsideRange { .. }
-        | GroupError::NotRecomputed { .. } => Code::InvalidArgument,
-        GroupError::Taken(_) => Code::AlreadyExists,
+        | GroupError::NotRecomputed { .. }
+        | GroupError::VirtualQpn(VirtualQpnError::Special(_)) => Code::InvalidArgument,
+        GroupError::Taken(_) | GroupError::VirtualQpn(VirtualQpnError::Stale { .. }) => {
+            Code::AlreadyExists
+        }
         GroupError::NoAddress { .. }
         | GroupError::SwitchFull { .. }
         | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,

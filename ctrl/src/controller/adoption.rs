@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
@@ -76,6 +76,7 @@ impl Controller {
                     let read = RegisterControl::read(first.group_index, REGISTER_AGG, 0);
                     let switch = first.switch;
                     self.loads.add(&group.tree);
+                    self.virtual_qpns.used(mcst_id, group.virtual_qpn);
                     self.groups.insert(mcst_id, Registration::adopted(group));
                     self.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
                 }
@@ -113,6 +114,7 @@ impl Controller {
         let mut members: Vec<GroupMember> = Vec::new();
         let mut receivers = BTreeSet::new();
         let mut strategies = Strategies::default();
+        let mut virtual_qpn = QpNum::new(0);
         for (switch, index) in &parts {
             let found = &self.switches[switch.0].boot.found;
             let entries = || found.table_entries();
@@ -125,6 +127,7 @@ impl Controller {
                 if let Some((key, group)) = self.program.groups.parse(entry) {
                     if key.mcst_id == mcst_id {
                         strategies = group.strategies;
+                        virtual_qpn = group.virtual_qpn;
                     }
                 }
                 if let Some((key, delivery)) = self.program.receivers.parse(entry) {
@@ -150,6 +153,7 @@ impl Controller {
         });
         let group = Group {
             mcst_id,
+            virtual_qpn,
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
             strategies,

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
+use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
@@ -588,6 +588,7 @@ impl Controller {
         };
         self.give_back_parts(&change.retired, &change.spoiled);
         let psn = change.next.position.psn.next();
+        let remote_qpn = change.next.virtual_qpn;
         match (&change.kind, change.origin) {
             (Kind::Join(member), origin) => {
                 let ip = member.spec.ip;
@@ -599,6 +600,7 @@ impl Controller {
                         tag,
                         mcst_id,
                         ip,
+                        remote_qpn,
                         psn,
                     }),
                     _ => self.tell_joined(mcst_id, member, psn),
@@ -686,12 +688,15 @@ impl Controller {
 
     /// Tells a member that it is in, and with which PSN it starts; it confirms to the leader.
     pub(super) fn tell_joined(&mut self, mcst_id: Ipv4Addr, member: &GroupMember, psn: Psn) {
-        let leader = self.groups.get(&mcst_id).map(|r| r.group());
-        let Some(leader) = leader.and_then(|group| group.members.first()) else {
+        let Some(group) = self.groups.get(&mcst_id).map(|r| r.group()) else {
+            return;
+        };
+        let Some(leader) = group.members.first() else {
             return;
         };
         let node = member.spec.node();
-        let frame = self.mrp_member_frame(mcst_id, leader.spec.ip, psn, &node);
+        let own = Node::group(mcst_id, group.virtual_qpn);
+        let frame = self.mrp_member_frame(Some(own), leader.spec.ip, psn, &node);
         let (switch, port) = self.topology.attachment(member.host);
         self.send_frame(switch, port, frame);
     }

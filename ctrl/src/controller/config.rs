@@ -19,6 +19,9 @@ pub struct ControllerConfig {
     pub device_config: Vec<u8>,
     /// How trees are grown.
     pub policy: Policy,
+    /// Determines the first queue pair number that the controller lets stand for a group; any value will do, but another one with
+    /// each start.
+    pub virtual_qpn_seed: u32,
     /// Of two controllers the one with the higher id is primary (P4Runtime § 5); not 0.
     pub election_id: u128,
     /// Addresses that may stand for groups.
@@ -53,6 +56,7 @@ impl ControllerConfig {
             p4info,
             device_config,
             policy: Policy::default(),
+            virtual_qpn_seed: 0,
             election_id: 1,
             group_range: GroupRange::default(),
             request_timeout_ns: 10_000_000_000,

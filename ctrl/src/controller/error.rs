@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::{Code, Status};
 use alfirk_roce::icrc::neutral::Unsolvable;
 
+use super::virtual_qpns::VirtualQpnError;
 use crate::constants::RECOMPUTE_NETWORK;
 
 /// Why something was not done on one switch.
@@ -150,6 +151,9 @@ pub enum GroupError {
     /// The address stands for another group.
     #[error("{0} stands for another group already; deregister that one or leave the choice to the controller")]
     Taken(Ipv4Addr),
+    /// A number that cannot stand for the group.
+    #[error(transparent)]
+    VirtualQpn(#[from] VirtualQpnError),
     /// Every address stands for a group.
     #[error("every address of {network}/{prefix_len} stands for a group; deregister one or set a larger range")]
     NoAddress {

@@ -179,6 +179,9 @@ pub enum ApiRequest {
 pub struct RegisterGroup {
     /// The address that stands for the group, inside the configured range; `None` takes an unused one.
     pub mcst_id: Option<Ipv4Addr>,
+    /// The queue pair number that members address, not the one of the group that had the address before; `None` leaves the choice to
+    /// the controller, whose answer says it.
+    pub virtual_qpn: Option<QpNum>,
     /// At least two; the first one leads: the tree grows from its switch.
     pub members: Vec<MemberSpec>,
     /// The PSN of the group's first packet, the same at all members.
@@ -270,6 +273,8 @@ pub enum ApiReply {
         mcst_id: Ipv4Addr,
         /// The member.
         ip: Ipv4Addr,
+        /// The remote queue pair of its queue pair.
+        remote_qpn: QpNum,
         /// The PSN with which its queue pair starts, both ways: the next of the group.
         psn: Psn,
     },

@@ -7,13 +7,13 @@ use alfirk_p4runtime::p4::v1::Update;
 use alfirk_roce::icrc::neutral::{
     ExitPairs, ExitRewrite, NeutralConstants, NeutralPair, Unsolvable,
 };
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::{Psn, QpNum};
 
 use super::event::{GroupInfo, MemberSpec};
 use super::position::Position;
 use super::registers::RegisterControl;
 use super::session::Task;
-use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::{IcrcMode, Strategies};
 use crate::tables::{
     absent, Delivery, GroupEntry, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry,
@@ -53,6 +53,8 @@ pub(super) struct OnSwitch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) mcst_id: Ipv4Addr,
+    /// What members address; see [`super::virtual_qpns`].
+    pub(super) virtual_qpn: QpNum,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
@@ -64,9 +66,15 @@ pub(super) struct Group {
 
 impl Group {
     /// A group without members, to be [grown](Group::grow).
-    pub(super) fn empty(mcst_id: Ipv4Addr, initial_psn: Psn, strategies: Strategies) -> Group {
+    pub(super) fn empty(
+        mcst_id: Ipv4Addr,
+        virtual_qpn: QpNum,
+        initial_psn: Psn,
+        strategies: Strategies,
+    ) -> Group {
         Group {
             mcst_id,
+            virtual_qpn,
             initial_psn,
             strategies,
             position: Position::before(initial_psn),
@@ -87,7 +95,7 @@ impl Group {
     pub(super) fn info(&self) -> GroupInfo {
         GroupInfo {
             mcst_id: self.mcst_id,
-            remote_qpn: VIRTUAL_QPN,
+            remote_qpn: self.virtual_qpn,
             initial_psn: self.initial_psn,
             remote_va: VIRTUAL_VA,
             remote_rkey: VIRTUAL_RKEY,
@@ -214,6 +222,7 @@ impl Group {
         let entry = GroupEntry {
             group_index: on.group_index,
             paths: u8::try_from(on.paths.len()).expect("paths are checked against the pipeline"),
+            virtual_qpn: self.virtual_qpn,
             strategies: self.strategies,
         };
         program.groups.insert(&self.key(), &entry)
@@ -258,7 +267,7 @@ impl Group {
             IcrcMode::Neutral => NeutralConstants::exit(&ExitRewrite {
                 mcst_id: self.mcst_id,
                 host_ip: ip,
-                virtual_qpn: VIRTUAL_QPN,
+                virtual_qpn: self.virtual_qpn,
                 host_qpn: qpn,
                 va_xor,
                 rkey_xor,

@@ -28,6 +28,7 @@ mod registration;
 mod saved;
 mod session;
 mod status;
+mod virtual_qpns;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -46,6 +47,7 @@ pub use punt::PuntStats;
 pub use registers::RegisterControl;
 pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
+pub use virtual_qpns::VirtualQpnError;
 
 use boot::Boot;
 use change::Origin;
@@ -56,6 +58,7 @@ use pool::Pool;
 use punt::Punts;
 use registration::Registration;
 use session::{Context, Notice, Output, Session, Task, TaskId};
+use virtual_qpns::VirtualQpns;
 
 use crate::constants::REGISTER_OP_INIT_GROUP;
 use crate::tables::Program;
@@ -73,6 +76,7 @@ pub struct Controller {
     switches: Vec<SwitchControl>,
     groups: BTreeMap<Ipv4Addr, Registration>,
     addresses: Pool,
+    virtual_qpns: VirtualQpns,
     loads: PortLoads,
     /// Who waits for a task.
     tasks: BTreeMap<TaskId, Owner>,
@@ -151,11 +155,12 @@ impl Controller {
             topology,
             paths,
             fingerprint: session::fingerprint(&config.device_config),
-            config,
             program,
             switches,
             groups: BTreeMap::new(),
             addresses: Pool::new(first, last),
+            virtual_qpns: VirtualQpns::new(config.virtual_qpn_seed),
+            config,
             loads: PortLoads::default(),
             tasks: BTreeMap::new(),
             next_task: 0,

@@ -402,8 +402,9 @@ impl Controller {
             return;
         };
         registration.step = Step::Ready;
+        let group = registration.group.info();
+        self.virtual_qpns.used(mcst_id, group.remote_qpn);
         if let Goal::Make(tag) = registration.goal {
-            let group = registration.group.info();
             self.say(ApiReply::GroupReady { tag, group });
         }
     }
@@ -484,6 +485,13 @@ impl Controller {
         let tree = Tree::grow(self.config.policy, &view, &hosts);
         self.check_switches(&tree)?;
         let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
+        let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {
+            Ok(virtual_qpn) => virtual_qpn,
+            Err(error) => {
+                self.release_address(mcst_id);
+                return Err(error.into());
+            }
+        };
         let mut switches = Vec::new();
         for (switch, ports) in tree.switches() {
             let index = self.switches[switch.0]
@@ -502,6 +510,7 @@ impl Controller {
         }
         let group = Group {
             mcst_id,
+            virtual_qpn,
             initial_psn: request.initial_psn,
             strategies: request.strategies,
             position: Position::before(request.initial_psn),

@@ -14,7 +14,7 @@ use super::Controller;
 use crate::strategy::Strategies;
 use crate::tree::Tree;
 
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Why a saved state cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum RestoreError {
     #[error("the saved state is not readable: {0}")]
     Unreadable(String),
     /// Of a version that this program does not know.
-    #[error("the saved state has version {0}; this program knows {VERSION}")]
+    #[error("the saved state has version {0}; this program knows {VERSION}; start without it, and groups that the switches hold are taken over")]
     Version(u32),
     /// A group that does not fit this network.
     #[error("the saved group {mcst_id} does not fit this network: {reason}; remove it from the saved state")]
@@ -35,15 +35,24 @@ pub enum RestoreError {
     },
 }
 
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+}
+
 #[derive(Deserialize, Serialize)]
 struct State {
     version: u32,
     groups: Vec<SavedGroup>,
+    /// The queue pair number of each address that has ever stood for a group, of its last one.
+    virtual_qpns: BTreeMap<Ipv4Addr, u32>,
 }
 
 #[derive(Deserialize, Serialize)]
 struct SavedGroup {
     mcst_id: Ipv4Addr,
+    virtual_qpn: u32,
     initial_psn: u32,
     position: u32,
     /// Messages complete with it.
@@ -86,6 +95,11 @@ impl Controller {
         let state = State {
             version: VERSION,
             groups: in_use.map(|r| self.saved(r.group())).collect(),
+            virtual_qpns: self
+                .virtual_qpns
+                .last()
+                .map(|(mcst_id, qpn)| (mcst_id, qpn.get()))
+                .collect(),
         };
         serde_json::to_string_pretty(&state).expect("plain data becomes JSON")
     }
@@ -94,10 +108,15 @@ impl Controller {
     ///
     /// Their registers are not touched where switches have kept them.
     pub fn restore(&mut self, text: &str) -> Result<(), RestoreError> {
-        let state: State =
-            serde_json::from_str(text).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
-        if state.version != VERSION {
-            return Err(RestoreError::Version(state.version));
+        let unreadable = |e: serde_json::Error| RestoreError::Unreadable(e.to_string());
+        let Head { version } = serde_json::from_str(text).map_err(unreadable)?;
+        if version != VERSION {
+            return Err(RestoreError::Version(version));
+        }
+        let state: State = serde_json::from_str(text).map_err(unreadable)?;
+        for (mcst_id, qpn) in state.virtual_qpns {
+            let qpn = QpNum::try_from(qpn).map_err(|e| RestoreError::Unreadable(e.to_string()))?;
+            self.virtual_qpns.used(mcst_id, qpn);
         }
         for saved in state.groups {
             let mcst_id = saved.mcst_id;
@@ -125,6 +144,7 @@ impl Controller {
         });
         SavedGroup {
             mcst_id: group.mcst_id,
+            virtual_qpn: group.virtual_qpn.get(),
             initial_psn: group.initial_psn.get(),
             position: group.position.psn.get(),
             position_msn: group.position.msn,
@@ -169,6 +189,7 @@ impl Controller {
         });
         let group = Group {
             mcst_id: saved.mcst_id,
+            virtual_qpn: QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?,
             initial_psn: Psn::try_from(saved.initial_psn).map_err(|e| e.to_string())?,
             position: Position {
                 psn: Psn::try_from(saved.position).map_err(|e| e.to_string())?,

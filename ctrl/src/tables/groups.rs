@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;
+use alfirk_roce::wire::QpNum;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
 use super::Table;
@@ -25,6 +26,8 @@ pub struct GroupEntry {
     pub group_index: u16,
     /// Paths of the group on this switch.
     pub paths: u8,
+    /// The queue pair number that members address.
+    pub virtual_qpn: QpNum,
     /// How its feedback and ICRCs are handled.
     pub strategies: Strategies,
 }
@@ -33,7 +36,7 @@ pub struct GroupEntry {
 #[derive(Clone, Debug)]
 pub struct Groups {
     key: KeyIds<1>,
-    set_group: ActionIds<4>,
+    set_group: ActionIds<5>,
 }
 
 impl Groups {
@@ -49,6 +52,7 @@ impl Groups {
                 [
                     ("group_index", 16),
                     ("paths", 8),
+                    ("virtual_qpn", 24),
                     ("min_psn", 2),
                     ("icrc", 2),
                 ],
@@ -65,6 +69,7 @@ impl Table for Groups {
         let action = self.set_group.call([
             u64::from(group.group_index),
             u64::from(group.paths),
+            u64::from(group.virtual_qpn.get()),
             u64::from(group.strategies.min_psn.number()),
             u64::from(group.strategies.icrc.number()),
         ]);
@@ -84,11 +89,12 @@ impl Table for Groups {
 
     fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, GroupEntry)> {
         let [mcst_id] = self.key.values(entry)?;
-        let [index, paths, min_psn, icrc] = self.set_group.arguments(entry)?;
+        let [index, paths, virtual_qpn, min_psn, icrc] = self.set_group.arguments(entry)?;
         let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
         let group = GroupEntry {
             group_index: u16::try_from(index).ok()?,
             paths: u8::try_from(paths).ok()?,
+            virtual_qpn: QpNum::try_from(u32::try_from(virtual_qpn).ok()?).ok()?,
             strategies: Strategies {
                 min_psn: MinPsn::from_number(min_psn)?,
                 icrc: IcrcMode::from_number(icrc)?,

@@ -173,7 +173,8 @@ pub struct Endpoint {
 pub struct GroupSpec {
     /// The address that stands for the group.
     pub mcst_id: Ipv4Addr,
-    /// The queue pair number that members address inside the group.
+    /// The queue pair number that members address inside the group. Another one than that of the group which had the address before:
+    /// so its queue pairs, should they live on, are kept out.
     pub virtual_qpn: QpNum,
     /// The first PSN of every member.
     pub initial_psn: Psn,
@@ -185,11 +186,11 @@ pub struct GroupSpec {
 }
 
 impl GroupSpec {
-    /// Virtual queue pair 1, virtual address 0, R_Key 0.
-    pub const fn new(mcst_id: Ipv4Addr, initial_psn: Psn) -> GroupSpec {
+    /// Virtual address 0, R_Key 0.
+    pub const fn new(mcst_id: Ipv4Addr, virtual_qpn: QpNum, initial_psn: Psn) -> GroupSpec {
         GroupSpec {
             mcst_id,
-            virtual_qpn: QpNum::new(1),
+            virtual_qpn,
             initial_psn,
             va: 0,
             rkey: 0,
@@ -415,7 +416,11 @@ mod tests {
         let turns = |sources: &[u32], slices| TransferSpec {
             sources: sources.to_vec(),
             slices,
-            group: Some(GroupSpec::new(Ipv4Addr::new(10, 255, 0, 1), Psn::new(0))),
+            group: Some(GroupSpec::new(
+                Ipv4Addr::new(10, 255, 0, 1),
+                QpNum::new(2),
+                Psn::new(0),
+            )),
             ..group.clone()
         };
         assert_eq!(turns(&[1, 0, 1], 6).check(host), Ok(()));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
 use crate::wire::mrp::{Kind, Node, Refusal, Repr, TooManyNodes, View, PORT};
-use crate::wire::Psn;
+use crate::wire::{Psn, QpNum};
 
 /// How patient a leader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ impl Default for LeaderTiming {
 pub struct GroupSpec {
     /// The address that stands for it.
     pub mcst_id: Ipv4Addr,
+    /// The queue pair number that the members' queue pairs address; another one than that of the group which had the address before.
+    pub virtual_qpn: QpNum,
     /// The PSN with which every member starts.
     pub initial_psn: Psn,
     /// The leader's own node.
@@ -135,7 +137,8 @@ impl Leader {
             return Ok(());
         }
         let others = self.nodes.values().filter(|n| n.ip != self.spec.leader.ip);
-        let nodes: Vec<Node> = [self.spec.leader]
+        let group = Node::group(self.spec.mcst_id, self.spec.virtual_qpn);
+        let nodes: Vec<Node> = [group, self.spec.leader]
             .into_iter()
             .chain(others.copied())
             .collect();

@@ -6,6 +6,7 @@ use crate::host::{Host, HostConfig, HostEvent};
 use crate::wire::mrp::{self, Kind, Node, Refusal, Repr};
 use crate::wire::{arp, ethernet, ipv4, udp, MacAddr, Psn, QpNum};
 
+const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
 const FABRIC: MacAddr = MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]);
 const TIMING: LeaderTiming = LeaderTiming {
@@ -34,7 +35,7 @@ fn node(n: u8) -> Node {
 fn group() -> Node {
     Node {
         ip: GROUP,
-        qpn: QpNum::new(1),
+        qpn: VIRTUAL_QPN,
         flags: mrp::NODE_IS_GROUP,
         region: None,
     }
@@ -101,6 +102,7 @@ fn packet(kind: Kind, nodes: Vec<Node>) -> Repr {
 fn leader(host: &mut Host, last: u8) -> Leader {
     let spec = GroupSpec {
         mcst_id: GROUP,
+        virtual_qpn: VIRTUAL_QPN,
         initial_psn: Psn::new(7),
         leader: node(1),
         members: (2..=last).map(ip).collect::<BTreeSet<_>>(),
@@ -278,6 +280,7 @@ fn a_confirmation_bears_the_region_that_was_registered() {
     };
     let spec = GroupSpec {
         mcst_id: GROUP,
+        virtual_qpn: VIRTUAL_QPN,
         initial_psn: Psn::new(7),
         leader: node(1),
         members: BTreeSet::from([ip(2)]),

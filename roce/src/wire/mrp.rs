@@ -50,8 +50,8 @@ pub const MAX_NODES: usize = 183;
 pub const PORT: u16 = 4790;
 /// In a node's flags: the node is the group itself, its address the McstID and its queue pair the members' remote one.
 ///
-/// The leaf switch adds such a node when it hands a registration to a member's host, whose packet no longer has the
-/// McstID as destination; confirmations and refusals carry it back.
+/// A leader names it first in a [`Kind::Register`]. What reaches a member's host has it, too, because that packet no longer has
+/// the McstID as destination; confirmations and refusals carry it back.
 pub const NODE_IS_GROUP: u8 = 0x80;
 /// In a node's flags on the wire: two records follow with the node's [`Region`].
 pub const NODE_HAS_REGION: u8 = 0x40;
@@ -123,6 +123,10 @@ pub enum Refusal {
     NoSuchGroup,
     #[error("the memory region of a member does not start at a multiple of its length")]
     BadRegion,
+    #[error(
+        "the registration names no queue pair number for the group, or that of the group which had the address before"
+    )]
+    BadQueuePair,
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -139,6 +143,7 @@ impl Refusal {
             6 => Refusal::Loop,
             7 => Refusal::NoSuchGroup,
             8 => Refusal::BadRegion,
+            9 => Refusal::BadQueuePair,
             other => Refusal::Other(other),
         }
     }
@@ -153,6 +158,7 @@ impl Refusal {
             Refusal::Loop => 6,
             Refusal::NoSuchGroup => 7,
             Refusal::BadRegion => 8,
+            Refusal::BadQueuePair => 9,
             Refusal::Other(bits) => bits,
         }
     }
@@ -234,6 +240,21 @@ impl Region {
 }
 
 impl Node {
+    /// The node that stands for a group itself.
+    pub fn group(mcst_id: Ipv4Addr, virtual_qpn: QpNum) -> Node {
+        Node {
+            ip: mcst_id,
+            qpn: virtual_qpn,
+            flags: NODE_IS_GROUP,
+            region: None,
+        }
+    }
+
+    /// Whether it stands for a group itself.
+    pub fn is_group(&self) -> bool {
+        self.flags & NODE_IS_GROUP != 0
+    }
+
     fn has_region(&self) -> bool {
         self.region.is_some()
     }
@@ -455,12 +476,12 @@ impl Repr {
 
     /// The node that stands for the group itself, if there is one.
     pub fn group(&self) -> Option<&Node> {
-        self.nodes.iter().find(|n| n.flags & NODE_IS_GROUP != 0)
+        self.nodes.iter().find(|node| node.is_group())
     }
 
     /// The nodes that are members.
     pub fn members(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|n| n.flags & NODE_IS_GROUP == 0)
+        self.nodes.iter().filter(|node| !node.is_group())
     }
 
     /// Length of the packet in bytes.

@@ -79,6 +79,19 @@ impl QpNum {
     pub const fn get(self) -> u32 {
         self.0
     }
+
+    /// Makes of any `value` the number of a queue pair without a special meaning: neither 0 or 1, which are for management, nor
+    /// 2^24 - 1, which is for multicast of unreliable datagrams (IBTA vol. 1, section 3.5.3).
+    pub const fn ordinary(value: u32) -> QpNum {
+        QpNum(Self::FIRST_ORDINARY + value % (MASK - Self::FIRST_ORDINARY))
+    }
+
+    /// Whether the number has no special meaning, see [`QpNum::ordinary`].
+    pub const fn is_ordinary(self) -> bool {
+        self.0 >= Self::FIRST_ORDINARY && self.0 < MASK
+    }
+
+    const FIRST_ORDINARY: u32 = 2;
 }
 
 macro_rules! conversions {
@@ -133,6 +146,15 @@ mod tests {
         assert_eq!(Psn::new(0xff_fffe).distance_from(Psn::new(2)), -4);
         assert_eq!(Psn::new(HALF).distance_from(Psn::new(0)), -(HALF as i32));
         assert!(!Psn::new(5).precedes(Psn::new(5)));
+    }
+
+    #[test]
+    fn no_value_makes_a_queue_pair_number_of_special_meaning() {
+        for value in [0, 1, 2, MASK - 3, MASK - 2, MASK - 1, MASK, u32::MAX] {
+            assert!(QpNum::ordinary(value).is_ordinary(), "{value}");
+        }
+        let special = [0, 1, MASK].map(QpNum::new);
+        assert!(special.iter().all(|qpn| !qpn.is_ordinary()));
     }
 
     #[test]

@@ -19,6 +19,8 @@ use proptest::prelude::*;
 use crate::net::{host, ip, mac, Collective, Faults, Medium, Net};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// What members address.
+const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 const VIRTUAL_MAC: MacAddr = MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]);
 
 /// Offsets in a frame.
@@ -354,7 +356,7 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
             WriteMode::Uniform | WriteMode::PerRequest => 0x7654_3001,
         },
         rkey: 0xbeef,
-        ..GroupSpec::new(MCST_ID, case.initial_psn)
+        ..GroupSpec::new(MCST_ID, VIRTUAL_QPN, case.initial_psn)
     };
     let spec = |rank| TransferSpec {
         algorithm: Algorithm::Alfirk,
@@ -497,7 +499,7 @@ fn regions_of_each_receiver_and_request_differ() {
         sources: Vec::new(),
         receives: None,
         rc: None,
-        group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
+        group: Some(GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0))),
         expected_sha256: None,
     };
     let mut regions = std::collections::BTreeSet::new();
@@ -559,7 +561,7 @@ fn source_must_hold_what_was_sent_before_its_turn() {
         sources: vec![0, 1],
         receives: None,
         rc: None,
-        group: Some(GroupSpec::new(MCST_ID, Psn::new(0))),
+        group: Some(GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0))),
         expected_sha256: None,
     };
     let (mut transfer, _) = Transfer::prepare(&mut host, spec).unwrap();

@@ -407,7 +407,7 @@ fn transfer_says_what_is_wrong_with_its_use() {
         sources: Vec::new(),
         receives: None,
         rc: None,
-        group: Some(GroupSpec::new(ip(50), Psn::new(0))),
+        group: Some(GroupSpec::new(ip(50), QpNum::new(2), Psn::new(0))),
         expected_sha256: None,
     };
     let host = &mut net.hosts[0];

@@ -7,6 +7,7 @@ use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError}
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
 use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
 use crate::network::MemberEvent;
@@ -40,11 +41,12 @@ pub trait Fabric {
     /// Breaks something for good.
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError>;
 
-    /// Has a member send random packets of all kinds to a group, beside what its queue pairs send, until its transfer is closed.
+    /// Has a member send random packets of all kinds to a group, beside what its queue pairs send, until its transfer is closed:
+    /// as fast as its link takes them, and where links have no rate, as many as it receives.
     fn turn_hostile(
         &mut self,
         host: HostIndex,
-        mcst_id: Ipv4Addr,
+        target: Target,
         seed: u64,
     ) -> Result<(), FabricError>;
 
@@ -163,7 +165,7 @@ pub struct Traffic {
     pub dropped_packets: Option<u64>,
     /// Request packets that members sent again.
     pub retransmissions: u64,
-    /// Frames that members refused because no correct fabric delivers them: [`HostStats::implausible`].
+    /// Frames that members, but for hostile ones, refused because no correct fabric delivers them: [`HostStats::implausible`].
     ///
     /// [`HostStats::implausible`]: alfirk_roce::host::HostStats::implausible
     pub implausible: u64,

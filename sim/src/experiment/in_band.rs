@@ -29,8 +29,12 @@ pub fn group(group: &RegisterGroup) -> Result<(GroupSpec, Vec<Node>), FabricErro
         return refuse("a group has at least two members");
     };
     let nodes: Vec<Node> = nodes.collect();
+    let Some(virtual_qpn) = group.virtual_qpn else {
+        return refuse("a leader chooses the queue pair number that stands for its group");
+    };
     let spec = GroupSpec {
         mcst_id,
+        virtual_qpn,
         initial_psn: group.initial_psn,
         leader,
         members: nodes.iter().map(|node| node.ip).collect(),

@@ -5,6 +5,7 @@ mod guarded;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use alfirk_ctrl::constants::VIRTUAL_MAC;
 use alfirk_ctrl::controller::{GroupRange, MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
@@ -13,8 +14,9 @@ use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
-use alfirk_roce::wire::Psn;
+use alfirk_roce::wire::{Psn, QpNum};
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
 use super::incidents::Incidents;
@@ -168,6 +170,7 @@ pub fn run_algorithm(
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
     let run = Run {
+        begun: fabric.now(),
         fabric,
         topology,
         job,
@@ -194,6 +197,8 @@ struct Run<'a> {
     algorithm: Algorithm,
     /// Whether the message goes through a registered group.
     grouped: bool,
+    /// When, by the fabric's clock.
+    begun: u64,
     /// How many groups have been asked for before this one.
     generation: u32,
     /// What the first member is to do.
@@ -446,7 +451,7 @@ impl Run<'_> {
     }
 
     fn group(&self) -> GroupSpec {
-        let group = GroupSpec::new(self.mcst_id(), self.initial_psn());
+        let group = GroupSpec::new(self.mcst_id(), self.virtual_qpn(), self.initial_psn());
         match self.job.write {
             WriteMode::Uniform => GroupSpec {
                 va: UNIFORM_VA,
@@ -470,6 +475,7 @@ impl Run<'_> {
         });
         let request = RegisterGroup {
             mcst_id: Some(self.mcst_id()),
+            virtual_qpn: Some(self.virtual_qpn()),
             members: members.collect(),
             initial_psn: self.initial_psn(),
             strategies: self.job.strategies,
@@ -549,9 +555,12 @@ impl Run<'_> {
             if let Some(rank) = rank {
                 told.lost[rank] = true;
             }
-            let turned = self
-                .fabric
-                .turn_hostile(host, self.mcst_id(), self.job.seed);
+            let target = Target {
+                mcst_id: self.mcst_id(),
+                virtual_qpn: self.virtual_qpn(),
+                mac: VIRTUAL_MAC,
+            };
+            let turned = self.fabric.turn_hostile(host, target, self.job.seed);
             self.on_fabric(turned)?;
         }
         Ok(())
@@ -742,11 +751,23 @@ impl Run<'_> {
 
     /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.
     fn initial_psn(&self) -> Psn {
-        let drawn = || match self.generation {
-            0 => Psn::new(seed(self.job.seed, "initial psn") as u32),
-            n => Psn::new(seed(self.job.seed, &format!("initial psn {n}")) as u32),
-        };
+        let drawn = || Psn::new(self.drawn("initial psn"));
         self.job.initial_psn.unwrap_or_else(drawn)
+    }
+
+    /// The queue pair number that the members of the present group address.
+    fn virtual_qpn(&self) -> QpNum {
+        // Another one when the same job runs on the same fabric again.
+        QpNum::ordinary(self.drawn(&format!("virtual qpn at {}", self.begun)))
+    }
+
+    /// A number for the present group.
+    fn drawn(&self, what: &str) -> u32 {
+        let of_seed = match self.generation {
+            0 => seed(self.job.seed, what),
+            n => seed(self.job.seed, &format!("{what} {n}")),
+        };
+        of_seed as u32
     }
 
     /// The address of the present group. Each has another, so that what is left of one on the way finds no other.

@@ -11,6 +11,7 @@ use alfirk_roce::collective::{
     Endpoint, GroupSpec, Leg, Original, Progress, Transfer, TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
 use alfirk_roce::wire::Psn;
@@ -255,10 +256,10 @@ impl Fabric for VirtualFabric {
     fn turn_hostile(
         &mut self,
         host: HostIndex,
-        mcst_id: Ipv4Addr,
+        target: Target,
         seed: u64,
     ) -> Result<(), FabricError> {
-        self.network.turn_hostile(host, mcst_id, seed);
+        self.network.turn_hostile(host, target, seed);
         Ok(())
     }
 
@@ -402,7 +403,10 @@ impl Fabric for VirtualFabric {
                 traffic.marked += qp.stats().marked_received;
                 traffic.cnps_sent += qp.stats().cnps_sent;
             }
-            traffic.implausible += network.host(host).host().stats().implausible();
+            let node = network.host(host);
+            if !node.is_hostile() {
+                traffic.implausible += node.host().stats().implausible();
+            }
         }
         Ok(traffic)
     }

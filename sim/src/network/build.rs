@@ -1,6 +1,5 @@
 //! Makes a [`Network`] from a topology.
 
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_bmv2::p4rt::{Programs, Server};
@@ -11,6 +10,7 @@ use alfirk_roce::collective::{
     Endpoint, GroupSpec as TransferGroup, Leg, Original, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
+use alfirk_roce::hostile::{Hostile, Target};
 use alfirk_roce::rc::BadMtu;
 use alfirk_roce::registration::{GroupSpec, LeaderTiming};
 use alfirk_roce::wire::mrp::{self, TooManyNodes};
@@ -18,7 +18,6 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::controller::ControllerNode;
 use super::host::{HostNode, MemberEvent, PORT};
-use super::hostile::Hostile;
 use super::switch::SwitchNode;
 use super::{Element, Model};
 use crate::engine::stream::seed;
@@ -244,9 +243,9 @@ impl Network {
 
     /// Has a host send random packets of all kinds to a group, under its own address and as fast as its link takes them beside what
     /// its queue pairs send, until its transfer is closed.
-    pub fn turn_hostile(&mut self, host: HostIndex, mcst_id: Ipv4Addr, seed: u64) {
+    pub fn turn_hostile(&mut self, host: HostIndex, target: Target, seed: u64) {
         let node = self.topology.host(host);
-        let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), mcst_id, seed);
+        let hostile = Hostile::new(node.ip, MacAddr(node.mac.0), target, seed);
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 

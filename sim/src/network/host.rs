@@ -8,11 +8,11 @@ use alfirk_roce::collective::{
     TransferEvent, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
+use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
-use super::hostile::Hostile;
 use super::message::Message;
 use super::Model;
 use crate::engine::Context;
@@ -287,6 +287,11 @@ impl HostNode {
     /// Whether the host has not been killed.
     pub fn is_alive(&self) -> bool {
         self.alive
+    }
+
+    /// Whether it sends random packets.
+    pub fn is_hostile(&self) -> bool {
+        self.hostile.is_some()
     }
 
     /// From now on sends random packets, too, whenever its link is idle; until the transfer is closed.

@@ -7,7 +7,6 @@
 mod build;
 mod controller;
 mod host;
-mod hostile;
 mod message;
 mod model;
 mod switch;

@@ -37,6 +37,15 @@ pub(super) struct End {
     pub(super) psn: Psn,
 }
 
+/// What no earlier group at the same address had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Epoch {
+    /// What every member's queue pair addresses.
+    pub(super) virtual_qpn: QpNum,
+    /// The first PSN of every member.
+    pub(super) initial_psn: Psn,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "say", rename_all = "kebab-case")]
 pub(super) enum Message {
@@ -46,7 +55,7 @@ pub(super) enum Message {
     Welcome {
         rank: u32,
         members: Vec<Card>,
-        initial_psn: Psn,
+        epoch: Epoch,
     },
     /// To the leader: at the point where all wait for each other. `error` says why it cannot go on as planned.
     Ready { error: Option<String> },

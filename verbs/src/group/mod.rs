@@ -36,11 +36,9 @@ use alfirk_roce::wire::mrp::Node;
 use alfirk_roce::wire::{mr_info, Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
-use crate::device::{Device, DeviceConfig, OpenError};
-use link::{Card, Link, Message};
+use crate::device::{random, Device, DeviceConfig, OpenError};
+use link::{Card, Epoch, Link, Message};
 
-/// The queue pair number that stands for all others of a group.
-const VIRTUAL_QPN: QpNum = QpNum::new(1);
 /// The leader's rank.
 const LEADER: u32 = 0;
 
@@ -349,22 +347,26 @@ impl Group {
             self.links.insert(self.cards.len() as u32, link);
             self.cards.push(card);
         }
-        let initial_psn = Psn::new(self.started.elapsed().subsec_nanos() ^ own.qpn.get() << 4);
+        let random = random();
+        let epoch = Epoch {
+            virtual_qpn: QpNum::ordinary(random as u32),
+            initial_psn: Psn::new((random >> 32) as u32),
+        };
         for rank in self.others() {
             self.tell(
                 rank,
                 &Message::Welcome {
                     rank,
                     members: self.cards.clone(),
-                    initial_psn,
+                    epoch,
                 },
             )?;
         }
-        let own_error = self.connect(initial_psn).err().map(|e| e.to_string());
+        let own_error = self.connect(epoch).err().map(|e| e.to_string());
         let error = self.gather(deadline, "connecting to the group")?;
         let registered = match own_error.or(error) {
             Some(why) => Err(why),
-            None => self.register(initial_psn, deadline)?,
+            None => self.register(epoch, deadline)?,
         };
         if let Err(why) = registered {
             tracing::warn!("no multicast: {why}");
@@ -405,7 +407,7 @@ impl Group {
         let Message::Welcome {
             rank,
             members,
-            initial_psn,
+            epoch,
         } = self.mail_from(LEADER, deadline, "waiting for the leader")?
         else {
             return Err(over("the leader does not speak our language"));
@@ -421,7 +423,7 @@ impl Group {
         }
         (self.rank, self.cards) = (rank, members);
         self.registrar.expect(&mut self.device, self.qpn);
-        let error = self.connect(initial_psn).err().map(|e| e.to_string());
+        let error = self.connect(epoch).err().map(|e| e.to_string());
         self.tell(LEADER, &Message::Ready { error })?;
         self.until_go(deadline)?;
         if self.way != Way::Multicast {
@@ -431,14 +433,15 @@ impl Group {
     }
 
     /// Connects the queue pair to the group's address.
-    fn connect(&mut self, initial_psn: Psn) -> Result<()> {
-        self.device.set_sq_psn(self.qpn, initial_psn)?;
+    fn connect(&mut self, epoch: Epoch) -> Result<()> {
+        self.device.set_sq_psn(self.qpn, epoch.initial_psn)?;
         let remote = Remote {
             ip: self.config.address,
-            qpn: VIRTUAL_QPN,
+            qpn: epoch.virtual_qpn,
         };
         let now = self.now();
-        self.device.connect_qp(now, self.qpn, remote, initial_psn)?;
+        self.device
+            .connect_qp(now, self.qpn, remote, epoch.initial_psn)?;
         self.take_events();
         self.check_failures(self.qpn)
     }
@@ -446,7 +449,7 @@ impl Group {
     /// Registers the group in band; the inner error says why the fabric would not.
     fn register(
         &mut self,
-        initial_psn: Psn,
+        epoch: Epoch,
         deadline: Instant,
     ) -> Result<std::result::Result<(), String>> {
         let node = |card: &Card| Node {
@@ -458,7 +461,8 @@ impl Group {
         let nodes: Vec<Node> = self.cards[1..].iter().map(node).collect();
         let spec = GroupSpec {
             mcst_id: self.config.address,
-            initial_psn,
+            virtual_qpn: epoch.virtual_qpn,
+            initial_psn: epoch.initial_psn,
             leader: node(&self.cards[0]),
             members: nodes.iter().map(|n| n.ip).collect(),
         };

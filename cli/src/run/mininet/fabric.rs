@@ -16,6 +16,7 @@ use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
+use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
 use alfirk_roce::registration::LeaderEvent;
 use alfirk_sim::experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
@@ -49,6 +50,8 @@ pub struct MininetFabric {
     hosts: Vec<HostClient>,
     /// Hosts that have been killed, and are not spoken to any more.
     dead: BTreeSet<HostIndex>,
+    /// Hosts that send what they like, until their transfer is closed.
+    hostile: BTreeSet<HostIndex>,
     /// How far the clock of each guest is behind this machine's, in nanoseconds.
     clocks: BTreeMap<HostIndex, i64>,
     /// Whether guests have Linux's RDMA stack, which does not count the packets of a queue pair.
@@ -103,6 +106,7 @@ impl MininetFabric {
         let mut fabric = MininetFabric {
             hosts,
             dead: BTreeSet::new(),
+            hostile: BTreeSet::new(),
             clocks: guests.map(|host| (host, 0)).collect(),
             linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
             controller,
@@ -400,13 +404,18 @@ impl Fabric for MininetFabric {
     fn turn_hostile(
         &mut self,
         host: HostIndex,
-        _mcst_id: Ipv4Addr,
-        _seed: u64,
+        target: Target,
+        seed: u64,
     ) -> Result<(), FabricError> {
-        Err(FabricError::Host {
-            host: self.topology.host(host).name.clone(),
-            why: "hosts on Mininet send only what their queue pairs do".to_string(),
-        })
+        let transfer = self.transfer;
+        let request = Request::TurnHostile {
+            transfer,
+            target,
+            seed,
+        };
+        self.accepted(host, request)?;
+        self.hostile.insert(host);
+        Ok(())
     }
 
     fn kill(&mut self, victim: Victim) -> Result<(), FabricError> {
@@ -490,6 +499,7 @@ impl Fabric for MininetFabric {
             return Ok(());
         }
         let transfer = self.transfer;
+        self.hostile.remove(&host);
         self.accepted(host, Request::Close { transfer })
     }
 
@@ -572,7 +582,9 @@ impl Fabric for MininetFabric {
             .collect::<Vec<_>>()
         {
             let status = self.status(host)?;
-            traffic.implausible += status.host.implausible();
+            if !self.hostile.contains(&host) {
+                traffic.implausible += status.host.implausible();
+            }
             for edge in status.edges {
                 let stats = edge.stats;
                 traffic.retransmissions += stats.retransmissions;

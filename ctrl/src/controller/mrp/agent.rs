@@ -75,15 +75,26 @@ impl Agent {
         }
     }
 
-    /// All nodes, in the leader's order.
+    /// All nodes that are members, in the leader's order.
     pub(super) fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.all().filter(|node| !node.is_group())
+    }
+
+    /// The node that stands for the group, once its packet is there.
+    pub(super) fn group(&self) -> Option<&Node> {
+        self.all().find(|node| node.is_group())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Node> {
         self.parts.values().flatten()
     }
 
     /// The packets for the switch behind a port.
     pub(super) fn child_packets(&self, port: u32) -> Result<Vec<Repr>, Refusal> {
-        let nodes = self.routed.get(&port).map_or(&[][..], Vec::as_slice);
+        let group = self.group();
+        let nodes = self.routed.get(&port).into_iter().flatten().chain(group);
+        let nodes: Vec<Node> = nodes.copied().collect();
         let kind = alfirk_roce::wire::mrp::Kind::Register;
-        Repr::split(kind, self.initial_psn, self.flags, nodes).map_err(|_| Refusal::BadNodes)
+        Repr::split(kind, self.initial_psn, self.flags, &nodes).map_err(|_| Refusal::BadNodes)
     }
 }

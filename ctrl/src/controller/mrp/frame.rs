@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Node, Repr, View, NODE_IS_GROUP, NODE_ONLY_RECEIVES, PORT};
+use alfirk_roce::wire::mrp::{Node, Repr, View, NODE_ONLY_RECEIVES, PORT};
 use alfirk_roce::wire::{ethernet, ipv4, udp, MacAddr};
 
-use crate::constants::{VIRTUAL_MAC, VIRTUAL_QPN};
+use crate::constants::VIRTUAL_MAC;
 use crate::controller::event::{MemberSpec, MemoryRegion};
 
 /// A registration packet with its addresses.
@@ -76,16 +76,6 @@ pub(in crate::controller) fn build(
     .emit(&mut frame[udp_at..]);
     frame[payload_at..].copy_from_slice(&payload);
     frame
-}
-
-/// The node that tells a host which group a packet is about.
-pub(in crate::controller) fn group_node(mcst_id: Ipv4Addr) -> Node {
-    Node {
-        ip: mcst_id,
-        qpn: VIRTUAL_QPN,
-        flags: NODE_IS_GROUP,
-        region: None,
-    }
 }
 
 /// The member that a node names.

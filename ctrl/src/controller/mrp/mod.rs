@@ -230,6 +230,12 @@ impl Controller {
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
+            let named = agent.group().filter(|node| node.ip == mcst_id);
+            let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
+            let virtual_qpn = self
+                .virtual_qpns
+                .choose(mcst_id, Some(wanted))
+                .map_err(|_| Refusal::BadQueuePair)?;
             let strategies = self.config.strategies;
             self.take_address(Some(mcst_id), strategies)
                 .map_err(|_| Refusal::Taken)?;
@@ -238,7 +244,7 @@ impl Controller {
                 expected,
                 refusal: None,
             };
-            let group = Group::empty(mcst_id, initial_psn, strategies);
+            let group = Group::empty(mcst_id, virtual_qpn, initial_psn, strategies);
             self.groups
                 .insert(mcst_id, Registration::growing(group, growth));
         }
@@ -399,12 +405,13 @@ impl Controller {
             return;
         };
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let group = agent.group().copied();
         let mut frames = Vec::new();
         for (port, nodes) in &agent.routed {
             if self.host_behind(switch, *port).is_some() {
                 let nodes = nodes.iter().filter(|node| matters(node));
                 frames.extend(nodes.map(|node| {
-                    let frame = self.mrp_member_frame(mcst_id, leader, initial_psn, node);
+                    let frame = self.mrp_member_frame(group, leader, initial_psn, node);
                     (*port, frame)
                 }));
             } else {
@@ -424,7 +431,7 @@ impl Controller {
     /// What tells a member's host that it is in the group.
     pub(super) fn mrp_member_frame(
         &self,
-        mcst_id: Ipv4Addr,
+        group: Option<Node>,
         leader: Ipv4Addr,
         initial_psn: Psn,
         node: &Node,
@@ -435,7 +442,7 @@ impl Controller {
             total: 1,
             initial_psn,
             flags: 0,
-            nodes: vec![*node, frame::group_node(mcst_id)],
+            nodes: [*node].into_iter().chain(group).collect(),
         };
         let host = self.topology.host_with_ip(node.ip);
         let mac = host.map_or(VIRTUAL_MAC, |host| self.topology.host(host).mac);
@@ -453,6 +460,7 @@ impl Controller {
         if are_done && expected == Some(registration.group().members.len()) {
             registration.has_grown();
             let group = registration.group().info();
+            self.virtual_qpns.used(mcst_id, group.remote_qpn);
             self.mrp.forget(mcst_id);
             self.say(ApiReply::GroupFormed { group });
         }
@@ -470,7 +478,10 @@ impl Controller {
             members.any(|m| is_same(&m.spec, node))
         };
         let Some(leader) = leader else { return };
-        if packet.initial_psn != group.initial_psn || !packet.members().all(is_member) {
+        let own = Node::group(mcst_id, group.virtual_qpn);
+        let is_same_group = packet.group().is_none_or(|named| *named == own)
+            && packet.initial_psn == group.initial_psn;
+        if !is_same_group || !packet.members().all(is_member) {
             return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
         }
         self.mrp.stats.repeated += 1;
@@ -478,7 +489,7 @@ impl Controller {
         let frames: Vec<_> = others
             .filter_map(|node| {
                 let host = self.topology.host_with_ip(node.ip)?;
-                let frame = self.mrp_member_frame(mcst_id, leader, packet.initial_psn, node);
+                let frame = self.mrp_member_frame(Some(own), leader, packet.initial_psn, node);
                 Some((self.topology.attachment(host), frame))
             })
             .collect();
@@ -633,7 +644,9 @@ impl Controller {
         flags: u8,
         mut nodes: Vec<Node>,
     ) {
-        nodes.push(frame::group_node(mcst_id));
+        // Who hears that there is no such group knows it by its address.
+        let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
+        nodes.push(Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0))));
         let Some(host) = self.topology.host_with_ip(leader) else {
             return;
         };

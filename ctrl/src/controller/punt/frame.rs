@@ -3,12 +3,12 @@
 use std::net::Ipv4Addr;
 
 use alfirk_roce::icrc;
-use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Psn};
+use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Psn, QpNum};
 
 use super::super::aggregate::Word;
 use super::super::event::MemberSpec;
 use super::super::position::Position;
-use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 
 const IP_AT: usize = ethernet::HEADER_LEN;
 const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
@@ -155,12 +155,12 @@ pub(super) fn source(frame: &[u8]) -> Option<Ipv4Addr> {
     (frame.len() >= EXTENSION_AT + ICRC_LEN).then(|| address(frame, DESTINATION - 4))
 }
 
-/// Makes the ICRC right that was right before the bridge's exit changed the headers for a member.
+/// Makes the ICRC right that was right before the bridge's exit changed the headers for a member, from those of the group's packets.
 ///
 /// `Some(false)` when it was wrong then already, and the frame is as it was; `None` when it is no RoCEv2 packet.
 pub(super) fn repair_icrc(
     frame: &mut Vec<u8>,
-    mcst_id: Ipv4Addr,
+    (mcst_id, virtual_qpn): (Ipv4Addr, QpNum),
     member: &MemberSpec,
 ) -> Option<bool> {
     let is_ipv4 = ethernet::View::new_checked(frame).ok()?.ethertype() == ethernet::ETHERTYPE_IPV4;
@@ -180,7 +180,7 @@ pub(super) fn repair_icrc(
     let mut put =
         |at: usize, bytes: &[u8]| before[at - IP_AT..][..bytes.len()].copy_from_slice(bytes);
     put(IP_AT + DESTINATION, &mcst_id.octets());
-    put(BTH_AT + DEST_QP, &VIRTUAL_QPN.get().to_be_bytes()[1..]);
+    put(BTH_AT + DEST_QP, &virtual_qpn.get().to_be_bytes()[1..]);
     if let (true, Some(region)) = (has_reth, &member.region) {
         let changes = (region.va ^ VIRTUAL_VA).to_be_bytes();
         let changes = changes

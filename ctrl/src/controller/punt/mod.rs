@@ -251,7 +251,9 @@ impl Controller {
         let (tags, mut frame) = Tags::take(&frame);
         let mcst_id = frame::source(&frame)?;
         let member = self.member_behind(mcst_id, switch, port)?;
-        match frame::repair_icrc(&mut frame, mcst_id, &member.spec) {
+        let group = self.groups.get(&mcst_id)?.group();
+        let own = (mcst_id, group.virtual_qpn);
+        match frame::repair_icrc(&mut frame, own, &member.spec) {
             Some(true) => {
                 self.punts.stats.icrcs += 1;
                 let to = PacketOutHeader {

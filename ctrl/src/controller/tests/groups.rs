@@ -9,7 +9,7 @@ fn a_group_on_one_switch_has_an_entry_of_each_kind() {
     let before: BTreeSet<_> = fabric.switches[0].contents().into_iter().collect();
     let info = fabric.register(&["h1", "h3", "h4"]).unwrap();
     assert_eq!(info.mcst_id, Ipv4Addr::new(10, 255, 0, 1));
-    assert_eq!(info.remote_qpn, QpNum::new(1));
+    assert!(info.remote_qpn.is_ordinary());
     assert_eq!((info.members, info.switches), (3, 1));
     assert_eq!(fabric.switches[0].registers[&0], (3, 0xff_fff0));
     let after: BTreeSet<_> = fabric.switches[0].contents().into_iter().collect();
@@ -31,6 +31,36 @@ fn switches_without_members_get_paths_but_no_bridges() {
     assert_eq!(leaf.count("table ingress.group_lookup.mft"), 3);
     assert_eq!(leaf.count("table ingress.bridge_entry.members"), 2);
     assert_eq!(leaf.count("table egress.bridge_exit.receivers"), 2);
+}
+
+#[test]
+fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
+    let mut fabric = Fabric::ready(testbed());
+    let first = fabric.register(&["h1", "h2"]).unwrap();
+    fabric.deregister(first.mcst_id).unwrap();
+    let mut again = fabric.request(&["h2", "h3"]);
+    again.mcst_id = Some(first.mcst_id);
+    again.virtual_qpn = Some(first.remote_qpn);
+    let error = fabric.register_group(again.clone()).unwrap_err();
+    assert_eq!(
+        error,
+        GroupError::VirtualQpn(VirtualQpnError::Stale {
+            mcst_id: first.mcst_id,
+            virtual_qpn: first.remote_qpn
+        })
+    );
+    // A restart does not let it pass.
+    let saved = fabric.controller.save();
+    fabric.replace_controller();
+    fabric.controller.restore(&saved).unwrap();
+    fabric.connect_all();
+    fabric.said.clear();
+    let error = fabric.register_group(again.clone()).unwrap_err();
+    assert!(matches!(error, GroupError::VirtualQpn(_)), "{error}");
+    again.virtual_qpn = None;
+    let second = fabric.register_group(again).unwrap();
+    assert_eq!(second.mcst_id, first.mcst_id);
+    assert_ne!(second.remote_qpn, first.remote_qpn);
 }
 
 #[test]

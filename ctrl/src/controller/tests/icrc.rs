@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::group::{Group, GroupMember, OnSwitch};
 use super::*;
-use crate::constants::{VIRTUAL_QPN, VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
 use crate::tables::Program;
 use crate::topology::testbed;
@@ -94,6 +94,7 @@ proptest! {
         let on = OnSwitch::new(&topology, SwitchIndex(0), 0, 1..=4, &members);
         let group = Group {
             mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
+            virtual_qpn: VIRTUAL_QPN,
             initial_psn: Psn::new(0),
             position: super::super::position::Position::before(Psn::new(1)),
             strategies: Strategies::default(),

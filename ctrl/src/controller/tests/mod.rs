@@ -19,6 +19,9 @@ use super::*;
 use crate::topology::Topology;
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
 
+/// What members address, where a test or a leader chooses it.
+pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
+
 /// Above the PSN in INIT_GROUP's value where no messages were counted and the position is one for all members.
 pub(super) const NO_MESSAGES: u64 = 0xff_8000 << 24;
 
@@ -228,6 +231,7 @@ impl Fabric {
         });
         RegisterGroup {
             mcst_id: None,
+            virtual_qpn: None,
             members: members.collect(),
             initial_psn: Psn::new(0xff_fff0),
             strategies: Default::default(),

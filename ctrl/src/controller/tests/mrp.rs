@@ -93,6 +93,7 @@ impl World {
     fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         let spec = GroupSpec {
             mcst_id: group,
+            virtual_qpn: VIRTUAL_QPN,
             initial_psn: Psn::new(0xff_fff0),
             leader: self.node(hosts[0]),
             members: hosts[1..].iter().map(|h| self.hosts[*h].ip()).collect(),
@@ -258,6 +259,7 @@ fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
     });
     let group = RegisterGroup {
         mcst_id: Some(GROUP),
+        virtual_qpn: Some(VIRTUAL_QPN),
         members: members.collect(),
         initial_psn: Psn::new(0xff_fff0),
         strategies: Default::default(),

@@ -166,6 +166,7 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
                 &[
                     ("group_index", 16),
                     ("paths", 8),
+                    ("virtual_qpn", 24),
                     ("min_psn", 2),
                     ("icrc", 2),
                 ],

@@ -3,9 +3,7 @@
 use alfirk_roce::icrc;
 
 use super::*;
-use crate::constants::{
-    PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE, VIRTUAL_QPN,
-};
+use crate::constants::{PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE};
 use crate::ecn::EcnProfile;
 use crate::strategy::{IcrcMode, MinPsn, Strategies};
 use crate::tables::Work;
@@ -26,6 +24,7 @@ impl Punted {
     fn new(min_psn: MinPsn, icrc: IcrcMode) -> Punted {
         let mut fabric = Fabric::ready(testbed());
         let mut group = fabric.request(&["h1", "h2", "h3", "h4"]);
+        group.virtual_qpn = Some(VIRTUAL_QPN);
         group.strategies = Strategies { min_psn, icrc };
         group.members[1].region = Some(MemoryRegion {
             va: 0x1234_5000,

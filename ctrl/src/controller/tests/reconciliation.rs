@@ -226,7 +226,7 @@ fn saved_state_of_another_network_is_refused() {
     assert!(messages[0].starts_with("the saved state is not readable: "));
     assert_eq!(
         messages[1],
-        "the saved state has version 9; this program knows 1"
+        "the saved state has version 9; this program knows 2; start without it, and groups that the switches hold are taken over"
     );
     assert!(messages[2].starts_with("the saved group 10.255.0.1 does not fit this network: "));
 }

@@ -3,12 +3,12 @@
 
 use std::net::Ipv4Addr;
 
-use alfirk_roce::icrc;
-use alfirk_roce::wire::{bth, ethernet, ipv4, mrp, udp, MacAddr, Opcode, Psn, QpNum};
 use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
-use crate::engine::stream::stream;
+use crate::icrc;
+use crate::wire::{bth, ethernet, ipv4, mrp, udp, MacAddr, Opcode, Psn, QpNum};
 
 const IP_AT: usize = ethernet::HEADER_LEN;
 const UDP_AT: usize = IP_AT + ipv4::HEADER_LEN;
@@ -26,27 +26,38 @@ const BECN: u8 = 0x40;
 /// AETH syndromes: ACK, sequence error, RNR with its longest timer.
 const SYNDROMES: [u8; 3] = [0x1f, 0x60, 0x20];
 
+/// Whom it harms if it can, and what it has to know for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    pub mcst_id: Ipv4Addr,
+    /// What the group's members address.
+    pub virtual_qpn: QpNum,
+    /// By which hosts reach groups.
+    pub mac: MacAddr,
+}
+
 /// Draws the frames. The same seed gives the same ones.
-pub(super) struct Hostile {
+#[derive(Debug)]
+pub struct Hostile {
     ip: Ipv4Addr,
     mac: MacAddr,
-    mcst_id: Ipv4Addr,
+    target: Target,
     rng: ChaCha8Rng,
 }
 
 impl Hostile {
-    pub(super) fn new(ip: Ipv4Addr, mac: MacAddr, mcst_id: Ipv4Addr, seed: u64) -> Hostile {
-        let rng = stream(seed, &format!("hostile {ip}"));
+    /// A host of these addresses.
+    pub fn new(ip: Ipv4Addr, mac: MacAddr, target: Target, seed: u64) -> Hostile {
         Hostile {
             ip,
             mac,
-            mcst_id,
-            rng,
+            target,
+            rng: ChaCha8Rng::seed_from_u64(seed ^ u64::from(u32::from(ip)) << 32),
         }
     }
 
     /// The next frame: each kind as often as the others.
-    pub(super) fn frame(&mut self) -> Vec<u8> {
+    pub fn frame(&mut self) -> Vec<u8> {
         let psn = self.rng.next_u32() & 0xff_ffff;
         match self.rng.next_u32() % 7 {
             0 => self.roce(SEND_ONLY, psn, 64),
@@ -76,7 +87,11 @@ impl Hostile {
     fn roce(&mut self, opcode: u8, psn: u32, body: usize) -> Vec<u8> {
         let mut frame = self.datagram(udp::PORT_ROCE, bth::HEADER_LEN + body + ICRC_LEN);
         // What stands in the opcode's place is overwritten: the enumeration has no place for all of them.
-        bth::Repr::new(Opcode::SendOnly, QpNum::new(1), Psn::new(psn)).emit(&mut frame[BTH_AT..]);
+        let qpn = match self.rng.next_u32() % 8 {
+            0 => QpNum::new(self.rng.next_u32()),
+            _ => self.target.virtual_qpn,
+        };
+        bth::Repr::new(Opcode::SendOnly, qpn, Psn::new(psn)).emit(&mut frame[BTH_AT..]);
         frame[BTH_AT] = opcode;
         let end = frame.len() - ICRC_LEN;
         self.rng
@@ -96,7 +111,7 @@ impl Hostile {
     fn datagram(&mut self, port: u16, payload: usize) -> Vec<u8> {
         let mut frame = vec![0; BTH_AT + payload];
         ethernet::Repr {
-            destination: alfirk_ctrl::constants::VIRTUAL_MAC,
+            destination: self.target.mac,
             source: self.mac,
             ethertype: ethernet::ETHERTYPE_IPV4,
         }
@@ -109,7 +124,7 @@ impl Hostile {
             ttl: 64,
             protocol: ipv4::PROTOCOL_UDP,
             source: self.ip,
-            destination: self.mcst_id,
+            destination: self.target.mcst_id,
         }
         .emit(&mut frame[IP_AT..]);
         udp::Repr {
@@ -127,4 +142,53 @@ fn seal(frame: &mut [u8]) {
     let end = frame.len() - ICRC_LEN;
     let crc = icrc::compute(&frame[IP_AT..end]).expect("the packet is whole");
     frame[end..].copy_from_slice(&crc.to_le_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn frames_are_of_every_kind_well_formed_and_the_same_for_one_seed() {
+        let target = Target {
+            mcst_id: Ipv4Addr::new(10, 255, 0, 1),
+            virtual_qpn: QpNum::new(0xa1f),
+            mac: MacAddr([2, 0xa1, 0xf1, 0x4c, 0, 1]),
+        };
+        let ip = Ipv4Addr::new(10, 0, 0, 5);
+        let hostile = |seed| Hostile::new(ip, MacAddr([2, 0, 0, 0, 0, 5]), target, seed);
+        let frames = |seed| -> Vec<Vec<u8>> {
+            let mut hostile = hostile(seed);
+            (0..500).map(|_| hostile.frame()).collect()
+        };
+        assert_eq!(frames(1), frames(1));
+        assert_ne!(frames(1), frames(2));
+        let mut kinds = BTreeSet::new();
+        for frame in frames(1) {
+            let ip_view = ipv4::View::new_checked(&frame[IP_AT..]).unwrap();
+            assert_eq!(usize::from(ip_view.total_len()), frame.len() - IP_AT);
+            assert_eq!(
+                (ip_view.source(), ip_view.destination()),
+                (ip, target.mcst_id)
+            );
+            let udp = udp::View::new_checked(&frame[UDP_AT..]).unwrap();
+            if udp.destination_port() == udp::PORT_ROCE {
+                let (body, crc) = frame[IP_AT..].split_at(frame.len() - IP_AT - ICRC_LEN);
+                assert_eq!(icrc::compute(body).unwrap().to_le_bytes(), crc);
+                kinds.insert(Some(frame[BTH_AT]));
+            } else {
+                kinds.insert(None);
+            }
+        }
+        let all = [
+            SEND_ONLY,
+            WRITE_ONLY,
+            READ_REQUEST,
+            FETCH_ADD,
+            CNP,
+            ACKNOWLEDGE,
+        ];
+        assert_eq!(kinds, all.into_iter().map(Some).chain([None]).collect());
+    }
 }

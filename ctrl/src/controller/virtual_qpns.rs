@@ -1,0 +1,126 @@
+//! Which queue pair number stands for a group.
+//!
+//! Every packet of a member's queue pair carries it, and every switch of the tree drops packets with another one.  A group that
+//! takes the address of an earlier one takes another number: queue pairs of the earlier one that live on can neither send to the
+//! new one nor acknowledge for it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::QpNum;
+
+/// Gives out numbers, and remembers the last one of each address.
+#[derive(Clone, Debug)]
+pub(super) struct VirtualQpns {
+    next: QpNum,
+    last: BTreeMap<Ipv4Addr, QpNum>,
+}
+
+/// A number that cannot stand for a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VirtualQpnError {
+    /// A number with a meaning of its own.
+    #[error("queue pair number {0} has a meaning of its own; use one from 2 to 16777214, or leave the choice to the controller")]
+    Special(QpNum),
+    /// Queue pairs of the earlier group may live on.
+    #[error("queue pair number {virtual_qpn} stood for the group that had the address {mcst_id} before, whose queue pairs may live on; use another one, or leave the choice to the controller")]
+    Stale {
+        /// The address.
+        mcst_id: Ipv4Addr,
+        /// The number.
+        virtual_qpn: QpNum,
+    },
+}
+
+impl VirtualQpns {
+    /// Gives out numbers in turn, from one that `seed` determines.
+    pub(super) fn new(seed: u32) -> VirtualQpns {
+        VirtualQpns {
+            next: QpNum::ordinary(seed),
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// The number for a new group at an address: the wanted one, or one that the controller chooses.
+    pub(super) fn choose(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        wanted: Option<QpNum>,
+    ) -> Result<QpNum, VirtualQpnError> {
+        let last = self.last.get(&mcst_id).copied();
+        match wanted {
+            Some(virtual_qpn) if !virtual_qpn.is_ordinary() => {
+                Err(VirtualQpnError::Special(virtual_qpn))
+            }
+            Some(virtual_qpn) if last == Some(virtual_qpn) => Err(VirtualQpnError::Stale {
+                mcst_id,
+                virtual_qpn,
+            }),
+            Some(virtual_qpn) => Ok(virtual_qpn),
+            None => {
+                let given = self.take();
+                Ok(match last == Some(given) {
+                    true => self.take(),
+                    false => given,
+                })
+            }
+        }
+    }
+
+    fn take(&mut self) -> QpNum {
+        let given = self.next;
+        self.next = QpNum::ordinary(given.get() - 1);
+        given
+    }
+
+    /// A group has been in use at an address.
+    pub(super) fn used(&mut self, mcst_id: Ipv4Addr, virtual_qpn: QpNum) {
+        self.last.insert(mcst_id, virtual_qpn);
+    }
+
+    /// The last number of each address that has ever been in use.
+    pub(super) fn last(&self) -> impl Iterator<Item = (Ipv4Addr, QpNum)> + '_ {
+        self.last.iter().map(|(mcst_id, qpn)| (*mcst_id, *qpn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+
+    #[test]
+    fn numbers_follow_each_other_and_pass_over_those_with_a_meaning() {
+        let mut qpns = VirtualQpns::new(u32::MAX);
+        let first = qpns.next;
+        let given: Vec<u32> = (0..3)
+            .map(|_| qpns.choose(ADDRESS, None).unwrap().get())
+            .collect();
+        assert_eq!(given, [first.get(), first.get() + 1, first.get() + 2]);
+        let mut qpns = VirtualQpns::new(0xff_fffc);
+        assert_eq!(qpns.choose(ADDRESS, None), Ok(QpNum::new(0xff_fffe)));
+        assert_eq!(qpns.choose(ADDRESS, None), Ok(QpNum::new(2)));
+    }
+
+    #[test]
+    fn an_address_never_gets_the_number_that_it_had_last() {
+        let mut qpns = VirtualQpns::new(40);
+        let first = qpns.next;
+        qpns.used(ADDRESS, first);
+        assert_ne!(qpns.choose(ADDRESS, None), Ok(first));
+        assert_eq!(
+            qpns.choose(ADDRESS, Some(first)),
+            Err(VirtualQpnError::Stale {
+                mcst_id: ADDRESS,
+                virtual_qpn: first
+            })
+        );
+        let elsewhere = Ipv4Addr::new(10, 255, 0, 2);
+        assert_eq!(qpns.choose(elsewhere, Some(first)), Ok(first));
+        for special in [0, 1, 0xff_ffff].map(QpNum::new) {
+            let refused = Err(VirtualQpnError::Special(special));
+            assert_eq!(qpns.choose(ADDRESS, Some(special)), refused);
+        }
+    }
+}
