@@ -159,6 +159,16 @@ def test_checks(*, root: bool) -> Iterator[Check]:
             count=count_pytest,
             env=environment,
         )
+        for bits in (2, 5, 7):
+            yield Check(
+                f"packet tests, {1 << bits} paths",
+                [
+                    *(str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK), f"--path-bits={bits}"),
+                    *("control", "conversation", "feedback", "min_psn", "replicate", "retransmission"),
+                ],
+                count=count_pytest,
+                env=environment,
+            )
 
 
 def fuzz_checks() -> Iterator[Check]:

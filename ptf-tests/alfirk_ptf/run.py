@@ -12,19 +12,24 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from alfirk_ptf.collect import PORTS
 from alfirk_ptf.live import (
     DEVICE_ID,
     MAIN_PROGRAM,
+    PATH_BITS,
+    PATH_BITS_VARIABLE,
     ROOT,
-    SWITCH_PORTS,
     RunError,
     compile_program,
     switch,
+    switch_ports,
     veth_pairs,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PTF = Path(sys.executable).with_name("ptf")
 
@@ -36,7 +41,9 @@ class Suite:
     #: Their folder in ptf-tests.
     name: str
     program: Path
-    ports: tuple[int, ...]
+    ports: Callable[[int], tuple[int, ...]]
+    #: Whether the program can be compiled for other numbers of paths.
+    has_paths: bool
 
     @property
     def folder(self) -> Path:
@@ -49,8 +56,8 @@ class Suite:
 
 
 SUITES = (
-    Suite("cases", MAIN_PROGRAM, SWITCH_PORTS),
-    Suite("features", ROOT / "ptf-tests" / "programs" / "features.p4", PORTS),
+    Suite("cases", MAIN_PROGRAM, switch_ports, has_paths=True),
+    Suite("features", ROOT / "ptf-tests" / "programs" / "features.p4", lambda _: PORTS, has_paths=False),
 )
 
 
@@ -77,6 +84,13 @@ def main() -> int:
         default=[],
         help="take this compiled main.json or features.json, with its .p4info.txtpb beside it, instead of "
         "compiling (may be repeated)",
+    )
+    parser.add_argument(
+        "--path-bits",
+        type=int,
+        choices=range(2, 8),
+        default=PATH_BITS,
+        help="compile the pipeline for groups of 2^BITS paths (default: %(default)s)",
     )
     parser.add_argument("--keep", action="store_true", help="keep logs and captures of a good run too")
     parser.add_argument(
@@ -121,7 +135,8 @@ def run(options: argparse.Namespace, work: Path) -> int:
         folder.mkdir()
         program = compiled.get(suite.program.stem)
         if program is None:
-            program = compile_program(options.alfirk, suite.program, folder)
+            flags = [f"-DPATH_BITS={options.path_bits}"] if suite.has_paths else []
+            program = compile_program(options.alfirk, suite.program, folder, *flags)
         done = run_suite(options, suite, program.absolute(), folder, tests)
         sys.stdout.write(done.stdout)
         output += done.stdout
@@ -135,7 +150,10 @@ def run_suite(
     """Run tests of a suite on a switch of its own."""
     command = [options.switch] if options.switch else [str(options.alfirk), "switch"]
     target = [] if options.switch else ["--priority-queues", "8"]
-    with veth_pairs(suite.ports) as pairs, switch(command, work, pairs, target=target) as address:
+    with (
+        veth_pairs(suite.ports(options.path_bits)) as pairs,
+        switch(command, work, pairs, target=target) as address,
+    ):
         parameters = {
             "grpc": address,
             "device_id": DEVICE_ID,
@@ -152,8 +170,15 @@ def run_suite(
             *("--test-params", ";".join(f"{name}={value!r}" for name, value in parameters.items())),
             *tests,
         ]
+        environment = {**os.environ, PATH_BITS_VARIABLE: str(options.path_bits)}
         return subprocess.run(
-            ptf, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=work, check=False
+            ptf,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=work,
+            env=environment,
+            check=False,
         )
 
 

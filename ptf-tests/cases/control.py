@@ -10,7 +10,7 @@ from alfirk_ptf.collect import PORTS
 from alfirk_ptf.contract import VIRTUAL_MAC, Drop, MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
 from alfirk_ptf.group import GROUP_BITS, absent_children
-from alfirk_ptf.live import SWITCH_PORTS
+from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, feedback
 from alfirk_ptf.registers import Control
 from scapy.layers.inet import IP, UDP
@@ -26,7 +26,7 @@ class InitGroupSetsEveryPath(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
         first, msn = 0x123456, 0x54321
-        for paths in (1, 2, 5, 64):
+        for paths in sorted({1, 2, min(5, MAX_PATHS), MAX_PATHS}):
             with self.subTest(paths=paths):
                 access.init_group(_GROUP, paths, first, msn)
                 for path in range(paths):
@@ -48,28 +48,28 @@ class InitGroupAtPsnZeroStartsBeforeTheWrap(SwitchTest):
 class InitGroupLeavesOtherGroupsAlone(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
-        access.init_group(_GROUP, 64, 100)
-        access.init_group(_GROUP + 1, 64, 200)
-        access.init_group(_GROUP - 1, 64, 300)
-        self.assertEqual({access.read(registers.ACK, _GROUP, path) >> 8 for path in range(64)}, {99})
+        access.init_group(_GROUP, MAX_PATHS, 100)
+        access.init_group(_GROUP + 1, MAX_PATHS, 200)
+        access.init_group(_GROUP - 1, MAX_PATHS, 300)
+        self.assertEqual({access.read(registers.ACK, _GROUP, path) >> 8 for path in range(MAX_PATHS)}, {99})
 
 
 class WhatIsWrittenIsRead(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
-        access.init_group(_GROUP, 64, 7)
+        access.init_group(_GROUP, MAX_PATHS, 7)
         values = {
             registers.AGG: 0x00ABCDEF_000123,
             registers.NAK: 0x60ABCDEF,
             registers.SRC_PORT: 3,
-            registers.ACK: 0xABCDEF05,
+            registers.ACK: 0xABCDEF << 8 | MAX_PATHS - 1,
             registers.MSN: 0x1234,
             registers.FILTER: 0xFEDCBA,
             registers.SENT: 0x123456,
         }
         for reg, value in values.items():
             with self.subTest(reg=reg):
-                index = 5 if reg in (registers.ACK, registers.MSN, registers.FILTER) else 0
+                index = MAX_PATHS - 1 if reg in (registers.ACK, registers.MSN, registers.FILTER) else 0
                 written = Control(registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9)
                 self.assertEqual(access.ask(written), replace(written, status=registers.OK))
                 self.assertEqual(access.read(reg, _GROUP, index), value)
@@ -84,8 +84,8 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
             (Control(registers.READ, reg=0), registers.BAD_REGISTER),
             (Control(registers.WRITE, reg=11), registers.BAD_REGISTER),
             (Control(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
-            (Control(registers.READ, reg=registers.ACK, index=64), registers.OUT_OF_RANGE),
-            (Control(registers.INIT_GROUP, count=65), registers.OUT_OF_RANGE),
+            (Control(registers.READ, reg=registers.ACK, index=MAX_PATHS), registers.OUT_OF_RANGE),
+            (Control(registers.INIT_GROUP, count=MAX_PATHS + 1), registers.OUT_OF_RANGE),
         ):
             with self.subTest(control):
                 self.assertEqual(access.ask(control).status, status)
@@ -113,7 +113,7 @@ class WrittenWordOfAPathFreesTheOthers(GroupTest):
 
     def runTest(self) -> None:
         for min_psn in (MinPsn.TREE, MinPsn.WALK):
-            for paths in (4, 17, 64):
+            for paths in sorted({4, min(17, MAX_PATHS), MAX_PATHS}):
                 with self.subTest(min_psn=min_psn.name, paths=paths):
                     self.min_psn = min_psn
                     self.ports = SWITCH_PORTS[:paths]
@@ -180,15 +180,15 @@ class LastGroupHasAsManyPathsAsTheFirst(GroupTest):
     """The last cell of every register is of the last path of the last group."""
 
     index: int | None = (1 << GROUP_BITS) - 1
-    ports = SWITCH_PORTS
+    ports = SWITCH_PORTS[:MAX_PATHS]
 
     def runTest(self) -> None:
         data = Roce(eth_src=HOSTS[1].mac, src=HOSTS[1].ip, dst=self.group.mcst_id, body=b"x")
         self.exchange(1, data.frame())
         for port in self.ports[1:]:
             got = self.exchange(port, feedback(HOSTS[port], self.group, ACK, 0).frame())
-            self.assertEqual(list(got), [1] if port == 64 else [])
-        self.assertEqual(self.registers.read(registers.FILTER, self.group.index, 63), 0)
+            self.assertEqual(list(got), [1] if port == self.ports[-1] else [])
+        self.assertEqual(self.registers.read(registers.FILTER, self.group.index, MAX_PATHS - 1), 0)
 
 
 class WrongFramesOfTheControllerAreRefused(GroupTest):

@@ -9,6 +9,7 @@ from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc, with_each_min_psn
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
+from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, answering, delivered, entered, feedback, reth
 
 
@@ -200,7 +201,7 @@ class OldDataAsksForTheMinimumByAWalk(ProbeTest):
     min_psn = MinPsn.WALK
 
     def runTest(self) -> None:
-        for ports in ((1, 2, 3, 4), tuple(range(1, 18))):
+        for ports in (SWITCH_PORTS[:4], SWITCH_PORTS[: min(17, MAX_PATHS)]):
             for first in (0, packets.PSN_LIMIT - 7):
                 with self.subTest(paths=len(ports), first=first):
                     self.ports, self.first_psn = ports, first
