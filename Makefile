@@ -20,7 +20,7 @@ PYTHON := .venv/bin/python
 ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench model soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build run test bench contract model soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: setup-interop ## Run every check and test there is
 
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
 	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
+
+contract: ## Write what is committed of the contract between data plane and controller anew
+	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract
 
 model: ## Explore the rules of aggregation to the end: every interleaving, loss and lie in small fabrics (minutes)
 	@$(CARGO) test --quiet --release --package alfirk-sim --test feedback_model -- --ignored --nocapture

@@ -1,6 +1,7 @@
 //! The P4_16 compiler for v1model: source in, BMv2 JSON and P4Info out.
 
 pub mod bmv2;
+pub mod constants;
 pub mod diag;
 pub mod driver;
 pub mod ir;

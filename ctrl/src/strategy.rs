@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How a group's minimum PSN over all paths is found (design: AckPSN aggregation; `MIN_PSN_*` of `p4src`).
+/// How a group's minimum PSN over all paths is found (design: AckPSN aggregation; `MinPsn` of `p4src`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MinPsn {
@@ -18,7 +18,7 @@ pub enum MinPsn {
     Punt,
 }
 
-/// How the ICRC of a group's data is kept right (`ICRC_*` of `p4src`). Feedback is always recomputed.
+/// How the ICRC of a group's data is kept right (`IcrcMode` of `p4src`). Feedback is always recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum IcrcMode {
@@ -51,21 +51,18 @@ pub struct UnknownStrategy {
 impl MinPsn {
     /// As the pipeline numbers it.
     pub fn number(self) -> u8 {
-        match self {
-            MinPsn::Tree => 0,
-            MinPsn::Walk => 1,
-            MinPsn::Punt => 2,
-        }
+        let number = match self {
+            MinPsn::Tree => alfirk_contract::MinPsn::Tree,
+            MinPsn::Walk => alfirk_contract::MinPsn::Walk,
+            MinPsn::Punt => alfirk_contract::MinPsn::Punt,
+        };
+        number as u8
     }
 
     /// The other way round.
     pub fn from_number(number: u64) -> Option<MinPsn> {
-        match number {
-            0 => Some(MinPsn::Tree),
-            1 => Some(MinPsn::Walk),
-            2 => Some(MinPsn::Punt),
-            _ => None,
-        }
+        let mut all = [MinPsn::Tree, MinPsn::Walk, MinPsn::Punt].into_iter();
+        all.find(|strategy| u64::from(strategy.number()) == number)
     }
 
     /// As users write it.
@@ -81,21 +78,18 @@ impl MinPsn {
 impl IcrcMode {
     /// As the pipeline numbers it.
     pub fn number(self) -> u8 {
-        match self {
-            IcrcMode::Neutral => 0,
-            IcrcMode::Recompute => 1,
-            IcrcMode::Punt => 2,
-        }
+        let number = match self {
+            IcrcMode::Neutral => alfirk_contract::IcrcMode::Neutral,
+            IcrcMode::Recompute => alfirk_contract::IcrcMode::Recompute,
+            IcrcMode::Punt => alfirk_contract::IcrcMode::Punt,
+        };
+        number as u8
     }
 
     /// The other way round.
     pub fn from_number(number: u64) -> Option<IcrcMode> {
-        match number {
-            0 => Some(IcrcMode::Neutral),
-            1 => Some(IcrcMode::Recompute),
-            2 => Some(IcrcMode::Punt),
-            _ => None,
-        }
+        let mut all = [IcrcMode::Neutral, IcrcMode::Recompute, IcrcMode::Punt].into_iter();
+        all.find(|mode| u64::from(mode.number()) == number)
     }
 
     /// As users write it.

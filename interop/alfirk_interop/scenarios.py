@@ -56,7 +56,7 @@ def from_hostile(host: str) -> Check:
     """Demand that a guest sent what no member of a group should, and that nobody else was hurt."""
 
     def check(outcome: Outcome) -> str | None:
-        if not outcome.opcode_from(host, "RdmaReadRequest"):
+        if not outcome.opcode_from(host, "ReadRequest"):
             return f"{host} sent no READ"
         naks = [guest for guest in outcome.guests if guest != host and outcome.naks_from(guest)]
         return f"NAKs came from {', '.join(naks)}" if naks else None

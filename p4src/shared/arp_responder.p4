@@ -14,13 +14,15 @@ control ArpResponder(inout headers_t hdr,
                      inout metadata_t meta,
                      in port_t ingress_port,
                      inout port_t egress_port) {
-    DIRECT_COUNTER(arp_targets_counter);
+    @id(1) DIRECT_COUNTER(arp_targets_counter);
 
+    @id(3)
     action ignore() {
         arp_targets_counter.count();
-        meta.drop_reason = DROP_ARP_NOT_FOR_US;
+        meta.drop_reason = Drop.ARP_NOT_FOR_US;
     }
 
+    @id(4)
     action reply(mac_t mac) {
         arp_targets_counter.count();
         ipv4_addr_t asked = hdr.arp.target_ip;
@@ -34,6 +36,7 @@ control ArpResponder(inout headers_t hdr,
         egress_port = ingress_port;
     }
 
+    @id(2)
     table arp_targets {
         key = { hdr.arp.target_ip: lpm @name("target_ip"); }
         actions = { reply; ignore; }
@@ -51,7 +54,7 @@ control ArpResponder(inout headers_t hdr,
             && hdr.arp.sender_ip != 0 && hdr.arp.sender_ip != hdr.arp.target_ip) {
             arp_targets.apply();
         } else {
-            meta.drop_reason = DROP_ARP_NOT_FOR_US;
+            meta.drop_reason = Drop.ARP_NOT_FOR_US;
         }
     }
 }

@@ -29,13 +29,15 @@
 #define ALFIRK_BRIDGE_ENTRY_P4
 
 control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingress_port) {
-    DIRECT_COUNTER(members_counter);
+    @id(4) DIRECT_COUNTER(members_counter);
 
+    @id(9)
     action not_a_member() {
         members_counter.count();
-        meta.drop_reason = DROP_NOT_A_MEMBER;
+        meta.drop_reason = Drop.NOT_A_MEMBER;
     }
 
+    @id(10)
     action enter(bit<16> id_xor, bit<16> sport_xor) {
         members_counter.count();
         hdr.ipv4.src = hdr.ipv4.dst;
@@ -45,17 +47,20 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
 #endif
     }
 
+    @id(11)
     action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
         enter(id_xor, sport_xor);
         if (meta.kind == Kind.DATA) {
-            meta.drop_reason = DROP_MAY_NOT_SEND;
+            meta.drop_reason = Drop.MAY_NOT_SEND;
         }
     }
 
+    @id(5)
+    @entry_restriction("ingress_port < 510 && src_ip != 0")
     table members {
         key = {
-            meta.group_index: exact @name("group_index");
-            ingress_port: exact @name("ingress_port");
+            meta.group_index: exact @name("group_index") @refers_to(receivers, group_index);
+            ingress_port: exact @name("ingress_port") @refers_to(receivers, egress_port);
             hdr.ipv4.src: exact @name("src_ip");
         }
         actions = { enter; enter_receiver; @defaultonly not_a_member; }
@@ -66,19 +71,19 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
 
     apply {
         if (hdr.bth.dest_qp != meta.virtual_qpn) {
-            meta.drop_reason = DROP_WRONG_QPN;
+            meta.drop_reason = Drop.WRONG_QPN;
         } else if (hdr.bth.pkey[14:0] != DEFAULT_PARTITION) {
-            meta.drop_reason = DROP_WRONG_PKEY;
+            meta.drop_reason = Drop.WRONG_PKEY;
         } else if (hdr.ipv4.ttl <= 1) {
-            meta.drop_reason = DROP_TTL_EXPIRED;
+            meta.drop_reason = Drop.TTL_EXPIRED;
         } else if (meta.is_host == 1) {
             members.apply();
         } else if (hdr.ipv4.src != hdr.ipv4.dst) {
             // Between switches a group's packets carry the McstID as both addresses.
-            meta.drop_reason = DROP_NOT_A_MEMBER;
+            meta.drop_reason = Drop.NOT_A_MEMBER;
         } else if (meta.kind == Kind.READ) {
             // Its first switch would have answered it.
-            meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         }
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         hdr.udp.checksum = 0;

@@ -20,7 +20,7 @@ control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
                    in port_t egress_port,
                    out bool is_to_host) {
-    DIRECT_COUNTER(receivers_counter);
+    @id(7) DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
     bit<64> with_reth_va_xor = 0;
@@ -28,10 +28,12 @@ control BridgeExit(inout headers_t hdr,
     bit<16> without_reth_id_xor = 0;
     bit<16> without_reth_sport_xor = 0;
 
+    @id(18)
     action to_switch() {
         receivers_counter.count();
     }
 
+    @id(19)
     action deliver(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                    bit<16> id_xor, bit<16> sport_xor,
                    bit<16> reth_id_xor, bit<16> reth_sport_xor,
@@ -49,6 +51,8 @@ control BridgeExit(inout headers_t hdr,
         with_reth_rkey_xor = rkey_xor;
     }
 
+    @id(8)
+    @entry_restriction("egress_port < 510")
     table receivers {
         key = {
             meta.group_index: exact @name("group_index");

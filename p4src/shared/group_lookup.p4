@@ -7,7 +7,7 @@
 // A path is a port of the group's tree; paths are numbered densely from 0 per group
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
-// MIN_PSN_* and ICRC_* of constants.p4. `virtual_qpn` is the queue pair that members address
+// MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the queue pair that members address
 // (bridge_entry.p4).
 //
 // Cepheus, section III-B, "MFT Structure".
@@ -19,14 +19,16 @@ control GroupLookup(inout headers_t hdr,
                     inout metadata_t meta,
                     in port_t ingress_port,
                     out bool is_group) {
-    DIRECT_COUNTER(groups_counter);
-    DIRECT_COUNTER(mft_counter);
+    @id(2) DIRECT_COUNTER(groups_counter);
+    @id(3) DIRECT_COUNTER(mft_counter);
 
+    @id(5)
     action not_a_group() {
         groups_counter.count();
     }
 
-    action set_group(group_t group_index, path_t paths, qpn_t virtual_qpn, bit<2> min_psn, bit<2> icrc) {
+    @id(6)
+    action set_group(@refers_to(mft, group_index) group_t group_index, path_t paths, qpn_t virtual_qpn, bit<2> min_psn, bit<2> icrc) {
         groups_counter.count();
         meta.group_index = group_index;
         meta.paths = paths;
@@ -35,6 +37,8 @@ control GroupLookup(inout headers_t hdr,
         meta.icrc_mode = icrc;
     }
 
+    @id(3)
+    @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
         actions = { set_group; @defaultonly not_a_group; }
@@ -43,11 +47,13 @@ control GroupLookup(inout headers_t hdr,
         size = MAX_GROUPS;
     }
 
+    @id(7)
     action not_a_path() {
         mft_counter.count();
-        meta.drop_reason = DROP_NOT_A_PATH;
+        meta.drop_reason = Drop.NOT_A_PATH;
     }
 
+    @id(8)
     action set_path(path_t path_index, bit<16> absent, bit<1> is_host) {
         mft_counter.count();
         meta.path_index = path_index;
@@ -55,6 +61,8 @@ control GroupLookup(inout headers_t hdr,
         meta.is_host = is_host;
     }
 
+    @id(4)
+    @entry_restriction("ingress_port < 510")
     table mft {
         key = {
             meta.group_index: exact @name("group_index");

@@ -13,13 +13,17 @@ control SourceGuard(inout headers_t hdr,
                     in port_t ingress_port) {
     bit<32> owner;
 
+    @id(1)
     action attached(ipv4_addr_t ip) {
         owner = ip;
     }
 
+    @id(2)
     action not_a_host() {
     }
 
+    @id(1)
+    @entry_restriction("ingress_port < 510")
     table hosts {
         key = { ingress_port: exact @name("ingress_port"); }
         actions = { attached; @defaultonly not_a_host; }
@@ -30,9 +34,9 @@ control SourceGuard(inout headers_t hdr,
     apply {
         if (hosts.apply().hit) {
             if (hdr.ipv4.isValid() && hdr.ipv4.src != owner) {
-                meta.drop_reason = DROP_SPOOFED_SOURCE;
+                meta.drop_reason = Drop.SPOOFED_SOURCE;
             } else if (hdr.arp.isValid() && hdr.arp.sender_ip != owner && hdr.arp.sender_ip != 0) {
-                meta.drop_reason = DROP_SPOOFED_SOURCE;
+                meta.drop_reason = Drop.SPOOFED_SOURCE;
             }
         }
     }

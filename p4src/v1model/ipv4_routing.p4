@@ -14,16 +14,18 @@
 control Ipv4Routing(inout headers_t hdr,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
-    direct_counter(CounterType.packets_and_bytes) routes_counter;
-    direct_counter(CounterType.packets_and_bytes) next_hops_counter;
+    @id(5) direct_counter(CounterType.packets_and_bytes) routes_counter;
+    @id(6) direct_counter(CounterType.packets_and_bytes) next_hops_counter;
     bit<16> ecmp_group = 0;
     bit<16> ecmp_index = 0;
 
+    @id(12)
     action no_route() {
         routes_counter.count();
-        meta.drop_reason = DROP_NO_ROUTE;
+        meta.drop_reason = Drop.NO_ROUTE;
     }
 
+    @id(13)
     action to_host(port_t port, mac_t mac) {
         routes_counter.count();
         standard_metadata.egress_spec = port;
@@ -31,18 +33,22 @@ control Ipv4Routing(inout headers_t hdr,
         hdr.ethernet.dst = mac;
     }
 
+    @id(14)
     action to_switch(port_t port) {
         routes_counter.count();
         standard_metadata.egress_spec = port;
     }
 
-    action ecmp(bit<16> group, bit<16> size, bit<16> seed) {
+    @id(15)
+    action ecmp(@refers_to(next_hops, ecmp_group) bit<16> group, bit<16> size, bit<16> seed) {
         routes_counter.count();
         ecmp_group = group;
         hash(ecmp_index, HashAlgorithm.crc16, 16w0,
              { seed, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.l4_ports }, size);
     }
 
+    @id(6)
+    @entry_restriction("dst_ip::prefix_length > 0")
     table routes {
         key = { hdr.ipv4.dst: lpm @name("dst_ip"); }
         actions = { to_host; to_switch; ecmp; no_route; }
@@ -51,16 +57,19 @@ control Ipv4Routing(inout headers_t hdr,
         size = SIZE_ROUTES;
     }
 
+    @id(16)
     action no_next_hop() {
         next_hops_counter.count();
-        meta.drop_reason = DROP_NO_ROUTE;
+        meta.drop_reason = Drop.NO_ROUTE;
     }
 
+    @id(17)
     action to_switch_hop(port_t port) {
         next_hops_counter.count();
         standard_metadata.egress_spec = port;
     }
 
+    @id(7)
     table next_hops {
         key = {
             ecmp_group: exact @name("ecmp_group");
@@ -74,14 +83,14 @@ control Ipv4Routing(inout headers_t hdr,
 
     apply {
         if (hdr.ipv4.ttl <= 1) {
-            meta.drop_reason = DROP_TTL_EXPIRED;
+            meta.drop_reason = Drop.TTL_EXPIRED;
         } else {
             switch (routes.apply().action_run) {
                 ecmp: { next_hops.apply(); }
                 default: { }
             }
             // What finds no way stays as it came: a registration goes to the controller.
-            if (meta.drop_reason == DROP_NONE) {
+            if (meta.drop_reason == Drop.NONE) {
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             }
         }

@@ -31,9 +31,9 @@ control MemoryRegions(inout headers_t hdr,
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
     register<psn_t>(SIZE_PATHS) told_at;
-    RegisterAccess(REGISTER_REGION_VA) access_va;
-    RegisterAccess(REGISTER_REGION_KEYS) access_keys;
-    RegisterAccess(REGISTER_REGION_TOLD_AT) access_told_at;
+    RegisterAccess(RegisterName.REGION_VA) access_va;
+    RegisterAccess(RegisterName.REGION_KEYS) access_keys;
+    RegisterAccess(RegisterName.REGION_TOLD_AT) access_told_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
@@ -54,7 +54,7 @@ control MemoryRegions(inout headers_t hdr,
         is_told = false;
         if (hdr.register_control.isValid()) {
             // A group that changes takes along what its members have told: their WRITE may be still to come.
-            is_told = hdr.register_control.op != REGISTER_OP_READ;
+            is_told = hdr.register_control.op != RegisterOp.READ;
             access_va.apply(hdr, 0, va_xor);
             value = rkey_xor ++ neutral_xor;
             access_keys.apply(hdr, 0, value);

@@ -13,20 +13,20 @@
 
 control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        hdr.register_control.status = REGISTER_STATUS_OK;
-        if (hdr.register_control.op != REGISTER_OP_INIT_GROUP
-            && hdr.register_control.op != REGISTER_OP_READ
-            && hdr.register_control.op != REGISTER_OP_WRITE) {
-            hdr.register_control.status = REGISTER_STATUS_BAD_OP;
-        } else if (hdr.register_control.op != REGISTER_OP_INIT_GROUP
-                   && (hdr.register_control.reg < REGISTER_AGG
-                       || hdr.register_control.reg > REGISTER_SENT)) {
-            hdr.register_control.status = REGISTER_STATUS_BAD_REGISTER;
+        hdr.register_control.status = RegisterStatus.OK;
+        if (hdr.register_control.op != RegisterOp.INIT_GROUP
+            && hdr.register_control.op != RegisterOp.READ
+            && hdr.register_control.op != RegisterOp.WRITE) {
+            hdr.register_control.status = RegisterStatus.BAD_OP;
+        } else if (hdr.register_control.op != RegisterOp.INIT_GROUP
+                   && (hdr.register_control.reg < RegisterName.AGG
+                       || hdr.register_control.reg > RegisterName.SENT)) {
+            hdr.register_control.status = RegisterStatus.BAD_REGISTER;
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
                    || (bit<32>)hdr.register_control.index >= MAX_PATHS
-                   || (hdr.register_control.op == REGISTER_OP_INIT_GROUP
+                   || (hdr.register_control.op == RegisterOp.INIT_GROUP
                        && (bit<32>)hdr.register_control.count > MAX_PATHS)) {
-            hdr.register_control.status = REGISTER_STATUS_OUT_OF_RANGE;
+            hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
         } else {
             meta.kind = Kind.REGISTERS;
             meta.group_index = hdr.register_control.group;
@@ -39,10 +39,10 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
 // asked for. For INIT_GROUP it becomes `initial`.
 control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> value)(bit<8> number) {
     apply {
-        if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+        if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
             value = initial;
         } else if (hdr.register_control.reg == number) {
-            if (hdr.register_control.op == REGISTER_OP_WRITE) {
+            if (hdr.register_control.op == RegisterOp.WRITE) {
                 value = hdr.register_control.value;
             } else {
                 hdr.register_control.value = value;
@@ -60,15 +60,15 @@ control AnswerRegisterControl(inout headers_t hdr) {
 
     apply {
         done = hdr.register_control.index + 1;
-        if (hdr.register_control.status == REGISTER_STATUS_OK
-            && hdr.register_control.op == REGISTER_OP_INIT_GROUP
+        if (hdr.register_control.status == RegisterStatus.OK
+            && hdr.register_control.op == RegisterOp.INIT_GROUP
             && done < (bit<16>)hdr.register_control.count) {
             hdr.register_control.index = done;
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else {
             hdr.packet_out.setInvalid();
             hdr.packet_in.setValid();
-            hdr.packet_in.reason = PACKET_IN_REGISTERS;
+            hdr.packet_in.reason = PacketInReason.REGISTERS;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = CPU_PORT;
         }

@@ -14,12 +14,13 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 from alfirk_ptf.collect import PORTS, SENTINEL_MARK, CollectingTest
-from alfirk_ptf.contract import VIRTUAL_MAC, Drop, IcrcMode, MinPsn
+from alfirk_ptf.contract import RECOMPUTE_NETWORK, Drop, IcrcMode, MinPsn
 from alfirk_ptf.controller import Controller
 from alfirk_ptf.group import Entry, Group, Member
 from alfirk_ptf.group import Path as TreePath
 from alfirk_ptf.live import CPU_PORT, SWITCH_PORTS
 from alfirk_ptf.p4runtime import Client
+from alfirk_ptf.packets import VIRTUAL_MAC
 from alfirk_ptf.registers import Registers
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ if TYPE_CHECKING:
     from alfirk_ptf.collect import Frames
     from alfirk_ptf.p4runtime import PacketIn
 
-#: McstIDs are allocated from here, and from here where the pipeline computes the ICRC of data.
+#: McstIDs are allocated from here, unless the pipeline computes the ICRC of data.
 GROUP_NETWORK = int(IPv4Address("10.255.0.0"))
-RECOMPUTE_NETWORK = int(IPv4Address("10.255.128.0"))
 #: Sentinels for port p go to this network's address p.
 SENTINEL_NETWORK = int(IPv4Address("192.0.2.0"))
 

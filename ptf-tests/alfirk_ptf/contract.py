@@ -1,90 +1,341 @@
-"""Numbers of the contract between pipeline and controller, by the names of `p4src/shared/constants.p4`.
+"""Numbers of ``p4src/v1model/main.p4``.
 
-`tests/contract_test.py` compares them.
+Written by ``alfirk p4c --constants-files``; change them there.
 """
-
-from __future__ import annotations
 
 from enum import IntEnum
 
-VIRTUAL_MAC = "02:a1:f1:4c:00:01"
-#: R_Key of a WRITE that carries a memory region.
-MR_INFO_RKEY = 0xA1F1_4B31
+ETHERTYPE_IPV4 = 0x800
+ETHERTYPE_ARP = 0x806
+#: IEEE 802.1Q, also priority tags (VLAN 0)
+ETHERTYPE_C_TAG = 0x8100
+#: IEEE 802.1ad
+ETHERTYPE_S_TAG = 0x88A8
+TAG_BYTES = 4
+ARP_HTYPE_ETHERNET = 1
+ARP_OPER_REQUEST = 1
+ARP_OPER_REPLY = 2
+IP_PROTOCOL_TCP = 6
+IP_PROTOCOL_UDP = 17
+#: RoCEv2 (IBTA vol. 1, annex A17.3.1) and Alfirk's registration protocol.
+UDP_PORT_ROCEV2 = 0x12B7
+UDP_PORT_MRP = 0x12B6
+#: BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
+OPCODE_RC_SEND_FIRST = 0
+OPCODE_RC_WRITE_FIRST = 6
+OPCODE_RC_WRITE_ONLY = 10
+OPCODE_RC_WRITE_ONLY_IMM = 11
+OPCODE_RC_READ_REQUEST = 12
+OPCODE_RC_ACKNOWLEDGE = 17
+OPCODE_RC_COMPARE_SWAP = 19
+OPCODE_RC_FETCH_ADD = 20
+OPCODE_CNP = 129
+#: AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
+AETH_ACK = 0
+AETH_RNR_NAK = 1
+AETH_NAK = 3
+NAK_PSN_SEQUENCE_ERROR = 0
+NAK_INVALID_REQUEST = 1
+#: An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
+SYNDROME_ACK_NO_CREDITS = 31
 
 
 class MinPsn(IntEnum):
-    """How a group's minimum PSN is found: MIN_PSN_*."""
+    """How a group's minimum PSN is found (set_group's min_psn)."""
 
+    #: in one pass (min_psn_tree.p4)
     TREE = 0
+    #: by recirculation (min_psn_walk.p4)
     WALK = 1
+    #: by the controller
     PUNT = 2
 
 
 class IcrcMode(IntEnum):
-    """How the ICRC of a group's data is kept right: ICRC_*."""
+    """How the ICRC of a group's data is kept right (set_group's icrc)."""
 
+    #: by the constants of the bridge
     NEUTRAL = 0
+    #: in the pipeline; the McstID must lie in the range below
     RECOMPUTE = 1
+    #: by the controller
     PUNT = 2
 
 
-class Drop(IntEnum):
-    """Why a packet ended, cells of the counters ingress.drops and egress.drops: DROP_*."""
+#: Only the payload of data to these McstIDs is parsed: parsers know no group.
+RECOMPUTE_NETWORK = 0xAFF8000
+RECOMPUTE_MASK = 0xFFFF8000
+#: R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
+MR_INFO_RKEY = 0xA1F14B31
+#: The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+#: RETH (16) + ICRC (4), and 16 bytes of XOR differences.
+MR_INFO_UDP_BYTES = 56
+EMPTY_WRITE_UDP_BYTES = 40
+EMPTY_WRITE_IPV4_BYTES = 60
+#: What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+UDP_OVERHEAD_BYTES = 24
+UDP_OVERHEAD_WITH_RETH_BYTES = 40
+#: A walk that has not ended after so many microseconds has lost its packet.
+WALK_TIMEOUT_US = 0x3E8
+#: ECN code points (RFC 3168).
+ECN_NOT_ECT = 0
+ECN_CE = 3
+#: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
+DEFAULT_PARTITION = 0x7FFF
+#: The one address by which hosts see the fabric.
+VIRTUAL_MAC = 0x2A1F14C0001
+#: What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+ACK_IPV4_BYTES = 48
+ACK_UDP_BYTES = 28
+ACK_FRAME_BYTES = 62
+#: Hops that an ACK may go that a switch makes of data.
+ACK_TTL = 64
+#: The same behind packet_in (3) and feedback (10).
+PROBE_PACKET_IN_BYTES = 75
+#: The path index in words that a sender's own data wrote: the largest, so that it loses every tie
+#: and the MSN of a real receiver is taken.
+PATH_OF_SENDER = 255
 
+
+class PacketOutKind(IntEnum):
+    """packet_out.kind."""
+
+    FORWARD = 0
+    REGISTERS = 1
+    #: an ACK or NAK that the controller has aggregated
+    FEEDBACK = 2
+
+
+class PacketInReason(IntEnum):
+    """packet_in.reason."""
+
+    REGISTERS = 1
+    MRP = 2
+    #: an ACK or NAK of a group of MinPsn.PUNT
+    FEEDBACK = 3
+    #: old data of such a group, as an ACK of its PSN: does everyone have it?
+    PROBE = 4
+    #: data whose ICRC is to be made right, for port `ingress_port`
+    ICRC = 5
+    #: a receiver has ended its queue pair
+    FATAL_NAK = 6
+
+
+class RegisterOp(IntEnum):
+    """register_control.op."""
+
+    INIT_GROUP = 1
+    READ = 2
+    WRITE = 3
+
+
+class RegisterStatus(IntEnum):
+    """register_control.status."""
+
+    OK = 0
+    BAD_OP = 1
+    BAD_REGISTER = 2
+    OUT_OF_RANGE = 3
+
+
+class RegisterName(IntEnum):
+    """register_control.reg: what can be read and written."""
+
+    #: agg_psn << 24 | agg_msn
+    AGG = 1
+    #: nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    NAK = 2
+    SRC_PORT = 3
+    #: of a path: ack_psn << 8 | path; to write, absent << 32 | that
+    ACK = 4
+    #: of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    MSN = 5
+    #: of a path: the egress copy of ack_psn, for the retransmission filter
+    FILTER = 6
+    #: of a path: what memory_regions.p4 XORs into the virtual address
+    REGION_VA = 7
+    #: of a path: the same for R_Key << 32 | identification << 16 | source port
+    REGION_KEYS = 8
+    #: of a path: the PSN of the WRITE that told both
+    REGION_TOLD_AT = 9
+    #: the newest PSN that a source has sent
+    SENT = 10
+
+
+class Drop(IntEnum):
+    """Drop reasons, each an index of the counter arrays ingress.drops and egress.drops."""
+
+    NONE = 0
     PARSER_ERROR = 1
     IPV4_CHECKSUM = 2
     UNKNOWN_ETHERTYPE = 3
     ARP_NOT_FOR_US = 4
     NO_ROUTE = 5
     TTL_EXPIRED = 6
+    #: a group packet on a port outside the group's tree
     NOT_A_PATH = 7
+    #: a group packet of a host that is not the member on that port
     NOT_A_MEMBER = 8
+    #: a packet for another queue pair than the group's, or of an earlier group's
     WRONG_QPN = 9
+    #: what is neither a reliable connection's nor a CNP, or in no place here
     UNSUPPORTED_OPCODE = 10
+    #: an ACK or NAK with a wrong ICRC
     FEEDBACK_ICRC = 11
+    #: an ACK or NAK whose news went into the registers alone
     FEEDBACK_MERGED = 12
+    #: a CNP or fatal NAK before any data
     NO_SOURCE = 13
+    #: the copy for the port that the packet came from
     OWN_COPY = 14
+    #: retransmission filter: the path has acknowledged this PSN
     ALREADY_ACKED = 15
+    #: PacketOut of an unknown kind
     BAD_CONTROL = 16
+    #: the mirror of a forwarded ACK, after the filter took its PSN
     FEEDBACK_RECORDED = 17
+    #: a host used an address that is not its own
     SPOOFED_SOURCE = 18
+    #: data that was to be changed had a wrong ICRC
     DATA_ICRC = 19
+    #: a CNP of a path that is not the most congested one
     CNP_FILTERED = 20
+    #: the controller has the copy, and sends it on
     ICRC_PUNTED = 21
+    #: a walk's packet that came back after its time
     WALK_TAKEN_OVER = 22
+    #: data of a host that is not the source, and not what comes next
     NOT_THE_SOURCE = 23
+    #: a group packet in IP fragments or with IP options
     FRAGMENT = 24
+    #: an ACK or NAK of what no source has sent
     BEYOND_SENT = 25
+    #: a NAK that the source has, and has not yet acted on
     NAK_TOLD = 26
+    #: a member's packet of another partition
     WRONG_PKEY = 27
+    #: data of a member that may only receive
     MAY_NOT_SEND = 28
+    #: a READ or ATOMIC of a host that was refused one just before
     REFUSAL_LIMITED = 29
 
 
-class Work(IntEnum):
-    """What a strategy costs, cells of ingress.ack_aggregate.work, eight for each: WORK_*."""
+SIZE_DROP_REASONS = 32
 
+
+class Work(IntEnum):
+    """Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn."""
+
+    #: ACKs and NAKs that came in
     FEEDBACK = 0
+    #: of these, what went to the source
     TOLD = 1
     RECIRCULATIONS = 2
     PUNTS = 3
 
 
-class PacketOutKind(IntEnum):
-    """packet_out.kind: PACKET_OUT_*."""
-
-    FORWARD = 0
-    REGISTERS = 1
-    FEEDBACK = 2
+SIZE_WORK = 32
 
 
-class PacketInReason(IntEnum):
-    """packet_in.reason: PACKET_IN_*."""
+class Kind(IntEnum):
+    """What a packet is, in terms of the protocol (classify.p4)."""
 
-    REGISTERS = 1
-    MRP = 2
+    #: none of the group's
+    NONE = 0
+    #: SEND or WRITE
+    DATA = 1
+    ACK = 2
+    #: PSN sequence error, or RNR
+    NAK = 3
+    #: a receiver has ended its queue pair
+    FATAL_NAK = 4
+    CNP = 5
+    #: READ or ATOMIC: nothing that a group could answer
+    READ = 6
+    #: an ACK that goes round, looking for the minimum
+    WALKER = 7
+    #: an ACK or NAK that the controller has aggregated
+    COMMAND = 8
+    #: register control
+    REGISTERS = 9
+
+
+class Verdict(IntEnum):
+    """What ingress decided about a group's packet; egress acts on it."""
+
+    NONE = 0
+    #: data: one copy for each path
+    REPLICATE = 1
+    #: to the source: a CNP, a fatal NAK
+    PASS = 2
+    #: a merged ACK or NAK for the source
     FEEDBACK = 3
-    PROBE = 4
-    ICRC = 5
-    FATAL_NAK = 6
+    #: a request turned into an ACK or NAK for its sender
+    ANSWER = 4
+    #: an ACK with no news for the source: only the filter learns of it
+    RECORD = 5
+    #: an ACK that goes round, looking for the minimum
+    WALK = 6
+    #: an ACK for the controller, which looks for the minimum
+    PUNT = 7
+
+
+class Role(IntEnum):
+    """Roles of clones and recirculated packets that ingress chose beforehand."""
+
+    NONE = 0
+    #: looks for the minimum, node by node
+    WALK = 1
+    #: the same, on behalf of old data, which gets an answer
+    PROBE = 2
+
+
+class Walked(IntEnum):
+    """What the walk makes of a packet."""
+
+    #: no walk
+    IDLE = 0
+    #: it goes round once more
+    ON = 1
+    #: meta.walk_word is the minimum
+    DONE = 2
+    #: another walk has taken over
+    LOST = 3
+
+
+class TreeOp(IntEnum):
+    """What the tournament tree is to do with a path's word."""
+
+    #: nothing: the packet concerns no path
+    NONE = 0
+    #: the path has acknowledged or sent the word: the newer one stays
+    UPDATE = 1
+    #: the path's word stays; the minimum is wanted all the same
+    KEEP = 2
+    #: the controller sets the word, be it older or newer
+    FORCE = 3
+    #: the paths of the node start from the word's PSN
+    INIT = 4
+    #: the oldest word of the node; nothing changes
+    LOOK = 5
+
+
+#: Paths (ports of a group's tree) per group and switch.
+MAX_PATHS = 64
+#: Groups per switch.
+MAX_GROUPS = 0x400
+SIZE_PATHS = 0x10000
+SIZE_ARP_TARGETS = 0x400
+SIZE_ROUTES = 0x2000
+SIZE_NEXT_HOPS = 0x1000
+SIZE_PORTS = 0x200
+#: A switch port leads to one host at most, so there are no more members than ports times groups.
+SIZE_MEMBERS = 0x4000
+#: The port between pipeline and controller: start the switch with --cpu-port 510.
+CPU_PORT = 0x1FE
+#: standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
+INSTANCE_INGRESS_CLONE = 1
+INSTANCE_EGRESS_CLONE = 2
+INSTANCE_RECIRCULATED = 4
+#: No path at all.
+PATH_NONE = 255

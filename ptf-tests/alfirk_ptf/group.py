@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
-from alfirk_ptf import icrc
+from alfirk_ptf import contract, icrc
 from alfirk_ptf.contract import IcrcMode, MinPsn
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: What members address, unless a test says otherwise.
 VIRTUAL_QPN = 0xA1F
 #: Numbers of groups on one switch have so many bits (p4src/shared/sizes.p4).
-GROUP_BITS = 10
+GROUP_BITS = contract.MAX_GROUPS.bit_length() - 1
 #: Paths that share a node of the tournament tree are this many bits of their number apart.
 TREE_BITS = 2
 #: Levels of the tree for the largest groups that the pipeline can be compiled for.

@@ -16,6 +16,8 @@ from alfirk_mininet.interfaces import make_pair
 from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.process import Child, stop_all
 
+from alfirk_ptf import contract
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -33,7 +35,7 @@ def switch_ports(path_bits: int) -> tuple[int, ...]:
 
 
 #: As p4src/shared/sizes.p4 has it, unless the run says otherwise.
-PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, "6"))
+PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, contract.MAX_PATHS.bit_length() - 1))
 MAX_PATHS = 1 << PATH_BITS
 SWITCH_PORTS = switch_ports(PATH_BITS)
 #: Largest IP packet on the veth pairs.

@@ -15,11 +15,13 @@ from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw
 
-from alfirk_ptf import icrc
-from alfirk_ptf.contract import MR_INFO_RKEY, VIRTUAL_MAC
+from alfirk_ptf import contract, icrc
+from alfirk_ptf.contract import MR_INFO_RKEY
 from alfirk_ptf.group import VIRTUAL_QPN, Group, Member
 
-ROCE_PORT = 4791
+ROCE_PORT = contract.UDP_PORT_ROCEV2
+#: The one address by which hosts see the fabric.
+VIRTUAL_MAC = contract.VIRTUAL_MAC.to_bytes(6, "big").hex(":")
 
 SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM = range(6)
 WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY, WRITE_ONLY_IMM = range(6, 12)

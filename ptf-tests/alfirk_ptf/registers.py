@@ -6,15 +6,14 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from alfirk_ptf.contract import PacketInReason, PacketOutKind
+from alfirk_ptf.contract import PacketInReason, PacketOutKind, RegisterName, RegisterOp, RegisterStatus
 
 if TYPE_CHECKING:
     from alfirk_ptf.p4runtime import Client, PacketIn
 
-INIT_GROUP, READ, WRITE = 1, 2, 3
-OK, BAD_OP, BAD_REGISTER, OUT_OF_RANGE = 0, 1, 2, 3
-AGG, NAK, SRC_PORT, ACK, MSN, FILTER = 1, 2, 3, 4, 5, 6
-REGION_VA, REGION_KEYS, REGION_TOLD_AT, SENT = 7, 8, 9, 10
+INIT_GROUP, READ, WRITE = RegisterOp
+OK, BAD_OP, BAD_REGISTER, OUT_OF_RANGE = RegisterStatus
+AGG, NAK, SRC_PORT, ACK, MSN, FILTER, REGION_VA, REGION_KEYS, REGION_TOLD_AT, SENT = RegisterName
 
 _FORM = struct.Struct("!BBBBHHQI")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Address
 
 from alfirk_ptf.case import HOSTS, SwitchTest
-from alfirk_ptf.contract import VIRTUAL_MAC
 from alfirk_ptf.group import Entry
-from alfirk_ptf.packets import arp_request
+from alfirk_ptf.packets import VIRTUAL_MAC, arp_request
 from scapy.layers.l2 import ARP, Ether
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from alfirk_ptf import registers
 from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest
 from alfirk_ptf.collect import PORTS
-from alfirk_ptf.contract import VIRTUAL_MAC, Drop, MinPsn, PacketInReason
+from alfirk_ptf.contract import Drop, MinPsn, PacketInReason
 from alfirk_ptf.controller import Feedback
 from alfirk_ptf.group import GROUP_BITS, absent_children
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
-from alfirk_ptf.packets import ACK, Roce, feedback
+from alfirk_ptf.packets import ACK, VIRTUAL_MAC, Roce, feedback
 from alfirk_ptf.registers import Control
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether

@@ -7,9 +7,19 @@ from ipaddress import IPv4Address
 
 from alfirk_ptf import packets
 from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_min_psn
-from alfirk_ptf.contract import VIRTUAL_MAC, Drop
+from alfirk_ptf.contract import Drop
 from alfirk_ptf.group import Entry
-from alfirk_ptf.packets import Roce, acknowledging, answering, arp_request, delivered, entered, feedback, reth
+from alfirk_ptf.packets import (
+    VIRTUAL_MAC,
+    Roce,
+    acknowledging,
+    answering,
+    arp_request,
+    delivered,
+    entered,
+    feedback,
+    reth,
+)
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption
 from scapy.layers.l2 import ARP, Ether
 from scapy.packet import Raw

@@ -7,8 +7,9 @@ from ipaddress import IPv4Address
 
 from alfirk_ptf.case import HOSTS, SwitchTest
 from alfirk_ptf.collect import PORTS
-from alfirk_ptf.contract import VIRTUAL_MAC, Drop
+from alfirk_ptf.contract import Drop
 from alfirk_ptf.group import Entry
+from alfirk_ptf.packets import VIRTUAL_MAC
 from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Packet, Raw

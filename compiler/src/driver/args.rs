@@ -7,6 +7,7 @@ use clap::{ArgAction, ValueEnum};
 
 use super::macros::Macros;
 use super::{CompileOptions, P4InfoFormat};
+use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
 use crate::preproc::{self, quoted_for_make, Dependencies};
 
@@ -48,6 +49,10 @@ pub struct P4cArgs {
     /// Format of --p4runtime-file and --p4runtime-entries-file.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = P4InfoFormat::Binary)]
     p4runtime_format: P4InfoFormat,
+
+    /// Write the program's constants and serializable enums to these files: Rust for .rs, Python for .py.
+    #[arg(long, value_name = "FILES", value_delimiter = ',')]
+    constants_files: Vec<PathBuf>,
 
     /// Search included files in this folder too, before the shipped ones.
     #[arg(short = 'I', value_name = "DIR")]
@@ -375,6 +380,8 @@ pub struct Request {
     pub p4info: Vec<(PathBuf, P4InfoFormat)>,
     /// Where the program's entries go.
     pub entries: Vec<(PathBuf, P4InfoFormat)>,
+    /// Where its constants go.
+    pub constants: Vec<(PathBuf, Language)>,
     /// Stop after the preprocessor.
     pub preprocess_only: bool,
     /// Where the program goes after the front end.
@@ -423,6 +430,7 @@ impl P4cArgs {
             output: self.output_file(),
             p4info,
             entries,
+            constants: self.constants()?,
             preprocess_only: self.preprocess_only,
             pretty: self.pp.clone(),
             graph: self.graph.clone(),
@@ -430,6 +438,17 @@ impl P4cArgs {
             json: self.json,
             notes: self.ignored.notes(),
         })
+    }
+
+    fn constants(&self) -> Result<Vec<(PathBuf, Language)>, String> {
+        let files = self.constants_files.iter().map(|path| {
+            let language = Language::of(path).ok_or_else(|| {
+                let path = path.display();
+                format!("--constants-files {path}: give a name that ends with .rs or .py")
+            })?;
+            Ok((path.clone(), language))
+        });
+        files.collect()
     }
 
     fn preprocessor(&self, source: &Path) -> preproc::Options {

@@ -214,14 +214,17 @@ impl Session {
 
     fn elaborated_tree(&mut self, tree: Program) -> Option<ir::Program> {
         let checked = self.checked_tree(tree)?;
+        self.elaborated_program(&checked)
+    }
+
+    fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::Program> {
         let options = elaborate::Options {
             emit_externs: self.options.emit_externs,
             no_assertions: self.options.no_assertions,
             actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };
-        let program =
-            elaborate::elaborate(&checked, &self.sources, &mut self.diagnostics, &options);
+        let program = elaborate::elaborate(checked, &self.sources, &mut self.diagnostics, &options);
         (!self.diagnostics.has_errors()).then_some(program)
     }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use super::args::Request;
 use super::{version, P4cArgs, Session};
 use crate::bmv2::{self, graphs};
+use crate::constants::Constants;
 use crate::diag::{Diagnostic, Severity, SourceMap};
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
@@ -77,7 +78,11 @@ pub(super) fn compile(
             }
         }
     }
-    let program = session.elaborated_tree(tree);
+    let checked = session.checked_tree(tree);
+    let constants = checked
+        .as_ref()
+        .map(|checked| Constants::of(checked, &session.sources));
+    let program = checked.and_then(|checked| session.elaborated_program(&checked));
     let outputs = program.and_then(|program| {
         let p4info = match session.for_p4info {
             true => Some(session.p4info(&program)?),
@@ -102,6 +107,12 @@ pub(super) fn compile(
         let entries = p4info::entries(&program);
         for (path, format) in &request.entries {
             write_file(path, &format.encode(&entries))?;
+        }
+    }
+    if let Some(constants) = constants {
+        let source = source.display().to_string();
+        for (path, language) in &request.constants {
+            write_file(path, language.write(&constants, &source).as_bytes())?;
         }
     }
     if let Some(folder) = &request.graph {

@@ -9,10 +9,10 @@ use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
 const WORK_STRIDE: u64 = 8;
-/// Index of CNPs that the filter has kept from the source, in `ingress.drops` (`DROP_CNP_FILTERED`).
-const CNP_FILTERED: u64 = 20;
-/// Index of copies of retransmissions that their path did not need, in `egress.drops` (`DROP_ALREADY_ACKED`).
-const ALREADY_ACKED: u64 = 15;
+/// Index of CNPs that the filter has kept from the source, in `ingress.drops`.
+const CNP_FILTERED: u64 = alfirk_contract::Drop::CnpFiltered as u64;
+/// Index of copies of retransmissions that their path did not need, in `egress.drops`.
+const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 
 /// Ids of the arrays.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 
 mod arp_targets;
 mod clone_sessions;
+mod constraints;
 mod counters;
 mod ecn_marking;
 mod groups;
@@ -157,7 +158,7 @@ impl Program {
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
         };
-        if !(1..=64).contains(&sizes.paths) || sizes.groups > 1 << 15 {
+        if !(1..=128).contains(&sizes.paths) || sizes.groups > 1 << 15 {
             return Err(ProgramError::Sizes {
                 groups: sizes.groups,
                 paths: sizes.paths,

@@ -55,7 +55,7 @@ pub enum ProgramError {
         expected: usize,
     },
     /// Sizes that do not fit the contract.
-    #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 64 paths")]
+    #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
         /// Groups per switch.
         groups: u32,

@@ -13,7 +13,7 @@ use crate::icrc::neutral::{self, HeaderChange, NeutralPair, Unsolvable};
 /// Length of the payload in bytes.
 pub const PAYLOAD_LEN: usize = 16;
 /// The R_Key that no memory region has.
-pub const R_KEY: u32 = 0xa1f1_4b31;
+pub const R_KEY: u32 = alfirk_contract::MR_INFO_RKEY;
 
 const VA_XOR: usize = 0;
 const RKEY_XOR: usize = 8;

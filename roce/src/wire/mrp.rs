@@ -47,7 +47,7 @@ const REGION_RECORDS: usize = 2;
 /// How many records, and so nodes without regions, fit into 1,500 bytes of IPv4 and UDP.
 pub const MAX_NODES: usize = 183;
 /// The UDP port of both ends.
-pub const PORT: u16 = 4790;
+pub const PORT: u16 = alfirk_contract::UDP_PORT_MRP;
 /// In a node's flags: the node is the group itself, its address the McstID and its queue pair the members' remote one.
 ///
 /// A leader names it first in a [`Kind::Register`]. What reaches a member's host has it, too, because that packet no longer has

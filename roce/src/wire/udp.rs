@@ -8,7 +8,7 @@ pub const HEADER_LEN: usize = 8;
 /// Destination port of RoCEv2 (IBTA vol. 1, annex A17).
 pub const PORT_ROCE: u16 = 4791;
 /// Destination port of the group registration protocol, [`super::mrp`].
-pub const PORT_MRP: u16 = 4790;
+pub const PORT_MRP: u16 = alfirk_contract::UDP_PORT_MRP;
 
 const SOURCE_PORT: usize = 0;
 const DESTINATION_PORT: usize = 2;

@@ -24,9 +24,9 @@ use crate::engine::stream::seed;
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
 };
+use alfirk_ctrl::constants::CPU_PORT;
 
-/// The CPU port of every switch, and the port that means drop; `p4src/shared/constants.p4` has them too.
-const CPU_PORT: u32 = 510;
+/// The port that means drop.
 const DROP_PORT: u32 = 511;
 
 /// A fabric in virtual time.

@@ -168,11 +168,16 @@ fn settings_that_do_not_fit_are_refused() {
 fn another_pipeline_is_refused_by_name() {
     let messages = [
         refused(testbed(), |c| {
-            c.p4info.tables.remove(3);
+            let groups = p4info::table(&mut c.p4info, "ingress.group_lookup.groups");
+            groups.preamble = None;
         }),
-        refused(testbed(), |c| c.p4info.actions[2].params[0].bitwidth = 32),
         refused(testbed(), |c| {
-            c.p4info.actions[9].params.pop();
+            let reply = p4info::action(&mut c.p4info, "ingress.arp_responder.reply");
+            reply.params[0].bitwidth = 32;
+        }),
+        refused(testbed(), |c| {
+            let deliver = p4info::action(&mut c.p4info, "egress.bridge_exit.deliver");
+            deliver.params.pop();
         }),
         refused(testbed(), |c| c.p4info.registers.clear()),
         refused(testbed(), |c| {
@@ -181,9 +186,11 @@ fn another_pipeline_is_refused_by_name() {
         refused(testbed(), |c| c.p4info = p4info::sized(1024, 256)),
     ];
     insta::assert_snapshot!(messages.join("\n"));
-    let lpm = p4info::p4info().tables[1].match_fields[0].r#match.clone();
     let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
-    config.p4info.tables[3].match_fields[0].r#match = lpm;
+    let routes = p4info::table(&mut config.p4info, "ingress.ipv4_routing.routes");
+    let lpm = routes.match_fields[0].r#match.clone();
+    let groups = p4info::table(&mut config.p4info, "ingress.group_lookup.groups");
+    groups.match_fields[0].r#match = lpm;
     assert_eq!(
         Controller::new(testbed(), config).err(),
         Some(ConfigError::Program(ProgramError::MatchKind {
@@ -219,7 +226,9 @@ fn a_topology_beyond_the_pipelines_tables_is_refused() {
         builder.link(End::host(host), port).unwrap();
     }
     assert_eq!(
-        refused(builder.build().unwrap(), |_| {}),
+        refused(builder.build().unwrap(), |c| {
+            p4info::table(&mut c.p4info, "ingress.ipv4_routing.routes").size = 4096;
+        }),
         "switch s1 needs 4100 entries in routes, which has room for 4096; compile p4src/ with larger sizes"
     );
 }

@@ -274,14 +274,20 @@ fn registers_start_with_the_messages_that_were_counted() {
 #[test]
 fn counters_of_all_switches_are_added_up() {
     let mut fabric = Fabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
+    let [work, ingress, egress] = [
+        "ingress.ack_aggregate.work",
+        "ingress.drops",
+        "egress.drops",
+    ]
+    .map(p4info::counter);
     for switch in &mut fabric.switches {
         switch.counters = vec![
-            (0x1200_0001, 8, 5),
-            (0x1200_0001, 10, 2),
-            (0x1200_0001, 19, 1),
-            (0x1200_0002, 20, 7),
-            (0x1200_0002, 15, 9),
-            (0x1200_0003, 15, 4),
+            (work, 8, 5),
+            (work, 10, 2),
+            (work, 19, 1),
+            (ingress, 20, 7),
+            (ingress, 15, 9),
+            (egress, 15, 4),
         ];
     }
     let tag = fabric.tag();
@@ -315,6 +321,6 @@ fn every_port_gets_the_profile_of_marks() {
     assert_eq!(profiles.len(), 4);
     assert_eq!(
         profiles[0],
-        "table egress.ecn_marking.profiles 1 -> b(10, 40, 89)"
+        "table egress.ecn_marking.profiles 1 -> 14(10, 40, 89)"
     );
 }

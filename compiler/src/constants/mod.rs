@@ -1,0 +1,217 @@
+//! The numbers that a program shares with its control plane, as source text of other languages.
+//!
+//! Constants and serializable enums at the top level of the user's files come out, each with the comment that stands beside or above
+//! it; those of the architecture and of the language do not. So nobody types them a second time.
+
+mod python;
+mod rust;
+
+use std::path::Path;
+
+use num_bigint::BigInt;
+
+use crate::diag::{SourceMap, Span};
+use crate::sema::{CheckedProgram, Type, Value};
+use crate::syntax::ast::{Decl, EnumDecl};
+
+/// A language to write numbers in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// A module of `pub const` and `pub enum`.
+    Rust,
+    /// A module of constants and `enum.IntEnum`.
+    Python,
+}
+
+impl Language {
+    /// By the ending of a file's name.
+    pub fn of(path: &Path) -> Option<Language> {
+        match path.extension()?.to_str()? {
+            "rs" => Some(Language::Rust),
+            "py" => Some(Language::Python),
+            _ => None,
+        }
+    }
+
+    /// The text of a file. `source` names the program in its first line.
+    pub fn write(self, constants: &Constants, source: &str) -> String {
+        match self {
+            Language::Rust => rust::write(constants, source),
+            Language::Python => python::write(constants, source),
+        }
+    }
+}
+
+/// What a program has of them, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Constants {
+    items: Vec<Item>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Item {
+    Constant(Constant),
+    Enum(Enum),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Constant {
+    name: String,
+    value: Number,
+    comment: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Enum {
+    name: String,
+    /// Of its numbers.
+    width: Width,
+    /// Name, number, comment.
+    members: Vec<(String, BigInt, Vec<String>)>,
+    comment: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Number {
+    Bool(bool),
+    Int(BigInt, Width),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Width {
+    bits: u32,
+    is_signed: bool,
+}
+
+impl Constants {
+    /// Finds them. Constants without a width, and those of more than 128 bits, are left out: no type of the other languages is theirs.
+    pub fn of(program: &CheckedProgram, sources: &SourceMap) -> Constants {
+        let finder = Finder { program, sources };
+        let decls = program.program.decls.iter();
+        let items = decls.filter_map(|decl| match decl {
+            Decl::Const(decl) if !sources.is_system(decl.span) => {
+                let ty = program.representation(program.decl_type(decl.id)?);
+                let value = match (program.const_value(decl.id)?, width(&ty)) {
+                    (Value::Bool(value), _) => Number::Bool(*value),
+                    (Value::Int(number), Some(width)) => Number::Int(number.clone(), width),
+                    _ => return None,
+                };
+                Some(Item::Constant(Constant {
+                    name: decl.name.name.to_string(),
+                    value,
+                    comment: finder.comment(decl.span),
+                }))
+            }
+            Decl::Enum(decl) if !sources.is_system(decl.span) => {
+                finder.serializable(decl).map(Item::Enum)
+            }
+            _ => None,
+        });
+        Constants {
+            items: items.collect(),
+        }
+    }
+}
+
+fn width(ty: &Type) -> Option<Width> {
+    let bits = ty.bits().filter(|bits| (1..=128).contains(bits))?;
+    let is_signed = matches!(ty, Type::Signed(_));
+    Some(Width { bits, is_signed })
+}
+
+struct Finder<'a> {
+    program: &'a CheckedProgram,
+    sources: &'a SourceMap,
+}
+
+impl Finder<'_> {
+    fn serializable(&self, decl: &EnumDecl) -> Option<Enum> {
+        let ty = self.program.type_ref(decl.underlying.as_ref()?);
+        let width = width(&self.program.representation(ty))?;
+        let members = decl.members.iter().map(|member| {
+            let number = self.program.const_value(member.id)?.as_int()?.clone();
+            let comment = self.comment(member.name.span);
+            Some((member.name.name.to_string(), number, comment))
+        });
+        Some(Enum {
+            name: decl.name.name.to_string(),
+            width,
+            members: members.collect::<Option<_>>()?,
+            comment: self.comment(decl.span),
+        })
+    }
+
+    /// The comment behind a declaration on its line, with the lines of comments alone that go on below; else those right above.
+    fn comment(&self, span: Span) -> Vec<String> {
+        let file = self.sources.file(span.file);
+        let line = file.line_index(span.lo);
+        if let Some((_, behind)) = file.line_text(line).split_once("//") {
+            return vec![behind.trim().to_owned()];
+        }
+        let alone = |line: &usize| file.line_text(*line).trim().starts_with("//");
+        let above: Vec<usize> = (0..line).rev().take_while(alone).collect();
+        let text = |line: &usize| {
+            let text = file.line_text(*line).trim().trim_start_matches('/');
+            text.trim().to_owned()
+        };
+        above.iter().rev().map(text).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::{CompileOptions, Session};
+    use crate::preproc::{MemoryLoader, SourceLoader};
+
+    fn constants(text: &str) -> Constants {
+        let mut loader = MemoryLoader::default();
+        loader.add("p.p4", text);
+        let mut session = Session::new(CompileOptions::new("p.p4"));
+        let checked = session.checked(&loader as &dyn SourceLoader).unwrap();
+        let checked = checked.unwrap_or_else(|| panic!("{}", session.rendered()));
+        Constants::of(&checked, &session.sources)
+    }
+
+    const PROGRAM: &str = r#"
+#include <core.p4>
+
+// The port of
+// a protocol.
+const bit<16> PORT = 4791;
+typedef bit<48> mac_t;
+const mac_t MAC = 0x02a1f14c0001;  // everybody's
+
+const int<8> LEAST = -5;
+const int WITHOUT_WIDTH = 5;
+const bool IS_ON = true;
+const bit<32> DOUBLED = (bit<32>)PORT * 2;
+
+// What is done.
+enum bit<3> Verdict {
+    NONE = 0,
+    PASS_ON = 2  // to the next
+}
+enum NotANumber { A, B }
+"#;
+
+    #[test]
+    fn rust_has_the_programs_numbers_and_comments() {
+        let text = Language::Rust.write(&constants(PROGRAM), "p.p4");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn python_has_the_programs_numbers_and_comments() {
+        let text = Language::Python.write(&constants(PROGRAM), "p.p4");
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn the_language_is_that_of_the_files_name() {
+        let of = |name: &str| Language::of(Path::new(name));
+        assert_eq!(of("a/b.rs"), Some(Language::Rust));
+        assert_eq!(of("b.py"), Some(Language::Python));
+        assert_eq!((of("b.c"), of("rs")), (None, None));
+    }
+}

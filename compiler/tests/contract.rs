@@ -1,0 +1,76 @@
+//! What is committed of the contract between the data plane and those who talk to it is what the program says.
+//!
+//! `make contract` writes the files anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use alfirk_compiler::constants::{Constants, Language};
+use alfirk_compiler::driver::{compile, CompileOptions, P4InfoFormat, Session};
+use alfirk_compiler::preproc::DiskLoader;
+
+const PROGRAM: &str = "p4src/v1model/main.p4";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Compares a file with what it should hold, or writes it.
+fn is_committed(file: &str, wanted: &[u8]) {
+    let path = root().join(file);
+    if std::env::var_os("ALFIRK_WRITE_CONTRACT").is_some() {
+        fs::write(&path, wanted).unwrap();
+    }
+    let found = fs::read(&path).unwrap_or_default();
+    assert!(
+        found == wanted,
+        "{file} is not what {PROGRAM} says: run `make contract`, and look at what changes"
+    );
+}
+
+#[test]
+fn numbers_are_the_programs() {
+    let mut session = Session::new(CompileOptions::new(root().join(PROGRAM)));
+    let checked = session.checked(&DiskLoader).unwrap().unwrap();
+    let constants = Constants::of(&checked, &session.sources);
+    for file in [
+        "contract/src/generated.rs",
+        "ptf-tests/alfirk_ptf/contract.py",
+    ] {
+        let language = Language::of(Path::new(file)).unwrap();
+        is_committed(file, language.write(&constants, PROGRAM).as_bytes());
+    }
+}
+
+#[test]
+fn p4info_is_the_programs() {
+    let compiled = compile(&CompileOptions::new(root().join(PROGRAM))).unwrap();
+    let text = P4InfoFormat::Text.encode(&compiled.p4info);
+    is_committed("contract/alfirk.p4info.txtpb", &text);
+}
+
+/// An id that the compiler makes from a name changes with the name, and a controller that has it by heart is lost. Registers have
+/// none of their own: no controller names them (it reads them by PacketOut), and those of a level of the tree are there several times.
+#[test]
+fn every_id_of_the_p4info_is_written_in_the_program() {
+    let compiled = compile(&CompileOptions::new(root().join(PROGRAM))).unwrap();
+    let info = &compiled.p4info;
+    let tables = info.tables.iter().map(|o| &o.preamble);
+    let actions = info.actions.iter().map(|o| &o.preamble);
+    let counters = info.counters.iter().map(|o| &o.preamble);
+    let direct = info.direct_counters.iter().map(|o| &o.preamble);
+    let meters = info.meters.iter().map(|o| &o.preamble);
+    let direct_meters = info.direct_meters.iter().map(|o| &o.preamble);
+    let all = tables
+        .chain(actions)
+        .chain(counters)
+        .chain(direct)
+        .chain(meters)
+        .chain(direct_meters)
+        .flatten();
+    let made: Vec<&str> = all
+        .filter(|object| object.name != "NoAction" && object.id & 0xff_ffff > 0xff)
+        .map(|object| object.name.as_str())
+        .collect();
+    assert_eq!(made, Vec::<&str>::new(), "give them an @id");
+}

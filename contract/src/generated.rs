@@ -1,0 +1,645 @@
+//! Numbers of `p4src/v1model/main.p4`. Written by `alfirk p4c --constants-files`; change them there.
+
+/// `ETHERTYPE_IPV4`.
+pub const ETHERTYPE_IPV4: u16 = 0x800;
+
+/// `ETHERTYPE_ARP`.
+pub const ETHERTYPE_ARP: u16 = 0x806;
+
+/// IEEE 802.1Q, also priority tags (VLAN 0)
+pub const ETHERTYPE_C_TAG: u16 = 0x8100;
+
+/// IEEE 802.1ad
+pub const ETHERTYPE_S_TAG: u16 = 0x88a8;
+
+/// `TAG_BYTES`.
+pub const TAG_BYTES: u32 = 4;
+
+/// `ARP_HTYPE_ETHERNET`.
+pub const ARP_HTYPE_ETHERNET: u16 = 1;
+
+/// `ARP_OPER_REQUEST`.
+pub const ARP_OPER_REQUEST: u16 = 1;
+
+/// `ARP_OPER_REPLY`.
+pub const ARP_OPER_REPLY: u16 = 2;
+
+/// `IP_PROTOCOL_TCP`.
+pub const IP_PROTOCOL_TCP: u8 = 6;
+
+/// `IP_PROTOCOL_UDP`.
+pub const IP_PROTOCOL_UDP: u8 = 17;
+
+/// RoCEv2 (IBTA vol. 1, annex A17.3.1) and Alfirk's registration protocol.
+pub const UDP_PORT_ROCEV2: u16 = 0x12b7;
+
+/// `UDP_PORT_MRP`.
+pub const UDP_PORT_MRP: u16 = 0x12b6;
+
+/// BTH opcodes of the reliable connection service (IBTA vol. 1, table 38).
+pub const OPCODE_RC_SEND_FIRST: u8 = 0;
+
+/// `OPCODE_RC_WRITE_FIRST`.
+pub const OPCODE_RC_WRITE_FIRST: u8 = 6;
+
+/// `OPCODE_RC_WRITE_ONLY`.
+pub const OPCODE_RC_WRITE_ONLY: u8 = 10;
+
+/// `OPCODE_RC_WRITE_ONLY_IMM`.
+pub const OPCODE_RC_WRITE_ONLY_IMM: u8 = 11;
+
+/// `OPCODE_RC_READ_REQUEST`.
+pub const OPCODE_RC_READ_REQUEST: u8 = 12;
+
+/// `OPCODE_RC_ACKNOWLEDGE`.
+pub const OPCODE_RC_ACKNOWLEDGE: u8 = 17;
+
+/// `OPCODE_RC_COMPARE_SWAP`.
+pub const OPCODE_RC_COMPARE_SWAP: u8 = 19;
+
+/// `OPCODE_RC_FETCH_ADD`.
+pub const OPCODE_RC_FETCH_ADD: u8 = 20;
+
+/// `OPCODE_CNP`.
+pub const OPCODE_CNP: u8 = 129;
+
+/// AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
+pub const AETH_ACK: u8 = 0;
+
+/// `AETH_RNR_NAK`.
+pub const AETH_RNR_NAK: u8 = 1;
+
+/// `AETH_NAK`.
+pub const AETH_NAK: u8 = 3;
+
+/// `NAK_PSN_SEQUENCE_ERROR`.
+pub const NAK_PSN_SEQUENCE_ERROR: u8 = 0;
+
+/// `NAK_INVALID_REQUEST`.
+pub const NAK_INVALID_REQUEST: u8 = 1;
+
+/// An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
+pub const SYNDROME_ACK_NO_CREDITS: u8 = 31;
+
+/// How a group's minimum PSN is found (set_group's min_psn).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum MinPsn {
+    /// in one pass (min_psn_tree.p4)
+    Tree = 0,
+    /// by recirculation (min_psn_walk.p4)
+    Walk = 1,
+    /// by the controller
+    Punt = 2,
+}
+
+impl MinPsn {
+    /// All of them, in the program's order.
+    pub const ALL: [MinPsn; 3] = [
+        MinPsn::Tree,
+        MinPsn::Walk,
+        MinPsn::Punt,
+    ];
+}
+
+/// How the ICRC of a group's data is kept right (set_group's icrc).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum IcrcMode {
+    /// by the constants of the bridge
+    Neutral = 0,
+    /// in the pipeline; the McstID must lie in the range below
+    Recompute = 1,
+    /// by the controller
+    Punt = 2,
+}
+
+impl IcrcMode {
+    /// All of them, in the program's order.
+    pub const ALL: [IcrcMode; 3] = [
+        IcrcMode::Neutral,
+        IcrcMode::Recompute,
+        IcrcMode::Punt,
+    ];
+}
+
+/// Only the payload of data to these McstIDs is parsed: parsers know no group.
+pub const RECOMPUTE_NETWORK: u32 = 0xaff_8000;
+
+/// `RECOMPUTE_MASK`.
+pub const RECOMPUTE_MASK: u32 = 0xffff_8000;
+
+/// R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
+pub const MR_INFO_RKEY: u32 = 0xa1f1_4b31;
+
+/// The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+/// RETH (16) + ICRC (4), and 16 bytes of XOR differences.
+pub const MR_INFO_UDP_BYTES: u16 = 56;
+
+/// `EMPTY_WRITE_UDP_BYTES`.
+pub const EMPTY_WRITE_UDP_BYTES: u16 = 40;
+
+/// `EMPTY_WRITE_IPV4_BYTES`.
+pub const EMPTY_WRITE_IPV4_BYTES: u16 = 60;
+
+/// What of the UDP length is no payload: UDP, BTH, ICRC and with it a RETH.
+pub const UDP_OVERHEAD_BYTES: u16 = 24;
+
+/// `UDP_OVERHEAD_WITH_RETH_BYTES`.
+pub const UDP_OVERHEAD_WITH_RETH_BYTES: u16 = 40;
+
+/// A walk that has not ended after so many microseconds has lost its packet.
+pub const WALK_TIMEOUT_US: u32 = 0x3e8;
+
+/// ECN code points (RFC 3168).
+pub const ECN_NOT_ECT: u8 = 0;
+
+/// `ECN_CE`.
+pub const ECN_CE: u8 = 3;
+
+/// The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
+pub const DEFAULT_PARTITION: u16 = 0x7fff;
+
+/// The one address by which hosts see the fabric.
+pub const VIRTUAL_MAC: u64 = 0x2a1_f14c_0001;
+
+/// What follows the Ethernet header in an ACK: IPv4 (20) + UDP (8) + BTH (12) + AETH (4) + ICRC (4).
+pub const ACK_IPV4_BYTES: u16 = 48;
+
+/// `ACK_UDP_BYTES`.
+pub const ACK_UDP_BYTES: u16 = 28;
+
+/// `ACK_FRAME_BYTES`.
+pub const ACK_FRAME_BYTES: u32 = 62;
+
+/// Hops that an ACK may go that a switch makes of data.
+pub const ACK_TTL: u8 = 64;
+
+/// The same behind packet_in (3) and feedback (10).
+pub const PROBE_PACKET_IN_BYTES: u32 = 75;
+
+/// The path index in words that a sender's own data wrote: the largest, so that it loses every tie
+/// and the MSN of a real receiver is taken.
+pub const PATH_OF_SENDER: u8 = 255;
+
+/// packet_out.kind
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum PacketOutKind {
+    /// `FORWARD`.
+    Forward = 0,
+    /// `REGISTERS`.
+    Registers = 1,
+    /// an ACK or NAK that the controller has aggregated
+    Feedback = 2,
+}
+
+impl PacketOutKind {
+    /// All of them, in the program's order.
+    pub const ALL: [PacketOutKind; 3] = [
+        PacketOutKind::Forward,
+        PacketOutKind::Registers,
+        PacketOutKind::Feedback,
+    ];
+}
+
+/// packet_in.reason
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum PacketInReason {
+    /// `REGISTERS`.
+    Registers = 1,
+    /// `MRP`.
+    Mrp = 2,
+    /// an ACK or NAK of a group of MinPsn.PUNT
+    Feedback = 3,
+    /// old data of such a group, as an ACK of its PSN: does everyone have it?
+    Probe = 4,
+    /// data whose ICRC is to be made right, for port `ingress_port`
+    Icrc = 5,
+    /// a receiver has ended its queue pair
+    FatalNak = 6,
+}
+
+impl PacketInReason {
+    /// All of them, in the program's order.
+    pub const ALL: [PacketInReason; 6] = [
+        PacketInReason::Registers,
+        PacketInReason::Mrp,
+        PacketInReason::Feedback,
+        PacketInReason::Probe,
+        PacketInReason::Icrc,
+        PacketInReason::FatalNak,
+    ];
+}
+
+/// register_control.op
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RegisterOp {
+    /// `INIT_GROUP`.
+    InitGroup = 1,
+    /// `READ`.
+    Read = 2,
+    /// `WRITE`.
+    Write = 3,
+}
+
+impl RegisterOp {
+    /// All of them, in the program's order.
+    pub const ALL: [RegisterOp; 3] = [
+        RegisterOp::InitGroup,
+        RegisterOp::Read,
+        RegisterOp::Write,
+    ];
+}
+
+/// register_control.status
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RegisterStatus {
+    /// `OK`.
+    Ok = 0,
+    /// `BAD_OP`.
+    BadOp = 1,
+    /// `BAD_REGISTER`.
+    BadRegister = 2,
+    /// `OUT_OF_RANGE`.
+    OutOfRange = 3,
+}
+
+impl RegisterStatus {
+    /// All of them, in the program's order.
+    pub const ALL: [RegisterStatus; 4] = [
+        RegisterStatus::Ok,
+        RegisterStatus::BadOp,
+        RegisterStatus::BadRegister,
+        RegisterStatus::OutOfRange,
+    ];
+}
+
+/// register_control.reg: what can be read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum RegisterName {
+    /// agg_psn \<\< 24 | agg_msn
+    Agg = 1,
+    /// nak_syndrome \<\< 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    Nak = 2,
+    /// `SRC_PORT`.
+    SrcPort = 3,
+    /// of a path: ack_psn \<\< 8 | path; to write, absent \<\< 32 | that
+    Ack = 4,
+    /// of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    Msn = 5,
+    /// of a path: the egress copy of ack_psn, for the retransmission filter
+    Filter = 6,
+    /// of a path: what memory_regions.p4 XORs into the virtual address
+    RegionVa = 7,
+    /// of a path: the same for R_Key \<\< 32 | identification \<\< 16 | source port
+    RegionKeys = 8,
+    /// of a path: the PSN of the WRITE that told both
+    RegionToldAt = 9,
+    /// the newest PSN that a source has sent
+    Sent = 10,
+}
+
+impl RegisterName {
+    /// All of them, in the program's order.
+    pub const ALL: [RegisterName; 10] = [
+        RegisterName::Agg,
+        RegisterName::Nak,
+        RegisterName::SrcPort,
+        RegisterName::Ack,
+        RegisterName::Msn,
+        RegisterName::Filter,
+        RegisterName::RegionVa,
+        RegisterName::RegionKeys,
+        RegisterName::RegionToldAt,
+        RegisterName::Sent,
+    ];
+}
+
+/// Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Drop {
+    /// `NONE`.
+    None = 0,
+    /// `PARSER_ERROR`.
+    ParserError = 1,
+    /// `IPV4_CHECKSUM`.
+    Ipv4Checksum = 2,
+    /// `UNKNOWN_ETHERTYPE`.
+    UnknownEthertype = 3,
+    /// `ARP_NOT_FOR_US`.
+    ArpNotForUs = 4,
+    /// `NO_ROUTE`.
+    NoRoute = 5,
+    /// `TTL_EXPIRED`.
+    TtlExpired = 6,
+    /// a group packet on a port outside the group's tree
+    NotAPath = 7,
+    /// a group packet of a host that is not the member on that port
+    NotAMember = 8,
+    /// a packet for another queue pair than the group's, or of an earlier group's
+    WrongQpn = 9,
+    /// what is neither a reliable connection's nor a CNP, or in no place here
+    UnsupportedOpcode = 10,
+    /// an ACK or NAK with a wrong ICRC
+    FeedbackIcrc = 11,
+    /// an ACK or NAK whose news went into the registers alone
+    FeedbackMerged = 12,
+    /// a CNP or fatal NAK before any data
+    NoSource = 13,
+    /// the copy for the port that the packet came from
+    OwnCopy = 14,
+    /// retransmission filter: the path has acknowledged this PSN
+    AlreadyAcked = 15,
+    /// PacketOut of an unknown kind
+    BadControl = 16,
+    /// the mirror of a forwarded ACK, after the filter took its PSN
+    FeedbackRecorded = 17,
+    /// a host used an address that is not its own
+    SpoofedSource = 18,
+    /// data that was to be changed had a wrong ICRC
+    DataIcrc = 19,
+    /// a CNP of a path that is not the most congested one
+    CnpFiltered = 20,
+    /// the controller has the copy, and sends it on
+    IcrcPunted = 21,
+    /// a walk's packet that came back after its time
+    WalkTakenOver = 22,
+    /// data of a host that is not the source, and not what comes next
+    NotTheSource = 23,
+    /// a group packet in IP fragments or with IP options
+    Fragment = 24,
+    /// an ACK or NAK of what no source has sent
+    BeyondSent = 25,
+    /// a NAK that the source has, and has not yet acted on
+    NakTold = 26,
+    /// a member's packet of another partition
+    WrongPkey = 27,
+    /// data of a member that may only receive
+    MayNotSend = 28,
+    /// a READ or ATOMIC of a host that was refused one just before
+    RefusalLimited = 29,
+}
+
+impl Drop {
+    /// All of them, in the program's order.
+    pub const ALL: [Drop; 30] = [
+        Drop::None,
+        Drop::ParserError,
+        Drop::Ipv4Checksum,
+        Drop::UnknownEthertype,
+        Drop::ArpNotForUs,
+        Drop::NoRoute,
+        Drop::TtlExpired,
+        Drop::NotAPath,
+        Drop::NotAMember,
+        Drop::WrongQpn,
+        Drop::UnsupportedOpcode,
+        Drop::FeedbackIcrc,
+        Drop::FeedbackMerged,
+        Drop::NoSource,
+        Drop::OwnCopy,
+        Drop::AlreadyAcked,
+        Drop::BadControl,
+        Drop::FeedbackRecorded,
+        Drop::SpoofedSource,
+        Drop::DataIcrc,
+        Drop::CnpFiltered,
+        Drop::IcrcPunted,
+        Drop::WalkTakenOver,
+        Drop::NotTheSource,
+        Drop::Fragment,
+        Drop::BeyondSent,
+        Drop::NakTold,
+        Drop::WrongPkey,
+        Drop::MayNotSend,
+        Drop::RefusalLimited,
+    ];
+}
+
+/// `SIZE_DROP_REASONS`.
+pub const SIZE_DROP_REASONS: u32 = 32;
+
+/// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Work {
+    /// ACKs and NAKs that came in
+    Feedback = 0,
+    /// of these, what went to the source
+    Told = 1,
+    /// `RECIRCULATIONS`.
+    Recirculations = 2,
+    /// `PUNTS`.
+    Punts = 3,
+}
+
+impl Work {
+    /// All of them, in the program's order.
+    pub const ALL: [Work; 4] = [
+        Work::Feedback,
+        Work::Told,
+        Work::Recirculations,
+        Work::Punts,
+    ];
+}
+
+/// `SIZE_WORK`.
+pub const SIZE_WORK: u32 = 32;
+
+/// What a packet is, in terms of the protocol (classify.p4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// none of the group's
+    None = 0,
+    /// SEND or WRITE
+    Data = 1,
+    /// `ACK`.
+    Ack = 2,
+    /// PSN sequence error, or RNR
+    Nak = 3,
+    /// a receiver has ended its queue pair
+    FatalNak = 4,
+    /// `CNP`.
+    Cnp = 5,
+    /// READ or ATOMIC: nothing that a group could answer
+    Read = 6,
+    /// an ACK that goes round, looking for the minimum
+    Walker = 7,
+    /// an ACK or NAK that the controller has aggregated
+    Command = 8,
+    /// register control
+    Registers = 9,
+}
+
+impl Kind {
+    /// All of them, in the program's order.
+    pub const ALL: [Kind; 10] = [
+        Kind::None,
+        Kind::Data,
+        Kind::Ack,
+        Kind::Nak,
+        Kind::FatalNak,
+        Kind::Cnp,
+        Kind::Read,
+        Kind::Walker,
+        Kind::Command,
+        Kind::Registers,
+    ];
+}
+
+/// What ingress decided about a group's packet; egress acts on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Verdict {
+    /// `NONE`.
+    None = 0,
+    /// data: one copy for each path
+    Replicate = 1,
+    /// to the source: a CNP, a fatal NAK
+    Pass = 2,
+    /// a merged ACK or NAK for the source
+    Feedback = 3,
+    /// a request turned into an ACK or NAK for its sender
+    Answer = 4,
+    /// an ACK with no news for the source: only the filter learns of it
+    Record = 5,
+    /// an ACK that goes round, looking for the minimum
+    Walk = 6,
+    /// an ACK for the controller, which looks for the minimum
+    Punt = 7,
+}
+
+impl Verdict {
+    /// All of them, in the program's order.
+    pub const ALL: [Verdict; 8] = [
+        Verdict::None,
+        Verdict::Replicate,
+        Verdict::Pass,
+        Verdict::Feedback,
+        Verdict::Answer,
+        Verdict::Record,
+        Verdict::Walk,
+        Verdict::Punt,
+    ];
+}
+
+/// Roles of clones and recirculated packets that ingress chose beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// `NONE`.
+    None = 0,
+    /// looks for the minimum, node by node
+    Walk = 1,
+    /// the same, on behalf of old data, which gets an answer
+    Probe = 2,
+}
+
+impl Role {
+    /// All of them, in the program's order.
+    pub const ALL: [Role; 3] = [
+        Role::None,
+        Role::Walk,
+        Role::Probe,
+    ];
+}
+
+/// What the walk makes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Walked {
+    /// no walk
+    Idle = 0,
+    /// it goes round once more
+    On = 1,
+    /// meta.walk_word is the minimum
+    Done = 2,
+    /// another walk has taken over
+    Lost = 3,
+}
+
+impl Walked {
+    /// All of them, in the program's order.
+    pub const ALL: [Walked; 4] = [
+        Walked::Idle,
+        Walked::On,
+        Walked::Done,
+        Walked::Lost,
+    ];
+}
+
+/// What the tournament tree is to do with a path's word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum TreeOp {
+    /// nothing: the packet concerns no path
+    None = 0,
+    /// the path has acknowledged or sent the word: the newer one stays
+    Update = 1,
+    /// the path's word stays; the minimum is wanted all the same
+    Keep = 2,
+    /// the controller sets the word, be it older or newer
+    Force = 3,
+    /// the paths of the node start from the word's PSN
+    Init = 4,
+    /// the oldest word of the node; nothing changes
+    Look = 5,
+}
+
+impl TreeOp {
+    /// All of them, in the program's order.
+    pub const ALL: [TreeOp; 6] = [
+        TreeOp::None,
+        TreeOp::Update,
+        TreeOp::Keep,
+        TreeOp::Force,
+        TreeOp::Init,
+        TreeOp::Look,
+    ];
+}
+
+/// Paths (ports of a group's tree) per group and switch.
+pub const MAX_PATHS: u32 = 64;
+
+/// Groups per switch.
+pub const MAX_GROUPS: u32 = 0x400;
+
+/// `SIZE_PATHS`.
+pub const SIZE_PATHS: u32 = 0x1_0000;
+
+/// `SIZE_ARP_TARGETS`.
+pub const SIZE_ARP_TARGETS: u32 = 0x400;
+
+/// `SIZE_ROUTES`.
+pub const SIZE_ROUTES: u32 = 0x2000;
+
+/// `SIZE_NEXT_HOPS`.
+pub const SIZE_NEXT_HOPS: u32 = 0x1000;
+
+/// `SIZE_PORTS`.
+pub const SIZE_PORTS: u32 = 0x200;
+
+/// A switch port leads to one host at most, so there are no more members than ports times groups.
+pub const SIZE_MEMBERS: u32 = 0x4000;
+
+/// The port between pipeline and controller: start the switch with --cpu-port 510.
+pub const CPU_PORT: u16 = 0x1fe;
+
+/// standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").
+pub const INSTANCE_INGRESS_CLONE: u32 = 1;
+
+/// `INSTANCE_EGRESS_CLONE`.
+pub const INSTANCE_EGRESS_CLONE: u32 = 2;
+
+/// `INSTANCE_RECIRCULATED`.
+pub const INSTANCE_RECIRCULATED: u32 = 4;
+
+/// No path at all.
+pub const PATH_NONE: u8 = 255;
