@@ -62,6 +62,10 @@ pub struct CtrlArgs {
     /// it; members and links only when a sender says that its group makes no progress.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub dead_after: f64,
+    /// Seconds after which a group is removed of which nothing was heard: no progress, no answer of its leader in band, no
+    /// request to the control service (Refresh is one). 0 keeps groups for ever.
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    pub lease: u64,
     /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -152,6 +156,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
         dead_switch_ns: dead_after,
+        lease_ns: args.lease.saturating_mul(1_000_000_000),
         ecn: args.ecn,
         strategies: Strategies {
             min_psn: args.min_psn,

@@ -75,6 +75,11 @@ pub enum GroupNews {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// It is gone, because nothing was heard of it for as long as groups are kept.
+    Expired {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
 }
 
 #[derive(Debug)]
@@ -95,6 +100,7 @@ enum Call {
         oneshot::Sender<Result<(), GroupError>>,
     ),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    Refresh(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
     Link(String, String, bool, oneshot::Sender<usize>),
     News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
@@ -146,6 +152,11 @@ impl Handle {
     /// ended.
     pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Suspect(mcst_id, reply)).await
+    }
+
+    /// Keeps a group that may have nothing to send for a while; `None` when the runner has ended.
+    pub async fn refresh(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::Refresh(mcst_id, reply)).await
     }
 
     /// Says that the links between two nodes are down, or up again; answers how many these are, and `None` when the
@@ -342,6 +353,10 @@ impl Runner {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
             }
+            Call::Refresh(mcst_id, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle(Event::Api(ApiRequest::Refresh { tag, mcst_id }));
+            }
             Call::Count(reply) => {
                 self.waiting.insert(tag, Waiting::Count(reply));
                 self.handle(Event::Api(ApiRequest::Count { tag }));
@@ -418,6 +433,7 @@ impl Runner {
             }
             ApiReply::GroupRemoved { tag, .. }
             | ApiReply::MembersLeft { tag, .. }
+            | ApiReply::Refreshed { tag, .. }
             | ApiReply::Probing { tag, .. } => {
                 if let Some(Waiting::Done(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok(()));
@@ -457,6 +473,12 @@ impl Runner {
                     group.mcst_id,
                     group.members
                 );
+            }
+            ApiReply::GroupExpired { mcst_id } => {
+                tracing::warn!(
+                    "group {mcst_id} is removed: nothing was heard of it for as long as groups are kept (--lease)"
+                );
+                self.tell(&GroupNews::Expired { mcst_id });
             }
             ApiReply::GroupDissolved { mcst_id } => {
                 tracing::info!("group {mcst_id} is deregistered in band");

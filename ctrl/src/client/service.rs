@@ -13,8 +13,8 @@ use super::control::control_server::Control;
 use super::control::{
     self, group_status, switch_status, CountRequest, CountResponse, DeregisterRequest,
     DeregisterResponse, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, Member,
-    RegisterRequest, RegisterResponse, SetLinkRequest, SetLinkResponse, StatusRequest,
-    StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
+    RefreshRequest, RefreshResponse, RegisterRequest, RegisterResponse, SetLinkRequest,
+    SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
 };
 use super::runner::{GroupNews, Handle};
 use crate::controller::{
@@ -118,6 +118,19 @@ impl Control for ControlService {
         Ok(Response::new(SuspectResponse {}))
     }
 
+    async fn refresh(
+        &self,
+        request: Request<RefreshRequest>,
+    ) -> Result<Response<RefreshResponse>, Status> {
+        let mcst_id = address("mcst_id", &request.into_inner().mcst_id)?;
+        self.handle
+            .refresh(mcst_id)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(RefreshResponse {}))
+    }
+
     async fn set_link(
         &self,
         request: Request<SetLinkRequest>,
@@ -202,16 +215,22 @@ fn punts(stats: &PuntStats) -> control::Punts {
 }
 
 fn group_news(news: GroupNews) -> control::GroupNews {
+    let of = |mcst_id: Ipv4Addr| control::GroupNews {
+        mcst_id: mcst_id.to_string(),
+        ..control::GroupNews::default()
+    };
     match news {
         GroupNews::Lost { mcst_id, members } => control::GroupNews {
-            mcst_id: mcst_id.to_string(),
             lost: members.iter().map(Ipv4Addr::to_string).collect(),
-            rerouted: false,
+            ..of(mcst_id)
         },
         GroupNews::Rerouted { mcst_id } => control::GroupNews {
-            mcst_id: mcst_id.to_string(),
-            lost: Vec::new(),
             rerouted: true,
+            ..of(mcst_id)
+        },
+        GroupNews::Expired { mcst_id } => control::GroupNews {
+            expired: true,
+            ..of(mcst_id)
         },
     }
 }

@@ -132,6 +132,7 @@ impl Change {
 impl Controller {
     /// Adds a member between two messages.
     pub(super) fn join(&mut self, now: u64, origin: Origin, mcst_id: Ipv4Addr, spec: MemberSpec) {
+        self.sign_of_life(now, mcst_id);
         let planned = self.plan_join(mcst_id, spec);
         self.begin_change(now, origin, mcst_id, planned);
     }
@@ -144,6 +145,7 @@ impl Controller {
         mcst_id: Ipv4Addr,
         members: Vec<Ipv4Addr>,
     ) {
+        self.sign_of_life(now, mcst_id);
         let planned = self.plan_leave(mcst_id, &members, 2);
         let planned = planned.map(|next| (Kind::Leave, next));
         self.begin_change(now, origin, mcst_id, planned);

@@ -41,6 +41,9 @@ pub struct ControllerConfig {
     pub dead_member_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
+    /// Nanoseconds after which a group is removed of which nothing was heard, see `lease.rs`; 0 keeps groups for ever.  Less
+    /// frees what the dead have left behind sooner, but asks leaders more often, and takes the silent ones for dead.
+    pub lease_ns: u64,
     /// When packets are marked as having met congestion; never by default.
     pub ecn: Option<EcnProfile>,
     /// How feedback and ICRCs of groups that are registered in band are handled.
@@ -66,6 +69,7 @@ impl ControllerConfig {
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
             dead_switch_ns: 5_000_000_000,
+            lease_ns: 86_400_000_000_000,
             ecn: None,
             strategies: Strategies::default(),
             batch_limit: 1_000,

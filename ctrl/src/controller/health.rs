@@ -104,6 +104,7 @@ impl Controller {
             return self.say(ApiReply::Failed { tag, error });
         }
         self.say(ApiReply::Probing { tag, mcst_id });
+        self.sign_of_life(now, mcst_id);
         self.watch(now, mcst_id);
     }
 

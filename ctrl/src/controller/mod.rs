@@ -18,6 +18,7 @@ mod event;
 mod fabric;
 mod group;
 mod health;
+mod lease;
 mod mrp;
 mod pool;
 mod position;
@@ -53,6 +54,7 @@ use boot::Boot;
 use change::Origin;
 use counting::Counting;
 use health::Health;
+use lease::Leases;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
@@ -91,6 +93,7 @@ pub struct Controller {
     adopts: bool,
     mrp: Mrp,
     health: Health,
+    leases: Leases,
     punts: Punts,
     counting: Counting,
 }
@@ -120,6 +123,8 @@ enum Owner {
     Change(SwitchIndex, Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group that is looked at for signs of life.
+    Lease(Ipv4Addr),
     /// A group on one switch whose minimum is found here.
     Path(SwitchIndex, u16),
     /// The agent of a switch that registers a group in band.
@@ -171,6 +176,7 @@ impl Controller {
             adopts: true,
             mrp: Mrp::default(),
             health: Health::default(),
+            leases: Leases::default(),
             punts: Punts::default(),
             counting: Counting::default(),
         })
@@ -214,6 +220,7 @@ impl Controller {
                 members,
             }) => self.leave(now, Origin::Api(tag), mcst_id, members),
             Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
+            Event::Api(ApiRequest::Refresh { tag, mcst_id }) => self.refresh(now, tag, mcst_id),
             Event::Link { link, is_up } => self.link_changed(now, link, is_up),
             Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
             Event::Api(ApiRequest::Status { tag }) => {
@@ -237,6 +244,7 @@ impl Controller {
             sessions,
             self.mrp.poll_timeout(),
             self.health.poll_timeout(),
+            self.leases.poll_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -307,6 +315,7 @@ impl Controller {
         }
         self.mrp_timeout(now);
         self.health_timeout(now);
+        self.lease_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -343,6 +352,7 @@ impl Controller {
                         Some(Owner::Probe(mcst_id)) => {
                             self.probe_done(now, mcst_id, task, result);
                         }
+                        Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
                         Some(Owner::Path(switch, group)) => {
                             self.path_read((switch, group), task, result);
                         }

@@ -69,6 +69,8 @@ enum Goal {
     Remove(Tag),
     /// The group gone, because its leader asked for it in band.
     Dissolve(Ipv4Addr),
+    /// The group gone, because nothing is heard of it any more.
+    Expire,
     /// The group gone, because a switch failed.
     Undo(Tag, SwitchError),
     /// Nothing; nobody waits.
@@ -301,7 +303,7 @@ impl Controller {
             Step::Publication if failed => self.undo(now, mcst_id, Step::Withdrawal),
             Step::Registers => self.group_step(now, mcst_id, Step::Entries),
             Step::Entries => self.group_step(now, mcst_id, Step::Publication),
-            Step::Publication => self.group_made(mcst_id),
+            Step::Publication => self.group_made(now, mcst_id),
             Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
             Step::Removal => self.group_gone(mcst_id),
             Step::Ready | Step::Changing | Step::Growing => {}
@@ -312,6 +314,14 @@ impl Controller {
     pub(super) fn remove_for_leader(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr) {
         if let Some(registration) = self.groups.get_mut(&mcst_id) {
             registration.goal = Goal::Dissolve(leader);
+            self.group_step(now, mcst_id, Step::Withdrawal);
+        }
+    }
+
+    /// Removes a group in use of which nothing is heard any more.
+    pub(super) fn remove_expired(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+            registration.goal = Goal::Expire;
             self.group_step(now, mcst_id, Step::Withdrawal);
         }
     }
@@ -397,7 +407,7 @@ impl Controller {
         self.group_step(now, mcst_id, step);
     }
 
-    fn group_made(&mut self, mcst_id: Ipv4Addr) {
+    fn group_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
@@ -407,10 +417,12 @@ impl Controller {
         if let Goal::Make(tag) = registration.goal {
             self.say(ApiReply::GroupReady { tag, group });
         }
+        self.sign_of_life(now, mcst_id);
     }
 
     fn group_gone(&mut self, mcst_id: Ipv4Addr) {
         self.punts.forget_group(mcst_id);
+        self.leases.forget(mcst_id);
         let Some(registration) = self.groups.remove(&mcst_id) else {
             return;
         };
@@ -445,6 +457,14 @@ impl Controller {
                     self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
                 }
                 ApiReply::GroupDissolved { mcst_id }
+            }
+            Goal::Expire => {
+                // Should it be there after all, it is to know.
+                if let Some(leader) = group.members.first() {
+                    let reason = Refusal::NoSuchGroup.bits();
+                    self.mrp_answer(mcst_id, leader.spec.ip, Kind::Refuse, reason);
+                }
+                ApiReply::GroupExpired { mcst_id }
             }
             Goal::Undo(tag, initial) if unwind.is_empty() => ApiReply::Failed {
                 tag,

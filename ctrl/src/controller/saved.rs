@@ -218,6 +218,9 @@ impl Controller {
             }
         }
         self.loads.add(&group.tree);
+        if self.config.lease_ns > 0 {
+            self.leases.give(group.mcst_id);
+        }
         self.groups
             .insert(group.mcst_id, Registration::adopted(group));
         Ok(())

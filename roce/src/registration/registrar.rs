@@ -45,7 +45,8 @@ impl Registrar {
 
     /// Takes an event; says whether it was a registration's.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
-        let led = self.leader.as_mut().is_some_and(|l| l.handle_event(event));
+        let leader = self.leader.as_mut();
+        let led = leader.is_some_and(|leader| leader.handle_event(now, host, event));
         led || self
             .member
             .as_mut()

@@ -87,6 +87,8 @@ pub enum Kind {
     Leave,
     /// From the leader: the group makes no progress, find out why. Not answered.
     Stalled,
+    /// From the group to the leader: is it still wanted? From the leader: it is.
+    Alive,
 }
 
 /// Why a switch refused, in the flags of a [`Kind::Refuse`].
@@ -174,6 +176,7 @@ impl Kind {
             5 => Kind::Join,
             6 => Kind::Leave,
             7 => Kind::Stalled,
+            8 => Kind::Alive,
             _ => return None,
         })
     }
@@ -187,6 +190,7 @@ impl Kind {
             Kind::Join => 5,
             Kind::Leave => 6,
             Kind::Stalled => 7,
+            Kind::Alive => 8,
         }
     }
 }
@@ -663,7 +667,7 @@ mod tests {
         #[test]
         fn bytes_from_outside_are_refused_or_understood(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
-            kind in 1u8..8,
+            kind in 1u8..9,
             total in 1u8..4,
             flags in proptest::collection::vec(prop_oneof![Just(0u8), Just(0x40), Just(0x80), any::<u8>()], 24),
             quiet: bool,

@@ -393,9 +393,11 @@ impl Fabric for MininetFabric {
         let at = self.now();
         let news = std::iter::from_fn(|| self.news.try_recv().ok());
         Ok(news
-            .map(|news| match news {
-                GroupNews::Lost { mcst_id, members } => (mcst_id, members),
-                GroupNews::Rerouted { mcst_id } => (mcst_id, Vec::new()),
+            .filter_map(|news| match news {
+                GroupNews::Lost { mcst_id, members } => Some((mcst_id, members)),
+                GroupNews::Rerouted { mcst_id } => Some((mcst_id, Vec::new())),
+                // Of a group that no job uses any more.
+                GroupNews::Expired { .. } => None,
             })
             .map(|(mcst_id, lost)| News { mcst_id, at, lost })
             .collect())

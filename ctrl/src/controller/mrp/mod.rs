@@ -102,6 +102,9 @@ impl Controller {
             return;
         };
         let is_from_host = self.host_behind(switch, port).is_some();
+        if is_from_host && self.is_leader(&received) {
+            self.sign_of_life(now, received.destination);
+        }
         match received.packet.kind {
             Kind::Register => self.mrp_register(now, switch, port, &received),
             Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
@@ -110,6 +113,9 @@ impl Controller {
             Kind::Stalled if is_from_host && self.is_leader(&received) => {
                 self.mrp.stats.accepted += 1;
                 self.watch(now, received.destination);
+            }
+            Kind::Alive if is_from_host && self.is_leader(&received) => {
+                self.mrp.stats.accepted += 1;
             }
             _ => self.mrp.stats.wrong += 1,
         }
@@ -350,7 +356,7 @@ impl Controller {
             Stage::Gathering => return,
             Stage::Done => {
                 self.mrp_pass_on(switch, mcst_id, |_| true);
-                return self.mrp_grown(mcst_id);
+                return self.mrp_grown(now, mcst_id);
             }
         };
         let id = self.submit(now, switch, Owner::Agent(switch, mcst_id), task);
@@ -450,7 +456,7 @@ impl Controller {
     }
 
     /// Every part may be made now.
-    fn mrp_grown(&mut self, mcst_id: Ipv4Addr) {
+    fn mrp_grown(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let mut agents = self.mrp.agents.iter().filter(|((_, m), _)| *m == mcst_id);
         let are_done = agents.all(|(_, agent)| agent.stage == Stage::Done);
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
@@ -463,6 +469,7 @@ impl Controller {
             self.virtual_qpns.used(mcst_id, group.remote_qpn);
             self.mrp.forget(mcst_id);
             self.say(ApiReply::GroupFormed { group });
+            self.sign_of_life(now, mcst_id);
         }
     }
 

@@ -21,22 +21,22 @@ const TIMING: LeaderTiming = LeaderTiming {
     interval: 1_000_000,
     attempts: 60,
 };
-const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
+pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
 /// What a frame takes from one place to the next.
 const HOP: u64 = 20_000;
 
-struct World {
-    fabric: Fabric,
+pub(super) struct World {
+    pub(super) fabric: Fabric,
     hosts: Vec<Host>,
     members: Vec<Member>,
     /// What each member was told.
     told: Vec<Vec<MemberEvent>>,
     /// Of a thousand packets, on each hop.
-    loss: u64,
+    pub(super) loss: u64,
     doubling: u64,
     random: u64,
     /// Hosts whose packets all get lost.
-    dead: BTreeSet<usize>,
+    pub(super) dead: BTreeSet<usize>,
 }
 
 fn qpn(host: usize) -> QpNum {
@@ -48,7 +48,7 @@ impl World {
         World::over(Fabric::ready(topology))
     }
 
-    fn over(fabric: Fabric) -> World {
+    pub(super) fn over(fabric: Fabric) -> World {
         let topology = fabric.controller.topology();
         let config = |host: &crate::topology::Host| {
             HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// A leader on the first of these hosts, with all queue pairs.
-    fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
+    pub(super) fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         let spec = GroupSpec {
             mcst_id: group,
             virtual_qpn: VIRTUAL_QPN,
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Runs until the leader has something to say.
-    fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
+    pub(super) fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
         for _ in 0..100_000 {
             if let Some(event) = leader.poll() {
                 return event;
@@ -119,7 +119,7 @@ impl World {
     }
 
     /// Runs until nothing moves any more but what waits for a leader that is gone.
-    fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
+    pub(super) fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
         for _ in 0..steps {
             self.step(at, leader);
         }
@@ -136,7 +136,7 @@ impl World {
                 self.sent_by(n, &frame);
             }
             while let Some(event) = self.hosts[n].poll_event() {
-                if n == at && leader.handle_event(&event) {
+                if n == at && leader.handle_event(now, &mut self.hosts[n], &event) {
                     continue;
                 }
                 self.members[n].handle_event(now, &mut self.hosts[n], &event);
