@@ -66,6 +66,13 @@ pub struct CtrlArgs {
     /// request to the control service (Refresh is one). 0 keeps groups for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
     pub lease: u64,
+    /// Groups that one host may lead; a registration in band of one more is refused. 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub groups_per_host: usize,
+    /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host told so.
+    /// 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub registration_rate: u32,
     /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -156,6 +163,8 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
         dead_switch_ns: dead_after,
+        groups_per_host: args.groups_per_host,
+        mrp_rate: args.registration_rate,
         lease_ns: args.lease.saturating_mul(1_000_000_000),
         ecn: args.ecn,
         strategies: Strategies {

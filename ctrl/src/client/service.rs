@@ -186,6 +186,7 @@ impl Control for ControlService {
                 again: report.registrations.repeated,
                 wrong: report.registrations.wrong,
                 refused: report.registrations.refused,
+                limited: report.registrations.limited,
             }),
             punts: Some(punts(&report.punts)),
         }))

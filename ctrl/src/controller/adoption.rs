@@ -78,6 +78,7 @@ impl Controller {
                     self.loads.add(&group.tree);
                     self.virtual_qpns.used(mcst_id, group.virtual_qpn);
                     self.groups.insert(mcst_id, Registration::adopted(group));
+                    self.note_leader(mcst_id);
                     self.sign_of_life(now, mcst_id);
                     self.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
                 }

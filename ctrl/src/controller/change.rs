@@ -582,6 +582,7 @@ impl Controller {
         self.loads.remove(&group.tree);
         group.clone_from(&change.next);
         self.loads.add(&group.tree);
+        self.note_leader(mcst_id);
     }
 
     fn change_made(&mut self, now: u64, mcst_id: Ipv4Addr) {

@@ -32,6 +32,11 @@ pub struct ControllerConfig {
     pub register_retry_ns: u64,
     /// How often a register access is sent before the switch counts as silent.
     pub register_attempts: u32,
+    /// Groups that one host may lead before a registration in band of one more is refused; 0 is no limit.
+    pub groups_per_host: usize,
+    /// Registration packets of one host that are served in a second, and at once; 0 is no limit.  A leader sends one for 61 to
+    /// 183 members, again after each [`alfirk_roce::registration::LeaderTiming::interval`].
+    pub mrp_rate: u32,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
@@ -65,6 +70,8 @@ impl ControllerConfig {
             request_timeout_ns: 10_000_000_000,
             register_retry_ns: 200_000_000,
             register_attempts: 10,
+            groups_per_host: 128,
+            mrp_rate: 2_000,
             mrp_timeout_ns: 10_000_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,

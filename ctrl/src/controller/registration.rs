@@ -245,6 +245,7 @@ impl Controller {
                         joined: BTreeMap::new(),
                     },
                 );
+                self.note_leader(mcst_id);
                 self.group_step(now, mcst_id, Step::Registers);
             }
         }
@@ -426,6 +427,7 @@ impl Controller {
         let Some(registration) = self.groups.remove(&mcst_id) else {
             return;
         };
+        self.note_leader(mcst_id);
         let Registration {
             group,
             errors,

@@ -221,8 +221,9 @@ impl Controller {
         if self.config.lease_ns > 0 {
             self.leases.give(group.mcst_id);
         }
-        self.groups
-            .insert(group.mcst_id, Registration::adopted(group));
+        let mcst_id = group.mcst_id;
+        self.groups.insert(mcst_id, Registration::adopted(group));
+        self.note_leader(mcst_id);
         Ok(())
     }
 }

@@ -129,6 +129,10 @@ pub enum Refusal {
         "the registration names no queue pair number for the group, or that of the group which had the address before"
     )]
     BadQueuePair,
+    #[error("the host leads as many groups as one host may; it must deregister one first")]
+    TooMany,
+    #[error("the host sends registration packets faster than they are served")]
+    TooFast,
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -146,6 +150,8 @@ impl Refusal {
             7 => Refusal::NoSuchGroup,
             8 => Refusal::BadRegion,
             9 => Refusal::BadQueuePair,
+            10 => Refusal::TooMany,
+            11 => Refusal::TooFast,
             other => Refusal::Other(other),
         }
     }
@@ -161,6 +167,8 @@ impl Refusal {
             Refusal::NoSuchGroup => 7,
             Refusal::BadRegion => 8,
             Refusal::BadQueuePair => 9,
+            Refusal::TooMany => 10,
+            Refusal::TooFast => 11,
             Refusal::Other(bits) => bits,
         }
     }

@@ -11,6 +11,7 @@
 
 mod agent;
 pub(super) mod frame;
+mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -30,6 +31,10 @@ use crate::topology::{HostIndex, Node as Place, SwitchIndex};
 use crate::tree::{Policy, Tree, View};
 use agent::{Agent, Part, Stage};
 use frame::Received;
+use limits::{Limits, Verdict};
+
+/// Records that a node with a region takes.
+const NODES_OF_LONGEST: usize = 3;
 
 /// Registrations under way, and counters.
 #[derive(Debug, Default)]
@@ -37,6 +42,7 @@ pub(super) struct Mrp {
     agents: BTreeMap<(SwitchIndex, Ipv4Addr), Agent>,
     /// When a registration that makes no progress is forgotten.
     deadlines: BTreeMap<Ipv4Addr, u64>,
+    limits: Limits,
     stats: MrpStats,
 }
 
@@ -51,6 +57,8 @@ pub struct MrpStats {
     pub wrong: u64,
     /// Answered with a refusal.
     pub refused: u64,
+    /// Of hosts that send faster than they may: dropped.
+    pub limited: u64,
 }
 
 /// A group that agents are making.
@@ -75,6 +83,12 @@ impl Mrp {
         self.agents.retain(|(_, agent_of), _| *agent_of != mcst_id);
         self.deadlines.remove(&mcst_id);
     }
+
+    /// Forgets a registration of which there is no group yet.
+    fn give_up(&mut self, mcst_id: Ipv4Addr) {
+        self.forget(mcst_id);
+        self.limits.forget(mcst_id);
+    }
 }
 
 /// Whether a node is this member, as its switch has it: the tables know no length of a region.
@@ -96,12 +110,24 @@ impl Controller {
             // Its host will send it again.
             return;
         }
+        let is_from_host = self.host_behind(switch, port).is_some();
+        let verdict = match is_from_host {
+            true => self.pace(now, switch, port),
+            // What comes from other switches is of the agents there.
+            false => Verdict::Serve,
+        };
+        if verdict == Verdict::Drop {
+            return;
+        }
         let received = frame::parse(frame);
         let Some(received) = received.filter(|r| self.is_from_right_place(switch, port, r)) else {
             self.mrp.stats.wrong += 1;
             return;
         };
-        let is_from_host = self.host_behind(switch, port).is_some();
+        if verdict == Verdict::Refuse {
+            let (mcst_id, host) = (received.destination, received.source);
+            return self.mrp_refuse(mcst_id, host, Refusal::TooFast);
+        }
         if is_from_host && self.is_leader(&received) {
             self.sign_of_life(now, received.destination);
         }
@@ -119,6 +145,27 @@ impl Controller {
             }
             _ => self.mrp.stats.wrong += 1,
         }
+    }
+
+    /// Whether a host may send a packet now.
+    fn pace(&mut self, now: u64, switch: SwitchIndex, port: u32) -> Verdict {
+        let rate = self.config.mrp_rate;
+        let verdict = self.mrp.limits.admit(now, (switch, port), rate);
+        self.mrp.stats.limited += u64::from(verdict != Verdict::Serve);
+        verdict
+    }
+
+    /// Notes who leads a group, or that it has no leader any more.
+    pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
+        match self.leader_of(mcst_id) {
+            Some(leader) => self.mrp.limits.lead(leader, mcst_id),
+            None => self.mrp.limits.forget(mcst_id),
+        }
+    }
+
+    /// The packets that a group of all hosts, with a region each, takes.
+    fn most_packets(&self) -> usize {
+        (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
     }
 
     /// Forgets registrations whose leaders have gone silent.
@@ -176,6 +223,17 @@ impl Controller {
                 // Being removed, or made through the control service: the leader will ask again.
                 _ => return,
             },
+        }
+        let is_known = self.mrp.agents.contains_key(&(switch, mcst_id));
+        if !is_known && self.host_behind(switch, port).is_some() {
+            let limit = self.config.groups_per_host;
+            if !self.mrp.limits.may_lead(leader, mcst_id, limit) {
+                return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
+            }
+            if usize::from(received.packet.total) > self.most_packets() {
+                return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
+            }
+            self.mrp.limits.lead(leader, mcst_id);
         }
         let deadline = now + self.config.mrp_timeout_ns;
         let key = (switch, mcst_id);
@@ -510,7 +568,7 @@ impl Controller {
         self.mrp.stats.accepted += 1;
         match self.groups.get(&mcst_id) {
             None => {
-                self.mrp.forget(mcst_id);
+                self.mrp.give_up(mcst_id);
                 self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
             }
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {
@@ -550,7 +608,7 @@ impl Controller {
             }
             return self.undo_growth(now, mcst_id);
         }
-        self.mrp.forget(mcst_id);
+        self.mrp.give_up(mcst_id);
         if let Some(leader) = leader {
             self.mrp_refuse(mcst_id, leader, refusal);
         }
