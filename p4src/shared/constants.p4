@@ -165,6 +165,7 @@ const bit<8> DROP_NAK_TOLD = 26;           // a NAK that the source has, and has
 const bit<8> DROP_WRONG_PKEY = 27;         // a member's packet of another partition
 const bit<8> DROP_MAY_NOT_SEND = 28;       // data of a member that may only receive
 const bit<8> DROP_REFUSAL_LIMITED = 29;    // a READ or ATOMIC of a host that was refused one just before
+const bit<8> DROP_PUNT_LIMITED = 30;      // more for the controller than the port may send it (punt_limit.p4)
 const bit<32> SIZE_DROP_REASONS = 32;
 
 // Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MIN_PSN_*.

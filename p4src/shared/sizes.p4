@@ -29,7 +29,11 @@ const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
 const bit<32> SIZE_ROUTES = 8192;
 const bit<32> SIZE_NEXT_HOPS = 4096;
-const bit<32> SIZE_PORTS = 512;
+#define PORT_BITS 9
+const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;
+// Kinds of packets for the controller: PACKET_IN_*.
+const bit<32> PUNT_KINDS = 8;
+const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;
 // A switch port leads to one host at most, so there are no more members than ports times groups.
 const bit<32> SIZE_MEMBERS = 16384;
 

@@ -26,6 +26,7 @@
 #include "../shared/data_to_ack.p4"
 #include "../shared/decide.p4"
 #include "ack_aggregate.p4"
+#include "punt_limit.p4"
 #include "retransmission_filter.p4"
 #include "../shared/bridge_exit.p4"
 #include "memory_regions.p4"
@@ -44,6 +45,7 @@ control ingress(inout headers_t hdr,
     Icrc() icrc;
     AckAggregate() ack_aggregate;
     Ipv4Routing() ipv4_routing;
+    PuntLimit() punt_limit;
 
     bool is_group = false;
     bool is_mrp = false;
@@ -125,6 +127,10 @@ control ingress(inout headers_t hdr,
         if (meta.kind != Kind.NONE && meta.drop_reason == DROP_NONE) {
             ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
                                 standard_metadata.egress_spec);
+        }
+
+        if (meta.drop_reason == DROP_NONE) {
+            punt_limit.apply(meta);
         }
 
         // The clone session of a port has the port's number and leads back to it.

@@ -60,6 +60,7 @@ class Drop(IntEnum):
     WRONG_PKEY = 27
     MAY_NOT_SEND = 28
     REFUSAL_LIMITED = 29
+    PUNT_LIMITED = 30
 
 
 class Work(IntEnum):

@@ -73,6 +73,10 @@ pub struct CtrlArgs {
     /// 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub registration_rate: u32,
+    /// Packets in a second that one port may have its switch hand up of each kind, of groups whose minimum PSN or ICRC the
+    /// controller finds; 0 lets as many through as the port's link carries of full packets.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub punt_rate: u32,
     /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -165,6 +169,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         dead_switch_ns: dead_after,
         groups_per_host: args.groups_per_host,
         mrp_rate: args.registration_rate,
+        punt_rate: args.punt_rate,
         lease_ns: args.lease.saturating_mul(1_000_000_000),
         ecn: args.ecn,
         strategies: Strategies {

@@ -166,6 +166,7 @@ impl Control for ControlService {
             punt: Some(work(counts.work(MinPsn::Punt))),
             cnps_filtered: counts.cnps_filtered,
             copies_filtered: counts.copies_filtered,
+            punts_limited: counts.punts_limited,
         }))
     }
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::p4::config::v1::P4Info;
 
 use crate::ecn::EcnProfile;
+use crate::punt_limits::PuntLimits;
 use crate::strategy::Strategies;
 use crate::tables::ProgramError;
 use crate::topology::Topology;
@@ -37,6 +38,9 @@ pub struct ControllerConfig {
     /// Registration packets of one host that are served in a second, and at once; 0 is no limit.  A leader sends one for 61 to
     /// 183 members, again after each [`alfirk_roce::registration::LeaderTiming::interval`].
     pub mrp_rate: u32,
+    /// Packets in a second that a port may have a switch hand up of groups by whose strategy the controller finds minima or
+    /// ICRCs, per kind; 0 lets as many through as its link carries of full packets.
+    pub punt_rate: u32,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
@@ -72,6 +76,7 @@ impl ControllerConfig {
             register_attempts: 10,
             groups_per_host: 128,
             mrp_rate: 2_000,
+            punt_rate: 0,
             mrp_timeout_ns: 10_000_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
@@ -85,6 +90,14 @@ impl ControllerConfig {
 }
 
 impl ControllerConfig {
+    /// How fast ports may have switches hand packets up.
+    pub(super) fn punt_limits(&self) -> PuntLimits {
+        PuntLimits {
+            registrations: self.mrp_rate,
+            group_packets: self.punt_rate,
+        }
+    }
+
     /// Whether the settings fit together and fit the topology.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), ConfigError> {
         if self.election_id == 0 {

@@ -13,6 +13,7 @@ mod mft;
 mod multicast_groups;
 mod next_hops;
 mod packet_io;
+mod punt_rates;
 mod receivers;
 mod routes;
 mod schema;
@@ -33,6 +34,7 @@ pub use mft::{absent, Mft, MftKey, PathEntry};
 pub use multicast_groups::{MulticastGroup, Replica};
 pub use next_hops::{NextHop, NextHopKey, NextHops};
 pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
+pub use punt_rates::{PuntKey, PuntRate, PuntRates};
 pub use receivers::{Delivery, ReceiverKey, Receivers};
 pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
@@ -120,6 +122,8 @@ pub struct Program {
     pub source_guard: SourceGuard,
     /// `egress.ecn_marking.profiles`
     pub ecn_marking: EcnMarking,
+    /// `ingress.punt_limit.rates`
+    pub punt_rates: PuntRates,
     /// Counter arrays.
     pub counters: Counters,
     /// Headers of PacketIn and PacketOut.
@@ -173,6 +177,7 @@ impl Program {
             receivers: Receivers::resolve(&schema)?,
             source_guard: SourceGuard::resolve(&schema)?,
             ecn_marking: EcnMarking::resolve(&schema)?,
+            punt_rates: PuntRates::resolve(&schema)?,
             counters: Counters::resolve(&schema)?,
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
@@ -221,6 +226,10 @@ impl Program {
             },
             Some(entity::Entity::PacketReplicationEngineEntry(entry)) => {
                 multicast_groups::describe(entry)
+            }
+            Some(entity::Entity::MeterEntry(entry)) => {
+                let index = entry.index.as_ref().map_or(0, |index| index.index);
+                format!("meter ingress.punt_limit.rates[{index}]")
             }
             _ => "entity".to_owned(),
         }

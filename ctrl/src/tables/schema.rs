@@ -47,7 +47,7 @@ pub enum ProgramError {
     Count {
         /// The table, action or packet header.
         name: String,
-        /// `match fields`, `parameters` or `metadata fields`.
+        /// `match fields`, `parameters`, `metadata fields` or `cells`.
         parts: &'static str,
         /// In P4Info.
         given: usize,
@@ -153,6 +153,23 @@ impl<'a> Schema<'a> {
         preamble
             .map(|p| p.id)
             .ok_or_else(|| missing("counter", name))
+    }
+
+    /// A meter array's id; it must have so many cells.
+    pub(super) fn meter(&self, name: &str, cells: u32) -> Result<u32, ProgramError> {
+        let mut meters = self.p4info.meters.iter();
+        let meter = meters
+            .find(|m| m.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("meter", name))?;
+        match meter.size == i64::from(cells) {
+            true => Ok(meter.preamble.as_ref().map_or(0, |p| p.id)),
+            false => Err(ProgramError::Count {
+                name: format!("meter {name}"),
+                parts: "cells",
+                given: usize::try_from(meter.size).unwrap_or(0),
+                expected: cells as usize,
+            }),
+        }
     }
 
     pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {

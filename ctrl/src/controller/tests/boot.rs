@@ -103,7 +103,7 @@ fn a_refused_pipeline_is_reported() {
 #[test]
 fn a_refused_entry_fails_the_switch() {
     let mut fabric = Fabric::new(testbed());
-    fabric.switches[0].refuse.insert(12);
+    fabric.switches[0].refuse.insert(32);
     fabric.connect_all();
     assert_eq!(
         shown(&fabric.said),

@@ -186,6 +186,11 @@ impl FakeSwitch {
         self.entries.retain(|_, (text, _)| !text.starts_with(what));
     }
 
+    /// Applies an update that is not this controller's.
+    pub(crate) fn force(&mut self, update: &Update) {
+        self.apply(update).unwrap();
+    }
+
     /// Takes over what it does not have from another switch.
     pub(crate) fn copy_entries(&mut self, other: &FakeSwitch) {
         for (key, entry) in &other.entries {
@@ -243,10 +248,15 @@ impl FakeSwitch {
     fn read(&self, read: &v1::ReadRequest) -> v1::ReadResponse {
         let wanted = |entity: &Entity| {
             read.entities.iter().any(|pattern| {
-                use entity::Entity::{PacketReplicationEngineEntry as Engine, TableEntry};
+                use entity::Entity::{
+                    MeterEntry, PacketReplicationEngineEntry as Engine, TableEntry,
+                };
                 match (&pattern.entity, &entity.entity) {
                     (Some(TableEntry(pattern)), Some(TableEntry(entry))) => {
                         pattern.table_id == entry.table_id
+                    }
+                    (Some(MeterEntry(pattern)), Some(MeterEntry(entry))) => {
+                        pattern.meter_id == entry.meter_id
                     }
                     (Some(Engine(pattern)), Some(Engine(entry))) => {
                         let kind = |e: &v1::PacketReplicationEngineEntry| {
@@ -314,6 +324,14 @@ impl FakeSwitch {
                 self.entries
                     .insert(key, (text, update.entity.clone().unwrap()));
             }
+            // Every cell of a meter is there, with or without a rate.
+            update::Type::Modify if text.starts_with("meter") => {
+                let entity = update.entity.clone().unwrap();
+                match text.ends_with("nothing") {
+                    true => self.entries.remove(&key),
+                    false => self.entries.insert(key, (text, entity)),
+                };
+            }
             _ if !is_there => return Err(Code::NotFound),
             update::Type::Modify => {
                 self.entries
@@ -375,6 +393,13 @@ impl FakeSwitch {
                     what.clone().into_bytes(),
                     format!("{what} -> {}", replicas.join(" ")),
                 )
+            }
+            entity::Entity::MeterEntry(entry) => {
+                let rate = entry.config.as_ref().map_or_else(
+                    || "nothing".to_owned(),
+                    |config| format!("{}/s, {}", config.pir, config.pburst),
+                );
+                (what.clone().into_bytes(), format!("{what} -> {rate}"))
             }
             other => panic!("unexpected: {other:?}"),
         }

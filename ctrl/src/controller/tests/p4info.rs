@@ -2,7 +2,7 @@
 
 use alfirk_p4runtime::p4::config::v1::{
     action, controller_packet_metadata, match_field, Action, ControllerPacketMetadata, Counter,
-    MatchField, P4Info, Preamble, Register, Table,
+    MatchField, Meter, P4Info, Preamble, Register, Table,
 };
 
 fn preamble(id: u32, name: &str) -> Option<Preamble> {
@@ -139,7 +139,13 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
             counter(1, "ingress.ack_aggregate.work"),
             counter(2, "ingress.drops"),
             counter(3, "egress.drops"),
+            counter(4, "ingress.punt_limit.limited"),
         ],
+        meters: vec![Meter {
+            preamble: preamble(0x1400_0001, "ingress.punt_limit.rates"),
+            size: 4096,
+            ..Meter::default()
+        }],
         actions: vec![
             action(
                 11,
