@@ -77,6 +77,10 @@ pub struct CtrlArgs {
     /// controller finds; 0 lets as many through as the port's link carries of full packets.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub punt_rate: u32,
+    /// Ask hosts in band before they are put into groups that are registered through the control service; hosts that a leader
+    /// names in band are always asked.
+    #[arg(long)]
+    pub ask_members: bool,
     /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -170,6 +174,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         groups_per_host: args.groups_per_host,
         mrp_rate: args.registration_rate,
         punt_rate: args.punt_rate,
+        ask_members: args.ask_members,
         lease_ns: args.lease.saturating_mul(1_000_000_000),
         ecn: args.ecn,
         strategies: Strategies {

@@ -357,7 +357,9 @@ fn status(error: &GroupError) -> Status {
         | GroupError::SwitchFull { .. }
         | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,
         GroupError::NoSuchGroup(_) | GroupError::NotMember { .. } => Code::NotFound,
-        GroupError::Busy(_) | GroupError::InUse(_) => Code::FailedPrecondition,
+        GroupError::Busy(_) | GroupError::InUse(_) | GroupError::NotAgreed { .. } => {
+            Code::FailedPrecondition
+        }
         GroupError::Icrc(_) => Code::Internal,
         GroupError::SwitchNotReady { .. }
         | GroupError::Unreachable(_)

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
+use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
@@ -130,6 +130,22 @@ impl Change {
 }
 
 impl Controller {
+    /// Adds a member for a user.
+    pub(super) fn join_for_user(
+        &mut self,
+        now: u64,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) {
+        let origin = Origin::Api(tag);
+        // What cannot be done for other reasons fails at once.
+        match self.config.ask_members && self.plan_join(mcst_id, spec).is_ok() {
+            true => self.invite_to_join(now, origin, mcst_id, spec),
+            false => self.join(now, origin, mcst_id, spec),
+        }
+    }
+
     /// Adds a member between two messages.
     pub(super) fn join(&mut self, now: u64, origin: Origin, mcst_id: Ipv4Addr, spec: MemberSpec) {
         self.sign_of_life(now, mcst_id);
@@ -655,7 +671,7 @@ impl Controller {
         }
     }
 
-    fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {
+    pub(super) fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {
         match origin {
             Origin::Api(tag) => self.say(ApiReply::Failed { tag, error }),
             Origin::Leader(leader) => {
@@ -667,6 +683,7 @@ impl Controller {
                         Refusal::Full
                     }
                     GroupError::Switch(_) => Refusal::SwitchFailed,
+                    GroupError::NotAgreed { .. } => Refusal::NotAgreed,
                     _ => Refusal::BadNodes,
                 };
                 self.mrp_refuse(mcst_id, leader, refusal);
@@ -698,8 +715,8 @@ impl Controller {
             return;
         };
         let node = member.spec.node();
-        let own = Node::group(mcst_id, group.virtual_qpn);
-        let frame = self.mrp_member_frame(Some(own), leader.spec.ip, psn, &node);
+        let leader = leader.spec.ip;
+        let frame = self.mrp_member_frame(Packet::Register, mcst_id, leader, psn, &node);
         let (switch, port) = self.topology.attachment(member.host);
         self.send_frame(switch, port, frame);
     }
@@ -711,6 +728,6 @@ impl Controller {
             return;
         };
         let leader = leader.spec.ip;
-        self.mrp_name(mcst_id, leader, Packet::Leave, members);
+        self.mrp_name(mcst_id, leader, Packet::Leave, 0, members);
     }
 }

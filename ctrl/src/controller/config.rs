@@ -41,6 +41,10 @@ pub struct ControllerConfig {
     /// Packets in a second that a port may have a switch hand up of groups by whose strategy the controller finds minima or
     /// ICRCs, per kind; 0 lets as many through as its link carries of full packets.
     pub punt_rate: u32,
+    /// Whether hosts that are named through the control service are asked in band, as those are that a leader names.
+    pub ask_members: bool,
+    /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they hear who has not.
+    pub agree_timeout_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
@@ -77,6 +81,8 @@ impl ControllerConfig {
             groups_per_host: 128,
             mrp_rate: 2_000,
             punt_rate: 0,
+            ask_members: false,
+            agree_timeout_ns: 2_000_000_000,
             mrp_timeout_ns: 10_000_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,

@@ -204,6 +204,14 @@ pub enum GroupError {
         "member {0} cannot be reached: every way to it leads through a link or switch that is down"
     )]
     Unreachable(Ipv4Addr),
+    /// Hosts that were asked and did not agree.
+    #[error("group {mcst_id}: {} did not agree to be in it; have the hosts expect the queue pairs to be registered", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    NotAgreed {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// Their addresses.
+        members: Vec<Ipv4Addr>,
+    },
     /// Messages are under way.
     #[error("group {0} has messages under way; a member can join only between two of them")]
     InUse(Ipv4Addr),

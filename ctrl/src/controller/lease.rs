@@ -9,7 +9,7 @@
 //! The controller looks and asks some times per lease, so that lost packets do not matter, and not at all while there
 //! are other signs.  Time in which no switch of the group can be asked does not count: who cannot look must not judge.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::Kind;
@@ -18,6 +18,7 @@ use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::registers::RegisterControl;
 use super::session::Task;
+use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 
@@ -29,44 +30,35 @@ const LOOKS: u64 = 8;
 pub(super) struct Leases {
     leases: BTreeMap<Ipv4Addr, Lease>,
     /// When to look at each.
-    due: BTreeSet<(u64, Ipv4Addr)>,
+    looks: Timers<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Lease {
     /// When there was a sign of life last; `None` when the lease was given before any time was known.
     alive_at: Option<u64>,
-    /// When to look for one.
-    next: u64,
     /// What the group's source had been told at the last look.
     told: Option<u64>,
 }
 
 impl Leases {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        self.due.first().map(|(at, _)| *at)
+        self.looks.first()
     }
 
     /// Gives a group a lease that begins when time is known.
     pub(super) fn give(&mut self, mcst_id: Ipv4Addr) {
         let lease = Lease {
             alive_at: None,
-            next: 0,
             told: None,
         };
-        self.put(mcst_id, lease);
+        self.leases.insert(mcst_id, lease);
+        self.looks.set(mcst_id, 0);
     }
 
     pub(super) fn forget(&mut self, mcst_id: Ipv4Addr) {
-        if let Some(lease) = self.leases.remove(&mcst_id) {
-            self.due.remove(&(lease.next, mcst_id));
-        }
-    }
-
-    fn put(&mut self, mcst_id: Ipv4Addr, lease: Lease) {
-        self.forget(mcst_id);
-        self.due.insert((lease.next, mcst_id));
-        self.leases.insert(mcst_id, lease);
+        self.leases.remove(&mcst_id);
+        self.looks.clear(mcst_id);
     }
 }
 
@@ -80,10 +72,10 @@ impl Controller {
         let known = self.leases.leases.get(&mcst_id);
         let lease = Lease {
             alive_at: Some(now),
-            next: now + look_after(lease_ns),
             told: known.and_then(|lease| lease.told),
         };
-        self.leases.put(mcst_id, lease);
+        self.leases.leases.insert(mcst_id, lease);
+        self.leases.looks.set(mcst_id, now + look_after(lease_ns));
     }
 
     /// A user wants the group to stay.
@@ -97,8 +89,8 @@ impl Controller {
     }
 
     pub(super) fn lease_timeout(&mut self, now: u64) {
-        while let Some((_, mcst_id)) = self.leases.due.first().filter(|(at, _)| *at <= now) {
-            self.look_for_life(now, *mcst_id);
+        while let Some(mcst_id) = self.leases.looks.pop_due(now) {
+            self.look_for_life(now, mcst_id);
         }
     }
 
@@ -113,7 +105,6 @@ impl Controller {
         let alive_at = lease.alive_at.unwrap_or(now);
         let mut lease = Lease {
             alive_at: Some(alive_at),
-            next: now + look_after(lease_ns),
             ..lease
         };
         let group = registration.group();
@@ -132,7 +123,8 @@ impl Controller {
         if read.is_none() {
             lease.alive_at = Some(unseen(alive_at, now, lease_ns));
         }
-        self.leases.put(mcst_id, lease);
+        self.leases.leases.insert(mcst_id, lease);
+        self.leases.looks.set(mcst_id, now + look_after(lease_ns));
         if let Some((switch, task)) = read {
             self.submit(now, switch, Owner::Lease(mcst_id), task);
         }

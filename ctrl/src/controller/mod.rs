@@ -29,6 +29,7 @@ mod registration;
 mod saved;
 mod session;
 mod status;
+mod timers;
 mod virtual_qpns;
 
 #[cfg(test)]
@@ -213,7 +214,7 @@ impl Controller {
                 tag,
                 mcst_id,
                 member,
-            }) => self.join(now, Origin::Api(tag), mcst_id, member),
+            }) => self.join_for_user(now, tag, mcst_id, member),
             Event::Api(ApiRequest::Leave {
                 tag,
                 mcst_id,

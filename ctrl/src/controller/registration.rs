@@ -50,6 +50,8 @@ pub(super) struct Registration {
 enum Step {
     /// Agents make it, switch by switch.
     Growing,
+    /// Its members are asked whether they agree; nothing is written yet.
+    Inviting,
     Registers,
     Entries,
     Publication,
@@ -205,9 +207,11 @@ impl Registration {
         GroupStatus {
             mcst_id: self.group.mcst_id,
             state: match self.step {
-                Step::Growing | Step::Registers | Step::Entries | Step::Publication => {
-                    GroupState::Registering
-                }
+                Step::Growing
+                | Step::Inviting
+                | Step::Registers
+                | Step::Entries
+                | Step::Publication => GroupState::Registering,
                 Step::Ready | Step::Changing if !is_whole => GroupState::Degraded,
                 Step::Ready | Step::Changing => GroupState::Ready,
                 Step::Withdrawal | Step::Removal => GroupState::Removing,
@@ -246,7 +250,33 @@ impl Controller {
                     },
                 );
                 self.note_leader(mcst_id);
-                self.group_step(now, mcst_id, Step::Registers);
+                match self.config.ask_members {
+                    true => self.group_step(now, mcst_id, Step::Inviting),
+                    false => self.group_step(now, mcst_id, Step::Registers),
+                }
+            }
+        }
+    }
+
+    /// All members have agreed to be in a group.
+    pub(super) fn register_agreed(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let registration = self.groups.get(&mcst_id);
+        if registration.is_some_and(|r| r.step == Step::Inviting) {
+            self.group_step(now, mcst_id, Step::Registers);
+        }
+    }
+
+    /// Some have not, in time.
+    pub(super) fn register_not_agreed(&mut self, mcst_id: Ipv4Addr, error: GroupError) {
+        let registration = self.groups.get(&mcst_id);
+        if !registration.is_some_and(|r| r.step == Step::Inviting) {
+            return;
+        }
+        if let Some(Registration { group, goal, .. }) = self.groups.remove(&mcst_id) {
+            self.give_back(&group);
+            self.note_leader(mcst_id);
+            if let Goal::Make(tag) = goal {
+                self.say(ApiReply::Failed { tag, error });
             }
         }
     }
@@ -307,7 +337,7 @@ impl Controller {
             Step::Publication => self.group_made(now, mcst_id),
             Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
             Step::Removal => self.group_gone(mcst_id),
-            Step::Ready | Step::Changing | Step::Growing => {}
+            Step::Ready | Step::Changing | Step::Growing | Step::Inviting => {}
         }
     }
 
@@ -375,6 +405,9 @@ impl Controller {
             return;
         };
         registration.step = step;
+        if step == Step::Inviting {
+            return self.invite_all(now, mcst_id);
+        }
         let group = &registration.group;
         let tasks = group.switches.iter().map(|on| {
             let task = match step {
@@ -384,7 +417,9 @@ impl Controller {
                 Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
                 Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
                 Step::Removal => Task::Write(group.removal(&self.program, on)),
-                Step::Ready | Step::Changing | Step::Growing => Task::Write(Vec::new()),
+                Step::Ready | Step::Changing | Step::Growing | Step::Inviting => {
+                    Task::Write(Vec::new())
+                }
             };
             (on.switch, task)
         });
@@ -424,6 +459,7 @@ impl Controller {
     fn group_gone(&mut self, mcst_id: Ipv4Addr) {
         self.punts.forget_group(mcst_id);
         self.leases.forget(mcst_id);
+        self.mrp.invitations.forget(mcst_id);
         let Some(registration) = self.groups.remove(&mcst_id) else {
             return;
         };

@@ -237,7 +237,7 @@ impl Leader {
         }
         match packet.kind {
             Kind::Confirm => self.confirmed(*source, &packet),
-            Kind::Refuse => self.refused(*source, &packet),
+            Kind::Refuse => self.refused(now, host, *source, &packet),
             Kind::Alive if *source == self.spec.mcst_id => {
                 if self.is_registered() {
                     self.say(host, now, Kind::Alive);
@@ -393,8 +393,9 @@ impl Leader {
         self.events.push_back(event);
     }
 
-    fn refused(&mut self, source: Ipv4Addr, packet: &Repr) {
+    fn refused(&mut self, now: u64, host: &mut dyn Verbs, source: Ipv4Addr, packet: &Repr) {
         let reason = Refusal::from_bits(packet.flags);
+        let missing: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
         // Nobody has asked for anything, but the fabric has given the group up.
         let is_gone = self.state == State::Registered && reason == Refusal::NoSuchGroup;
         if source != self.spec.mcst_id || self.exchange.is_none() && !is_gone {
@@ -402,6 +403,10 @@ impl Leader {
             return;
         }
         self.exchange = None;
+        if self.state == State::Registering && reason == Refusal::NotAgreed && !missing.is_empty() {
+            self.events.push_back(LeaderEvent::GaveUp { missing });
+            return self.deregister(host, now);
+        }
         let (state, event) = match self.state {
             // What is not there need not be removed.
             State::Deregistering | State::Registered => (State::Over, LeaderEvent::Deregistered),

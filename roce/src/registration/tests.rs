@@ -248,6 +248,41 @@ fn a_refusal_ends_registration_with_its_reason() {
 }
 
 #[test]
+fn a_host_agrees_for_the_queue_pairs_that_it_expects_to_be_registered() {
+    let mut host = host(2);
+    let mut member = Member::new(&mut host);
+    let invitation = datagram(GROUP, &packet(Kind::Invite, vec![node(2), group()]));
+    assert!(member.handle_event(0, &mut host, &invitation));
+    assert_eq!((sent(&mut host, 0), member.ignored()), (vec![], 1));
+    member.expect(node(2).qpn);
+    for at in [1, 2] {
+        assert!(member.handle_event(at, &mut host, &invitation));
+        let agreement = packet(Kind::Agree, vec![node(2), group()]);
+        assert_eq!(sent(&mut host, at), [(GROUP, agreement)]);
+    }
+    // It is not in the group yet.
+    assert_eq!(member.poll(), None);
+}
+
+#[test]
+fn a_leader_names_those_who_did_not_agree() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let refusal = Repr {
+        flags: Refusal::NotAgreed.bits(),
+        ..packet(Kind::Refuse, vec![node(3), group()])
+    };
+    leader.handle_event(5, &mut host, &datagram(GROUP, &refusal));
+    let missing = vec![ip(3)];
+    assert_eq!(leader.poll(), Some(LeaderEvent::GaveUp { missing }));
+    // What other switches have is taken back.
+    assert_eq!(sent(&mut host, 5).last().unwrap().1.kind, Kind::Deregister);
+    let gone = packet(Kind::Confirm, vec![group()]);
+    leader.handle_event(6, &mut host, &datagram(GROUP, &gone));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
+}
+
+#[test]
 fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 2);

@@ -89,6 +89,10 @@ pub enum Kind {
     Stalled,
     /// From the group to the leader: is it still wanted? From the leader: it is.
     Alive,
+    /// From the fabric to a host: may its queue pair be put into the group?
+    Invite,
+    /// From a host to the McstID, for the fabric: it may.
+    Agree,
 }
 
 /// Why a switch refused, in the flags of a [`Kind::Refuse`].
@@ -133,6 +137,8 @@ pub enum Refusal {
     TooMany,
     #[error("the host sends registration packets faster than they are served")]
     TooFast,
+    #[error("a host did not agree to be in the group")]
+    NotAgreed,
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -152,6 +158,7 @@ impl Refusal {
             9 => Refusal::BadQueuePair,
             10 => Refusal::TooMany,
             11 => Refusal::TooFast,
+            12 => Refusal::NotAgreed,
             other => Refusal::Other(other),
         }
     }
@@ -169,6 +176,7 @@ impl Refusal {
             Refusal::BadQueuePair => 9,
             Refusal::TooMany => 10,
             Refusal::TooFast => 11,
+            Refusal::NotAgreed => 12,
             Refusal::Other(bits) => bits,
         }
     }
@@ -185,6 +193,8 @@ impl Kind {
             6 => Kind::Leave,
             7 => Kind::Stalled,
             8 => Kind::Alive,
+            9 => Kind::Invite,
+            10 => Kind::Agree,
             _ => return None,
         })
     }
@@ -199,6 +209,8 @@ impl Kind {
             Kind::Leave => 6,
             Kind::Stalled => 7,
             Kind::Alive => 8,
+            Kind::Invite => 9,
+            Kind::Agree => 10,
         }
     }
 }
@@ -675,7 +687,7 @@ mod tests {
         #[test]
         fn bytes_from_outside_are_refused_or_understood(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
-            kind in 1u8..9,
+            kind in 1u8..11,
             total in 1u8..4,
             flags in proptest::collection::vec(prop_oneof![Just(0u8), Just(0x40), Just(0x80), any::<u8>()], 24),
             quiet: bool,

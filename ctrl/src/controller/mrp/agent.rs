@@ -1,6 +1,6 @@
 //! What the agent of one switch knows of one registration under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
@@ -17,6 +17,8 @@ pub(in crate::controller) struct Agent {
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
+    /// Members next to the switch that have not agreed yet.
+    pub(super) undecided: BTreeSet<Ipv4Addr>,
     /// Nodes by the port that they are reached by, the leader's own excepted.
     pub(super) routed: BTreeMap<u32, Vec<Node>>,
 }
@@ -25,6 +27,8 @@ pub(in crate::controller) struct Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::controller) enum Stage {
     Gathering,
+    /// Members next to the switch are asked whether they agree.
+    Inviting,
     Registers,
     Entries,
     Publication,
@@ -55,6 +59,7 @@ impl Agent {
             total: packet.total,
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
+            undecided: BTreeSet::new(),
             routed: BTreeMap::new(),
         }
     }
