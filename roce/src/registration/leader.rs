@@ -290,6 +290,11 @@ impl Leader {
         self.events.pop_front()
     }
 
+    /// The group.
+    pub fn mcst_id(&self) -> Ipv4Addr {
+        self.spec.mcst_id
+    }
+
     /// Whether the group is registered.
     pub fn is_registered(&self) -> bool {
         matches!(

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
-use crate::wire::mrp::{Kind, Repr, View, PORT};
+use crate::wire::mrp::{Kind, Node, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
 /// What a member tells its user.
@@ -113,6 +113,28 @@ impl Member {
         answer.kind = Kind::Confirm;
         host.send_udp(now, *leader, PORT, PORT, answer.to_bytes());
         true
+    }
+
+    /// Says that a group which this host sends to makes no progress, see [`Leader::stalled`](super::Leader::stalled); nothing
+    /// is said about groups that it was not registered in.
+    pub fn stalled(&self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
+        let known = self.known.iter().rev().find(|(of, ..)| *of == mcst_id);
+        let Some((_, qpn, psn)) = known else { return };
+        let node = Node {
+            ip: host.ip(),
+            qpn: *qpn,
+            flags: 0,
+            region: None,
+        };
+        let packet = Repr {
+            kind: Kind::Stalled,
+            seq: 0,
+            total: 1,
+            initial_psn: Psn::new(*psn),
+            flags: 0,
+            nodes: vec![node],
+        };
+        host.send_udp(now, mcst_id, PORT, PORT, packet.to_bytes());
     }
 
     /// The next thing the user should know.

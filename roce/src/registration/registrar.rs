@@ -1,5 +1,7 @@
 //! Both sides on one host.
 
+use std::net::Ipv4Addr;
+
 use super::{GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
@@ -41,6 +43,15 @@ impl Registrar {
     /// The leader of this host's group, if it has one.
     pub fn leader(&mut self) -> Option<&mut Leader> {
         self.leader.as_mut()
+    }
+
+    /// Says that a group which this host sends to makes no progress, whether it leads the group or not.
+    pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
+        match (&mut self.leader, &self.member) {
+            (Some(leader), _) if leader.mcst_id() == mcst_id => leader.stalled(host, now),
+            (_, Some(member)) => member.stalled(host, now, mcst_id),
+            _ => {}
+        }
     }
 
     /// Takes an event; says whether it was a registration's.

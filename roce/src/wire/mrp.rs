@@ -85,7 +85,7 @@ pub enum Kind {
     /// From the leader: these nodes go; confirmed by its switch. From the group to the leader: these nodes did not answer
     /// and are out of it.
     Leave,
-    /// From the leader: the group makes no progress, find out why. Not answered.
+    /// From a member that may be the source: the group makes no progress, find out why. Not answered.
     Stalled,
     /// From the group to the leader: is it still wanted? From the leader: it is.
     Alive,

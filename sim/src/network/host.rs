@@ -268,11 +268,9 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    /// Tells the fabric that the group that this host leads makes no progress.
-    pub(super) fn stalled(&mut self, ctx: &mut Context<'_, Message>) {
-        if let Some(leader) = self.registrar.leader() {
-            leader.stalled(&mut self.host, ctx.now());
-        }
+    /// Tells the fabric that a group which this host sends to makes no progress.
+    pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Context<'_, Message>) {
+        self.registrar.stalled(&mut self.host, ctx.now(), mcst_id);
         self.settle(ctx);
     }
 

@@ -379,9 +379,9 @@ impl Fabric for MininetFabric {
         Ok(())
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
-        if let Some(leader) = leader {
-            return self.accepted(leader, Request::Stalled);
+    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+        if let Some(source) = source {
+            return self.accepted(source, Request::Stalled { mcst_id });
         }
         let handle = self.controller.clone();
         let work = async move { handle.suspect(mcst_id).await };

@@ -161,7 +161,7 @@ impl Controller {
             Kind::Join if is_from_host => self.mrp_join(now, &received),
             Kind::Leave if is_from_host => self.mrp_leave(now, &received),
             Kind::Agree if is_from_host => self.mrp_agree(now, switch, &received),
-            Kind::Stalled if is_from_host && self.is_leader(&received) => {
+            Kind::Stalled if is_from_host && self.may_be_source(&received) => {
                 self.mrp.stats.accepted += 1;
                 self.watch(now, received.destination);
             }
@@ -222,6 +222,13 @@ impl Controller {
 
     fn is_leader(&self, received: &Received) -> bool {
         self.leader_of(received.destination) == Some(received.source)
+    }
+
+    /// Whoever may send may find that nothing is acknowledged, whether it leads the group or not.
+    fn may_be_source(&self, received: &Received) -> bool {
+        let group = self.groups.get(&received.destination).map(|r| r.group());
+        let mut members = group.into_iter().flat_map(|group| &group.members);
+        members.any(|m| m.spec.ip == received.source && m.spec.may_send)
     }
 
     fn leader_of(&self, mcst_id: Ipv4Addr) -> Option<Ipv4Addr> {

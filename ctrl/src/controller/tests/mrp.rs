@@ -770,3 +770,98 @@ fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
     let said = ask(&mut world, &mut idle, request);
     assert!(matches!(said, ApiReply::MemberJoined { .. }), "{said:?}");
 }
+
+#[test]
+fn a_source_that_does_not_lead_reports_that_nothing_moves() {
+    let config = ControllerConfig {
+        probe_interval_ns: 100_000,
+        dead_member_ns: 1_000_000,
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let mut leader = world.leader(GROUP, &[0, 2, 3]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    // What host 2 has sent has reached host 3, but host 0 acknowledges nothing: it leads the group, and is dead.
+    world.dead.insert(0);
+    let leaf = world.fabric.switch("l1");
+    for switch in 0..world.fabric.switches.len() {
+        let index = world.fabric.controller.status().groups[0].switches[0].group_index;
+        for path in 0..3 {
+            world.fabric.switches[switch]
+                .acked
+                .insert((index, path), 0x540);
+        }
+    }
+    world.fabric.switches[leaf.0]
+        .acked
+        .insert((0, 0), 0xff_ffef);
+    let now = world.fabric.now;
+    // Who is no member is not heard.
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Stalled,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(0),
+        flags: 0,
+        nodes: vec![world.node(1)],
+    };
+    let stranger = world.hosts[1].ip();
+    let frame = super::super::mrp::frame::build(VIRTUAL_MAC, stranger, GROUP, &packet);
+    let (switch, port) = world.fabric.controller.topology().attachment(HostIndex(1));
+    world.hand_up(switch, port, &frame);
+    world.settle(1, &mut leader, 200);
+    assert_eq!(world.fabric.controller.status().groups[0].members.len(), 3);
+    world.members[2].stalled(&mut world.hosts[2], now, GROUP);
+    world.settle(1, &mut leader, 400);
+    let members = &world.fabric.controller.status().groups[0].members;
+    assert_eq!(*members, [2, 3].map(|n: usize| world.hosts[n].ip()));
+}
+
+#[test]
+fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
+    let config = ControllerConfig {
+        probe_interval_ns: 100_000,
+        dead_member_ns: 1_000_000,
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(11, 1, 40).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let hosts: Vec<usize> = (0..440).collect();
+    let mut leader = world.leader(GROUP, &hosts);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    // Data has come everywhere, and ten leaves full of members are silent.
+    for switch in 0..world.fabric.switches.len() {
+        for path in 0..41 {
+            world.fabric.switches[switch].acked.insert((0, path), 0x540);
+        }
+    }
+    for leaf in 2..=11 {
+        let leaf = world.fabric.switch(&format!("l{leaf}"));
+        for path in 0..40 {
+            world.fabric.switches[leaf.0].acked.insert((0, path), 0x500);
+        }
+    }
+    let now = world.fabric.now;
+    leader.stalled(&mut world.hosts[0], now);
+    let mut lost = BTreeSet::new();
+    let mut reports = 0;
+    for _ in 0..3_000 {
+        world.step(0, &mut leader);
+        while let Some(event) = leader.poll() {
+            let LeaderEvent::Lost { members } = event else {
+                panic!("unexpected: {event:?}");
+            };
+            reports += 1;
+            lost.extend(members);
+        }
+    }
+    let silent: BTreeSet<Ipv4Addr> = (40..440).map(|n: usize| world.hosts[n].ip()).collect();
+    assert_eq!(lost, silent);
+    // Of at most 182 each.
+    assert_eq!(reports, 3);
+}
