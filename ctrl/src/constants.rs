@@ -42,6 +42,8 @@ pub const REGISTER_OP_INIT_GROUP: u8 = 1;
 pub const REGISTER_OP_READ: u8 = 2;
 /// `register_control.op`: write one register.
 pub const REGISTER_OP_WRITE: u8 = 3;
+/// `register_control.op`: set what receivers were told of memory.
+pub const REGISTER_OP_INIT_REGIONS: u8 = 4;
 
 /// `register_control.status`: done.
 pub const REGISTER_STATUS_OK: u8 = 0;
@@ -56,12 +58,6 @@ pub const REGISTER_STATUS_OUT_OF_RANGE: u8 = 3;
 pub const REGISTER_AGG: u8 = 1;
 /// `register_control.reg`: of a path, its newest acknowledged PSN above 8 bits of path.
 pub const REGISTER_ACK: u8 = 4;
-/// `register_control.reg`: of a path, what is XORed into a WRITE's virtual address for the host behind it.
-pub const REGISTER_REGION_VA: u8 = 7;
-/// `register_control.reg`: of a path, the same for R_Key above 16 bits of identification and 16 of UDP source port.
-pub const REGISTER_REGION_KEYS: u8 = 8;
-/// `register_control.reg`: of a path, the PSN of the WRITE that told both.
-pub const REGISTER_REGION_TOLD_AT: u8 = 9;
 
 /// The virtual address that senders use for the first byte of the members' regions.
 ///
@@ -115,11 +111,9 @@ mod tests {
             ("REGISTER_OP_INIT_GROUP", REGISTER_OP_INIT_GROUP),
             ("REGISTER_OP_READ", REGISTER_OP_READ),
             ("REGISTER_OP_WRITE", REGISTER_OP_WRITE),
+            ("REGISTER_OP_INIT_REGIONS", REGISTER_OP_INIT_REGIONS),
             ("REGISTER_AGG", REGISTER_AGG),
             ("REGISTER_ACK", REGISTER_ACK),
-            ("REGISTER_REGION_VA", REGISTER_REGION_VA),
-            ("REGISTER_REGION_KEYS", REGISTER_REGION_KEYS),
-            ("REGISTER_REGION_TOLD_AT", REGISTER_REGION_TOLD_AT),
             ("REGISTER_STATUS_OK", REGISTER_STATUS_OK),
             ("REGISTER_STATUS_BAD_OP", REGISTER_STATUS_BAD_OP),
             ("REGISTER_STATUS_BAD_REGISTER", REGISTER_STATUS_BAD_REGISTER),

@@ -115,6 +115,7 @@ const bit<8> PACKET_IN_FATAL_NAK = 6;   // a receiver has ended its queue pair
 const bit<8> REGISTER_OP_INIT_GROUP = 1;
 const bit<8> REGISTER_OP_READ = 2;
 const bit<8> REGISTER_OP_WRITE = 3;
+const bit<8> REGISTER_OP_INIT_REGIONS = 4;
 
 // register_control.status
 const bit<8> REGISTER_STATUS_OK = 0;
@@ -129,9 +130,9 @@ const bit<8> REGISTER_SRC_PORT = 3;
 const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path; to write, absent << 32 | that
 const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits; to write before REGISTER_ACK, which takes it up the tree
 const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn, for the retransmission filter
-const bit<8> REGISTER_REGION_VA = 7;       // of a path: what memory_regions.p4 XORs into the virtual address
-const bit<8> REGISTER_REGION_KEYS = 8;     // of a path: the same for R_Key << 32 | identification << 16 | source port
-const bit<8> REGISTER_REGION_TOLD_AT = 9;  // of a path: the PSN of the WRITE that told both
+const bit<8> REGISTER_REGION_VA = 7;       // of a receiver: what memory_regions.p4 XORs into the virtual address
+const bit<8> REGISTER_REGION_KEYS = 8;     // of a receiver: the same for R_Key << 32 | identification << 16 | source port
+const bit<8> REGISTER_REGION_TOLD_AT = 9;  // of a receiver: the PSN of the WRITE that told both
 const bit<8> REGISTER_SENT = 10;      // the newest PSN that a source has sent
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.

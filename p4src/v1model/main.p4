@@ -182,6 +182,7 @@ control egress(inout headers_t hdr,
     bool is_packet_in = false;
     bool is_answer = false;
     ipv4_addr_t region_owner = 0;
+    slot_t receiver = 0;
 
     apply {
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
@@ -221,13 +222,13 @@ control egress(inout headers_t hdr,
                 // The bridge changes the address.
                 region_owner = hdr.reth.va[31:0];
             }
-            bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host);
+            bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host, receiver);
         } else {
             is_packet_in = meta.packet_in_reason != 0;
         }
 
-        if (meta.kind == Kind.REGISTERS || (is_to_host && hdr.reth.isValid())) {
-            memory_regions.apply(hdr, meta, standard_metadata, region_owner);
+        if (meta.is_of_receivers == 1 || (is_to_host && hdr.reth.isValid())) {
+            memory_regions.apply(hdr, meta, receiver, region_owner);
         }
         if (is_answer) {
             // Last of all that looks at the header, because INIT_GROUP's index moves on.

@@ -34,8 +34,8 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
     register<word_t>(SIZE_PATHS >> 2) child_3;
-    RegisterAccess(REGISTER_ACK) access_ack;
-    RegisterAccess(REGISTER_MSN) access_msn;
+    RegisterAccess(REGISTER_ACK, REGISTER_OP_INIT_GROUP) access_ack;
+    RegisterAccess(REGISTER_MSN, REGISTER_OP_INIT_GROUP) access_msn;
     bit<32> node;
     path_t path;
     word_t own;

@@ -24,9 +24,9 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
     register<psn_t>(SIZE_PATHS) acked;
     // Port of the source, 0 if there was none yet ++ the newest PSN that was sent.
     register<bit<40>>(MAX_GROUPS) senders;
-    RegisterAccess(REGISTER_ACK) access_acked;
-    RegisterAccess(REGISTER_SRC_PORT) access_source;
-    RegisterAccess(REGISTER_SENT) access_sent;
+    RegisterAccess(REGISTER_ACK, REGISTER_OP_INIT_GROUP) access_acked;
+    RegisterAccess(REGISTER_SRC_PORT, REGISTER_OP_INIT_GROUP) access_source;
+    RegisterAccess(REGISTER_SENT, REGISTER_OP_INIT_GROUP) access_sent;
     bit<32> path;
     psn_t newest;
     bit<40> known;

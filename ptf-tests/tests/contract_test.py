@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from alfirk_ptf import contract
 from alfirk_ptf.group import GROUP_BITS
-from alfirk_ptf.live import PATH_BITS
+from alfirk_ptf.live import LOCAL_BITS, PATH_BITS
 from alfirk_ptf.probes import PROBE_KIND, Op
 
 _SHARED = Path(__file__).parents[2] / "p4src" / "shared"
@@ -46,6 +46,7 @@ def addresses_and_keys_are_the_programs() -> None:
     sizes = (_SHARED / "sizes.p4").read_text()
     assert f"#define PATH_BITS {PATH_BITS}\n" in sizes
     assert f"#define GROUP_BITS {GROUP_BITS}\n" in sizes
+    assert f"#define LOCAL_BITS {LOCAL_BITS}\n" in sizes
 
 
 def probes_are_the_programs() -> None:

@@ -11,10 +11,11 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{Group, GroupMember, MembersByHost, OnSwitch};
 use super::position::Position;
 use super::registers::RegisterControl;
 use super::registration::Registration;
+use super::room::Granted;
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
@@ -37,8 +38,10 @@ impl Controller {
             let is_ours = self.groups.contains_key(&key.mcst_id);
             let may_be = self.config.group_range.may_be_group(key.mcst_id);
             let index = group.group_index;
+            let (paths, slots) = self.part_found(found, index);
+            let slots = slots.into_values().collect();
             let control = &mut self.switches[switch.0];
-            if !is_ours && may_be && control.indexes.take_this(u32::from(index)) {
+            if !is_ours && may_be && control.room.take_this(index, paths, slots) {
                 control.orphans.insert(index, key.mcst_id);
                 self.addresses.take_this(u32::from(key.mcst_id));
             }
@@ -48,7 +51,7 @@ impl Controller {
     pub(super) fn forget_orphans(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
         for (index, mcst_id) in std::mem::take(&mut control.orphans) {
-            self.switches[switch.0].indexes.release(u32::from(index));
+            self.switches[switch.0].room.release(index);
             if self.parts_of(mcst_id).is_empty() {
                 self.release_address(mcst_id);
             }
@@ -100,6 +103,18 @@ impl Controller {
         }
     }
 
+    /// Paths of a part, and slots of its receivers by port, as a switch's entries tell them.
+    fn part_found(&self, found: &Snapshot, index: u16) -> (usize, BTreeMap<u32, u32>) {
+        let entries = || found.table_entries();
+        let paths = entries().filter_map(|entry| self.program.mft.parse(entry));
+        let paths = paths.filter(|(key, _)| key.group_index == index).count();
+        let slots = entries().filter_map(|entry| {
+            let (key, delivery) = self.program.receivers.parse(entry)?;
+            (key.group_index == index).then_some((key.port, delivery.slot))
+        });
+        (paths, slots.collect())
+    }
+
     fn parts_of(&self, mcst_id: Ipv4Addr) -> Vec<(SwitchIndex, u16)> {
         let switches = self.topology.switch_indexes().zip(&self.switches);
         let parts = switches.flat_map(|(switch, control)| {
@@ -149,9 +164,15 @@ impl Controller {
         }
         members.sort_by_key(|member| member.host);
         let tree = Tree::from_ports(ports);
+        let by_host = MembersByHost::new(&members);
         let switches = parts.iter().map(|(switch, index)| {
+            let found = &self.switches[switch.0].boot.found;
+            let granted = Granted {
+                index: *index,
+                slots: self.part_found(found, *index).1,
+            };
             let ports = tree.ports_on(*switch);
-            OnSwitch::new(&self.topology, *switch, *index, ports, &members)
+            OnSwitch::new(&self.topology, *switch, &granted, ports, &by_host)
         });
         let group = Group {
             mcst_id,
@@ -203,7 +224,7 @@ impl Controller {
                 .surplus(&Snapshot::default(), self.program.groups.id(), |entity| {
                     self.program.group_index_of(entity) != Some(index)
                 });
-        control.indexes.release(u32::from(index));
+        control.room.release(index);
         self.submit(now, switch, Owner::Nobody, Task::Write(deletions));
     }
 }

@@ -8,7 +8,7 @@
 //! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
 //! A sender has less than [`IN_FLIGHT`] packets under way, so that PSN less `IN_FLIGHT` is one for all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
@@ -273,7 +273,8 @@ impl Controller {
         match step {
             Step::GroupRegisters => {
                 let lost = self.lost_groups(switch);
-                lost.map(|(group, on)| group.registers(on)).collect()
+                lost.flat_map(|(group, on)| group.registers(on, &BTreeMap::new()))
+                    .collect()
             }
             Step::GroupEntries => self
                 .groups_on(switch)
@@ -292,7 +293,7 @@ impl Controller {
     /// Indexes and addresses that waited for this switch to start anew are free again.
     fn forget_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
-        control.indexes.clean();
+        control.room.clean();
         for (_, mcst_id) in std::mem::take(&mut control.leftovers) {
             self.release_address(mcst_id);
         }

@@ -162,13 +162,17 @@ pub enum GroupError {
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// A switch holds as many groups as it can.
-    #[error("switch {switch} has no room for another group: all {limit} are in use")]
+    /// A table of a switch is too full.
+    #[error("switch {switch} has no room for the group: it needs {needed} of {table}, and {left} are left; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
         /// The switch.
         switch: String,
-        /// Groups it can hold.
-        limit: u32,
+        /// The table, or what has a cell for each receiver.
+        table: &'static str,
+        /// Entries needed.
+        needed: usize,
+        /// Entries left.
+        left: usize,
     },
     /// A tree with too many ports on one switch.
     #[error("switch {switch} would have {paths} ports in the group's tree; its pipeline handles {limit}; compile p4src/ with a larger PATH_BITS")]

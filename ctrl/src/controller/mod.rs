@@ -23,9 +23,9 @@ mod mrp;
 mod pool;
 mod position;
 mod punt;
-mod regions;
 mod registers;
 mod registration;
+mod room;
 mod saved;
 mod session;
 mod status;
@@ -60,6 +60,7 @@ use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
 use registration::Registration;
+use room::Room;
 use session::{Context, Notice, Output, Session, Task, TaskId};
 use virtual_qpns::VirtualQpns;
 
@@ -103,7 +104,7 @@ pub struct Controller {
 struct SwitchControl {
     session: Session,
     boot: Boot,
-    indexes: Pool,
+    room: Room,
     /// Groups that could not be removed here: their index and address wait for the switch's next start.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Groups found here that nobody has asked this controller for, by index.
@@ -150,7 +151,7 @@ impl Controller {
             .map(|switch| SwitchControl {
                 session: Session::new(switch.name.clone(), switch.device_id),
                 boot: Boot::new(),
-                indexes: Pool::new(0, program.sizes.groups - 1),
+                room: Room::new(&program.sizes),
                 leftovers: BTreeSet::new(),
                 orphans: BTreeMap::new(),
                 timer: None,
@@ -259,7 +260,7 @@ impl Controller {
             SwitchStatus {
                 name: self.topology.switch(index).name.clone(),
                 state: control.state(),
-                groups: control.indexes.in_use(),
+                groups: control.room.groups(),
             }
         });
         StatusReport {

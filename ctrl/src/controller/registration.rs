@@ -13,7 +13,7 @@ use alfirk_roce::wire::Psn;
 use super::change::Change;
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::mrp::Growth;
 use super::position::Position;
 use super::session::{Task, TaskId};
@@ -409,19 +409,20 @@ impl Controller {
             return self.invite_all(now, mcst_id);
         }
         let group = &registration.group;
-        let tasks = group.switches.iter().map(|on| {
-            let task = match step {
-                Step::Registers => group.registers(on),
-                // The constants were solved when the group was planned.
-                Step::Entries => Task::Write(group.entries(&self.program, on).unwrap_or_default()),
-                Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
-                Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
-                Step::Removal => Task::Write(group.removal(&self.program, on)),
-                Step::Ready | Step::Changing | Step::Growing | Step::Inviting => {
-                    Task::Write(Vec::new())
+        let tasks = group.switches.iter().flat_map(|on| {
+            let updates = match step {
+                Step::Registers => {
+                    let tasks = group.registers(on, &BTreeMap::new());
+                    return tasks.into_iter().map(|task| (on.switch, task)).collect();
                 }
+                // The constants were solved when the group was planned.
+                Step::Entries => group.entries(&self.program, on).unwrap_or_default(),
+                Step::Publication => vec![group.publication(&self.program, on)],
+                Step::Withdrawal => vec![group.withdrawal(&self.program)],
+                Step::Removal => group.removal(&self.program, on),
+                Step::Ready | Step::Changing | Step::Growing | Step::Inviting => Vec::new(),
             };
-            (on.switch, task)
+            vec![(on.switch, Task::Write(updates))]
         });
         let tasks: Vec<_> = tasks.collect();
         for (switch, task) in tasks {
@@ -474,12 +475,12 @@ impl Controller {
         self.loads.remove(&group.tree);
         for on in &group.switches {
             let control = &mut self.switches[on.switch.0];
-            let index = u32::from(on.group_index);
+            let index = on.group_index;
             if suspects.contains(&on.switch) {
-                control.indexes.spoil(index);
-                control.leftovers.insert((index, mcst_id));
+                control.room.spoil(index);
+                control.leftovers.insert((u32::from(index), mcst_id));
             } else {
-                control.indexes.release(index);
+                control.room.release(index);
             }
         }
         self.release_address(mcst_id);
@@ -541,7 +542,7 @@ impl Controller {
             loads: &self.loads,
         };
         let tree = Tree::grow(self.config.policy, &view, &hosts);
-        self.check_switches(&tree)?;
+        self.check_switches(&tree, |_| BTreeMap::new())?;
         let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
         let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {
             Ok(virtual_qpn) => virtual_qpn,
@@ -551,20 +552,14 @@ impl Controller {
             }
         };
         let mut switches = Vec::new();
+        let by_host = MembersByHost::new(&members);
         for (switch, ports) in tree.switches() {
-            let index = self.switches[switch.0]
-                .indexes
-                .take()
-                .expect("room was checked before");
-            let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-            let ports = ports.iter().copied();
-            switches.push(OnSwitch::new(
-                &self.topology,
-                switch,
-                group_index,
-                ports,
-                &members,
-            ));
+            let ports = || ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
+            let granted = self.switches[switch.0].room.take(&wanted);
+            let granted = granted.expect("room was checked before");
+            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &by_host);
+            switches.push(on);
         }
         let group = Group {
             mcst_id,
@@ -624,8 +619,12 @@ impl Controller {
         specs.iter().map(resolve).collect()
     }
 
-    /// Whether every switch of the tree is there and has room.
-    pub(super) fn check_switches(&self, tree: &Tree) -> Result<(), GroupError> {
+    /// Whether every switch of the tree is there and has room in each table; `kept` are slots that hosts have there already.
+    pub(super) fn check_switches(
+        &self,
+        tree: &Tree,
+        kept: impl Fn(SwitchIndex) -> BTreeMap<u32, u32>,
+    ) -> Result<(), GroupError> {
         let sizes = self.program.sizes;
         for (switch, ports) in tree.switches() {
             let control = &self.switches[switch.0];
@@ -644,10 +643,14 @@ impl Controller {
                     why: why.unwrap_or("its entries are being written").to_owned(),
                 });
             }
-            if !control.indexes.has_room() {
+            let ports = ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports, kept(switch));
+            if let Err(no) = control.room.check(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
-                    limit: sizes.groups,
+                    table: no.table,
+                    needed: no.needed,
+                    left: no.left,
                 });
             }
         }
@@ -693,8 +696,7 @@ impl Controller {
     fn give_back(&mut self, group: &Group) {
         self.loads.remove(&group.tree);
         for on in &group.switches {
-            let indexes = &mut self.switches[on.switch.0].indexes;
-            indexes.release(u32::from(on.group_index));
+            self.switches[on.switch.0].room.release(on.group_index);
         }
         self.release_address(group.mcst_id);
     }

@@ -140,6 +140,12 @@ pub struct Sizes {
     pub groups: u32,
     /// Paths per group and switch: from the size of the registers that hold one cell for each.
     pub paths: u32,
+    /// Entries of `mft`.
+    pub mft: u32,
+    /// Entries of `members`.
+    pub members: u32,
+    /// Entries of `receivers` that have a cell in the registers of memory regions.
+    pub receivers: u32,
     /// Entries of `routes`.
     pub routes: u32,
     /// Entries of `next_hops`.
@@ -155,9 +161,13 @@ impl Program {
         let next_hops = NextHops::resolve(&schema)?;
         let group_count = schema.table(Groups::NAME)?.size()?;
         let path_cells = schema.register_size("ingress.ack_aggregate.sender.acked")?;
+        let region_cells = schema.register_size("egress.memory_regions.va")?.max(1);
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,
+            mft: schema.table(Mft::NAME)?.size()?,
+            members: schema.table(Members::NAME)?.size()?,
+            receivers: schema.table(Receivers::NAME)?.size()?.min(region_cells),
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
         };

@@ -1,6 +1,7 @@
 //! A host: NIC and RC endpoint, and an application that takes part in a transfer.
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{

@@ -6,6 +6,8 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
 
+use crate::controller::session::TaskId;
+
 /// Gathers the packets of a registration, then remembers what it has passed on.
 #[derive(Debug)]
 pub(in crate::controller) struct Agent {
@@ -17,6 +19,8 @@ pub(in crate::controller) struct Agent {
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
+    /// What the stage waits for.
+    pub(super) tasks: BTreeSet<TaskId>,
     /// Members next to the switch that have not agreed yet.
     pub(super) undecided: BTreeSet<Ipv4Addr>,
     /// Nodes by the port that they are reached by, the leader's own excepted.
@@ -59,6 +63,7 @@ impl Agent {
             total: packet.total,
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
+            tasks: BTreeSet::new(),
             undecided: BTreeSet::new(),
             routed: BTreeMap::new(),
         }

@@ -23,7 +23,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::change::Origin;
 use super::error::SwitchError;
 use super::event::MemberSpec;
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::registration::Registration;
 use super::session::{Task, TaskId};
 use super::timers::Timers;
@@ -360,10 +360,15 @@ impl Controller {
         if ports.len() > self.program.sizes.paths as usize {
             return Err(Refusal::Full);
         }
-        let index = control.indexes.take().ok_or(Refusal::Full)?;
-        let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-        let ports_here = ports.iter().copied();
-        let on = OnSwitch::new(&self.topology, switch, group_index, ports_here, &members);
+        let ports_here = || ports.iter().copied();
+        let wanted = wanted(&self.topology, switch, ports_here(), BTreeMap::new());
+        let granted = control.room.take(&wanted).map_err(|no| {
+            let switch = &self.topology.switch(switch).name;
+            tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
+            Refusal::Full
+        })?;
+        let by_host = MembersByHost::new(&members);
+        let on = OnSwitch::new(&self.topology, switch, &granted, ports_here(), &by_host);
         let others = members.iter().map(|member| member.spec.ip);
         let undecided = others.filter(|ip| *ip != leader).collect();
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
@@ -453,20 +458,27 @@ impl Controller {
         agent.stage = stage;
         let group = registration.group();
         let Some(on) = group.on(switch) else { return };
-        let task = match stage {
-            Stage::Registers => group.registers(on),
+        let tasks = match stage {
+            Stage::Registers => group.registers(on, &BTreeMap::new()),
             // Solved when the agent planned.
-            Stage::Entries => Task::Write(group.entries(&self.program, on).unwrap_or_default()),
-            Stage::Publication => Task::Write(vec![group.publication(&self.program, on)]),
+            Stage::Entries => vec![Task::Write(
+                group.entries(&self.program, on).unwrap_or_default(),
+            )],
+            Stage::Publication => vec![Task::Write(vec![group.publication(&self.program, on)])],
             Stage::Gathering | Stage::Inviting => return,
             Stage::Done => {
                 self.mrp_pass_on(switch, mcst_id, |_| true);
                 return self.mrp_grown(now, mcst_id);
             }
         };
-        let id = self.submit(now, switch, Owner::Agent(switch, mcst_id), task);
-        if let Some(registration) = self.groups.get_mut(&mcst_id) {
-            registration.wait_for(id);
+        for task in tasks {
+            let id = self.submit(now, switch, Owner::Agent(switch, mcst_id), task);
+            if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                registration.wait_for(id);
+            }
+            if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                agent.tasks.insert(id);
+            }
         }
     }
 
@@ -482,6 +494,11 @@ impl Controller {
             return;
         };
         registration.stop_waiting(switch, task, &result);
+        let agent = self.mrp.agents.get_mut(&(mcst_id, switch));
+        let is_waiting = agent.is_some_and(|agent| {
+            agent.tasks.remove(&task);
+            !agent.tasks.is_empty()
+        });
         if let Err(error) = result {
             let refusal = match error {
                 SwitchError::Refused {
@@ -494,6 +511,9 @@ impl Controller {
         }
         if let Some(refusal) = registration.growth().and_then(|growth| growth.refusal) {
             return self.mrp_fail(now, mcst_id, refusal);
+        }
+        if is_waiting {
+            return;
         }
         let stage = self.mrp.agents.get(&(mcst_id, switch)).map(|a| a.stage);
         let next = match stage {

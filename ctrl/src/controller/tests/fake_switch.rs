@@ -24,8 +24,8 @@ pub(crate) struct FakeSwitch {
     pub(crate) told_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
-    /// What the REGISTER_REGION_* hold, by group, path and register.
-    pub(crate) regions: BTreeMap<(u16, u16, u8), u64>,
+    /// What receivers were told of memory, by slot; nothing where nothing stands here.
+    pub(crate) regions: BTreeMap<u32, u64>,
     /// Packets that are acknowledged just before a group is hidden.
     pub(crate) last_minute: u32,
     /// Whether reads are refused, as by servers that know none.
@@ -203,18 +203,21 @@ impl FakeSwitch {
     /// Executes a register access; only what the controller reads is kept.
     fn access(&mut self, request: RegisterControl) -> RegisterControl {
         use crate::constants::{
-            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_READ,
-            REGISTER_OP_WRITE, REGISTER_REGION_TOLD_AT, REGISTER_REGION_VA,
+            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS,
+            REGISTER_OP_READ,
         };
-        let is_region = |reg| (REGISTER_REGION_VA..=REGISTER_REGION_TOLD_AT).contains(&reg);
         let mut answer = request;
         match (request.op, request.reg) {
             (REGISTER_OP_INIT_GROUP, _) => {
                 self.registers
                     .insert(request.group, (request.count, request.value));
                 self.told.remove(&request.group);
-                self.regions
-                    .retain(|(group, ..), _| *group != request.group);
+            }
+            (REGISTER_OP_INIT_REGIONS, _) => {
+                let first = u32::from(request.group) << 16 | u32::from(request.index);
+                for slot in first..first + u32::from(request.count) {
+                    self.regions.remove(&slot);
+                }
             }
             (REGISTER_OP_READ, REGISTER_AGG) => {
                 let told = self.told(request.group);
@@ -225,14 +228,6 @@ impl FakeSwitch {
                 let told = self.told(request.group);
                 let acked = self.acked.get(&key).copied().unwrap_or(told);
                 answer.value = u64::from(acked) << 8 | u64::from(request.index);
-            }
-            (REGISTER_OP_READ, reg) if is_region(reg) => {
-                let key = (request.group, request.index, reg);
-                answer.value = self.regions.get(&key).copied().unwrap_or(0);
-            }
-            (REGISTER_OP_WRITE, reg) if is_region(reg) => {
-                let key = (request.group, request.index, reg);
-                self.regions.insert(key, request.value);
             }
             other => panic!("unexpected: {other:?}"),
         }

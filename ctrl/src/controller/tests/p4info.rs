@@ -50,6 +50,14 @@ fn counter(id: u32, name: &str) -> Counter {
     }
 }
 
+fn register(id: u32, name: &str, size: i32) -> Register {
+    Register {
+        preamble: preamble(0x1500_0000 + id, name),
+        size,
+        ..Register::default()
+    }
+}
+
 fn header(id: u32, name: &str, fields: &[(&str, i32)]) -> ControllerPacketMetadata {
     let fields = (1..)
         .zip(fields)
@@ -205,14 +213,14 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
                     ("reth_sport_xor", 16),
                     ("va_xor", 64),
                     ("rkey_xor", 32),
+                    ("slot", 24),
                 ],
             ),
         ],
-        registers: vec![Register {
-            preamble: preamble(0x1500_0001, "ingress.ack_aggregate.sender.acked"),
-            size: paths * groups_i32,
-            ..Register::default()
-        }],
+        registers: vec![
+            register(1, "ingress.ack_aggregate.sender.acked", paths * groups_i32),
+            register(2, "egress.memory_regions.va", 16384),
+        ],
         controller_packet_metadata: vec![
             header(
                 1,
