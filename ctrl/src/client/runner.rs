@@ -388,6 +388,7 @@ impl Runner {
     }
 
     fn act(&mut self) {
+        let mut replies = Vec::new();
         while let Some(effect) = self.controller.poll() {
             match effect {
                 Effect::Request {
@@ -398,8 +399,15 @@ impl Runner {
                 Effect::Stream { switch, message } => {
                     self.send(switch, Command::Stream(message));
                 }
-                Effect::Api(reply) => self.reply(reply),
+                Effect::Api(reply) => replies.push(reply),
             }
+        }
+        // Whoever is told that a group is there finds it there after a restart; the file is written once for all.
+        if replies.iter().any(ApiReply::changes_groups) {
+            self.save_state();
+        }
+        for reply in replies {
+            self.reply(reply);
         }
     }
 
@@ -411,9 +419,6 @@ impl Runner {
     }
 
     fn reply(&mut self, reply: ApiReply) {
-        if reply.changes_groups() {
-            self.save_state();
-        }
         match reply {
             ApiReply::SwitchReady { switch } => {
                 let name = &self.controller.topology().switch(switch).name;

@@ -100,6 +100,7 @@ impl Controller {
             self.note_absent(now, switch);
         }
         self.switches[switch.0].boot = Boot::new();
+        self.unready.insert(switch);
         self.punts.forget_switch(switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
@@ -158,6 +159,10 @@ impl Controller {
     /// Starts a step, or the first one after it that has something to do.
     fn boot_step(&mut self, now: u64, switch: SwitchIndex, step: Step) {
         self.switches[switch.0].boot.step = step;
+        match step {
+            Step::Ready => self.unready.remove(&switch),
+            _ => self.unready.insert(switch),
+        };
         let found = &self.switches[switch.0].boot.found;
         let mut surveys = Vec::new();
         let mut tasks = match step {

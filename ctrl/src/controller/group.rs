@@ -102,6 +102,7 @@ pub(super) struct Group {
     pub(super) position: Position,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
+    /// In rising order.
     pub(super) switches: Vec<OnSwitch>,
 }
 
@@ -171,7 +172,8 @@ impl Group {
 
     /// The group's part on one switch.
     pub(super) fn on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
-        self.switches.iter().find(|on| on.switch == switch)
+        let at = self.switches.binary_search_by_key(&switch, |on| on.switch);
+        at.ok().map(|at| &self.switches[at])
     }
 
     /// Notes that every member has acknowledged all up to `position`.

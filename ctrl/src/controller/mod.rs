@@ -51,6 +51,7 @@ pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
 pub use virtual_qpns::VirtualQpnError;
 
+use adoption::Orphan;
 use boot::Boot;
 use change::Origin;
 use counting::Counting;
@@ -93,6 +94,10 @@ pub struct Controller {
     was_ready: bool,
     /// Groups found in switches are still to be taken over: until every switch has been there once.
     adopts: bool,
+    /// Where their parts are.
+    orphans: BTreeMap<Ipv4Addr, BTreeSet<(SwitchIndex, u16)>>,
+    /// Switches without their pipeline, routes or groups.
+    unready: BTreeSet<SwitchIndex>,
     mrp: Mrp,
     health: Health,
     leases: Leases,
@@ -108,7 +113,7 @@ struct SwitchControl {
     /// Groups that could not be removed here: their index and address wait for the switch's next start.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Groups found here that nobody has asked this controller for, by index.
-    orphans: BTreeMap<u16, Ipv4Addr>,
+    orphans: BTreeMap<u16, Orphan>,
     /// The session's entry in [`Controller::timers`].
     timer: Option<u64>,
 }
@@ -159,6 +164,7 @@ impl Controller {
             .collect();
         let (first, last) = config.group_range.bounds();
         Ok(Controller {
+            unready: topology.switch_indexes().collect(),
             topology,
             paths,
             fingerprint: session::fingerprint(&config.device_config),
@@ -176,6 +182,7 @@ impl Controller {
             effects: VecDeque::new(),
             was_ready: false,
             adopts: true,
+            orphans: BTreeMap::new(),
             mrp: Mrp::default(),
             health: Health::default(),
             leases: Leases::default(),
@@ -191,7 +198,7 @@ impl Controller {
 
     /// Whether every switch has its pipeline, routes and groups.
     pub fn is_ready(&self) -> bool {
-        self.switches.iter().all(|switch| switch.boot.is_ready())
+        self.unready.is_empty()
     }
 
     /// Takes an event that happened at `now` (nanoseconds since any epoch, never going back).
