@@ -66,7 +66,7 @@ pub struct CtrlArgs {
     /// request to the control service (Refresh is one). 0 keeps groups for ever.
     #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
     pub lease: u64,
-    /// Groups that one host may lead; a registration in band of one more is refused. 0 is no limit.
+    /// Groups that one host may register in band; one more is refused. 0 is no limit.
     #[arg(long, value_name = "N", default_value_t = 128)]
     pub groups_per_host: usize,
     /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host told so.

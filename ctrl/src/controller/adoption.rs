@@ -195,6 +195,8 @@ impl Controller {
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
             strategies: first.strategies,
+            // Nothing tells, and no host is to be kept from its groups by a guess.
+            in_band: false,
             switches: switches.collect(),
             members,
             tree,

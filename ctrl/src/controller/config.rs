@@ -33,7 +33,7 @@ pub struct ControllerConfig {
     pub register_retry_ns: u64,
     /// How often a register access is sent before the switch counts as silent.
     pub register_attempts: u32,
-    /// Groups that one host may lead before a registration in band of one more is refused; 0 is no limit.
+    /// Groups that one host may have registered in band before one more is refused; 0 is no limit.
     pub groups_per_host: usize,
     /// Registration packets of one host that are served in a second, and at once; 0 is no limit.  A leader sends one for 61 to
     /// 183 members, again after each [`alfirk_roce::registration::LeaderTiming::interval`].

@@ -98,6 +98,8 @@ pub(super) struct Group {
     pub(super) virtual_qpn: QpNum,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
+    /// A leader host has asked for it in band, rather than a user of the control service.
+    pub(super) in_band: bool,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Position,
     pub(super) members: Vec<GroupMember>,
@@ -107,7 +109,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// A group without members, to be [grown](Group::grow).
+    /// A group without members that a leader asks for, to be [grown](Group::grow).
     pub(super) fn empty(
         mcst_id: Ipv4Addr,
         virtual_qpn: QpNum,
@@ -119,6 +121,7 @@ impl Group {
             virtual_qpn,
             initial_psn,
             strategies,
+            in_band: true,
             position: Position::before(initial_psn),
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),

@@ -249,7 +249,6 @@ impl Controller {
                         joined: BTreeMap::new(),
                     },
                 );
-                self.note_leader(mcst_id);
                 match self.config.ask_members {
                     true => self.group_step(now, mcst_id, Step::Inviting),
                     false => self.group_step(now, mcst_id, Step::Registers),
@@ -566,6 +565,7 @@ impl Controller {
             virtual_qpn,
             initial_psn: request.initial_psn,
             strategies: request.strategies,
+            in_band: false,
             position: Position::before(request.initial_psn),
             members,
             tree,

@@ -61,6 +61,8 @@ struct SavedGroup {
     position_msn: u32,
     #[serde(default)]
     strategies: Strategies,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_band: bool,
     members: Vec<SavedMember>,
     switches: Vec<SavedSwitch>,
 }
@@ -154,6 +156,7 @@ impl Controller {
             position: group.position.psn.get(),
             position_msn: group.position.msn,
             strategies: group.strategies,
+            in_band: group.in_band,
             members: members.collect(),
             switches: switches.collect(),
         }
@@ -206,6 +209,7 @@ impl Controller {
                 msn: saved.position_msn & 0xff_ffff,
             },
             strategies: saved.strategies,
+            in_band: saved.in_band,
             switches: switches.collect(),
             members,
             tree,

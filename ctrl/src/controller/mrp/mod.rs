@@ -180,9 +180,10 @@ impl Controller {
         verdict
     }
 
-    /// Notes who leads a group, or that it has no leader any more.
+    /// Notes who leads a group that a host has asked for, or that nobody does any more.
     pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
-        match self.leader_of(mcst_id) {
+        let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
+        match self.leader_of(mcst_id).filter(|_| is_in_band) {
             Some(leader) => self.mrp.limits.lead(leader, mcst_id),
             None => self.mrp.limits.forget(mcst_id),
         }

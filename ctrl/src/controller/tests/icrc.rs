@@ -101,6 +101,7 @@ proptest! {
         let group = Group {
             mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
             virtual_qpn: VIRTUAL_QPN,
+            in_band: false,
             initial_psn: Psn::new(0),
             position: super::super::position::Position::before(Psn::new(1)),
             strategies: Strategies::default(),
