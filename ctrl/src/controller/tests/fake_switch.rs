@@ -154,7 +154,7 @@ impl FakeSwitch {
                 return Vec::new();
             }
             stream_message_request::Update::Packet(packet) => {
-                let header = self.program.packet_io.packet_out_header(packet);
+                let header = self.program.packet_io.packet_out_header(packet).unwrap();
                 if header.kind == crate::constants::PACKET_OUT_FORWARD {
                     self.sent.push((header.egress_port, packet.payload.clone()));
                     return Vec::new();

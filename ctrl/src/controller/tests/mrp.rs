@@ -865,3 +865,45 @@ fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
     // Of at most 182 each.
     assert_eq!(reports, 3);
 }
+
+#[test]
+fn a_registration_costs_the_same_however_many_there_are_at_once() {
+    let cost = |groups: u8| {
+        let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
+        let mut idle = world.leader(GROUP, &[0, 1]);
+        assert_eq!(world.run(0, &mut idle), LeaderEvent::Registered);
+        let before = world.fabric.controller.mrp_stats().accepted;
+        for switch in &mut world.fabric.switches {
+            (switch.updates, switch.writes) = (0, 0);
+        }
+        for n in 0..groups {
+            let mcst_id = Ipv4Addr::new(10, 255, 8, n + 1);
+            let group = mrp::Node::group(mcst_id, VIRTUAL_QPN);
+            let nodes = [0, 1, 3, 4].map(|host| world.node(host));
+            let packet = mrp::Repr {
+                kind: mrp::Kind::Register,
+                seq: 0,
+                total: 1,
+                initial_psn: Psn::new(1),
+                flags: 0,
+                nodes: [group].into_iter().chain(nodes).collect(),
+            };
+            let leader = world.hosts[0].ip();
+            let frame = super::super::mrp::frame::build(VIRTUAL_MAC, leader, mcst_id, &packet);
+            let topology = world.fabric.controller.topology();
+            let (leaf, port) = topology.attachment(HostIndex(0));
+            world.hand_up(leaf, port, &frame);
+        }
+        world.settle(0, &mut idle, 50);
+        let formed = world.fabric.controller.status().groups;
+        let formed = formed.iter().filter(|g| g.state == GroupState::Ready);
+        assert_eq!(formed.count(), usize::from(groups) + 1);
+        let updates: usize = world.fabric.switches.iter().map(|s| s.updates).sum();
+        let packets = world.fabric.controller.mrp_stats().accepted - before;
+        (updates / usize::from(groups), packets / u64::from(groups))
+    };
+    // The leaves: two members each, three paths; the spine: two paths. Three switches are asked, and three hosts agree.
+    let one = cost(1);
+    assert_eq!(one, (2 * (2 + 1 + 2 + 3 + 1) + 1 + 2 + 1, 3 + 3));
+    assert_eq!(cost(40), one);
+}
