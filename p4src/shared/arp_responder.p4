@@ -18,7 +18,7 @@ control ArpResponder(inout headers_t hdr,
 
     action ignore() {
         arp_targets_counter.count();
-        meta.drop_reason = DROP_ARP_NOT_FOR_US;
+        meta.drop_reason = Drop.ARP_NOT_FOR_US;
     }
 
     action reply(mac_t mac) {
@@ -51,7 +51,7 @@ control ArpResponder(inout headers_t hdr,
             && hdr.arp.sender_ip != 0 && hdr.arp.sender_ip != hdr.arp.target_ip) {
             arp_targets.apply();
         } else {
-            meta.drop_reason = DROP_ARP_NOT_FOR_US;
+            meta.drop_reason = Drop.ARP_NOT_FOR_US;
         }
     }
 }

@@ -33,7 +33,7 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
 
     action not_a_member() {
         members_counter.count();
-        meta.drop_reason = DROP_NOT_A_MEMBER;
+        meta.drop_reason = Drop.NOT_A_MEMBER;
     }
 
     action enter(bit<16> id_xor, bit<16> sport_xor) {
@@ -48,7 +48,7 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
     action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
         enter(id_xor, sport_xor);
         if (meta.kind == Kind.DATA) {
-            meta.drop_reason = DROP_MAY_NOT_SEND;
+            meta.drop_reason = Drop.MAY_NOT_SEND;
         }
     }
 
@@ -66,19 +66,19 @@ control BridgeEntry(inout headers_t hdr, inout metadata_t meta, in port_t ingres
 
     apply {
         if (hdr.bth.dest_qp != meta.virtual_qpn) {
-            meta.drop_reason = DROP_WRONG_QPN;
+            meta.drop_reason = Drop.WRONG_QPN;
         } else if (hdr.bth.pkey[14:0] != DEFAULT_PARTITION) {
-            meta.drop_reason = DROP_WRONG_PKEY;
+            meta.drop_reason = Drop.WRONG_PKEY;
         } else if (hdr.ipv4.ttl <= 1) {
-            meta.drop_reason = DROP_TTL_EXPIRED;
+            meta.drop_reason = Drop.TTL_EXPIRED;
         } else if (meta.is_host == 1) {
             members.apply();
         } else if (hdr.ipv4.src != hdr.ipv4.dst) {
             // Between switches a group's packets carry the McstID as both addresses.
-            meta.drop_reason = DROP_NOT_A_MEMBER;
+            meta.drop_reason = Drop.NOT_A_MEMBER;
         } else if (meta.kind == Kind.READ) {
             // Its first switch would have answered it.
-            meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         }
         hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
         hdr.udp.checksum = 0;

@@ -19,9 +19,9 @@
 control Classify(in headers_t hdr, inout metadata_t meta) {
     apply {
         if (hdr.ipv4.ihl != 5 || hdr.ipv4.flags[0:0] == 1 || hdr.ipv4.frag_offset != 0) {
-            meta.drop_reason = DROP_FRAGMENT;
+            meta.drop_reason = Drop.FRAGMENT;
         } else if (!hdr.bth.isValid()) {
-            meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         } else if (hdr.bth.opcode <= OPCODE_RC_WRITE_ONLY_IMM) {
             meta.kind = Kind.DATA;
         } else if (hdr.aeth.isValid()) {
@@ -37,7 +37,7 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
             } else if (hdr.aeth.kind == AETH_NAK) {
                 meta.kind = Kind.FATAL_NAK;
             } else {
-                meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+                meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
             }
         } else if (hdr.bth.opcode == OPCODE_CNP) {
             meta.kind = Kind.CNP;
@@ -45,7 +45,7 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
                    || hdr.bth.opcode == OPCODE_RC_FETCH_ADD) {
             meta.kind = Kind.READ;
         } else {
-            meta.drop_reason = DROP_UNSUPPORTED_OPCODE;
+            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         }
     }
 }

@@ -44,14 +44,18 @@ const bit<5> NAK_INVALID_REQUEST = 1;
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
 
 // How a group's minimum PSN is found (set_group's min_psn).
-const bit<2> MIN_PSN_TREE = 0;   // in one pass (min_psn_tree.p4)
-const bit<2> MIN_PSN_WALK = 1;   // by recirculation (min_psn_walk.p4)
-const bit<2> MIN_PSN_PUNT = 2;   // by the controller
+enum bit<2> MinPsn {
+    TREE = 0,  // in one pass (min_psn_tree.p4)
+    WALK = 1,  // by recirculation (min_psn_walk.p4)
+    PUNT = 2  // by the controller
+}
 
 // How the ICRC of a group's data is kept right (set_group's icrc).
-const bit<2> ICRC_NEUTRAL = 0;    // by the constants of the bridge
-const bit<2> ICRC_RECOMPUTE = 1;  // in the pipeline; the McstID must lie in the range below
-const bit<2> ICRC_PUNT = 2;       // by the controller
+enum bit<2> IcrcMode {
+    NEUTRAL = 0,  // by the constants of the bridge
+    RECOMPUTE = 1,  // in the pipeline; the McstID must lie in the range below
+    PUNT = 2  // by the controller
+}
 
 // Only the payload of data to these McstIDs is parsed: parsers know no group.
 const ipv4_addr_t RECOMPUTE_NETWORK = 0x0aff8000;
@@ -99,81 +103,97 @@ const bit<32> PROBE_PACKET_IN_BYTES = 75;
 const path_t PATH_OF_SENDER = 0xff;
 
 // packet_out.kind
-const bit<8> PACKET_OUT_FORWARD = 0;
-const bit<8> PACKET_OUT_REGISTERS = 1;
-const bit<8> PACKET_OUT_FEEDBACK = 2;   // an ACK or NAK that the controller has aggregated
+enum bit<8> PacketOutKind {
+    FORWARD = 0,
+    REGISTERS = 1,
+    FEEDBACK = 2  // an ACK or NAK that the controller has aggregated
+}
 
 // packet_in.reason
-const bit<8> PACKET_IN_REGISTERS = 1;
-const bit<8> PACKET_IN_MRP = 2;
-const bit<8> PACKET_IN_FEEDBACK = 3;    // an ACK or NAK of a group of MIN_PSN_PUNT
-const bit<8> PACKET_IN_PROBE = 4;       // old data of such a group, as an ACK of its PSN: does everyone have it?
-const bit<8> PACKET_IN_ICRC = 5;        // data whose ICRC is to be made right, for port `ingress_port`
-const bit<8> PACKET_IN_FATAL_NAK = 6;   // a receiver has ended its queue pair
+enum bit<8> PacketInReason {
+    REGISTERS = 1,
+    MRP = 2,
+    FEEDBACK = 3,  // an ACK or NAK of a group of MinPsn.PUNT
+    PROBE = 4,  // old data of such a group, as an ACK of its PSN: does everyone have it?
+    ICRC = 5,  // data whose ICRC is to be made right, for port `ingress_port`
+    FATAL_NAK = 6  // a receiver has ended its queue pair
+}
 
 // register_control.op
-const bit<8> REGISTER_OP_INIT_GROUP = 1;
-const bit<8> REGISTER_OP_READ = 2;
-const bit<8> REGISTER_OP_WRITE = 3;
-const bit<8> REGISTER_OP_INIT_REGIONS = 4;
+enum bit<8> RegisterOp {
+    INIT_GROUP = 1,
+    READ = 2,
+    WRITE = 3,
+    INIT_REGIONS = 4
+}
 
 // register_control.status
-const bit<8> REGISTER_STATUS_OK = 0;
-const bit<8> REGISTER_STATUS_BAD_OP = 1;
-const bit<8> REGISTER_STATUS_BAD_REGISTER = 2;
-const bit<8> REGISTER_STATUS_OUT_OF_RANGE = 3;
+enum bit<8> RegisterStatus {
+    OK = 0,
+    BAD_OP = 1,
+    BAD_REGISTER = 2,
+    OUT_OF_RANGE = 3
+}
 
 // register_control.reg: what can be read and written.
-const bit<8> REGISTER_AGG = 1;        // agg_psn << 24 | agg_msn
-const bit<8> REGISTER_NAK = 2;        // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
-const bit<8> REGISTER_SRC_PORT = 3;
-const bit<8> REGISTER_ACK = 4;        // of a path: ack_psn << 8 | path; to write, absent << 32 | that
-const bit<8> REGISTER_MSN = 5;        // of a path, its lower 16 bits; to write before REGISTER_ACK, which takes it up the tree
-const bit<8> REGISTER_FILTER = 6;     // of a path: the egress copy of ack_psn, for the retransmission filter
-const bit<8> REGISTER_REGION_VA = 7;       // of a receiver: what memory_regions.p4 XORs into the virtual address
-const bit<8> REGISTER_REGION_KEYS = 8;     // of a receiver: the same for R_Key << 32 | identification << 16 | source port
-const bit<8> REGISTER_REGION_TOLD_AT = 9;  // of a receiver: the PSN of the WRITE that told both
-const bit<8> REGISTER_SENT = 10;      // the newest PSN that a source has sent
+enum bit<8> RegisterName {
+    AGG = 1,  // agg_psn << 24 | agg_msn
+    NAK = 2,  // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    SRC_PORT = 3,
+    ACK = 4,  // of a path: ack_psn << 8 | path; to write, absent << 32 | that
+    MSN = 5,  // of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
+    FILTER = 6,  // of a path: the egress copy of ack_psn, for the retransmission filter
+    REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
+    REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
+    REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that told both
+    SENT = 10  // the newest PSN that a source has sent
+}
 
 // Drop reasons, each an index of the counter arrays ingress.drops and egress.drops.
-const bit<8> DROP_NONE = 0;
-const bit<8> DROP_PARSER_ERROR = 1;
-const bit<8> DROP_IPV4_CHECKSUM = 2;
-const bit<8> DROP_UNKNOWN_ETHERTYPE = 3;
-const bit<8> DROP_ARP_NOT_FOR_US = 4;
-const bit<8> DROP_NO_ROUTE = 5;
-const bit<8> DROP_TTL_EXPIRED = 6;
-const bit<8> DROP_NOT_A_PATH = 7;          // a group packet on a port outside the group's tree
-const bit<8> DROP_NOT_A_MEMBER = 8;        // a group packet of a host that is not the member on that port
-const bit<8> DROP_WRONG_QPN = 9;           // a packet for another queue pair than the group's, or of an earlier group's
-const bit<8> DROP_UNSUPPORTED_OPCODE = 10; // what is neither a reliable connection's nor a CNP, or in no place here
-const bit<8> DROP_FEEDBACK_ICRC = 11;      // an ACK or NAK with a wrong ICRC
-const bit<8> DROP_FEEDBACK_MERGED = 12;    // an ACK or NAK whose news went into the registers alone
-const bit<8> DROP_NO_SOURCE = 13;          // a CNP or fatal NAK before any data
-const bit<8> DROP_OWN_COPY = 14;           // the copy for the port that the packet came from
-const bit<8> DROP_ALREADY_ACKED = 15;      // retransmission filter: the path has acknowledged this PSN
-const bit<8> DROP_BAD_CONTROL = 16;        // PacketOut of an unknown kind
-const bit<8> DROP_FEEDBACK_RECORDED = 17;  // the mirror of a forwarded ACK, after the filter took its PSN
-const bit<8> DROP_SPOOFED_SOURCE = 18;     // a host used an address that is not its own
-const bit<8> DROP_DATA_ICRC = 19;          // data that was to be changed had a wrong ICRC
-const bit<8> DROP_CNP_FILTERED = 20;       // a CNP of a path that is not the most congested one
-const bit<8> DROP_ICRC_PUNTED = 21;        // the controller has the copy, and sends it on
-const bit<8> DROP_WALK_TAKEN_OVER = 22;    // a walk's packet that came back after its time
-const bit<8> DROP_NOT_THE_SOURCE = 23;     // data of a host that is not the source, and not what comes next
-const bit<8> DROP_FRAGMENT = 24;           // a group packet in IP fragments or with IP options
-const bit<8> DROP_BEYOND_SENT = 25;        // an ACK or NAK of what no source has sent
-const bit<8> DROP_NAK_TOLD = 26;           // a NAK that the source has, and has not yet acted on
-const bit<8> DROP_WRONG_PKEY = 27;         // a member's packet of another partition
-const bit<8> DROP_MAY_NOT_SEND = 28;       // data of a member that may only receive
-const bit<8> DROP_REFUSAL_LIMITED = 29;    // a READ or ATOMIC of a host that was refused one just before
-const bit<8> DROP_PUNT_LIMITED = 30;      // more for the controller than the port may send it (punt_limit.p4)
+enum bit<8> Drop {
+    NONE = 0,
+    PARSER_ERROR = 1,
+    IPV4_CHECKSUM = 2,
+    UNKNOWN_ETHERTYPE = 3,
+    ARP_NOT_FOR_US = 4,
+    NO_ROUTE = 5,
+    TTL_EXPIRED = 6,
+    NOT_A_PATH = 7,  // a group packet on a port outside the group's tree
+    NOT_A_MEMBER = 8,  // a group packet of a host that is not the member on that port
+    WRONG_QPN = 9,  // a packet for another queue pair than the group's, or of an earlier group's
+    UNSUPPORTED_OPCODE = 10,  // what is neither a reliable connection's nor a CNP, or in no place here
+    FEEDBACK_ICRC = 11,  // an ACK or NAK with a wrong ICRC
+    FEEDBACK_MERGED = 12,  // an ACK or NAK whose news went into the registers alone
+    NO_SOURCE = 13,  // a CNP or fatal NAK before any data
+    OWN_COPY = 14,  // the copy for the port that the packet came from
+    ALREADY_ACKED = 15,  // retransmission filter: the path has acknowledged this PSN
+    BAD_CONTROL = 16,  // PacketOut of an unknown kind
+    FEEDBACK_RECORDED = 17,  // the mirror of a forwarded ACK, after the filter took its PSN
+    SPOOFED_SOURCE = 18,  // a host used an address that is not its own
+    DATA_ICRC = 19,  // data that was to be changed had a wrong ICRC
+    CNP_FILTERED = 20,  // a CNP of a path that is not the most congested one
+    ICRC_PUNTED = 21,  // the controller has the copy, and sends it on
+    WALK_TAKEN_OVER = 22,  // a walk's packet that came back after its time
+    NOT_THE_SOURCE = 23,  // data of a host that is not the source, and not what comes next
+    FRAGMENT = 24,  // a group packet in IP fragments or with IP options
+    BEYOND_SENT = 25,  // an ACK or NAK of what no source has sent
+    NAK_TOLD = 26,  // a NAK that the source has, and has not yet acted on
+    WRONG_PKEY = 27,  // a member's packet of another partition
+    MAY_NOT_SEND = 28,  // data of a member that may only receive
+    REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
+    PUNT_LIMITED = 30  // more for the controller than the port may send it (punt_limit.p4)
+}
+
 const bit<32> SIZE_DROP_REASONS = 32;
 
-// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MIN_PSN_*.
-const bit<32> WORK_FEEDBACK = 0;        // ACKs and NAKs that came in
-const bit<32> WORK_TOLD = 1;            // of these, what went to the source
-const bit<32> WORK_RECIRCULATIONS = 2;
-const bit<32> WORK_PUNTS = 3;
+// Cells of the counter array ingress.ack_aggregate.work, for each strategy from cell 8 * MinPsn.
+enum bit<32> Work {
+    FEEDBACK = 0,  // ACKs and NAKs that came in
+    TOLD = 1,  // of these, what went to the source
+    RECIRCULATIONS = 2,
+    PUNTS = 3
+}
+
 const bit<32> SIZE_WORK = 32;
 
 #endif  // ALFIRK_CONSTANTS_P4

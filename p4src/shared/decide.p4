@@ -67,14 +67,14 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
         } else if (meta.kind == Kind.DATA) {
             meta.verdict = Verdict.REPLICATE;
             if (meta.counts == 0) {
-                meta.drop_reason = DROP_NOT_THE_SOURCE;
+                meta.drop_reason = Drop.NOT_THE_SOURCE;
             }
-            if (meta.min_psn == MIN_PSN_PUNT && meta.is_retransmission == 1) {
-                meta.packet_in_reason = PACKET_IN_PROBE;
+            if (meta.min_psn == MinPsn.PUNT && meta.is_retransmission == 1) {
+                meta.packet_in_reason = PacketInReason.PROBE;
             }
         } else if (meta.kind == Kind.FATAL_NAK) {
             meta.verdict = Verdict.PASS;
-            meta.packet_in_reason = PACKET_IN_FATAL_NAK;
+            meta.packet_in_reason = PacketInReason.FATAL_NAK;
             hdr.bth.psn = minimum + 1;
             hdr.aeth.msn = msn;
         } else if (meta.kind == Kind.CNP) {
@@ -87,18 +87,18 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             hdr.feedback.setInvalid();
             hdr.packet_out.setInvalid();
         } else if (meta.kind == Kind.WALKER && walked == Walked.LOST) {
-            meta.drop_reason = DROP_WALK_TAKEN_OVER;
+            meta.drop_reason = Drop.WALK_TAKEN_OVER;
         } else if (walked == Walked.ON) {
             meta.verdict = Verdict.WALK;
             egress_port = meta.origin_port;
         } else {
             meta.verdict = Verdict.PUNT;
-            meta.packet_in_reason = PACKET_IN_FEEDBACK;
+            meta.packet_in_reason = PacketInReason.FEEDBACK;
         }
 
         // A CNP, a fatal NAK or a command before any data.
         if (egress_port == 0 && (meta.verdict == Verdict.PASS || meta.kind == Kind.COMMAND)) {
-            meta.drop_reason = DROP_NO_SOURCE;
+            meta.drop_reason = Drop.NO_SOURCE;
         }
     }
 }

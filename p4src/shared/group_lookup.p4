@@ -45,7 +45,7 @@ control GroupLookup(inout headers_t hdr,
 
     action not_a_path() {
         mft_counter.count();
-        meta.drop_reason = DROP_NOT_A_PATH;
+        meta.drop_reason = Drop.NOT_A_PATH;
     }
 
     action set_path(path_t path_index, bit<16> absent, bit<1> is_host) {

@@ -39,7 +39,7 @@ header register_control_t {
     bit<32> cookie;
 }
 
-// Before an ACK or NAK that goes to the controller or comes from it (MIN_PSN_PUNT).
+// Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
 //   PacketIn   `port` is the source's (0: none yet), and what it was told last
 //   PacketOut  `port` is to be told now, and what; 0 means the source's
 header feedback_t {
@@ -141,7 +141,7 @@ header mr_info_t {
     bit<16> sport_xor;
 }
 
-// Immediate data, payload and padding, up to an MTU of 4096; parsed for ICRC_RECOMPUTE alone.
+// Immediate data, payload and padding, up to an MTU of 4096; parsed for IcrcMode.RECOMPUTE alone.
 header payload_t {
     varbit<32800> data;
 }

@@ -30,9 +30,9 @@ control SourceGuard(inout headers_t hdr,
     apply {
         if (hosts.apply().hit) {
             if (hdr.ipv4.isValid() && hdr.ipv4.src != owner) {
-                meta.drop_reason = DROP_SPOOFED_SOURCE;
+                meta.drop_reason = Drop.SPOOFED_SOURCE;
             } else if (hdr.arp.isValid() && hdr.arp.sender_ip != owner && hdr.arp.sender_ip != 0) {
-                meta.drop_reason = DROP_SPOOFED_SOURCE;
+                meta.drop_reason = Drop.SPOOFED_SOURCE;
             }
         }
     }

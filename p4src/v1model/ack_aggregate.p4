@@ -72,7 +72,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
 
     apply {
         sender.apply(hdr, meta);
-        if (meta.drop_reason == DROP_NONE) {
+        if (meta.drop_reason == Drop.NONE) {
             // The packet's own path.
             op = TreeOp.NONE;
             absent = meta.absent[3:0];
@@ -113,11 +113,11 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 op = TreeOp.KEEP;
             } else if (meta.kind == Kind.REGISTERS) {
                 op = TreeOp.KEEP;
-                if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+                if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
                     op = TreeOp.INIT;
                     word = INITIAL_PSN(hdr) ++ 8w0 ++ hdr.register_control.value[39:24];
-                } else if (hdr.register_control.op == REGISTER_OP_WRITE
-                           && hdr.register_control.reg == REGISTER_ACK) {
+                } else if (hdr.register_control.op == RegisterOp.WRITE
+                           && hdr.register_control.reg == RegisterName.ACK) {
                     op = TreeOp.FORCE;
                     meta.absent = hdr.register_control.value[47:32];
                     absent = meta.absent[3:0];
@@ -133,12 +133,12 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             // The minimum over all paths.
             walked = Walked.IDLE;
             has_minimum = false;
-            if ((needs_minimum && meta.min_psn == MIN_PSN_TREE)
+            if ((needs_minimum && meta.min_psn == MinPsn.TREE)
                 || op == TreeOp.INIT || op == TreeOp.FORCE) {
                 tree.apply(op, meta.group_index, meta.path_index, meta.absent, word);
                 has_minimum = true;
             }
-            if ((meta.min_psn == MIN_PSN_WALK && (needs_minimum || op == TreeOp.LOOK))
+            if ((meta.min_psn == MinPsn.WALK && (needs_minimum || op == TreeOp.LOOK))
                 || meta.kind == Kind.REGISTERS) {
                 meta.walk_word = word;
                 meta.walk_path = at;
@@ -148,7 +148,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
 
             // What the source knows, and is to know.
             is_conclusion = (meta.is_feedback == 1 || meta.kind == Kind.WALKER) && walked != Walked.ON
-                            && walked != Walked.LOST && meta.min_psn != MIN_PSN_PUNT;
+                            && walked != Walked.LOST && meta.min_psn != MinPsn.PUNT;
             told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news);
             waiting_nak.apply(hdr, meta, is_path_news, minimum, is_conclusion && !is_answer, tells_nak);
             if (op == TreeOp.NONE) {
@@ -159,21 +159,21 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
                 refusal_limit.apply(meta, now);
             }
 
-            if (meta.kind != Kind.REGISTERS && meta.drop_reason == DROP_NONE) {
+            if (meta.kind != Kind.REGISTERS && meta.drop_reason == Drop.NONE) {
                 decide.apply(hdr, meta, minimum, msn, is_conclusion, is_answer, is_news, tells_nak, walked,
                              egress_port);
             }
             work_slot = (bit<32>)meta.min_psn << 3;
             if (meta.is_feedback == 1) {
-                work.count(work_slot + WORK_FEEDBACK);
+                work.count(work_slot + Work.FEEDBACK);
             }
             if (meta.verdict == Verdict.FEEDBACK) {
-                work.count(work_slot + WORK_TOLD);
+                work.count(work_slot + Work.TOLD);
             } else if (meta.verdict == Verdict.WALK
                        || (meta.role == Role.PROBE && meta.kind == Kind.DATA)) {
-                work.count(work_slot + WORK_RECIRCULATIONS);
-            } else if (meta.verdict == Verdict.PUNT || meta.packet_in_reason == PACKET_IN_PROBE) {
-                work.count(work_slot + WORK_PUNTS);
+                work.count(work_slot + Work.RECIRCULATIONS);
+            } else if (meta.verdict == Verdict.PUNT || meta.packet_in_reason == PacketInReason.PROBE) {
+                work.count(work_slot + Work.PUNTS);
             }
         }
     }

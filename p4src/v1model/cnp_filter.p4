@@ -45,7 +45,7 @@ control CnpFilter(inout metadata_t meta, in bit<48> now) {
         if (top[15:8] == meta.path_index || (bit<8>)count > top_count) {
             worst.write((bit<32>)meta.group_index, window ++ meta.path_index ++ (bit<8>)count);
         } else {
-            meta.drop_reason = DROP_CNP_FILTERED;
+            meta.drop_reason = Drop.CNP_FILTERED;
         }
     }
 }

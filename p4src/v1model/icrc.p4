@@ -8,7 +8,7 @@
 // Feedback changes in ways that no constant can foresee (a merged PSN, another
 // syndrome), and it is short: it is always recomputed, and so are memory regions. Data
 // keeps its ICRC by neutral bridging, see bridge_entry.p4, unless its group's mode is
-// ICRC_RECOMPUTE: then its payload is parsed. What is recomputed on the way out must
+// IcrcMode.RECOMPUTE: then its payload is parsed. What is recomputed on the way out must
 // have been right on the way in, or a fault would get a valid ICRC.
 
 #ifndef ALFIRK_ICRC_P4

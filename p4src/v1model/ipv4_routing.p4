@@ -21,7 +21,7 @@ control Ipv4Routing(inout headers_t hdr,
 
     action no_route() {
         routes_counter.count();
-        meta.drop_reason = DROP_NO_ROUTE;
+        meta.drop_reason = Drop.NO_ROUTE;
     }
 
     action to_host(port_t port, mac_t mac) {
@@ -53,7 +53,7 @@ control Ipv4Routing(inout headers_t hdr,
 
     action no_next_hop() {
         next_hops_counter.count();
-        meta.drop_reason = DROP_NO_ROUTE;
+        meta.drop_reason = Drop.NO_ROUTE;
     }
 
     action to_switch_hop(port_t port) {
@@ -74,14 +74,14 @@ control Ipv4Routing(inout headers_t hdr,
 
     apply {
         if (hdr.ipv4.ttl <= 1) {
-            meta.drop_reason = DROP_TTL_EXPIRED;
+            meta.drop_reason = Drop.TTL_EXPIRED;
         } else {
             switch (routes.apply().action_run) {
                 ecmp: { next_hops.apply(); }
                 default: { }
             }
             // What finds no way stays as it came: a registration goes to the controller.
-            if (meta.drop_reason == DROP_NONE) {
+            if (meta.drop_reason == Drop.NONE) {
                 hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
             }
         }

@@ -59,9 +59,9 @@ control ingress(inout headers_t hdr,
             meta.clock = standard_metadata.ingress_global_timestamp[29:0];
         }
         if (standard_metadata.parser_error != error.NoError) {
-            meta.drop_reason = DROP_PARSER_ERROR;
+            meta.drop_reason = Drop.PARSER_ERROR;
         } else if (standard_metadata.checksum_error == 1) {
-            meta.drop_reason = DROP_IPV4_CHECKSUM;
+            meta.drop_reason = Drop.IPV4_CHECKSUM;
         } else if (hdr.register_control.isValid()) {
             check_register_control.apply(hdr, meta);
             standard_metadata.egress_spec = CPU_PORT;
@@ -72,17 +72,17 @@ control ingress(inout headers_t hdr,
                 meta.kind = Kind.COMMAND;
                 meta.group_index = hdr.feedback.group;
             } else {
-                meta.drop_reason = DROP_BAD_CONTROL;
+                meta.drop_reason = Drop.BAD_CONTROL;
             }
         } else if (hdr.packet_out.isValid()) {
             standard_metadata.egress_spec = hdr.packet_out.egress_port;
-            if (hdr.packet_out.kind != PACKET_OUT_FORWARD) {
-                meta.drop_reason = DROP_BAD_CONTROL;
+            if (hdr.packet_out.kind != PacketOutKind.FORWARD) {
+                meta.drop_reason = Drop.BAD_CONTROL;
             }
             hdr.packet_out.setInvalid();
         } else {
             source_guard.apply(hdr, meta, standard_metadata.ingress_port);
-            if (meta.drop_reason == DROP_NONE) {
+            if (meta.drop_reason == Drop.NONE) {
                 if (hdr.arp.isValid()) {
                     arp_responder.apply(hdr, meta, standard_metadata.ingress_port, standard_metadata.egress_spec);
                 } else if (hdr.ipv4.isValid()) {
@@ -90,18 +90,18 @@ control ingress(inout headers_t hdr,
                     group_lookup.apply(hdr, meta, standard_metadata.ingress_port, is_group);
                     if (!is_group) {
                         ipv4_routing.apply(hdr, meta, standard_metadata);
-                        is_mrp = is_mrp && meta.drop_reason == DROP_NO_ROUTE;
+                        is_mrp = is_mrp && meta.drop_reason == Drop.NO_ROUTE;
                     }
                     if (is_mrp) {
                         // Registration reaches the controller before the group exists.
-                        meta.drop_reason = DROP_NONE;
-                        meta.packet_in_reason = PACKET_IN_MRP;
+                        meta.drop_reason = Drop.NONE;
+                        meta.packet_in_reason = PacketInReason.MRP;
                         standard_metadata.egress_spec = CPU_PORT;
-                    } else if (is_group && meta.drop_reason == DROP_NONE) {
+                    } else if (is_group && meta.drop_reason == Drop.NONE) {
                         classify.apply(hdr, meta);
                     }
                 } else {
-                    meta.drop_reason = DROP_UNKNOWN_ETHERTYPE;
+                    meta.drop_reason = Drop.UNKNOWN_ETHERTYPE;
                 }
             }
             if (meta.kind != Kind.NONE) {
@@ -109,42 +109,42 @@ control ingress(inout headers_t hdr,
                     // What is recomputed on the way out must have been right on the way in.
                     icrc.apply(hdr, meta);
                     if (meta.icrc != hdr.icrc.crc) {
-                        meta.drop_reason = DROP_DATA_ICRC;
+                        meta.drop_reason = Drop.DATA_ICRC;
                         if (hdr.aeth.isValid()) {
-                            meta.drop_reason = DROP_FEEDBACK_ICRC;
+                            meta.drop_reason = Drop.FEEDBACK_ICRC;
                         }
                     }
-                } else if (meta.icrc_mode == ICRC_RECOMPUTE) {
+                } else if (meta.icrc_mode == IcrcMode.RECOMPUTE) {
                     // A McstID whose payload is not parsed: nobody could accept what came out.
-                    meta.drop_reason = DROP_DATA_ICRC;
+                    meta.drop_reason = Drop.DATA_ICRC;
                 }
-                if (meta.drop_reason == DROP_NONE) {
+                if (meta.drop_reason == Drop.NONE) {
                     bridge_entry.apply(hdr, meta, standard_metadata.ingress_port);
                 }
             }
         }
 
-        if (meta.kind != Kind.NONE && meta.drop_reason == DROP_NONE) {
+        if (meta.kind != Kind.NONE && meta.drop_reason == Drop.NONE) {
             ack_aggregate.apply(hdr, meta, standard_metadata.ingress_global_timestamp,
                                 standard_metadata.egress_spec);
         }
 
-        if (meta.drop_reason == DROP_NONE) {
+        if (meta.drop_reason == Drop.NONE) {
             punt_limit.apply(meta);
         }
 
         // The clone session of a port has the port's number and leads back to it.
         clone_session = (bit<32>)meta.origin_port;
-        if (meta.drop_reason == DROP_NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
+        if (meta.drop_reason == Drop.NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
             // The filter has learned of it before the walk.
-            meta.drop_reason = DROP_FEEDBACK_MERGED;
+            meta.drop_reason = Drop.FEEDBACK_MERGED;
         }
         if (meta.verdict == Verdict.REPLICATE) {
             // PRE group 0 means none.
             standard_metadata.mcast_grp = meta.group_index + 1;
             is_cloned = meta.role == Role.PROBE || meta.packet_in_reason != 0;
         }
-        if (meta.drop_reason != DROP_NONE) {
+        if (meta.drop_reason != Drop.NONE) {
             drops.count((bit<32>)meta.drop_reason);
             mark_to_drop(standard_metadata);
         } else if (meta.verdict == Verdict.PUNT) {
@@ -186,7 +186,7 @@ control egress(inout headers_t hdr,
 
     apply {
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
-        is_probe = is_clone && (meta.packet_in_reason == PACKET_IN_PROBE || meta.role == Role.PROBE);
+        is_probe = is_clone && (meta.packet_in_reason == PacketInReason.PROBE || meta.role == Role.PROBE);
         is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == Role.NONE;
 
         if (is_probe) {
@@ -202,12 +202,12 @@ control egress(inout headers_t hdr,
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }
 
-        if (meta.drop_reason != DROP_NONE) {
+        if (meta.drop_reason != Drop.NONE) {
             // A copy that its path does not need.
         } else if (is_mirror) {
-            meta.drop_reason = DROP_FEEDBACK_RECORDED;
+            meta.drop_reason = Drop.FEEDBACK_RECORDED;
         } else if (meta.verdict == Verdict.RECORD) {
-            meta.drop_reason = DROP_FEEDBACK_MERGED;
+            meta.drop_reason = Drop.FEEDBACK_MERGED;
         } else if (hdr.register_control.isValid()) {
             is_answer = true;
         } else if (meta.verdict == Verdict.WALK || (is_probe && meta.role == Role.PROBE)) {
@@ -251,7 +251,7 @@ control egress(inout headers_t hdr,
                 hdr.aeth.msn = MSN_NEAR(meta.told[23:0], meta.asker_msn);
                 truncate(PROBE_PACKET_IN_BYTES + TAGS_BYTES(hdr));
             }
-        } else if (meta.verdict != Verdict.WALK && meta.drop_reason == DROP_NONE) {
+        } else if (meta.verdict != Verdict.WALK && meta.drop_reason == Drop.NONE) {
             if (meta.verdict == Verdict.NONE) {
                 // Unicast, and what is no IPv4 packet.
             } else if (hdr.icrc.isValid()) {
@@ -261,16 +261,16 @@ control egress(inout headers_t hdr,
                     // Behind data that was answered its payload is still there.
                     truncate(ACK_FRAME_BYTES + TAGS_BYTES(hdr));
                 }
-            } else if (is_to_host && meta.icrc_mode == ICRC_PUNT) {
-                meta.packet_in_reason = PACKET_IN_ICRC;
+            } else if (is_to_host && meta.icrc_mode == IcrcMode.PUNT) {
+                meta.packet_in_reason = PacketInReason.ICRC;
                 meta.origin_port = standard_metadata.egress_port;
                 clone_preserving_field_list(CloneType.E2E, (bit<32>)CPU_PORT, FIELD_LIST_CARRIED);
-                meta.drop_reason = DROP_ICRC_PUNTED;
+                meta.drop_reason = Drop.ICRC_PUNTED;
             }
             ecn_marking.apply(hdr, standard_metadata);
         }
 
-        if (meta.drop_reason != DROP_NONE) {
+        if (meta.drop_reason != Drop.NONE) {
             drops.count((bit<32>)meta.drop_reason);
             mark_to_drop(standard_metadata);
         }

@@ -34,9 +34,9 @@ control MemoryRegions(inout headers_t hdr,
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
     register<psn_t>(SIZE_RECEIVERS) told_at;
-    RegisterAccess(REGISTER_REGION_VA, REGISTER_OP_INIT_REGIONS) access_va;
-    RegisterAccess(REGISTER_REGION_KEYS, REGISTER_OP_INIT_REGIONS) access_keys;
-    RegisterAccess(REGISTER_REGION_TOLD_AT, REGISTER_OP_INIT_REGIONS) access_told_at;
+    RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
+    RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;
+    RegisterAccess(RegisterName.REGION_TOLD_AT, RegisterOp.INIT_REGIONS) access_told_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
@@ -48,7 +48,7 @@ control MemoryRegions(inout headers_t hdr,
     apply {
         slot = (bit<32>)receiver;
         if (hdr.register_control.isValid()) {
-            slot = REGISTER_SLOT(hdr);
+            slot = RegisterName.SLOT(hdr);
         }
         va.read(va_xor, slot);
         rkey.read(rkey_xor, slot);
@@ -56,7 +56,7 @@ control MemoryRegions(inout headers_t hdr,
         told_at.read(newest, slot);
         is_told = false;
         if (hdr.register_control.isValid()) {
-            is_told = hdr.register_control.op != REGISTER_OP_READ;
+            is_told = hdr.register_control.op != RegisterOp.READ;
             access_va.apply(hdr, 0, va_xor);
             value = rkey_xor ++ neutral_xor;
             access_keys.apply(hdr, 0, value);

@@ -34,8 +34,8 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
     register<word_t>(SIZE_PATHS >> 2) child_1;
     register<word_t>(SIZE_PATHS >> 2) child_2;
     register<word_t>(SIZE_PATHS >> 2) child_3;
-    RegisterAccess(REGISTER_ACK, REGISTER_OP_INIT_GROUP) access_ack;
-    RegisterAccess(REGISTER_MSN, REGISTER_OP_INIT_GROUP) access_msn;
+    RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_ack;
+    RegisterAccess(RegisterName.MSN, RegisterOp.INIT_GROUP) access_msn;
     bit<32> node;
     path_t path;
     word_t own;
@@ -98,7 +98,7 @@ control TreeLeaves(inout headers_t hdr, inout metadata_t meta, in TreeOp op, in 
                     value = (bit<64>)WORD_MSN(own);
                     access_msn.apply(hdr, 0, value);
                     word = word[47:16] ++ value[15:0];
-                    is_news = hdr.register_control.op == REGISTER_OP_WRITE;
+                    is_news = hdr.register_control.op == RegisterOp.WRITE;
                 }
                 if (!is_news) {
                     word = own;

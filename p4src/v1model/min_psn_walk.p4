@@ -30,7 +30,7 @@
 control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, out Walked outcome) {
     // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
     register<bit<64>>(MAX_GROUPS) walks;
-    RegisterAccess(REGISTER_AGG, REGISTER_OP_INIT_GROUP) access;
+    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> known;
     bit<64> value;
     psn_t found;
@@ -56,7 +56,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             value = (bit<64>)(found ++ 24w0);
             access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
             found = value[47:24];
-            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
                 is_under_way = 0;
                 trigger = PATH_NONE;
             }

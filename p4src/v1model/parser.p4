@@ -6,7 +6,7 @@
 //   other    ──> ethernet ──> [tag [tag]] ──> arp
 //                                └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc            (feedback)
 //                               │        │      ├────> reth ──> mr_info ──> icrc (memory region)
-//                               │        │      ├────> [reth] ──> payload ──> icrc (ICRC_RECOMPUTE)
+//                               │        │      ├────> [reth] ──> payload ──> icrc (IcrcMode.RECOMPUTE)
 //                               │        │      └────> [reth] ──> payload untouched
 //                               └ tcp    └ payload untouched
 //
@@ -36,8 +36,8 @@ parser AlfirkParser(packet_in packet,
     state parse_packet_out {
         packet.extract(hdr.packet_out);
         transition select(hdr.packet_out.kind) {
-            PACKET_OUT_REGISTERS: parse_register_control;
-            PACKET_OUT_FEEDBACK: parse_feedback;
+            PacketOutKind.REGISTERS: parse_register_control;
+            PacketOutKind.FEEDBACK: parse_feedback;
             default: accept;
         }
     }

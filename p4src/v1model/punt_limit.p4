@@ -23,18 +23,18 @@ control PuntLimit(inout metadata_t meta) {
 
     apply {
         reason = meta.packet_in_reason;
-        if (meta.verdict == Verdict.REPLICATE && meta.icrc_mode == ICRC_PUNT) {
+        if (meta.verdict == Verdict.REPLICATE && meta.icrc_mode == IcrcMode.PUNT) {
             // Each copy of it goes to the controller.
-            reason = PACKET_IN_ICRC;
+            reason = PacketInReason.ICRC;
         }
         if (reason != 0) {
             rates.execute_meter(((bit<32>)reason << PORT_BITS) | (bit<32>)meta.origin_port, color);
             if (color != V1MODEL_METER_COLOR_GREEN) {
                 limited.count((bit<32>)reason);
-                if (reason == PACKET_IN_PROBE) {
+                if (reason == PacketInReason.PROBE) {
                     meta.packet_in_reason = 0;
                 } else {
-                    meta.drop_reason = DROP_PUNT_LIMITED;
+                    meta.drop_reason = Drop.PUNT_LIMITED;
                 }
             }
         }

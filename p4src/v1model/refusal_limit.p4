@@ -19,7 +19,7 @@ control RefusalLimit(inout metadata_t meta, in bit<48> now) {
         refused.read(last, slot);
         refused.write(slot, window);
         if (last == window) {
-            meta.drop_reason = DROP_REFUSAL_LIMITED;
+            meta.drop_reason = Drop.REFUSAL_LIMITED;
         }
     }
 }

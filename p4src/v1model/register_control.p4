@@ -13,35 +13,35 @@
 
 // Whether it is about cells that receivers of this switch have, and which is the first.
 #define IS_OF_RECEIVERS(hdr) \
-    (hdr.register_control.op == REGISTER_OP_INIT_REGIONS \
-     || (hdr.register_control.op != REGISTER_OP_INIT_GROUP \
-         && hdr.register_control.reg >= REGISTER_REGION_VA && hdr.register_control.reg <= REGISTER_REGION_TOLD_AT))
-#define REGISTER_SLOT(hdr) (hdr.register_control.group ++ hdr.register_control.index)
+    (hdr.register_control.op == RegisterOp.INIT_REGIONS \
+     || (hdr.register_control.op != RegisterOp.INIT_GROUP \
+         && hdr.register_control.reg >= RegisterName.REGION_VA && hdr.register_control.reg <= RegisterName.REGION_TOLD_AT))
+#define RegisterName.SLOT(hdr) (hdr.register_control.group ++ hdr.register_control.index)
 
 control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        hdr.register_control.status = REGISTER_STATUS_OK;
-        if (hdr.register_control.op != REGISTER_OP_INIT_GROUP
-            && hdr.register_control.op != REGISTER_OP_READ
-            && hdr.register_control.op != REGISTER_OP_WRITE
-            && hdr.register_control.op != REGISTER_OP_INIT_REGIONS) {
-            hdr.register_control.status = REGISTER_STATUS_BAD_OP;
-        } else if ((hdr.register_control.op == REGISTER_OP_READ || hdr.register_control.op == REGISTER_OP_WRITE)
-                   && (hdr.register_control.reg < REGISTER_AGG
-                       || hdr.register_control.reg > REGISTER_SENT)) {
-            hdr.register_control.status = REGISTER_STATUS_BAD_REGISTER;
+        hdr.register_control.status = RegisterStatus.OK;
+        if (hdr.register_control.op != RegisterOp.INIT_GROUP
+            && hdr.register_control.op != RegisterOp.READ
+            && hdr.register_control.op != RegisterOp.WRITE
+            && hdr.register_control.op != RegisterOp.INIT_REGIONS) {
+            hdr.register_control.status = RegisterStatus.BAD_OP;
+        } else if ((hdr.register_control.op == RegisterOp.READ || hdr.register_control.op == RegisterOp.WRITE)
+                   && (hdr.register_control.reg < RegisterName.AGG
+                       || hdr.register_control.reg > RegisterName.SENT)) {
+            hdr.register_control.status = RegisterStatus.BAD_REGISTER;
         } else if (IS_OF_RECEIVERS(hdr)) {
-            if (REGISTER_SLOT(hdr) >= SIZE_RECEIVERS) {
-                hdr.register_control.status = REGISTER_STATUS_OUT_OF_RANGE;
+            if (RegisterName.SLOT(hdr) >= SIZE_RECEIVERS) {
+                hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
             } else {
                 // No group's: what is a group's is passed by.
                 meta.is_of_receivers = 1;
             }
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
                    || (bit<32>)hdr.register_control.index >= MAX_PATHS
-                   || (hdr.register_control.op == REGISTER_OP_INIT_GROUP
+                   || (hdr.register_control.op == RegisterOp.INIT_GROUP
                        && (bit<32>)hdr.register_control.count > MAX_PATHS)) {
-            hdr.register_control.status = REGISTER_STATUS_OUT_OF_RANGE;
+            hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
         } else {
             meta.kind = Kind.REGISTERS;
             meta.group_index = hdr.register_control.group;
@@ -57,7 +57,7 @@ control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> va
         if (hdr.register_control.op == init) {
             value = initial;
         } else if (hdr.register_control.reg == number) {
-            if (hdr.register_control.op == REGISTER_OP_WRITE) {
+            if (hdr.register_control.op == RegisterOp.WRITE) {
                 value = hdr.register_control.value;
             } else {
                 hdr.register_control.value = value;
@@ -77,10 +77,10 @@ control AnswerRegisterControl(inout headers_t hdr) {
     apply {
         next = hdr.register_control.index + 1;
         is_more = false;
-        if (hdr.register_control.status == REGISTER_STATUS_OK) {
-            if (hdr.register_control.op == REGISTER_OP_INIT_GROUP) {
+        if (hdr.register_control.status == RegisterStatus.OK) {
+            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
                 is_more = next < (bit<16>)hdr.register_control.count;
-            } else if (hdr.register_control.op == REGISTER_OP_INIT_REGIONS && hdr.register_control.count > 1) {
+            } else if (hdr.register_control.op == RegisterOp.INIT_REGIONS && hdr.register_control.count > 1) {
                 is_more = true;
                 hdr.register_control.count = hdr.register_control.count - 1;
                 if (next == 0) {
@@ -94,7 +94,7 @@ control AnswerRegisterControl(inout headers_t hdr) {
         } else {
             hdr.packet_out.setInvalid();
             hdr.packet_in.setValid();
-            hdr.packet_in.reason = PACKET_IN_REGISTERS;
+            hdr.packet_in.reason = PacketInReason.REGISTERS;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = CPU_PORT;
         }

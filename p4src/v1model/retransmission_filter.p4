@@ -22,7 +22,7 @@ control RetransmissionFilter(inout headers_t hdr,
                              inout metadata_t meta,
                              inout standard_metadata_t standard_metadata) {
     register<psn_t>(SIZE_PATHS) acked;
-    RegisterAccess(REGISTER_FILTER, REGISTER_OP_INIT_GROUP) access;
+    RegisterAccess(RegisterName.FILTER, RegisterOp.INIT_GROUP) access;
     bit<32> path;
     psn_t known;
     psn_t newest;
@@ -45,10 +45,10 @@ control RetransmissionFilter(inout headers_t hdr,
             }
         } else if (standard_metadata.egress_port != standard_metadata.ingress_port) {
             if (meta.is_retransmission == 1 && !PSN_LT(known, hdr.bth.psn)) {
-                meta.drop_reason = DROP_ALREADY_ACKED;
+                meta.drop_reason = Drop.ALREADY_ACKED;
             }
         } else {
-            meta.drop_reason = DROP_OWN_COPY;
+            meta.drop_reason = Drop.OWN_COPY;
             if (meta.is_retransmission == 0 && PSN_LT(known, hdr.bth.psn)) {
                 newest = hdr.bth.psn;
             }

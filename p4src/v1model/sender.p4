@@ -24,9 +24,9 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
     register<psn_t>(SIZE_PATHS) acked;
     // Port of the source, 0 if there was none yet ++ the newest PSN that was sent.
     register<bit<40>>(MAX_GROUPS) senders;
-    RegisterAccess(REGISTER_ACK, REGISTER_OP_INIT_GROUP) access_acked;
-    RegisterAccess(REGISTER_SRC_PORT, REGISTER_OP_INIT_GROUP) access_source;
-    RegisterAccess(REGISTER_SENT, REGISTER_OP_INIT_GROUP) access_sent;
+    RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_acked;
+    RegisterAccess(RegisterName.SRC_PORT, RegisterOp.INIT_GROUP) access_source;
+    RegisterAccess(RegisterName.SENT, RegisterOp.INIT_GROUP) access_sent;
     bit<32> path;
     psn_t newest;
     bit<40> known;
@@ -60,12 +60,12 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
                     source = port;
                     senders.write((bit<32>)meta.group_index, port ++ hdr.bth.psn);
                 } else {
-                    meta.drop_reason = DROP_NOT_THE_SOURCE;
+                    meta.drop_reason = Drop.NOT_THE_SOURCE;
                 }
             }
         } else if (meta.is_feedback == 1 || meta.kind == Kind.FATAL_NAK) {
             if (PSN_LT(sent, meta.acked_psn)) {
-                meta.drop_reason = DROP_BEYOND_SENT;
+                meta.drop_reason = Drop.BEYOND_SENT;
             }
         } else if (meta.kind == Kind.REGISTERS) {
             value = (bit<64>)source;

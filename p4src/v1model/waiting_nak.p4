@@ -23,7 +23,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                    out bool tells) {
     // Has the source been told? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;
-    RegisterAccess(REGISTER_NAK, REGISTER_OP_INIT_GROUP) access;
+    RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
     bit<32> known;
     bit<32> waiting;
     bit<32> arrived;
@@ -41,7 +41,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             // The controller waits for itself.
             if (hdr.aeth.kind != AETH_ACK) {
                 if (waiting[31:31] == 1 && waiting[23:0] == hdr.bth.psn) {
-                    meta.drop_reason = DROP_NAK_TOLD;
+                    meta.drop_reason = Drop.NAK_TOLD;
                 }
                 waiting = (hdr.aeth.kind | 0b100) ++ hdr.aeth.value ++ hdr.bth.psn;
             }
@@ -55,7 +55,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
             }
             // One that its own path or everyone has passed was overtaken on the way.
             if (meta.kind == Kind.NAK && is_news && PSN_LT(minimum, hdr.bth.psn)
-                && meta.min_psn != MIN_PSN_PUNT) {
+                && meta.min_psn != MinPsn.PUNT) {
                 arrived = hdr.aeth.kind ++ hdr.aeth.value ++ hdr.bth.psn;
                 if (waiting == 0 || PSN_LT(hdr.bth.psn, waiting[23:0])) {
                     waiting = arrived;
