@@ -25,6 +25,8 @@ from typing import TYPE_CHECKING
 from alfirk_ptf.group import Entry
 from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
 from alfirk_ptf.p4runtime import Client
+from google.protobuf import text_format
+from p4.config.v1 import p4info_pb2
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -56,6 +58,7 @@ def main() -> int:
 
     say("machine", f"{os.cpu_count()} x {cpu_model()}")
     compiler(alfirk)
+    pipeline_state(alfirk)
     main_job(alfirk)
     switch_start(alfirk)
     if not options.skip_cargo:
@@ -92,6 +95,36 @@ def compiler(alfirk: Path) -> None:
             compile_program(alfirk, MAIN_PROGRAM, Path(directory))
             times.append(time.perf_counter() - begin)
     say("compile p4src", f"{min(times) * 1e3:.1f} ms (best of {len(times)})")
+
+
+def pipeline_state(alfirk: Path) -> None:
+    """Count what the compiled pipeline keeps: registers, and tables as key and action data by size."""
+    with tempfile.TemporaryDirectory() as directory:
+        program = compile_program(alfirk, MAIN_PROGRAM, Path(directory))
+        text = program.with_suffix(".p4info.txtpb").read_text(encoding="utf-8")
+    info = text_format.Parse(text, p4info_pb2.P4Info())
+    registers = {r.preamble.name: r.size * r.type_spec.bitstring.bit.bitwidth for r in info.registers}
+    data = {a.preamble.id: sum(p.bitwidth for p in a.params) for a in info.actions}
+    tables = {}
+    for table in info.tables:
+        key = sum(field.bitwidth for field in table.match_fields)
+        # An entry says which action is its own, and has room for the largest one's data.
+        actions = [data[ref.id] for ref in table.action_refs]
+        choice = (len(actions) - 1).bit_length()
+        tables[table.preamble.name] = table.size * (key + choice + max(actions))
+    cells = sum(c.size for c in info.counters) + sum(m.size for m in info.meters)
+    groups = next(t.size for t in info.tables if t.preamble.name == "ingress.group_lookup.groups")
+    paths = next(t.size for t in info.tables if t.preamble.name == "ingress.group_lookup.mft") // groups
+    for kind, parts in (("registers", registers), ("tables", tables)):
+        largest = sorted(parts, key=lambda name: -parts[name])[:3]
+        say(
+            f"{groups} groups of {paths}, {kind}",
+            f"{sum(parts.values()) / 8e6:.2f} MB in {len(parts)}: "
+            + ", ".join(f"{'.'.join(name.split('.')[-2:])} {parts[name] / 8e6:.2f}" for name in largest)
+            + ", ...",
+        )
+    total = sum(registers.values()) + sum(tables.values())
+    say("", f"{total / 8e6:.2f} MB in all, counters and meters ({cells} cells) left out")
 
 
 def main_job(alfirk: Path) -> None:

@@ -243,14 +243,17 @@ pub enum RegisterOp {
     Read = 2,
     /// `WRITE`.
     Write = 3,
+    /// `INIT_REGIONS`.
+    InitRegions = 4,
 }
 
 impl RegisterOp {
     /// All of them, in the program's order.
-    pub const ALL: [RegisterOp; 3] = [
+    pub const ALL: [RegisterOp; 4] = [
         RegisterOp::InitGroup,
         RegisterOp::Read,
         RegisterOp::Write,
+        RegisterOp::InitRegions,
     ];
 }
 
@@ -294,11 +297,11 @@ pub enum RegisterName {
     Msn = 5,
     /// of a path: the egress copy of ack_psn, for the retransmission filter
     Filter = 6,
-    /// of a path: what memory_regions.p4 XORs into the virtual address
+    /// of a receiver: what memory_regions.p4 XORs into the virtual address
     RegionVa = 7,
-    /// of a path: the same for R_Key \<\< 32 | identification \<\< 16 | source port
+    /// of a receiver: the same for R_Key \<\< 32 | identification \<\< 16 | source port
     RegionKeys = 8,
-    /// of a path: the PSN of the WRITE that told both
+    /// of a receiver: the PSN of the WRITE that told both
     RegionToldAt = 9,
     /// the newest PSN that a source has sent
     Sent = 10,
@@ -384,11 +387,13 @@ pub enum Drop {
     MayNotSend = 28,
     /// a READ or ATOMIC of a host that was refused one just before
     RefusalLimited = 29,
+    /// more for the controller than the port may send it (punt_limit.p4)
+    PuntLimited = 30,
 }
 
 impl Drop {
     /// All of them, in the program's order.
-    pub const ALL: [Drop; 30] = [
+    pub const ALL: [Drop; 31] = [
         Drop::None,
         Drop::ParserError,
         Drop::Ipv4Checksum,
@@ -419,6 +424,7 @@ impl Drop {
         Drop::WrongPkey,
         Drop::MayNotSend,
         Drop::RefusalLimited,
+        Drop::PuntLimited,
     ];
 }
 
@@ -626,8 +632,18 @@ pub const SIZE_NEXT_HOPS: u32 = 0x1000;
 /// `SIZE_PORTS`.
 pub const SIZE_PORTS: u32 = 0x200;
 
-/// A switch port leads to one host at most, so there are no more members than ports times groups.
+/// Kinds of packets for the controller, from 0: PacketInReason.
+pub const PUNT_KINDS: u32 = 8;
+
+/// `SIZE_PUNT_RATES`.
+pub const SIZE_PUNT_RATES: u32 = 0x1000;
+
+/// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
+/// has a cell of its own for the memory that it is told of (memory_regions.p4).
 pub const SIZE_MEMBERS: u32 = 0x4000;
+
+/// `SIZE_RECEIVERS`.
+pub const SIZE_RECEIVERS: u32 = 0x4000;
 
 /// The port between pipeline and controller: start the switch with --cpu-port 510.
 pub const CPU_PORT: u16 = 0x1fe;

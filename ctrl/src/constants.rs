@@ -35,10 +35,8 @@ pub const PACKET_IN_ICRC: u8 = PacketInReason::Icrc as u8;
 /// `packet_in.reason`: a receiver has ended its queue pair.
 pub const PACKET_IN_FATAL_NAK: u8 = PacketInReason::FatalNak as u8;
 
-/// The bits that all addresses of that range share.
-pub use alfirk_contract::RECOMPUTE_MASK;
-/// The first address of the range whose groups can have their ICRCs recomputed by the pipeline.
-pub use alfirk_contract::RECOMPUTE_NETWORK;
+/// The range of addresses whose groups can have their ICRCs recomputed by the pipeline.
+pub use alfirk_contract::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
 
 /// `register_control.op`: set all state of a group.
 pub const REGISTER_OP_INIT_GROUP: u8 = RegisterOp::InitGroup as u8;
@@ -46,6 +44,8 @@ pub const REGISTER_OP_INIT_GROUP: u8 = RegisterOp::InitGroup as u8;
 pub const REGISTER_OP_READ: u8 = RegisterOp::Read as u8;
 /// `register_control.op`: write one register.
 pub const REGISTER_OP_WRITE: u8 = RegisterOp::Write as u8;
+/// `register_control.op`: set what receivers were told of memory.
+pub const REGISTER_OP_INIT_REGIONS: u8 = RegisterOp::InitRegions as u8;
 
 /// `register_control.status`: done.
 pub const REGISTER_STATUS_OK: u8 = RegisterStatus::Ok as u8;
@@ -60,12 +60,6 @@ pub const REGISTER_STATUS_OUT_OF_RANGE: u8 = RegisterStatus::OutOfRange as u8;
 pub const REGISTER_AGG: u8 = RegisterName::Agg as u8;
 /// `register_control.reg`: of a path, its newest acknowledged PSN above 8 bits of path.
 pub const REGISTER_ACK: u8 = RegisterName::Ack as u8;
-/// `register_control.reg`: of a path, what is XORed into a WRITE's virtual address for the host behind it.
-pub const REGISTER_REGION_VA: u8 = RegisterName::RegionVa as u8;
-/// `register_control.reg`: of a path, the same for R_Key above 16 bits of identification and 16 of UDP source port.
-pub const REGISTER_REGION_KEYS: u8 = RegisterName::RegionKeys as u8;
-/// `register_control.reg`: of a path, the PSN of the WRITE that told both.
-pub const REGISTER_REGION_TOLD_AT: u8 = RegisterName::RegionToldAt as u8;
 
 /// The virtual address that senders use for the first byte of the members' regions.
 ///

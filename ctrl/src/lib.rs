@@ -11,6 +11,7 @@ pub mod client;
 pub mod constants;
 pub mod controller;
 pub mod ecn;
+pub mod punt_limits;
 pub mod strategy;
 pub mod tables;
 pub mod topology;

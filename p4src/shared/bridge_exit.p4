@@ -19,7 +19,8 @@
 control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
                    in port_t egress_port,
-                   out bool is_to_host) {
+                   out bool is_to_host,
+                   out slot_t receiver) {
     @id(7) DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
@@ -37,8 +38,9 @@ control BridgeExit(inout headers_t hdr,
     action deliver(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                    bit<16> id_xor, bit<16> sport_xor,
                    bit<16> reth_id_xor, bit<16> reth_sport_xor,
-                   bit<64> va_xor, bit<32> rkey_xor) {
+                   bit<64> va_xor, bit<32> rkey_xor, slot_t slot) {
         receivers_counter.count();
+        receiver = slot;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
@@ -61,10 +63,11 @@ control BridgeExit(inout headers_t hdr,
         actions = { deliver; @defaultonly to_switch; }
         const default_action = to_switch();
         counters = receivers_counter;
-        size = SIZE_MEMBERS;
+        size = SIZE_RECEIVERS;
     }
 
     apply {
+        receiver = 0;
         is_to_host = receivers.apply().hit;
         if (is_to_host) {
             if (hdr.reth.isValid()) {

@@ -123,7 +123,8 @@ enum bit<8> PacketInReason {
 enum bit<8> RegisterOp {
     INIT_GROUP = 1,
     READ = 2,
-    WRITE = 3
+    WRITE = 3,
+    INIT_REGIONS = 4
 }
 
 // register_control.status
@@ -142,9 +143,9 @@ enum bit<8> RegisterName {
     ACK = 4,  // of a path: ack_psn << 8 | path; to write, absent << 32 | that
     MSN = 5,  // of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
     FILTER = 6,  // of a path: the egress copy of ack_psn, for the retransmission filter
-    REGION_VA = 7,  // of a path: what memory_regions.p4 XORs into the virtual address
-    REGION_KEYS = 8,  // of a path: the same for R_Key << 32 | identification << 16 | source port
-    REGION_TOLD_AT = 9,  // of a path: the PSN of the WRITE that told both
+    REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
+    REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
+    REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that told both
     SENT = 10  // the newest PSN that a source has sent
 }
 
@@ -179,7 +180,8 @@ enum bit<8> Drop {
     NAK_TOLD = 26,  // a NAK that the source has, and has not yet acted on
     WRONG_PKEY = 27,  // a member's packet of another partition
     MAY_NOT_SEND = 28,  // data of a member that may only receive
-    REFUSAL_LIMITED = 29  // a READ or ATOMIC of a host that was refused one just before
+    REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
+    PUNT_LIMITED = 30  // more for the controller than the port may send it (punt_limit.p4)
 }
 
 const bit<32> SIZE_DROP_REASONS = 32;

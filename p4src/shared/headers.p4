@@ -25,7 +25,9 @@ header packet_out_t {
 //   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages
 //   READ        value := reg of `group` (and of path `index`, where it is per path)
 //   WRITE       the other way round
-// `index` counts the paths done while INIT_GROUP recirculates.
+//   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value[23:0]
+// `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
+// `index` is the receiver's number.
 header register_control_t {
     bit<8> op;
     bit<8> status;

@@ -4,6 +4,8 @@
 // (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is at least 2, because
 // four paths share a leaf node (min_psn_tree.p4), and at most 7: path index 0xff is
 // taken (see word_t in types.p4).
+// LOCAL_BITS says how many members of a group are next to one switch, on average over its
+// groups: many groups of a few hosts of a leaf, or a few groups of all of them.
 
 #ifndef ALFIRK_SIZES_P4
 #define ALFIRK_SIZES_P4
@@ -14,6 +16,14 @@
 
 #ifndef GROUP_BITS
 #define GROUP_BITS 10
+#endif
+
+#ifndef LOCAL_BITS
+#if PATH_BITS < 4
+#define LOCAL_BITS PATH_BITS
+#else
+#define LOCAL_BITS 4
+#endif
 #endif
 
 #if PATH_BITS < 2 || PATH_BITS > 7
@@ -29,8 +39,14 @@ const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
 const bit<32> SIZE_ROUTES = 8192;
 const bit<32> SIZE_NEXT_HOPS = 4096;
-const bit<32> SIZE_PORTS = 512;
-// A switch port leads to one host at most, so there are no more members than ports times groups.
-const bit<32> SIZE_MEMBERS = 16384;
+#define PORT_BITS 9
+const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;
+// Kinds of packets for the controller, from 0: PacketInReason.
+const bit<32> PUNT_KINDS = 8;
+const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;
+// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
+// has a cell of its own for the memory that it is told of (memory_regions.p4).
+const bit<32> SIZE_MEMBERS = MAX_GROUPS << LOCAL_BITS;
+const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;
 
 #endif  // ALFIRK_SIZES_P4

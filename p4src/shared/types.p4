@@ -11,6 +11,8 @@ typedef bit<24> qpn_t;
 typedef bit<24> msn_t;
 typedef bit<16> group_t;
 typedef bit<8> path_t;
+// A member next to a switch, numbered over all groups.
+typedef bit<24> slot_t;
 
 // What the tournament tree compares: PSN (24 bits) ++ path (8) ++ MSN (16).
 //

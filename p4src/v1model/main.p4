@@ -26,6 +26,7 @@
 #include "../shared/data_to_ack.p4"
 #include "../shared/decide.p4"
 #include "ack_aggregate.p4"
+#include "punt_limit.p4"
 #include "retransmission_filter.p4"
 #include "../shared/bridge_exit.p4"
 #include "memory_regions.p4"
@@ -44,6 +45,7 @@ control ingress(inout headers_t hdr,
     Icrc() icrc;
     AckAggregate() ack_aggregate;
     Ipv4Routing() ipv4_routing;
+    PuntLimit() punt_limit;
 
     bool is_group = false;
     bool is_mrp = false;
@@ -127,6 +129,10 @@ control ingress(inout headers_t hdr,
                                 standard_metadata.egress_spec);
         }
 
+        if (meta.drop_reason == Drop.NONE) {
+            punt_limit.apply(meta);
+        }
+
         // The clone session of a port has the port's number and leads back to it.
         clone_session = (bit<32>)meta.origin_port;
         if (meta.drop_reason == Drop.NONE && meta.verdict == Verdict.RECORD && meta.role != Role.NONE) {
@@ -176,6 +182,7 @@ control egress(inout headers_t hdr,
     bool is_packet_in = false;
     bool is_answer = false;
     ipv4_addr_t region_owner = 0;
+    slot_t receiver = 0;
 
     apply {
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
@@ -215,13 +222,13 @@ control egress(inout headers_t hdr,
                 // The bridge changes the address.
                 region_owner = hdr.reth.va[31:0];
             }
-            bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host);
+            bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host, receiver);
         } else {
             is_packet_in = meta.packet_in_reason != 0;
         }
 
-        if (meta.kind == Kind.REGISTERS || (is_to_host && hdr.reth.isValid())) {
-            memory_regions.apply(hdr, meta, standard_metadata, region_owner);
+        if (meta.is_of_receivers == 1 || (is_to_host && hdr.reth.isValid())) {
+            memory_regions.apply(hdr, meta, receiver, region_owner);
         }
         if (is_answer) {
             // Last of all that looks at the header, because INIT_GROUP's index moves on.

@@ -11,6 +11,9 @@
 // The sender waits for the acknowledgement before it posts that WRITE, and for the
 // WRITE's before it tells the next regions: one slot per receiver is enough.
 //
+// Cells are per receiver of this switch, not per path: only ports that lead to hosts have them. Which one is a receiver's
+// stands in its entry of bridge_exit.p4, so a group that is written anew beside the old one keeps its receivers' cells.
+//
 // The differences add to those of bridge_exit.p4, and so do the constants that keep the
 // ICRC right, by linearity. A region registered once, on a boundary of a power of two,
 // needs none of this; nor do members that all use the same address and key.
@@ -18,22 +21,22 @@
 #ifndef ALFIRK_MEMORY_REGIONS_P4
 #define ALFIRK_MEMORY_REGIONS_P4
 
-// For copies with a RETH that go to a host, after the rest of the bridge; and for register control. `owner` is
-// the host whose region a packet tells.
+// For copies with a RETH that go to a host, after the rest of the bridge; and for register control. `receiver` is its
+// number, `owner` the host whose region a packet tells.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
-                      inout standard_metadata_t standard_metadata,
+                      in slot_t receiver,
                       in ipv4_addr_t owner) {
-    register<bit<64>>(SIZE_PATHS) va;
-    register<bit<32>>(SIZE_PATHS) rkey;
+    register<bit<64>>(SIZE_RECEIVERS) va;
+    register<bit<32>>(SIZE_RECEIVERS) rkey;
     // For the identification ++ for the UDP source port.
-    register<bit<32>>(SIZE_PATHS) neutral;
+    register<bit<32>>(SIZE_RECEIVERS) neutral;
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
-    register<psn_t>(SIZE_PATHS) told_at;
-    RegisterAccess(RegisterName.REGION_VA) access_va;
-    RegisterAccess(RegisterName.REGION_KEYS) access_keys;
-    RegisterAccess(RegisterName.REGION_TOLD_AT) access_told_at;
+    register<psn_t>(SIZE_RECEIVERS) told_at;
+    RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
+    RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;
+    RegisterAccess(RegisterName.REGION_TOLD_AT, RegisterOp.INIT_REGIONS) access_told_at;
     bit<32> slot;
     bit<64> va_xor;
     bit<32> rkey_xor;
@@ -43,9 +46,9 @@ control MemoryRegions(inout headers_t hdr,
     bool is_told;
 
     apply {
-        slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)standard_metadata.egress_rid;
+        slot = (bit<32>)receiver;
         if (hdr.register_control.isValid()) {
-            slot = ((bit<32>)meta.group_index << PATH_BITS) | (bit<32>)meta.path_index;
+            slot = REGISTER_SLOT(hdr);
         }
         va.read(va_xor, slot);
         rkey.read(rkey_xor, slot);
@@ -53,7 +56,6 @@ control MemoryRegions(inout headers_t hdr,
         told_at.read(newest, slot);
         is_told = false;
         if (hdr.register_control.isValid()) {
-            // A group that changes takes along what its members have told: their WRITE may be still to come.
             is_told = hdr.register_control.op != RegisterOp.READ;
             access_va.apply(hdr, 0, va_xor);
             value = rkey_xor ++ neutral_xor;

@@ -28,6 +28,8 @@ struct metadata_t {
     Kind kind;
     // The queue pair number that all members of the group address.
     qpn_t virtual_qpn;
+    // Register control of cells that receivers have, not groups.
+    bit<1> is_of_receivers;
     // An ACK or a NAK that is not fatal.
     bit<1> is_feedback;
     Verdict verdict;

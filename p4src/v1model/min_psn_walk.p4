@@ -30,7 +30,7 @@
 control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, out Walked outcome) {
     // busy ++ dirty ++ start in microseconds, or 0 ++ tri_path ++ the minimum that the last walk found.
     register<bit<64>>(MAX_GROUPS) walks;
-    RegisterAccess(RegisterName.AGG) access;
+    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> known;
     bit<64> value;
     psn_t found;

@@ -11,17 +11,32 @@
 #ifndef ALFIRK_REGISTER_CONTROL_P4
 #define ALFIRK_REGISTER_CONTROL_P4
 
+// Whether it is about cells that receivers of this switch have, and which is the first.
+#define IS_OF_RECEIVERS(hdr) \
+    (hdr.register_control.op == RegisterOp.INIT_REGIONS \
+     || (hdr.register_control.op != RegisterOp.INIT_GROUP \
+         && hdr.register_control.reg >= RegisterName.REGION_VA && hdr.register_control.reg <= RegisterName.REGION_TOLD_AT))
+#define REGISTER_SLOT(hdr) (hdr.register_control.group ++ hdr.register_control.index)
+
 control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
     apply {
         hdr.register_control.status = RegisterStatus.OK;
         if (hdr.register_control.op != RegisterOp.INIT_GROUP
             && hdr.register_control.op != RegisterOp.READ
-            && hdr.register_control.op != RegisterOp.WRITE) {
+            && hdr.register_control.op != RegisterOp.WRITE
+            && hdr.register_control.op != RegisterOp.INIT_REGIONS) {
             hdr.register_control.status = RegisterStatus.BAD_OP;
-        } else if (hdr.register_control.op != RegisterOp.INIT_GROUP
+        } else if ((hdr.register_control.op == RegisterOp.READ || hdr.register_control.op == RegisterOp.WRITE)
                    && (hdr.register_control.reg < RegisterName.AGG
                        || hdr.register_control.reg > RegisterName.SENT)) {
             hdr.register_control.status = RegisterStatus.BAD_REGISTER;
+        } else if (IS_OF_RECEIVERS(hdr)) {
+            if (REGISTER_SLOT(hdr) >= SIZE_RECEIVERS) {
+                hdr.register_control.status = RegisterStatus.OUT_OF_RANGE;
+            } else {
+                // No group's: what is a group's is passed by.
+                meta.is_of_receivers = 1;
+            }
         } else if ((bit<32>)hdr.register_control.group >= MAX_GROUPS
                    || (bit<32>)hdr.register_control.index >= MAX_PATHS
                    || (hdr.register_control.op == RegisterOp.INIT_GROUP
@@ -36,10 +51,10 @@ control CheckRegisterControl(inout headers_t hdr, inout metadata_t meta) {
 }
 
 // What a register's room does for register control: `value`, as it was read, is answered, or becomes what is
-// asked for. For INIT_GROUP it becomes `initial`.
-control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> value)(bit<8> number) {
+// asked for. For the operation that makes such registers ready it becomes `initial`.
+control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> value)(bit<8> number, bit<8> init) {
     apply {
-        if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
+        if (hdr.register_control.op == init) {
             value = initial;
         } else if (hdr.register_control.reg == number) {
             if (hdr.register_control.op == RegisterOp.WRITE) {
@@ -56,14 +71,25 @@ control RegisterAccess(inout headers_t hdr, in bit<64> initial, inout bit<64> va
 #define INITIAL_MSN(hdr) (hdr.register_control.value[47:24])
 
 control AnswerRegisterControl(inout headers_t hdr) {
-    bit<16> done;
+    bit<16> next;
+    bool is_more;
 
     apply {
-        done = hdr.register_control.index + 1;
-        if (hdr.register_control.status == RegisterStatus.OK
-            && hdr.register_control.op == RegisterOp.INIT_GROUP
-            && done < (bit<16>)hdr.register_control.count) {
-            hdr.register_control.index = done;
+        next = hdr.register_control.index + 1;
+        is_more = false;
+        if (hdr.register_control.status == RegisterStatus.OK) {
+            if (hdr.register_control.op == RegisterOp.INIT_GROUP) {
+                is_more = next < (bit<16>)hdr.register_control.count;
+            } else if (hdr.register_control.op == RegisterOp.INIT_REGIONS && hdr.register_control.count > 1) {
+                is_more = true;
+                hdr.register_control.count = hdr.register_control.count - 1;
+                if (next == 0) {
+                    hdr.register_control.group = hdr.register_control.group + 1;
+                }
+            }
+        }
+        if (is_more) {
+            hdr.register_control.index = next;
             recirculate_preserving_field_list(FIELD_LIST_CARRIED);
         } else {
             hdr.packet_out.setInvalid();

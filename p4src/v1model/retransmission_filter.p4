@@ -22,7 +22,7 @@ control RetransmissionFilter(inout headers_t hdr,
                              inout metadata_t meta,
                              inout standard_metadata_t standard_metadata) {
     register<psn_t>(SIZE_PATHS) acked;
-    RegisterAccess(RegisterName.FILTER) access;
+    RegisterAccess(RegisterName.FILTER, RegisterOp.INIT_GROUP) access;
     bit<32> path;
     psn_t known;
     psn_t newest;

@@ -24,9 +24,9 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
     register<psn_t>(SIZE_PATHS) acked;
     // Port of the source, 0 if there was none yet ++ the newest PSN that was sent.
     register<bit<40>>(MAX_GROUPS) senders;
-    RegisterAccess(RegisterName.ACK) access_acked;
-    RegisterAccess(RegisterName.SRC_PORT) access_source;
-    RegisterAccess(RegisterName.SENT) access_sent;
+    RegisterAccess(RegisterName.ACK, RegisterOp.INIT_GROUP) access_acked;
+    RegisterAccess(RegisterName.SRC_PORT, RegisterOp.INIT_GROUP) access_source;
+    RegisterAccess(RegisterName.SENT, RegisterOp.INIT_GROUP) access_sent;
     bit<32> path;
     psn_t newest;
     bit<40> known;

@@ -13,7 +13,7 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
              out psn_t minimum, out msn_t msn, out bool is_answer, out bool is_news) {
     // AckPSN ++ MSN.
     register<bit<48>>(MAX_GROUPS) agg;
-    RegisterAccess(RegisterName.AGG) access;
+    RegisterAccess(RegisterName.AGG, RegisterOp.INIT_GROUP) access;
     bit<64> value;
 
     apply {

@@ -23,7 +23,7 @@ control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
                    out bool tells) {
     // Has the source been told? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;
-    RegisterAccess(RegisterName.NAK) access;
+    RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
     bit<32> known;
     bit<32> waiting;
     bit<32> arrived;

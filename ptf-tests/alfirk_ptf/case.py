@@ -146,7 +146,9 @@ class GroupTest(SwitchTest):
     def install(self) -> None:
         """Write the group, its registers first."""
         self.controller.register(self.group, self.first_psn, self.first_msn)
-        self.registers.init_group(self.group.index, len(self.group.paths), self.first_psn, self.first_msn)
+        group, paths = self.group, self.group.paths
+        self.registers.init_group(group.index, len(paths), self.first_psn, self.first_msn)
+        self.registers.init_regions(group.slot(paths[0].port), len(paths), self.first_psn)
         self.switch.insert_multicast(self.group.multicast())
         self.switch.insert(*self.group.entries())
 

@@ -127,6 +127,7 @@ class RegisterOp(IntEnum):
     INIT_GROUP = 1
     READ = 2
     WRITE = 3
+    INIT_REGIONS = 4
 
 
 class RegisterStatus(IntEnum):
@@ -152,11 +153,11 @@ class RegisterName(IntEnum):
     MSN = 5
     #: of a path: the egress copy of ack_psn, for the retransmission filter
     FILTER = 6
-    #: of a path: what memory_regions.p4 XORs into the virtual address
+    #: of a receiver: what memory_regions.p4 XORs into the virtual address
     REGION_VA = 7
-    #: of a path: the same for R_Key << 32 | identification << 16 | source port
+    #: of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_KEYS = 8
-    #: of a path: the PSN of the WRITE that told both
+    #: of a receiver: the PSN of the WRITE that told both
     REGION_TOLD_AT = 9
     #: the newest PSN that a source has sent
     SENT = 10
@@ -218,6 +219,8 @@ class Drop(IntEnum):
     MAY_NOT_SEND = 28
     #: a READ or ATOMIC of a host that was refused one just before
     REFUSAL_LIMITED = 29
+    #: more for the controller than the port may send it (punt_limit.p4)
+    PUNT_LIMITED = 30
 
 
 SIZE_DROP_REASONS = 32
@@ -329,8 +332,13 @@ SIZE_ARP_TARGETS = 0x400
 SIZE_ROUTES = 0x2000
 SIZE_NEXT_HOPS = 0x1000
 SIZE_PORTS = 0x200
-#: A switch port leads to one host at most, so there are no more members than ports times groups.
+#: Kinds of packets for the controller, from 0: PacketInReason.
+PUNT_KINDS = 8
+SIZE_PUNT_RATES = 0x1000
+#: Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
+#: has a cell of its own for the memory that it is told of (memory_regions.p4).
 SIZE_MEMBERS = 0x4000
+SIZE_RECEIVERS = 0x4000
 #: The port between pipeline and controller: start the switch with --cpu-port 510.
 CPU_PORT = 0x1FE
 #: standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").

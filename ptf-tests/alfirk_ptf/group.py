@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from alfirk_ptf import contract, icrc
 from alfirk_ptf.contract import IcrcMode, MinPsn
+from alfirk_ptf.live import LOCAL_BITS, MAX_PATHS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 VIRTUAL_QPN = 0xA1F
 #: Numbers of groups on one switch have so many bits (p4src/shared/sizes.p4).
 GROUP_BITS = contract.MAX_GROUPS.bit_length() - 1
+#: Receivers next to one switch, all groups together.
+RECEIVERS = 1 << GROUP_BITS + LOCAL_BITS
 #: Paths that share a node of the tournament tree are this many bits of their number apart.
 TREE_BITS = 2
 #: Levels of the tree for the largest groups that the pipeline can be compiled for.
@@ -162,8 +165,14 @@ class Group:
                 "reth_sport_xor": with_reth.sport_xor,
                 "va_xor": va_xor,
                 "rkey_xor": rkey_xor,
+                "slot": self.slot(port),
             },
         )
+
+    def slot(self, port: int) -> int:
+        """Give the number of a port's receiver; groups far apart share numbers, but not time."""
+        number = [path.port for path in self.paths].index(port)
+        return (self.index * MAX_PATHS + number) % RECEIVERS
 
     def _solve(self, changes: dict[icrc.Field, int]) -> icrc.Neutral:
         """Find the constants that keep the ICRC; where it is computed anew none are needed."""

@@ -37,6 +37,8 @@ def switch_ports(path_bits: int) -> tuple[int, ...]:
 #: As p4src/shared/sizes.p4 has it, unless the run says otherwise.
 PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, contract.MAX_PATHS.bit_length() - 1))
 MAX_PATHS = 1 << PATH_BITS
+#: So many bits of a group's paths lead to members next to the switch, on average.
+LOCAL_BITS = min(4, PATH_BITS)
 SWITCH_PORTS = switch_ports(PATH_BITS)
 #: Largest IP packet on the veth pairs.
 MTU = 4200

@@ -44,7 +44,7 @@ class PacketIn:
 class Client:
     """The primary controller of one switch.
 
-    What is inserted is remembered; :meth:`undo` deletes it again, newest first.
+    What is written is remembered; :meth:`undo` deletes it again, newest first, and sets meters back.
     """
 
     def __init__(self, address: str, device_id: int, p4info: Path) -> None:
@@ -118,6 +118,16 @@ class Client:
             updates.append(self._pre("clone_session_entry", entry))
         self._write(updates)
 
+    def set_rate(self, meter: str, index: int, rate: int, burst: int) -> None:
+        """Set the rate of a meter's cell, per second, and how much may come at once."""
+        update = p4runtime_pb2.Update(type=p4runtime_pb2.Update.MODIFY)
+        entry = update.entity.meter_entry
+        entry.meter_id = self._find(self._info.meters, meter).preamble.id
+        entry.index.index = index
+        entry.config.cir = entry.config.pir = rate
+        entry.config.cburst = entry.config.pburst = burst
+        self._write([update])
+
     def mark(self) -> int:
         """Return a place to :meth:`undo` to."""
         return len(self._undo)
@@ -127,7 +137,10 @@ class Client:
         updates = self._undo[mark:][::-1]
         del self._undo[mark:]
         for update in updates:
-            update.type = p4runtime_pb2.Update.DELETE
+            if update.entity.HasField("meter_entry"):
+                update.entity.meter_entry.ClearField("config")
+            else:
+                update.type = p4runtime_pb2.Update.DELETE
         if updates:
             self._send(updates)
 

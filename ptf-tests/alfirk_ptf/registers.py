@@ -11,7 +11,7 @@ from alfirk_ptf.contract import PacketInReason, PacketOutKind, RegisterName, Reg
 if TYPE_CHECKING:
     from alfirk_ptf.p4runtime import Client, PacketIn
 
-INIT_GROUP, READ, WRITE = RegisterOp
+INIT_GROUP, READ, WRITE, INIT_REGIONS = RegisterOp
 OK, BAD_OP, BAD_REGISTER, OUT_OF_RANGE = RegisterStatus
 AGG, NAK, SRC_PORT, ACK, MSN, FILTER, REGION_VA, REGION_KEYS, REGION_TOLD_AT, SENT = RegisterName
 
@@ -69,6 +69,21 @@ class Registers:
     def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
         """Set all state of a group as before its packet `first_psn`, after `msn` messages."""
         self._ask_well(Control(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
+
+    def read_region(self, reg: int, slot: int) -> int:
+        """Read one register of a receiver, by its number."""
+        return self.read(reg, slot >> 16, slot & 0xFFFF)
+
+    def write_region(self, reg: int, slot: int, value: int) -> None:
+        """Write one register of a receiver, by its number."""
+        self.write(reg, slot >> 16, value, slot & 0xFFFF)
+
+    def init_regions(self, first: int, receivers: int, first_psn: int) -> None:
+        """Have receivers know of no memory, as before packet `first_psn`."""
+        control = Control(
+            INIT_REGIONS, count=receivers, group=first >> 16, index=first & 0xFFFF, value=first_psn
+        )
+        self._ask_well(control)
 
     def punted(self) -> list[PacketIn]:
         """Return the frames that have come for the controller since the last call.

@@ -18,6 +18,8 @@ from scapy.layers.l2 import Ether
 from scapy.packet import Raw
 
 _MRP_PORT = 4790
+#: Ports per kind in the meter of what goes to the controller.
+_METERED_PORTS = 512
 #: A group that no other test has.
 _GROUP = 1000
 
@@ -247,3 +249,33 @@ class RegistrationReachesTheController(GroupTest):
                 self.assertEqual(
                     (packet.metadata["reason"], packet.metadata["ingress_port"]), (PacketInReason.MRP, 2)
                 )
+
+
+class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
+    """Registrations beyond the rate end in the switch; other ports have rates of their own."""
+
+    def runTest(self) -> None:
+        burst, sent = 10, 200
+        for port in (1, 2):
+            # One packet in so many seconds that none comes back during the test.
+            cell = PacketInReason.MRP * _METERED_PORTS + port
+            self.switch.set_rate("ingress.punt_limit.rates", cell, 1, burst)
+        before = self.drops(Drop.PUNT_LIMITED)
+        self.same(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
+        self.same(self.exchange(2, self.registration(2, 0)), {})
+        ports = [packet.metadata["ingress_port"] for packet in self.registers.punted()]
+        self.assertEqual(ports.count(2), 1)
+        # A slow machine takes longer than a second for it.
+        self.assertGreaterEqual(ports.count(1), burst)
+        self.assertLess(ports.count(1), sent // 2)
+        self.assertEqual(self.drops(Drop.PUNT_LIMITED) - before, sent - ports.count(1))
+        limited = self.switch.counters("ingress.punt_limit.limited")
+        self.assertGreaterEqual(limited[PacketInReason.MRP], sent - ports.count(1))
+
+    def registration(self, port: int, number: int) -> bytes:
+        return bytes(
+            Ether(src=HOSTS[port].mac, dst=VIRTUAL_MAC)
+            / IP(src=HOSTS[port].ip, dst="10.255.200.1", id=number)
+            / UDP(sport=_MRP_PORT, dport=_MRP_PORT)
+            / Raw(b"join me")
+        )

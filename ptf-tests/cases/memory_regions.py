@@ -7,12 +7,13 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from alfirk_ptf import packets, registers
-from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc
+from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_icrc
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MR_INFO_RKEY, Drop
-from alfirk_ptf.group import Member
+from alfirk_ptf.group import RECEIVERS, Member
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, delivered, entered, mr_info, reth
+from alfirk_ptf.registers import Control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -257,6 +258,7 @@ class NewGroupKnowsNoRegions(RegionTest):
         for port, region in _NOW.items():
             self.tells(port, region)
         self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
+        self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
         self.told.clear()
         self.psns = count(self.first_psn)
         self.goes_where_told()
@@ -276,21 +278,43 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
         self.goes_where_told()
 
 
-class RegistersMoveARegionToAnotherGroup(RegionTest):
-    """A group that changes gets new registers; what members have told goes along."""
+class GroupThatIsWrittenAnewKeepsWhatItsReceiversWereTold(RegionTest):
+    """A group that changes gets other registers; those of its receivers stay theirs."""
 
     def runTest(self) -> None:
         self.tells(2, _NOW[2])
-        index = self.group.index
-        path = [path.port for path in self.group.paths].index(2)
+        slot = self.group.slot(2)
         cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_TOLD_AT)
-        values = [self.registers.read(cell, index, path) for cell in cells]
+        values = [self.registers.read_region(cell, slot) for cell in cells]
         info = mr_info(HOSTS[2], _SENT, _NOW[2])
         self.assertEqual(values[0], int.from_bytes(info[16:24], "big"))
         self.assertEqual(values[1], int.from_bytes(info[24:32], "big"))
         self.assertEqual(values[2], self.first_psn)
-        self.registers.init_group(index, len(self.group.paths), self.first_psn + 1)
-        self.assertEqual(self.registers.read(registers.REGION_VA, index, path), 0)
-        for cell, value in zip(cells, values, strict=True):
-            self.registers.write(cell, index, value, path)
+        self.registers.init_group(self.group.index, len(self.group.paths), self.first_psn + 1)
+        self.assertEqual([self.registers.read_region(cell, slot) for cell in cells], values)
         self.goes_where_told()
+
+
+class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):
+    def runTest(self) -> None:
+        access = self.registers
+        cells = (registers.REGION_VA, registers.REGION_KEYS, registers.REGION_TOLD_AT)
+        last = RECEIVERS - 1
+        for slot in (0, 255, 256, last - 3, last):
+            for cell in cells:
+                access.write_region(cell, slot, cell << 8 | slot & 0xFF)
+            for cell in cells:
+                self.assertEqual(access.read_region(cell, slot), cell << 8 | slot & 0xFF)
+        # Those from the second to the last but one start anew, and their neighbours stay.
+        access.init_regions(last - 2, 2, 7)
+        for slot, values in (
+            (last - 3, [cell << 8 | (last - 3) & 0xFF for cell in cells]),
+            (last - 2, [0, 0, 6]),
+            (last - 1, [0, 0, 6]),
+            (last, [cell << 8 | last & 0xFF for cell in cells]),
+        ):
+            with self.subTest(slot=slot):
+                self.assertEqual([access.read_region(cell, slot) for cell in cells], values)
+        for op in (registers.READ, registers.WRITE):
+            beyond = Control(op, reg=registers.REGION_VA, group=RECEIVERS >> 16, index=RECEIVERS & 0xFFFF)
+            self.assertEqual(access.ask(beyond).status, registers.OUT_OF_RANGE)

@@ -144,7 +144,7 @@ impl Group {
             "ingress.group_lookup.groups",
             &[exact(GROUP_IP.into())],
             "ingress.group_lookup.set_group",
-            &[0, paths.into(), min_psn, 0],
+            &[0, paths.into(), 1, min_psn, 0],
         );
         let mut replicas = Vec::new();
         for path in 0..paths {
@@ -165,7 +165,18 @@ impl Group {
                 "ingress.bridge_entry.enter",
                 &[5, 6],
             );
-            let deliver = [0x0200_0000_0000, host(path).into(), 17, 1, 2, 3, 4, 5, 6];
+            let deliver = [
+                0x0200_0000_0000,
+                host(path).into(),
+                17,
+                1,
+                2,
+                3,
+                4,
+                5,
+                6,
+                path.into(),
+            ];
             insert(
                 &mut switch,
                 "egress.bridge_exit.receivers",

@@ -393,9 +393,9 @@ impl Driver {
                 leader.deregister(self.station.verbs_mut(), monotonic());
                 Ok(Reply::Accepted)
             }
-            Request::Stalled => {
-                let leader = self.registrar.leader().ok_or_else(no_group)?;
-                leader.stalled(self.station.verbs_mut(), monotonic());
+            Request::Stalled { mcst_id } => {
+                let verbs = self.station.verbs_mut();
+                self.registrar.stalled(verbs, monotonic(), mcst_id);
                 Ok(Reply::Accepted)
             }
             Request::Stop => {

@@ -91,8 +91,8 @@ pub enum Request {
     Lead { group: GroupSpec, nodes: Vec<Node> },
     /// Have the fabric forget the group that this host leads. Answer: [`Reply::Accepted`]; then [`Event::Group`].
     Dissolve,
-    /// Tell the fabric that the group that this host leads makes no progress. Answer: [`Reply::Accepted`].
-    Stalled,
+    /// Tell the fabric that a group which this host sends to makes no progress. Answer: [`Reply::Accepted`].
+    Stalled { mcst_id: Ipv4Addr },
     /// Send random packets of all kinds to a group, as many as the host receives, until the transfer is closed. Answer:
     /// [`Reply::Accepted`].
     TurnHostile {

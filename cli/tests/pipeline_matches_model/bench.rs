@@ -57,6 +57,8 @@ pub fn switch(
         &[
             group.clone(),
             vec![ports.len() as u8],
+            // The queue pair that packets address (`wire::frame`).
+            vec![1],
             vec![number_of(strategy)],
             vec![0],
         ],

@@ -258,8 +258,8 @@ impl Fabric for Crowded {
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
         self.inner.deregister_in_band(leader)
     }
-    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
-        self.inner.stalled(mcst_id, leader)
+    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+        self.inner.stalled(mcst_id, source)
     }
     fn turn_hostile(
         &mut self,

@@ -62,6 +62,25 @@ pub struct CtrlArgs {
     /// it; members and links only when a sender says that its group makes no progress.
     #[arg(long, value_name = "SECONDS", default_value_t = 3.0)]
     pub dead_after: f64,
+    /// Seconds after which a group is removed of which nothing was heard: no progress, no answer of its leader in band, no
+    /// request to the control service (Refresh is one). 0 keeps groups for ever.
+    #[arg(long, value_name = "SECONDS", default_value_t = 86_400)]
+    pub lease: u64,
+    /// Groups that one host may register in band; one more is refused. 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 128)]
+    pub groups_per_host: usize,
+    /// Registration packets of one host that are served in a second, and at once; the rest is dropped, and the host told so.
+    /// 0 is no limit.
+    #[arg(long, value_name = "N", default_value_t = 2_000)]
+    pub registration_rate: u32,
+    /// Packets in a second that one port may have its switch hand up of each kind, of groups whose minimum PSN or ICRC the
+    /// controller finds; 0 lets as many through as the port's link carries of full packets.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    pub punt_rate: u32,
+    /// Ask hosts in band before they are put into groups that are registered through the control service; hosts that a leader
+    /// names in band are always asked.
+    #[arg(long)]
+    pub ask_members: bool,
     /// Have switches mark packets as having met congestion, by the length of their queue: no mark up to KMIN packets, all
     /// from KMAX on, and in between with a probability that rises to PMAX.
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -152,6 +171,11 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
         probe_interval_ns: dead_after / 8,
         dead_member_ns: dead_after,
         dead_switch_ns: dead_after,
+        groups_per_host: args.groups_per_host,
+        mrp_rate: args.registration_rate,
+        punt_rate: args.punt_rate,
+        ask_members: args.ask_members,
+        lease_ns: args.lease.saturating_mul(1_000_000_000),
         ecn: args.ecn,
         strategies: Strategies {
             min_psn: args.min_psn,

@@ -75,6 +75,11 @@ pub enum GroupNews {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// It is gone, because nothing was heard of it for as long as groups are kept.
+    Expired {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
 }
 
 #[derive(Debug)]
@@ -95,6 +100,7 @@ enum Call {
         oneshot::Sender<Result<(), GroupError>>,
     ),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    Refresh(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
     Link(String, String, bool, oneshot::Sender<usize>),
     News(mpsc::UnboundedSender<GroupNews>, oneshot::Sender<()>),
@@ -146,6 +152,11 @@ impl Handle {
     /// ended.
     pub async fn suspect(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Suspect(mcst_id, reply)).await
+    }
+
+    /// Keeps a group that may have nothing to send for a while; `None` when the runner has ended.
+    pub async fn refresh(&self, mcst_id: Ipv4Addr) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::Refresh(mcst_id, reply)).await
     }
 
     /// Says that the links between two nodes are down, or up again; answers how many these are, and `None` when the
@@ -342,6 +353,10 @@ impl Runner {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
             }
+            Call::Refresh(mcst_id, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle(Event::Api(ApiRequest::Refresh { tag, mcst_id }));
+            }
             Call::Count(reply) => {
                 self.waiting.insert(tag, Waiting::Count(reply));
                 self.handle(Event::Api(ApiRequest::Count { tag }));
@@ -373,6 +388,7 @@ impl Runner {
     }
 
     fn act(&mut self) {
+        let mut replies = Vec::new();
         while let Some(effect) = self.controller.poll() {
             match effect {
                 Effect::Request {
@@ -383,8 +399,15 @@ impl Runner {
                 Effect::Stream { switch, message } => {
                     self.send(switch, Command::Stream(message));
                 }
-                Effect::Api(reply) => self.reply(reply),
+                Effect::Api(reply) => replies.push(reply),
             }
+        }
+        // Whoever is told that a group is there finds it there after a restart; the file is written once for all.
+        if replies.iter().any(ApiReply::changes_groups) {
+            self.save_state();
+        }
+        for reply in replies {
+            self.reply(reply);
         }
     }
 
@@ -396,9 +419,6 @@ impl Runner {
     }
 
     fn reply(&mut self, reply: ApiReply) {
-        if reply.changes_groups() {
-            self.save_state();
-        }
         match reply {
             ApiReply::SwitchReady { switch } => {
                 let name = &self.controller.topology().switch(switch).name;
@@ -418,6 +438,7 @@ impl Runner {
             }
             ApiReply::GroupRemoved { tag, .. }
             | ApiReply::MembersLeft { tag, .. }
+            | ApiReply::Refreshed { tag, .. }
             | ApiReply::Probing { tag, .. } => {
                 if let Some(Waiting::Done(reply)) = self.waiting.remove(&tag) {
                     let _ = reply.send(Ok(()));
@@ -457,6 +478,12 @@ impl Runner {
                     group.mcst_id,
                     group.members
                 );
+            }
+            ApiReply::GroupExpired { mcst_id } => {
+                tracing::warn!(
+                    "group {mcst_id} is removed: nothing was heard of it for as long as groups are kept (--lease)"
+                );
+                self.tell(&GroupNews::Expired { mcst_id });
             }
             ApiReply::GroupDissolved { mcst_id } => {
                 tracing::info!("group {mcst_id} is deregistered in band");

@@ -13,8 +13,8 @@ use super::control::control_server::Control;
 use super::control::{
     self, group_status, switch_status, CountRequest, CountResponse, DeregisterRequest,
     DeregisterResponse, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, Member,
-    RegisterRequest, RegisterResponse, SetLinkRequest, SetLinkResponse, StatusRequest,
-    StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
+    RefreshRequest, RefreshResponse, RegisterRequest, RegisterResponse, SetLinkRequest,
+    SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
 };
 use super::runner::{GroupNews, Handle};
 use crate::controller::{
@@ -118,6 +118,19 @@ impl Control for ControlService {
         Ok(Response::new(SuspectResponse {}))
     }
 
+    async fn refresh(
+        &self,
+        request: Request<RefreshRequest>,
+    ) -> Result<Response<RefreshResponse>, Status> {
+        let mcst_id = address("mcst_id", &request.into_inner().mcst_id)?;
+        self.handle
+            .refresh(mcst_id)
+            .await
+            .ok_or_else(ended)?
+            .map_err(|error| status(&error))?;
+        Ok(Response::new(RefreshResponse {}))
+    }
+
     async fn set_link(
         &self,
         request: Request<SetLinkRequest>,
@@ -153,6 +166,7 @@ impl Control for ControlService {
             punt: Some(work(counts.work(MinPsn::Punt))),
             cnps_filtered: counts.cnps_filtered,
             copies_filtered: counts.copies_filtered,
+            punts_limited: counts.punts_limited,
         }))
     }
 
@@ -173,6 +187,7 @@ impl Control for ControlService {
                 again: report.registrations.repeated,
                 wrong: report.registrations.wrong,
                 refused: report.registrations.refused,
+                limited: report.registrations.limited,
             }),
             punts: Some(punts(&report.punts)),
         }))
@@ -202,16 +217,22 @@ fn punts(stats: &PuntStats) -> control::Punts {
 }
 
 fn group_news(news: GroupNews) -> control::GroupNews {
+    let of = |mcst_id: Ipv4Addr| control::GroupNews {
+        mcst_id: mcst_id.to_string(),
+        ..control::GroupNews::default()
+    };
     match news {
         GroupNews::Lost { mcst_id, members } => control::GroupNews {
-            mcst_id: mcst_id.to_string(),
             lost: members.iter().map(Ipv4Addr::to_string).collect(),
-            rerouted: false,
+            ..of(mcst_id)
         },
         GroupNews::Rerouted { mcst_id } => control::GroupNews {
-            mcst_id: mcst_id.to_string(),
-            lost: Vec::new(),
             rerouted: true,
+            ..of(mcst_id)
+        },
+        GroupNews::Expired { mcst_id } => control::GroupNews {
+            expired: true,
+            ..of(mcst_id)
         },
     }
 }
@@ -336,8 +357,10 @@ fn status(error: &GroupError) -> Status {
         | GroupError::SwitchFull { .. }
         | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,
         GroupError::NoSuchGroup(_) | GroupError::NotMember { .. } => Code::NotFound,
-        GroupError::Busy(_) | GroupError::InUse(_) => Code::FailedPrecondition,
-        GroupError::Icrc(_) => Code::Internal,
+        GroupError::Busy(_) | GroupError::InUse(_) | GroupError::NotAgreed { .. } => {
+            Code::FailedPrecondition
+        }
+        GroupError::Icrc(_) | GroupError::Constraint(_) => Code::Internal,
         GroupError::SwitchNotReady { .. }
         | GroupError::Unreachable(_)
         | GroupError::Switch(SwitchError::Lost { .. } | SwitchError::Timeout { .. }) => {

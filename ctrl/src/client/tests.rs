@@ -258,8 +258,8 @@ async fn a_link_that_is_told_to_be_down_is_avoided_and_that_is_told_to_watchers(
     let told = tokio::time::timeout(LIMIT, news.next()).await.unwrap();
     let expected = control::GroupNews {
         mcst_id,
-        lost: Vec::new(),
         rerouted: true,
+        ..control::GroupNews::default()
     };
     assert_eq!(told.unwrap().unwrap(), expected);
     let avoided = async || {

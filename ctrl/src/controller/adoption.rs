@@ -11,17 +11,44 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{Group, GroupMember, MembersByHost, OnSwitch};
 use super::position::Position;
 use super::registers::RegisterControl;
 use super::registration::Registration;
+use super::room::Granted;
 use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
-use crate::tables::{Delivery, Snapshot, Table};
+use crate::tables::{Delivery, GroupEntry, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
+
+/// A part of a group that nobody has asked this controller for, as a switch's entries tell it.
+#[derive(Debug)]
+pub(super) struct Orphan {
+    mcst_id: Ipv4Addr,
+    virtual_qpn: QpNum,
+    strategies: Strategies,
+    ports: BTreeSet<u32>,
+    /// By port.
+    receivers: BTreeMap<u32, Delivery>,
+    /// Members that only receive.
+    silent: BTreeSet<Ipv4Addr>,
+}
+
+impl Orphan {
+    fn new(mcst_id: Ipv4Addr, group: &GroupEntry) -> Orphan {
+        Orphan {
+            mcst_id,
+            virtual_qpn: group.virtual_qpn,
+            strategies: group.strategies,
+            ports: BTreeSet::new(),
+            receivers: BTreeMap::new(),
+            silent: BTreeSet::new(),
+        }
+    }
+}
 
 impl Controller {
     /// Notes which groups of a switch are nobody's, and keeps their indexes and addresses from being used.
@@ -30,41 +57,73 @@ impl Controller {
         if !self.adopts {
             return;
         }
-        for entry in found.table_entries() {
-            let Some((key, group)) = self.program.groups.parse(entry) else {
-                continue;
-            };
-            let is_ours = self.groups.contains_key(&key.mcst_id);
-            let may_be = self.config.group_range.may_be_group(key.mcst_id);
-            let index = group.group_index;
+        for (index, part) in self.parts_found(found) {
+            let mcst_id = part.mcst_id;
+            let is_ours = self.groups.contains_key(&mcst_id);
+            let may_be = self.config.group_range.may_be_group(mcst_id);
+            let slots = part.receivers.values().map(|delivery| delivery.slot);
+            let (paths, slots) = (part.ports.len(), slots.collect());
             let control = &mut self.switches[switch.0];
-            if !is_ours && may_be && control.indexes.take_this(u32::from(index)) {
-                control.orphans.insert(index, key.mcst_id);
-                self.addresses.take_this(u32::from(key.mcst_id));
+            if !is_ours && may_be && control.room.take_this(index, paths, slots) {
+                control.orphans.insert(index, part);
+                let parts = self.orphans.entry(mcst_id).or_default();
+                parts.insert((switch, index));
+                self.addresses.take_this(u32::from(mcst_id));
             }
         }
     }
 
+    /// The parts of groups that a switch shows, by index, as its entries tell them.
+    fn parts_found(&self, found: &Snapshot) -> BTreeMap<u16, Orphan> {
+        let mut parts = BTreeMap::new();
+        let mut hidden = Vec::new();
+        for entry in found.table_entries() {
+            match self.program.groups.parse(entry) {
+                Some((key, group)) => {
+                    parts.insert(group.group_index, Orphan::new(key.mcst_id, &group));
+                }
+                None => hidden.push(entry),
+            }
+        }
+        for entry in hidden {
+            if let Some((key, _)) = self.program.mft.parse(entry) {
+                if let Some(part) = parts.get_mut(&key.group_index) {
+                    part.ports.insert(key.port);
+                }
+            } else if let Some((key, delivery)) = self.program.receivers.parse(entry) {
+                if let Some(part) = parts.get_mut(&key.group_index) {
+                    part.receivers.insert(key.port, delivery);
+                }
+            } else if let Some((key, member)) = self.program.members.parse(entry) {
+                if let Some(part) = parts.get_mut(&key.group_index) {
+                    if !member.may_send {
+                        part.silent.insert(key.src_ip);
+                    }
+                }
+            }
+        }
+        parts
+    }
+
     pub(super) fn forget_orphans(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
-        for (index, mcst_id) in std::mem::take(&mut control.orphans) {
-            self.switches[switch.0].indexes.release(u32::from(index));
-            if self.parts_of(mcst_id).is_empty() {
-                self.release_address(mcst_id);
+        for (index, part) in std::mem::take(&mut control.orphans) {
+            self.switches[switch.0].room.release(index);
+            if let Some(parts) = self.orphans.get_mut(&part.mcst_id) {
+                parts.remove(&(switch, index));
+                if parts.is_empty() {
+                    self.orphans.remove(&part.mcst_id);
+                    self.release_address(part.mcst_id);
+                }
             }
         }
     }
 
     /// Every switch is there: takes over whole groups, and removes the rest.
     pub(super) fn adopt(&mut self, now: u64) {
-        let all: BTreeSet<Ipv4Addr> = self
-            .switches
-            .iter()
-            .flat_map(|control| control.orphans.values().copied())
-            .collect();
-        for mcst_id in all {
-            let whole = self.assemble(mcst_id);
-            for (switch, index) in self.parts_of(mcst_id) {
+        for (mcst_id, parts) in std::mem::take(&mut self.orphans) {
+            let whole = self.assemble(mcst_id, &parts);
+            for (switch, index) in parts {
                 self.switches[switch.0].orphans.remove(&index);
                 if whole.is_none() {
                     self.remove_part(now, switch, index);
@@ -78,6 +137,8 @@ impl Controller {
                     self.loads.add(&group.tree);
                     self.virtual_qpns.used(mcst_id, group.virtual_qpn);
                     self.groups.insert(mcst_id, Registration::adopted(group));
+                    self.note_leader(mcst_id);
+                    self.sign_of_life(now, mcst_id);
                     self.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
                 }
                 None => self.release_address(mcst_id),
@@ -98,65 +159,44 @@ impl Controller {
         }
     }
 
-    fn parts_of(&self, mcst_id: Ipv4Addr) -> Vec<(SwitchIndex, u16)> {
-        let switches = self.topology.switch_indexes().zip(&self.switches);
-        let parts = switches.flat_map(|(switch, control)| {
-            let here = control.orphans.iter().filter(|(_, m)| **m == mcst_id);
-            here.map(move |(index, _)| (switch, *index))
-        });
-        parts.collect()
-    }
-
     /// The group as its entries tell it, if these are just what this controller would have written.
-    fn assemble(&self, mcst_id: Ipv4Addr) -> Option<Group> {
-        let parts = self.parts_of(mcst_id);
-        let mut ports = BTreeMap::new();
+    fn assemble(&self, mcst_id: Ipv4Addr, parts: &BTreeSet<(SwitchIndex, u16)>) -> Option<Group> {
+        let parts = || {
+            parts.iter().filter_map(|(switch, index)| {
+                let part = self.switches[switch.0].orphans.get(index)?;
+                Some((*switch, *index, part))
+            })
+        };
+        let (_, _, first) = parts().next()?;
         let mut members: Vec<GroupMember> = Vec::new();
-        let mut receivers = BTreeSet::new();
-        let mut strategies = Strategies::default();
-        let mut virtual_qpn = QpNum::new(0);
-        for (switch, index) in &parts {
-            let found = &self.switches[switch.0].boot.found;
-            let entries = || found.table_entries();
-            let here = entries().filter_map(|entry| {
-                let (key, _) = self.program.mft.parse(entry)?;
-                (key.group_index == *index).then_some(key.port)
-            });
-            ports.insert(*switch, here.collect::<BTreeSet<u32>>());
-            for entry in entries() {
-                if let Some((key, group)) = self.program.groups.parse(entry) {
-                    if key.mcst_id == mcst_id {
-                        strategies = group.strategies;
-                        virtual_qpn = group.virtual_qpn;
-                    }
-                }
-                if let Some((key, delivery)) = self.program.receivers.parse(entry) {
-                    if key.group_index == *index {
-                        members.push(self.member(&delivery)?);
-                    }
-                }
-                if let Some((key, member)) = self.program.members.parse(entry) {
-                    if key.group_index == *index && !member.may_send {
-                        receivers.insert(key.src_ip);
-                    }
-                }
+        for (_, _, part) in parts() {
+            for delivery in part.receivers.values() {
+                let mut member = self.member(delivery)?;
+                member.spec.may_send = !part.silent.contains(&member.spec.ip);
+                members.push(member);
             }
         }
-        for member in &mut members {
-            member.spec.may_send = !receivers.contains(&member.spec.ip);
-        }
         members.sort_by_key(|member| member.host);
-        let tree = Tree::from_ports(ports);
-        let switches = parts.iter().map(|(switch, index)| {
-            let ports = tree.ports_on(*switch);
-            OnSwitch::new(&self.topology, *switch, *index, ports, &members)
+        let ports = parts().map(|(switch, _, part)| (switch, part.ports.clone()));
+        let tree = Tree::from_ports(ports.collect());
+        let by_host = MembersByHost::new(&members);
+        let switches = parts().map(|(switch, index, part)| {
+            let slots = part.receivers.iter();
+            let granted = Granted {
+                index,
+                slots: slots.map(|(port, to)| (*port, to.slot)).collect(),
+            };
+            let ports = tree.ports_on(switch);
+            OnSwitch::new(&self.topology, switch, &granted, ports, &by_host)
         });
         let group = Group {
             mcst_id,
-            virtual_qpn,
+            virtual_qpn: first.virtual_qpn,
             initial_psn: Psn::new(0),
             position: Position::before(Psn::new(0)),
-            strategies,
+            strategies: first.strategies,
+            // Nothing tells, and no host is to be kept from its groups by a guess.
+            in_band: false,
             switches: switches.collect(),
             members,
             tree,
@@ -201,7 +241,7 @@ impl Controller {
                 .surplus(&Snapshot::default(), self.program.groups.id(), |entity| {
                     self.program.group_index_of(entity) != Some(index)
                 });
-        control.indexes.release(u32::from(index));
+        control.room.release(index);
         self.submit(now, switch, Owner::Nobody, Task::Write(deletions));
     }
 }

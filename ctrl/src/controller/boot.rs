@@ -8,7 +8,7 @@
 //! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
 //! A sender has less than [`IN_FLIGHT`] packets under way, so that PSN less `IN_FLIGHT` is one for all.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
@@ -100,6 +100,7 @@ impl Controller {
             self.note_absent(now, switch);
         }
         self.switches[switch.0].boot = Boot::new();
+        self.unready.insert(switch);
         self.punts.forget_switch(switch);
         self.forget_orphans(switch);
         self.fail_registrations(now, switch, &error);
@@ -158,6 +159,10 @@ impl Controller {
     /// Starts a step, or the first one after it that has something to do.
     fn boot_step(&mut self, now: u64, switch: SwitchIndex, step: Step) {
         self.switches[switch.0].boot.step = step;
+        match step {
+            Step::Ready => self.unready.remove(&switch),
+            _ => self.unready.insert(switch),
+        };
         let found = &self.switches[switch.0].boot.found;
         let mut surveys = Vec::new();
         let mut tasks = match step {
@@ -194,7 +199,7 @@ impl Controller {
         }
     }
 
-    fn fabric(&self, switch: SwitchIndex) -> fabric::FabricEntries {
+    pub(super) fn fabric(&self, switch: SwitchIndex) -> fabric::FabricEntries {
         fabric::entries(
             &self.program,
             &self.topology,
@@ -273,7 +278,8 @@ impl Controller {
         match step {
             Step::GroupRegisters => {
                 let lost = self.lost_groups(switch);
-                lost.map(|(group, on)| group.registers(on)).collect()
+                lost.flat_map(|(group, on)| group.registers(on, &BTreeMap::new()))
+                    .collect()
             }
             Step::GroupEntries => self
                 .groups_on(switch)
@@ -292,7 +298,7 @@ impl Controller {
     /// Indexes and addresses that waited for this switch to start anew are free again.
     fn forget_leftovers(&mut self, switch: SwitchIndex) {
         let control = &mut self.switches[switch.0];
-        control.indexes.clean();
+        control.room.clean();
         for (_, mcst_id) in std::mem::take(&mut control.leftovers) {
             self.release_address(mcst_id);
         }

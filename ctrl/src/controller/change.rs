@@ -5,12 +5,15 @@
 //! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
 //!
 //! ```text
-//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ regions ──▶ publish ──▶ clean up
-//!     only when joining                      └───────┴────────────┴────────────┴───────────┴──▶ restore the old parts, discard
+//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ publish ──▶ clean up
+//!     only when joining                      └───────┴────────────┴───────────┴──▶ restore the old parts, discard
 //! ```
 //!
 //! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
 //! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
+//!
+//! What a leaf was told of its hosts' memory for the next WRITE is told no second time, so hosts that stay keep their slots
+//! there ([`Room`](super::room::Room)).
 //!
 //! A new member knows nothing of earlier messages, so it comes between two of them: the group must be idle before it
 //! is hidden and still be so afterwards.
@@ -18,14 +21,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::mrp::{Kind as Packet, Node, Refusal};
+use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
 use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::position::Position;
-use super::regions::{Cell, Regions};
 use super::registers::RegisterControl;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
@@ -48,7 +50,6 @@ pub(super) struct Change {
     reads: BTreeMap<TaskId, Reading>,
     told: Vec<Position>,
     acked: Vec<Psn>,
-    regions: Regions,
     /// A switch of the old tree could not be asked.
     is_blind: bool,
     error: Option<GroupError>,
@@ -83,7 +84,6 @@ enum Step {
     Hide,
     Survey,
     Registers,
-    Regions,
     Publish,
     CleanUp,
     Restore,
@@ -94,7 +94,6 @@ enum Step {
 enum Reading {
     Told,
     Acked,
-    Region(Cell),
 }
 
 impl Change {
@@ -130,8 +129,25 @@ impl Change {
 }
 
 impl Controller {
+    /// Adds a member for a user.
+    pub(super) fn join_for_user(
+        &mut self,
+        now: u64,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) {
+        let origin = Origin::Api(tag);
+        // What cannot be done for other reasons fails at once.
+        match self.config.ask_members && self.plan_join(mcst_id, spec).is_ok() {
+            true => self.invite_to_join(now, origin, mcst_id, spec),
+            false => self.join(now, origin, mcst_id, spec),
+        }
+    }
+
     /// Adds a member between two messages.
     pub(super) fn join(&mut self, now: u64, origin: Origin, mcst_id: Ipv4Addr, spec: MemberSpec) {
+        self.sign_of_life(now, mcst_id);
         let planned = self.plan_join(mcst_id, spec);
         self.begin_change(now, origin, mcst_id, planned);
     }
@@ -144,6 +160,7 @@ impl Controller {
         mcst_id: Ipv4Addr,
         members: Vec<Ipv4Addr>,
     ) {
+        self.sign_of_life(now, mcst_id);
         let planned = self.plan_leave(mcst_id, &members, 2);
         let planned = planned.map(|next| (Kind::Leave, next));
         self.begin_change(now, origin, mcst_id, planned);
@@ -321,7 +338,8 @@ impl Controller {
                 .map(|switch| (*switch, next.tree.ports_on(*switch).collect()))
                 .collect(),
         );
-        self.check_switches(&part)?;
+        let kept = |switch| slots_on(&old, switch);
+        self.check_switches(&part, kept)?;
         let (kept, retired): (Vec<_>, Vec<_>) = old.into_iter().partition(|on| is_same(on.switch));
         let away = retired
             .iter()
@@ -333,24 +351,23 @@ impl Controller {
             });
         }
         let mut fresh = Vec::new();
+        let by_host = MembersByHost::new(&next.members);
         for switch in changed {
-            let index = self.switches[switch.0]
-                .indexes
-                .take()
-                .expect("room was checked before");
-            let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-            let ports = next.tree.ports_on(switch);
-            let on = OnSwitch::new(&self.topology, switch, group_index, ports, &next.members);
+            let ports = || next.tree.ports_on(switch);
+            let kept = slots_on(&retired, switch);
+            let wanted = wanted(&self.topology, switch, ports(), kept);
+            let granted = self.switches[switch.0].room.take(&wanted);
+            let granted = granted.expect("room was checked before");
+            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &by_host);
             fresh.push(on);
         }
         next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();
         next.switches.sort_by_key(|on| on.switch);
         if let Err(error) = next.check(&self.program) {
             for on in &fresh {
-                let indexes = &mut self.switches[on.switch.0].indexes;
-                indexes.release(u32::from(on.group_index));
+                self.switches[on.switch.0].room.release(on.group_index);
             }
-            return Err(error.into());
+            return Err(error);
         }
         Ok(Change {
             kind,
@@ -362,7 +379,6 @@ impl Controller {
             reads: BTreeMap::new(),
             told: Vec::new(),
             acked: Vec::new(),
-            regions: Regions::default(),
             is_blind: false,
             error: None,
             spoiled: BTreeSet::new(),
@@ -400,17 +416,6 @@ impl Controller {
                         }));
                     }
                 }
-                if step == Step::Survey {
-                    for old in change.retired.iter().filter(is_there) {
-                        let reads = change
-                            .fresh_on(old.switch)
-                            .map(|new| Regions::reads(old, new));
-                        tasks.extend(reads.into_iter().flatten().map(|(cell, read)| {
-                            let reading = Some(Reading::Region(cell));
-                            (old.switch, Task::Registers(read), reading)
-                        }));
-                    }
-                }
             }
             Step::Prepare => {
                 for on in &change.fresh {
@@ -427,13 +432,9 @@ impl Controller {
             }
             Step::Registers => {
                 for on in &change.fresh {
-                    tasks.push((on.switch, change.next.registers(on), None));
-                }
-            }
-            Step::Regions => {
-                for on in &change.fresh {
-                    let writes = change.regions.writes(on).into_iter();
-                    tasks.extend(writes.map(|write| (on.switch, Task::Registers(write), None)));
+                    let kept = slots_on(&change.retired, on.switch);
+                    let registers = change.next.registers(on, &kept).into_iter();
+                    tasks.extend(registers.map(|task| (on.switch, task, None)));
                 }
             }
             Step::Publish => {
@@ -503,7 +504,6 @@ impl Controller {
         match (result, reading) {
             (Ok(value), Some(Reading::Told)) => change.told.push(Position::from_register(value)),
             (Ok(value), Some(Reading::Acked)) => change.acked.push(Psn::new((value >> 8) as u32)),
-            (Ok(value), Some(Reading::Region(cell))) => change.regions.note(cell, value),
             (Ok(_), None) => {}
             // What a switch would have told can be done without, but not by a member that joins.
             (Err(_), Some(_)) => change.is_blind = true,
@@ -559,8 +559,7 @@ impl Controller {
                 }
                 Step::Registers
             }
-            Step::Registers => Step::Regions,
-            Step::Regions => Step::Publish,
+            Step::Registers => Step::Publish,
             Step::Publish => {
                 self.change_published(mcst_id);
                 Step::CleanUp
@@ -580,6 +579,7 @@ impl Controller {
         self.loads.remove(&group.tree);
         group.clone_from(&change.next);
         self.loads.add(&group.tree);
+        self.note_leader(mcst_id);
     }
 
     fn change_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
@@ -652,7 +652,7 @@ impl Controller {
         }
     }
 
-    fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {
+    pub(super) fn change_failed(&mut self, mcst_id: Ipv4Addr, origin: Origin, error: GroupError) {
         match origin {
             Origin::Api(tag) => self.say(ApiReply::Failed { tag, error }),
             Origin::Leader(leader) => {
@@ -664,6 +664,7 @@ impl Controller {
                         Refusal::Full
                     }
                     GroupError::Switch(_) => Refusal::SwitchFailed,
+                    GroupError::NotAgreed { .. } => Refusal::NotAgreed,
                     _ => Refusal::BadNodes,
                 };
                 self.mrp_refuse(mcst_id, leader, refusal);
@@ -677,11 +678,11 @@ impl Controller {
     fn give_back_parts(&mut self, parts: &[OnSwitch], spoiled: &BTreeSet<SwitchIndex>) {
         for on in parts {
             let control = &mut self.switches[on.switch.0];
-            let index = u32::from(on.group_index);
+            let index = on.group_index;
             match control.boot.is_ready() && !spoiled.contains(&on.switch) {
-                true => control.indexes.release(index),
+                true => control.room.release(index),
                 // Until the switch has been read and repaired.
-                false => control.indexes.spoil(index),
+                false => control.room.spoil(index),
             }
         }
     }
@@ -695,8 +696,8 @@ impl Controller {
             return;
         };
         let node = member.spec.node();
-        let own = Node::group(mcst_id, group.virtual_qpn);
-        let frame = self.mrp_member_frame(Some(own), leader.spec.ip, psn, &node);
+        let leader = leader.spec.ip;
+        let frame = self.mrp_member_frame(Packet::Register, mcst_id, leader, psn, &node);
         let (switch, port) = self.topology.attachment(member.host);
         self.send_frame(switch, port, frame);
     }
@@ -708,6 +709,12 @@ impl Controller {
             return;
         };
         let leader = leader.spec.ip;
-        self.mrp_name(mcst_id, leader, Packet::Leave, members);
+        self.mrp_name(mcst_id, leader, Packet::Leave, 0, members);
     }
+}
+
+/// Slots of the hosts that a group has next to a switch, by port.
+fn slots_on(parts: &[OnSwitch], switch: SwitchIndex) -> BTreeMap<u32, u32> {
+    let on = parts.iter().find(|on| on.switch == switch);
+    on.into_iter().flat_map(OnSwitch::slots).collect()
 }

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::p4::config::v1::P4Info;
 
 use crate::ecn::EcnProfile;
+use crate::punt_limits::PuntLimits;
 use crate::strategy::Strategies;
 use crate::tables::ProgramError;
 use crate::topology::Topology;
@@ -32,6 +33,18 @@ pub struct ControllerConfig {
     pub register_retry_ns: u64,
     /// How often a register access is sent before the switch counts as silent.
     pub register_attempts: u32,
+    /// Groups that one host may have registered in band before one more is refused; 0 is no limit.
+    pub groups_per_host: usize,
+    /// Registration packets of one host that are served in a second, and at once; 0 is no limit.  A leader sends one for 61 to
+    /// 183 members, again after each [`alfirk_roce::registration::LeaderTiming::interval`].
+    pub mrp_rate: u32,
+    /// Packets in a second that a port may have a switch hand up of groups by whose strategy the controller finds minima or
+    /// ICRCs, per kind; 0 lets as many through as its link carries of full packets.
+    pub punt_rate: u32,
+    /// Whether hosts that are named through the control service are asked in band, as those are that a leader names.
+    pub ask_members: bool,
+    /// Nanoseconds that a host has to agree to be in a group; less than leaders wait in all, so that they hear who has not.
+    pub agree_timeout_ns: u64,
     /// Nanoseconds after which a registration in band that makes no progress is forgotten.
     pub mrp_timeout_ns: u64,
     /// Nanoseconds between two readings of a group that makes no progress.
@@ -41,6 +54,9 @@ pub struct ControllerConfig {
     pub dead_member_ns: u64,
     /// Nanoseconds after which a switch that is not connected counts as dead, so that traffic is led around it.
     pub dead_switch_ns: u64,
+    /// Nanoseconds after which a group is removed of which nothing was heard, see `lease.rs`; 0 keeps groups for ever.  Less
+    /// frees what the dead have left behind sooner, but asks leaders more often, and takes the silent ones for dead.
+    pub lease_ns: u64,
     /// When packets are marked as having met congestion; never by default.
     pub ecn: Option<EcnProfile>,
     /// How feedback and ICRCs of groups that are registered in band are handled.
@@ -62,10 +78,16 @@ impl ControllerConfig {
             request_timeout_ns: 10_000_000_000,
             register_retry_ns: 200_000_000,
             register_attempts: 10,
+            groups_per_host: 128,
+            mrp_rate: 2_000,
+            punt_rate: 0,
+            ask_members: false,
+            agree_timeout_ns: 2_000_000_000,
             mrp_timeout_ns: 10_000_000_000,
             probe_interval_ns: 100_000_000,
             dead_member_ns: 3_000_000_000,
             dead_switch_ns: 5_000_000_000,
+            lease_ns: 86_400_000_000_000,
             ecn: None,
             strategies: Strategies::default(),
             batch_limit: 1_000,
@@ -74,6 +96,14 @@ impl ControllerConfig {
 }
 
 impl ControllerConfig {
+    /// How fast ports may have switches hand packets up.
+    pub(super) fn punt_limits(&self) -> PuntLimits {
+        PuntLimits {
+            registrations: self.mrp_rate,
+            group_packets: self.punt_rate,
+        }
+    }
+
     /// Whether the settings fit together and fit the topology.
     pub(super) fn check(&self, topology: &Topology) -> Result<(), ConfigError> {
         if self.election_id == 0 {

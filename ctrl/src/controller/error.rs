@@ -7,6 +7,7 @@ use alfirk_roce::icrc::neutral::Unsolvable;
 
 use super::virtual_qpns::VirtualQpnError;
 use crate::constants::RECOMPUTE_NETWORK;
+use crate::tables::ConstraintError;
 
 /// Why something was not done on one switch.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -162,13 +163,17 @@ pub enum GroupError {
         /// Its prefix length.
         prefix_len: u8,
     },
-    /// A switch holds as many groups as it can.
-    #[error("switch {switch} has no room for another group: all {limit} are in use")]
+    /// A table of a switch is too full.
+    #[error("switch {switch} has no room for the group: it needs {needed} of {table}, and {left} are left; deregister groups, or compile p4src/ with larger sizes")]
     SwitchFull {
         /// The switch.
         switch: String,
-        /// Groups it can hold.
-        limit: u32,
+        /// The table, or what has a cell for each receiver.
+        table: &'static str,
+        /// Entries needed.
+        needed: usize,
+        /// Entries left.
+        left: usize,
     },
     /// A tree with too many ports on one switch.
     #[error("switch {switch} would have {paths} ports in the group's tree; its pipeline handles {limit}; compile p4src/ with a larger PATH_BITS")]
@@ -204,6 +209,14 @@ pub enum GroupError {
         "member {0} cannot be reached: every way to it leads through a link or switch that is down"
     )]
     Unreachable(Ipv4Addr),
+    /// Hosts that were asked and did not agree.
+    #[error("group {mcst_id}: {} did not agree to be in it; have the hosts expect the queue pairs to be registered", members.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))]
+    NotAgreed {
+        /// The group.
+        mcst_id: Ipv4Addr,
+        /// Their addresses.
+        members: Vec<Ipv4Addr>,
+    },
     /// Messages are under way.
     #[error("group {0} has messages under way; a member can join only between two of them")]
     InUse(Ipv4Addr),
@@ -213,6 +226,9 @@ pub enum GroupError {
     /// A rewrite that the free header bits cannot balance.
     #[error(transparent)]
     Icrc(#[from] Unsolvable),
+    /// Entries that the program does not allow.
+    #[error(transparent)]
+    Constraint(#[from] ConstraintError),
     /// A switch failed; what was written is undone.
     #[error(transparent)]
     Switch(SwitchError),

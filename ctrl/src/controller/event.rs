@@ -162,6 +162,13 @@ pub enum ApiRequest {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// Keep a group that may have nothing to send for a while; answered by [`ApiReply::Refreshed`] or [`ApiReply::Failed`].
+    Refresh {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
     /// Read what the switches count; answered by [`ApiReply::Counted`].
     Count {
         /// Given back in the reply.
@@ -304,6 +311,18 @@ pub enum ApiReply {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// A group's lease begins anew.
+    Refreshed {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
+    /// A group is gone of which nothing was heard any more.
+    GroupExpired {
+        /// The group.
+        mcst_id: Ipv4Addr,
+    },
     /// A group is gone.
     GroupRemoved {
         /// Of the request.
@@ -346,6 +365,7 @@ impl ApiReply {
                 | ApiReply::MembersLost { .. }
                 | ApiReply::GroupRerouted { .. }
                 | ApiReply::GroupDissolved { .. }
+                | ApiReply::GroupExpired { .. }
                 | ApiReply::GroupRemoved { .. }
                 | ApiReply::Failed { .. }
         )

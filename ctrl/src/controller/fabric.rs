@@ -1,4 +1,5 @@
-//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses, marks of congestion.
+//! What every switch holds whatever groups there are: routes, ARP answers, clone sessions, the hosts' addresses, marks of congestion,
+//! rates of what may go to the controller.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -11,7 +12,7 @@ use crate::tables::{
     ArpTarget, Attached, CloneSession, MarkingPort, NextHop, NextHopKey, Program, Route, RouteKey,
     Table,
 };
-use crate::topology::{Paths, SwitchIndex, Topology};
+use crate::topology::{Node, Paths, SwitchIndex, Topology};
 
 /// The entries of one switch, in two steps: the second refers to the first.
 pub(super) struct FabricEntries {
@@ -40,6 +41,15 @@ pub(super) fn entries(
             };
             first.push(program.ecn_marking.insert(&key, &profile.marking()));
         }
+        let hosts = match neighbour.peer.node {
+            Node::Host(_) => 1,
+            Node::Switch(_) => topology.hosts().len() as u64,
+        };
+        let rate_bps = topology.link(neighbour.link).attributes.rate_bps;
+        let rates = config
+            .punt_limits()
+            .of_port(neighbour.port, rate_bps, hosts);
+        first.extend(rates.map(|(key, rate)| program.punt_rates.set(&key, &rate)));
     }
     first.push(CloneSession { port: CPU_PORT }.insert());
     for host in topology.host_indexes() {

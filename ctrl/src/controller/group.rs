@@ -1,6 +1,6 @@
 //! A group as it is to be on the switches of its tree.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
@@ -9,9 +9,11 @@ use alfirk_roce::icrc::neutral::{
 };
 use alfirk_roce::wire::{Psn, QpNum};
 
+use super::error::GroupError;
 use super::event::{GroupInfo, MemberSpec};
 use super::position::Position;
 use super::registers::RegisterControl;
+use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::{IcrcMode, Strategies};
@@ -36,8 +38,9 @@ pub(super) struct Path {
     pub(super) port: u32,
     /// See [`absent`].
     pub(super) absent: u16,
-    /// The member behind the port; `None` when another switch is.
+    /// The member behind the port, and its number among all receivers of the switch; `None` when another switch is.
     pub(super) member: Option<GroupMember>,
+    pub(super) slot: u32,
 }
 
 /// A group on one switch.
@@ -49,6 +52,45 @@ pub(super) struct OnSwitch {
     pub(super) paths: Vec<Path>,
 }
 
+/// Members by their hosts, to be found fast.
+pub(super) struct MembersByHost(BTreeMap<HostIndex, GroupMember>);
+
+impl MembersByHost {
+    pub(super) fn new(members: &[GroupMember]) -> MembersByHost {
+        MembersByHost(
+            members
+                .iter()
+                .map(|member| (member.host, *member))
+                .collect(),
+        )
+    }
+}
+
+/// What a part of a tree takes of a switch.
+pub(super) fn wanted(
+    topology: &Topology,
+    switch: SwitchIndex,
+    ports: impl IntoIterator<Item = u32>,
+    kept: BTreeMap<u32, u32>,
+) -> Wanted {
+    let ports: Vec<u32> = ports.into_iter().collect();
+    let hosts = ports.iter().copied();
+    Wanted {
+        paths: ports.len(),
+        hosts: hosts
+            .filter(|port| host_behind(topology, switch, *port).is_some())
+            .collect(),
+        kept,
+    }
+}
+
+fn host_behind(topology: &Topology, switch: SwitchIndex, port: u32) -> Option<HostIndex> {
+    match topology.behind(switch, port)?.peer.node {
+        Node::Host(host) => Some(host),
+        Node::Switch(_) => None,
+    }
+}
+
 /// A group with its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
@@ -57,15 +99,18 @@ pub(super) struct Group {
     pub(super) virtual_qpn: QpNum,
     pub(super) initial_psn: Psn,
     pub(super) strategies: Strategies,
+    /// A leader host has asked for it in band, rather than a user of the control service.
+    pub(super) in_band: bool,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Position,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
+    /// In rising order.
     pub(super) switches: Vec<OnSwitch>,
 }
 
 impl Group {
-    /// A group without members, to be [grown](Group::grow).
+    /// A group without members that a leader asks for, to be [grown](Group::grow).
     pub(super) fn empty(
         mcst_id: Ipv4Addr,
         virtual_qpn: QpNum,
@@ -77,6 +122,7 @@ impl Group {
             virtual_qpn,
             initial_psn,
             strategies,
+            in_band: true,
             position: Position::before(initial_psn),
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),
@@ -104,19 +150,34 @@ impl Group {
         }
     }
 
-    /// Sets the registers of the group on one switch; packets do not see them yet.
-    pub(super) fn registers(&self, on: &OnSwitch) -> Task {
+    /// Sets the registers of the group on one switch; packets do not see them yet.  What receivers whose slots are `kept`
+    /// were told of their memory stays.
+    pub(super) fn registers(&self, on: &OnSwitch, kept: &BTreeMap<u32, u32>) -> Vec<Task> {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
-        Task::Registers(RegisterControl::init_group(
-            on.group_index,
-            paths,
-            self.position,
-        ))
+        let group = RegisterControl::init_group(on.group_index, paths, self.position);
+        let mut tasks = vec![Task::Registers(group)];
+        let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
+        // Consecutive slots are set by one packet.
+        let mut runs: Vec<(u32, u8)> = Vec::new();
+        let fresh: BTreeSet<u32> = fresh.map(|(_, slot)| slot).collect();
+        for slot in fresh {
+            match runs.last_mut() {
+                Some((first, count)) if *first + u32::from(*count) == slot && *count < u8::MAX => {
+                    *count += 1;
+                }
+                _ => runs.push((slot, 1)),
+            }
+        }
+        tasks.extend(runs.into_iter().map(|(first, count)| {
+            Task::Registers(RegisterControl::init_regions(first, count, self.position))
+        }));
+        tasks
     }
 
     /// The group's part on one switch.
     pub(super) fn on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
-        self.switches.iter().find(|on| on.switch == switch)
+        let at = self.switches.binary_search_by_key(&switch, |on| on.switch);
+        at.ok().map(|at| &self.switches[at])
     }
 
     /// Notes that every member has acknowledged all up to `position`.
@@ -151,10 +212,12 @@ impl Group {
         on: &OnSwitch,
     ) -> Result<Vec<Update>, Unsolvable> {
         let group_index = on.group_index;
+        let slots: BTreeMap<u32, u32> = on.slots().collect();
         let mut updates = Vec::new();
         for (port, member) in on.members() {
             let key = ReceiverKey { group_index, port };
-            updates.push(program.receivers.insert(&key, &self.delivery(member)?));
+            let delivery = self.delivery(member, slots[&port])?;
+            updates.push(program.receivers.insert(&key, &delivery));
         }
         updates.push(
             MulticastGroup {
@@ -241,11 +304,17 @@ impl Group {
         groups.any(|(key, _)| key == self.key())
     }
 
-    /// Whether every rewrite of the group can be balanced.
-    pub(super) fn check(&self, program: &Program) -> Result<(), Unsolvable> {
-        self.switches
-            .iter()
-            .try_for_each(|on| self.entries(program, on).map(|_| ()))
+    /// Whether every rewrite of the group can be balanced, and its entries are what the program allows.
+    pub(super) fn check(&self, program: &Program) -> Result<(), GroupError> {
+        let mut all = self.switches.iter();
+        all.try_for_each(|on| self.check_on(program, on))
+    }
+
+    /// The same for one switch.
+    pub(super) fn check_on(&self, program: &Program, on: &OnSwitch) -> Result<(), GroupError> {
+        let mut updates = self.entries(program, on)?;
+        updates.push(self.publication(program, on));
+        Ok(program.constraints().check(&updates)?)
     }
 
     fn key(&self) -> GroupKey {
@@ -254,7 +323,7 @@ impl Group {
         }
     }
 
-    fn delivery(&self, member: &GroupMember) -> Result<Delivery, Unsolvable> {
+    fn delivery(&self, member: &GroupMember, slot: u32) -> Result<Delivery, Unsolvable> {
         let MemberSpec {
             ip, qpn, region, ..
         } = member.spec;
@@ -281,6 +350,7 @@ impl Group {
             neutral,
             va_xor,
             rkey_xor,
+            slot,
         })
     }
 }
@@ -290,29 +360,24 @@ impl OnSwitch {
     pub(super) fn new(
         topology: &Topology,
         switch: SwitchIndex,
-        group_index: u16,
+        granted: &Granted,
         ports: impl IntoIterator<Item = u32>,
-        members: &[GroupMember],
+        members: &MembersByHost,
     ) -> OnSwitch {
         let ports: Vec<u32> = ports.into_iter().collect();
         let count = ports.len();
         let paths = ports.into_iter().enumerate().map(|(path, port)| {
-            let host =
-                topology
-                    .behind(switch, port)
-                    .and_then(|neighbour| match neighbour.peer.node {
-                        Node::Host(host) => Some(host),
-                        Node::Switch(_) => None,
-                    });
+            let host = host_behind(topology, switch, port);
             Path {
                 port,
                 absent: absent(path, count),
-                member: members.iter().find(|m| Some(m.host) == host).copied(),
+                member: host.and_then(|host| members.0.get(&host)).copied(),
+                slot: granted.slots.get(&port).copied().unwrap_or(0),
             }
         });
         OnSwitch {
             switch,
-            group_index,
+            group_index: granted.index,
             paths: paths.collect(),
         }
     }
@@ -321,10 +386,10 @@ impl OnSwitch {
         (0..=u8::MAX).zip(&self.paths)
     }
 
-    /// The members that hang from the switch, each with its path.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = (u8, &GroupMember)> {
-        self.numbered()
-            .filter_map(|(path_index, path)| Some((path_index, path.member.as_ref()?)))
+    /// The slots of the members that hang from the switch, by port.
+    pub(super) fn slots(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let members = self.paths.iter().filter(|path| path.member.is_some());
+        members.map(|path| (path.port, path.slot))
     }
 
     fn members(&self) -> impl Iterator<Item = (u32, &GroupMember)> {

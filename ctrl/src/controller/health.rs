@@ -23,6 +23,7 @@ use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::registers::RegisterControl;
 use super::session::{Task, TaskId};
+use super::timers::Timers;
 use super::{fabric, ApiReply, Controller, Owner};
 use crate::constants::REGISTER_ACK;
 use crate::tables::{Snapshot, Table};
@@ -34,8 +35,6 @@ type PathKey = (SwitchIndex, u8);
 /// One group under suspicion.
 #[derive(Debug, Default)]
 struct Probe {
-    /// When to read next, while nothing is being read.
-    next: Option<u64>,
     pending: BTreeMap<TaskId, PathKey>,
     /// Newest acknowledgement of each path, and since when it has been that.
     seen: BTreeMap<PathKey, (Psn, u64)>,
@@ -70,6 +69,8 @@ impl Probe {
 #[derive(Debug, Default)]
 pub(super) struct Health {
     probes: BTreeMap<Ipv4Addr, Probe>,
+    /// When to read next of which nothing is being read.
+    looks: Timers<Ipv4Addr>,
     /// When a switch that is not connected counts as dead.
     absent: BTreeMap<SwitchIndex, u64>,
     dead_links: BTreeSet<LinkIndex>,
@@ -90,9 +91,15 @@ impl Health {
         switches.chain(links).collect()
     }
 
+    /// Nobody of the group is suspect any more.
+    fn trust(&mut self, mcst_id: Ipv4Addr) {
+        self.probes.remove(&mcst_id);
+        self.looks.clear(mcst_id);
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        let probes = self.probes.values().filter_map(|probe| probe.next);
-        probes.chain(self.absent.values().copied()).min()
+        let absent = self.absent.values().copied();
+        absent.chain(self.looks.first()).min()
     }
 }
 
@@ -104,6 +111,7 @@ impl Controller {
             return self.say(ApiReply::Failed { tag, error });
         }
         self.say(ApiReply::Probing { tag, mcst_id });
+        self.sign_of_life(now, mcst_id);
         self.watch(now, mcst_id);
     }
 
@@ -119,10 +127,10 @@ impl Controller {
     }
 
     pub(super) fn health_timeout(&mut self, now: u64) {
-        let probes = self.health.probes.iter();
-        let due = probes.filter(|(_, probe)| probe.next.is_some_and(|at| at <= now));
-        for mcst_id in due.map(|(mcst_id, _)| *mcst_id).collect::<Vec<_>>() {
-            self.probe(now, mcst_id);
+        while let Some(mcst_id) = self.health.looks.pop_due(now) {
+            if self.health.probes.contains_key(&mcst_id) {
+                self.probe(now, mcst_id);
+            }
         }
         let absent = self.health.absent.iter().filter(|(_, at)| **at <= now);
         for switch in absent.map(|(switch, _)| *switch).collect::<Vec<_>>() {
@@ -164,7 +172,7 @@ impl Controller {
     /// Reads every path of a group.
     fn probe(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get(&mcst_id).filter(|r| r.is_ready()) else {
-            self.health.probes.remove(&mcst_id);
+            self.health.trust(mcst_id);
             return;
         };
         let mut reads = Vec::new();
@@ -176,10 +184,9 @@ impl Controller {
                 }));
             }
         }
-        if let Some(probe) = self.health.probes.get_mut(&mcst_id) {
-            probe.next = reads
-                .is_empty()
-                .then_some(now + self.config.probe_interval_ns);
+        if reads.is_empty() {
+            let next = now + self.config.probe_interval_ns;
+            self.health.looks.set(mcst_id, next);
         }
         for ((switch, path), task) in reads {
             let id = self.submit(now, switch, Owner::Probe(mcst_id), task);
@@ -215,7 +222,8 @@ impl Controller {
             }
         }
         if probe.pending.is_empty() {
-            probe.next = Some(now + self.config.probe_interval_ns);
+            let next = now + self.config.probe_interval_ns;
+            self.health.looks.set(mcst_id, next);
             self.judge(now, mcst_id);
         }
     }
@@ -225,7 +233,7 @@ impl Controller {
             self.health.probes.get_mut(&mcst_id),
             self.groups.get(&mcst_id).filter(|r| r.is_ready()),
         ) else {
-            self.health.probes.remove(&mcst_id);
+            self.health.trust(mcst_id);
             return;
         };
         let psns = || probe.seen.values().map(|(psn, _)| *psn);
@@ -237,7 +245,7 @@ impl Controller {
         };
         if least == newest || probe.least.is_some_and(|before| before.precedes(least)) {
             // All have what was sent, or the group goes on: nobody is suspect any more.
-            self.health.probes.remove(&mcst_id);
+            self.health.trust(mcst_id);
             return;
         }
         probe.least.get_or_insert(least);
@@ -247,12 +255,12 @@ impl Controller {
         }
         let (dead, links) = self.culprits(now, mcst_id, least, newest);
         if !links.is_empty() {
-            self.health.probes.remove(&mcst_id);
+            self.health.trust(mcst_id);
             for link in links {
                 self.link_changed(now, link, false);
             }
         } else if !dead.is_empty() {
-            self.health.probes.remove(&mcst_id);
+            self.health.trust(mcst_id);
             self.lose(now, mcst_id, dead);
         }
     }

@@ -18,16 +18,18 @@ mod event;
 mod fabric;
 mod group;
 mod health;
+mod lease;
 mod mrp;
 mod pool;
 mod position;
 mod punt;
-mod regions;
 mod registers;
 mod registration;
+mod room;
 mod saved;
 mod session;
 mod status;
+mod timers;
 mod virtual_qpns;
 
 #[cfg(test)]
@@ -49,14 +51,17 @@ pub use saved::RestoreError;
 pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
 pub use virtual_qpns::VirtualQpnError;
 
+use adoption::Orphan;
 use boot::Boot;
 use change::Origin;
 use counting::Counting;
 use health::Health;
+use lease::Leases;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
 use registration::Registration;
+use room::Room;
 use session::{Context, Notice, Output, Session, Task, TaskId};
 use virtual_qpns::VirtualQpns;
 
@@ -89,8 +94,13 @@ pub struct Controller {
     was_ready: bool,
     /// Groups found in switches are still to be taken over: until every switch has been there once.
     adopts: bool,
+    /// Where their parts are.
+    orphans: BTreeMap<Ipv4Addr, BTreeSet<(SwitchIndex, u16)>>,
+    /// Switches without their pipeline, routes or groups.
+    unready: BTreeSet<SwitchIndex>,
     mrp: Mrp,
     health: Health,
+    leases: Leases,
     punts: Punts,
     counting: Counting,
 }
@@ -99,11 +109,11 @@ pub struct Controller {
 struct SwitchControl {
     session: Session,
     boot: Boot,
-    indexes: Pool,
+    room: Room,
     /// Groups that could not be removed here: their index and address wait for the switch's next start.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
     /// Groups found here that nobody has asked this controller for, by index.
-    orphans: BTreeMap<u16, Ipv4Addr>,
+    orphans: BTreeMap<u16, Orphan>,
     /// The session's entry in [`Controller::timers`].
     timer: Option<u64>,
 }
@@ -120,6 +130,8 @@ enum Owner {
     Change(SwitchIndex, Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
+    /// A group that is looked at for signs of life.
+    Lease(Ipv4Addr),
     /// A group on one switch whose minimum is found here.
     Path(SwitchIndex, u16),
     /// The agent of a switch that registers a group in band.
@@ -144,7 +156,7 @@ impl Controller {
             .map(|switch| SwitchControl {
                 session: Session::new(switch.name.clone(), switch.device_id),
                 boot: Boot::new(),
-                indexes: Pool::new(0, program.sizes.groups - 1),
+                room: Room::new(&program.sizes),
                 leftovers: BTreeSet::new(),
                 orphans: BTreeMap::new(),
                 timer: None,
@@ -152,6 +164,7 @@ impl Controller {
             .collect();
         let (first, last) = config.group_range.bounds();
         Ok(Controller {
+            unready: topology.switch_indexes().collect(),
             topology,
             paths,
             fingerprint: session::fingerprint(&config.device_config),
@@ -169,8 +182,10 @@ impl Controller {
             effects: VecDeque::new(),
             was_ready: false,
             adopts: true,
+            orphans: BTreeMap::new(),
             mrp: Mrp::default(),
             health: Health::default(),
+            leases: Leases::default(),
             punts: Punts::default(),
             counting: Counting::default(),
         })
@@ -183,7 +198,7 @@ impl Controller {
 
     /// Whether every switch has its pipeline, routes and groups.
     pub fn is_ready(&self) -> bool {
-        self.switches.iter().all(|switch| switch.boot.is_ready())
+        self.unready.is_empty()
     }
 
     /// Takes an event that happened at `now` (nanoseconds since any epoch, never going back).
@@ -207,13 +222,14 @@ impl Controller {
                 tag,
                 mcst_id,
                 member,
-            }) => self.join(now, Origin::Api(tag), mcst_id, member),
+            }) => self.join_for_user(now, tag, mcst_id, member),
             Event::Api(ApiRequest::Leave {
                 tag,
                 mcst_id,
                 members,
             }) => self.leave(now, Origin::Api(tag), mcst_id, members),
             Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
+            Event::Api(ApiRequest::Refresh { tag, mcst_id }) => self.refresh(now, tag, mcst_id),
             Event::Link { link, is_up } => self.link_changed(now, link, is_up),
             Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
             Event::Api(ApiRequest::Status { tag }) => {
@@ -237,6 +253,7 @@ impl Controller {
             sessions,
             self.mrp.poll_timeout(),
             self.health.poll_timeout(),
+            self.leases.poll_timeout(),
         ]
         .into_iter()
         .flatten()
@@ -250,7 +267,7 @@ impl Controller {
             SwitchStatus {
                 name: self.topology.switch(index).name.clone(),
                 state: control.state(),
-                groups: control.indexes.in_use(),
+                groups: control.room.groups(),
             }
         });
         StatusReport {
@@ -307,6 +324,7 @@ impl Controller {
         }
         self.mrp_timeout(now);
         self.health_timeout(now);
+        self.lease_timeout(now);
     }
 
     /// Follows up on what sessions report until there is nothing new, and collects what they send.
@@ -343,6 +361,7 @@ impl Controller {
                         Some(Owner::Probe(mcst_id)) => {
                             self.probe_done(now, mcst_id, task, result);
                         }
+                        Some(Owner::Lease(mcst_id)) => self.lease_read(now, mcst_id, &result),
                         Some(Owner::Path(switch, group)) => {
                             self.path_read((switch, group), task, result);
                         }

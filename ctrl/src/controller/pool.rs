@@ -1,4 +1,4 @@
-//! Numbers to give out: group indexes of a switch, addresses for groups.
+//! Numbers to give out: group indexes and slots of a switch, addresses for groups.
 
 use std::collections::BTreeSet;
 
@@ -63,14 +63,19 @@ impl Pool {
         self.spoiled.insert(number);
     }
 
-    /// Makes spoiled numbers usable again.
-    pub(super) fn clean(&mut self) {
-        self.spoiled.clear();
+    /// Makes spoiled numbers usable again, and tells which these are.
+    pub(super) fn clean(&mut self) -> BTreeSet<u32> {
+        std::mem::take(&mut self.spoiled)
     }
 
-    /// Whether a number is left.
-    pub(super) fn has_room(&self) -> bool {
-        self.used.len() + self.spoiled.len() < (self.last - self.first) as usize + 1
+    /// Numbers that are left.
+    pub(super) fn left(&self) -> usize {
+        self.size() - self.used.len() - self.spoiled.len()
+    }
+
+    /// Numbers in all.
+    pub(super) fn size(&self) -> usize {
+        (self.last - self.first) as usize + 1
     }
 
     /// Numbers in use.
@@ -92,7 +97,7 @@ mod tests {
         assert_eq!(pool.take(), Some(7));
         assert_eq!(pool.take(), Some(5));
         assert_eq!(pool.take(), None);
-        assert!(!pool.has_room());
+        assert_eq!(pool.left(), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use super::position::Position;
 use crate::constants::{
-    REGISTER_OP_INIT_GROUP, REGISTER_OP_READ, REGISTER_OP_WRITE, REGISTER_STATUS_BAD_OP,
+    REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS, REGISTER_OP_READ, REGISTER_STATUS_BAD_OP,
     REGISTER_STATUS_BAD_REGISTER, REGISTER_STATUS_OK, REGISTER_STATUS_OUT_OF_RANGE,
 };
 
@@ -18,11 +18,11 @@ pub struct RegisterControl {
     pub status: u8,
     /// Which register; 0 when the op concerns all.
     pub reg: u8,
-    /// Paths that INIT_GROUP sets.
+    /// Paths that INIT_GROUP sets, or receivers that INIT_REGIONS does.
     pub count: u8,
-    /// The group's index on the switch.
+    /// The group's index on the switch; for INIT_REGIONS the upper half of the first receiver's slot.
     pub group: u16,
-    /// The path, for registers that have one cell per path.
+    /// The path, for registers that have one cell per path; for INIT_REGIONS the lower half of the slot.
     pub index: u16,
     /// Value to write, or read.
     pub value: u64,
@@ -62,12 +62,17 @@ impl RegisterControl {
         }
     }
 
-    /// Sets what [`RegisterControl::read`] asks for.
-    pub(super) fn write(group: u16, reg: u8, path: u8, value: u64) -> RegisterControl {
+    /// Sets what `count` receivers from slot `first` on were told of memory as when nothing was.
+    pub(super) fn init_regions(first: u32, count: u8, position: Position) -> RegisterControl {
         RegisterControl {
-            op: REGISTER_OP_WRITE,
-            value,
-            ..RegisterControl::read(group, reg, path)
+            op: REGISTER_OP_INIT_REGIONS,
+            status: REGISTER_STATUS_OK,
+            reg: 0,
+            count,
+            group: (first >> 16) as u16,
+            index: first as u16,
+            value: position.to_init(),
+            cookie: 0,
         }
     }
 

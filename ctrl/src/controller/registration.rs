@@ -13,7 +13,7 @@ use alfirk_roce::wire::Psn;
 use super::change::Change;
 use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, MemoryRegion, RegisterGroup, Tag};
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::mrp::Growth;
 use super::position::Position;
 use super::session::{Task, TaskId};
@@ -50,6 +50,8 @@ pub(super) struct Registration {
 enum Step {
     /// Agents make it, switch by switch.
     Growing,
+    /// Its members are asked whether they agree; nothing is written yet.
+    Inviting,
     Registers,
     Entries,
     Publication,
@@ -69,6 +71,8 @@ enum Goal {
     Remove(Tag),
     /// The group gone, because its leader asked for it in band.
     Dissolve(Ipv4Addr),
+    /// The group gone, because nothing is heard of it any more.
+    Expire,
     /// The group gone, because a switch failed.
     Undo(Tag, SwitchError),
     /// Nothing; nobody waits.
@@ -203,9 +207,11 @@ impl Registration {
         GroupStatus {
             mcst_id: self.group.mcst_id,
             state: match self.step {
-                Step::Growing | Step::Registers | Step::Entries | Step::Publication => {
-                    GroupState::Registering
-                }
+                Step::Growing
+                | Step::Inviting
+                | Step::Registers
+                | Step::Entries
+                | Step::Publication => GroupState::Registering,
                 Step::Ready | Step::Changing if !is_whole => GroupState::Degraded,
                 Step::Ready | Step::Changing => GroupState::Ready,
                 Step::Withdrawal | Step::Removal => GroupState::Removing,
@@ -243,7 +249,33 @@ impl Controller {
                         joined: BTreeMap::new(),
                     },
                 );
-                self.group_step(now, mcst_id, Step::Registers);
+                match self.config.ask_members {
+                    true => self.group_step(now, mcst_id, Step::Inviting),
+                    false => self.group_step(now, mcst_id, Step::Registers),
+                }
+            }
+        }
+    }
+
+    /// All members have agreed to be in a group.
+    pub(super) fn register_agreed(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let registration = self.groups.get(&mcst_id);
+        if registration.is_some_and(|r| r.step == Step::Inviting) {
+            self.group_step(now, mcst_id, Step::Registers);
+        }
+    }
+
+    /// Some have not, in time.
+    pub(super) fn register_not_agreed(&mut self, mcst_id: Ipv4Addr, error: GroupError) {
+        let registration = self.groups.get(&mcst_id);
+        if !registration.is_some_and(|r| r.step == Step::Inviting) {
+            return;
+        }
+        if let Some(Registration { group, goal, .. }) = self.groups.remove(&mcst_id) {
+            self.give_back(&group);
+            self.note_leader(mcst_id);
+            if let Goal::Make(tag) = goal {
+                self.say(ApiReply::Failed { tag, error });
             }
         }
     }
@@ -301,10 +333,10 @@ impl Controller {
             Step::Publication if failed => self.undo(now, mcst_id, Step::Withdrawal),
             Step::Registers => self.group_step(now, mcst_id, Step::Entries),
             Step::Entries => self.group_step(now, mcst_id, Step::Publication),
-            Step::Publication => self.group_made(mcst_id),
+            Step::Publication => self.group_made(now, mcst_id),
             Step::Withdrawal => self.group_step(now, mcst_id, Step::Removal),
             Step::Removal => self.group_gone(mcst_id),
-            Step::Ready | Step::Changing | Step::Growing => {}
+            Step::Ready | Step::Changing | Step::Growing | Step::Inviting => {}
         }
     }
 
@@ -312,6 +344,14 @@ impl Controller {
     pub(super) fn remove_for_leader(&mut self, now: u64, mcst_id: Ipv4Addr, leader: Ipv4Addr) {
         if let Some(registration) = self.groups.get_mut(&mcst_id) {
             registration.goal = Goal::Dissolve(leader);
+            self.group_step(now, mcst_id, Step::Withdrawal);
+        }
+    }
+
+    /// Removes a group in use of which nothing is heard any more.
+    pub(super) fn remove_expired(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        if let Some(registration) = self.groups.get_mut(&mcst_id) {
+            registration.goal = Goal::Expire;
             self.group_step(now, mcst_id, Step::Withdrawal);
         }
     }
@@ -364,18 +404,24 @@ impl Controller {
             return;
         };
         registration.step = step;
+        if step == Step::Inviting {
+            return self.invite_all(now, mcst_id);
+        }
         let group = &registration.group;
-        let tasks = group.switches.iter().map(|on| {
-            let task = match step {
-                Step::Registers => group.registers(on),
+        let tasks = group.switches.iter().flat_map(|on| {
+            let updates = match step {
+                Step::Registers => {
+                    let tasks = group.registers(on, &BTreeMap::new());
+                    return tasks.into_iter().map(|task| (on.switch, task)).collect();
+                }
                 // The constants were solved when the group was planned.
-                Step::Entries => Task::Write(group.entries(&self.program, on).unwrap_or_default()),
-                Step::Publication => Task::Write(vec![group.publication(&self.program, on)]),
-                Step::Withdrawal => Task::Write(vec![group.withdrawal(&self.program)]),
-                Step::Removal => Task::Write(group.removal(&self.program, on)),
-                Step::Ready | Step::Changing | Step::Growing => Task::Write(Vec::new()),
+                Step::Entries => group.entries(&self.program, on).unwrap_or_default(),
+                Step::Publication => vec![group.publication(&self.program, on)],
+                Step::Withdrawal => vec![group.withdrawal(&self.program)],
+                Step::Removal => group.removal(&self.program, on),
+                Step::Ready | Step::Changing | Step::Growing | Step::Inviting => Vec::new(),
             };
-            (on.switch, task)
+            vec![(on.switch, Task::Write(updates))]
         });
         let tasks: Vec<_> = tasks.collect();
         for (switch, task) in tasks {
@@ -397,7 +443,7 @@ impl Controller {
         self.group_step(now, mcst_id, step);
     }
 
-    fn group_made(&mut self, mcst_id: Ipv4Addr) {
+    fn group_made(&mut self, now: u64, mcst_id: Ipv4Addr) {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
@@ -407,13 +453,17 @@ impl Controller {
         if let Goal::Make(tag) = registration.goal {
             self.say(ApiReply::GroupReady { tag, group });
         }
+        self.sign_of_life(now, mcst_id);
     }
 
     fn group_gone(&mut self, mcst_id: Ipv4Addr) {
         self.punts.forget_group(mcst_id);
+        self.leases.forget(mcst_id);
+        self.mrp.invitations.forget(mcst_id);
         let Some(registration) = self.groups.remove(&mcst_id) else {
             return;
         };
+        self.note_leader(mcst_id);
         let Registration {
             group,
             errors,
@@ -424,12 +474,12 @@ impl Controller {
         self.loads.remove(&group.tree);
         for on in &group.switches {
             let control = &mut self.switches[on.switch.0];
-            let index = u32::from(on.group_index);
+            let index = on.group_index;
             if suspects.contains(&on.switch) {
-                control.indexes.spoil(index);
-                control.leftovers.insert((index, mcst_id));
+                control.room.spoil(index);
+                control.leftovers.insert((u32::from(index), mcst_id));
             } else {
-                control.indexes.release(index);
+                control.room.release(index);
             }
         }
         self.release_address(mcst_id);
@@ -445,6 +495,14 @@ impl Controller {
                     self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
                 }
                 ApiReply::GroupDissolved { mcst_id }
+            }
+            Goal::Expire => {
+                // Should it be there after all, it is to know.
+                if let Some(leader) = group.members.first() {
+                    let reason = Refusal::NoSuchGroup.bits();
+                    self.mrp_answer(mcst_id, leader.spec.ip, Kind::Refuse, reason);
+                }
+                ApiReply::GroupExpired { mcst_id }
             }
             Goal::Undo(tag, initial) if unwind.is_empty() => ApiReply::Failed {
                 tag,
@@ -483,7 +541,7 @@ impl Controller {
             loads: &self.loads,
         };
         let tree = Tree::grow(self.config.policy, &view, &hosts);
-        self.check_switches(&tree)?;
+        self.check_switches(&tree, |_| BTreeMap::new())?;
         let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
         let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {
             Ok(virtual_qpn) => virtual_qpn,
@@ -493,26 +551,21 @@ impl Controller {
             }
         };
         let mut switches = Vec::new();
+        let by_host = MembersByHost::new(&members);
         for (switch, ports) in tree.switches() {
-            let index = self.switches[switch.0]
-                .indexes
-                .take()
-                .expect("room was checked before");
-            let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-            let ports = ports.iter().copied();
-            switches.push(OnSwitch::new(
-                &self.topology,
-                switch,
-                group_index,
-                ports,
-                &members,
-            ));
+            let ports = || ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
+            let granted = self.switches[switch.0].room.take(&wanted);
+            let granted = granted.expect("room was checked before");
+            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &by_host);
+            switches.push(on);
         }
         let group = Group {
             mcst_id,
             virtual_qpn,
             initial_psn: request.initial_psn,
             strategies: request.strategies,
+            in_band: false,
             position: Position::before(request.initial_psn),
             members,
             tree,
@@ -521,7 +574,7 @@ impl Controller {
         self.loads.add(&group.tree);
         if let Err(error) = group.check(&self.program) {
             self.give_back(&group);
-            return Err(error.into());
+            return Err(error);
         }
         Ok(group)
     }
@@ -566,8 +619,12 @@ impl Controller {
         specs.iter().map(resolve).collect()
     }
 
-    /// Whether every switch of the tree is there and has room.
-    pub(super) fn check_switches(&self, tree: &Tree) -> Result<(), GroupError> {
+    /// Whether every switch of the tree is there and has room in each table; `kept` are slots that hosts have there already.
+    pub(super) fn check_switches(
+        &self,
+        tree: &Tree,
+        kept: impl Fn(SwitchIndex) -> BTreeMap<u32, u32>,
+    ) -> Result<(), GroupError> {
         let sizes = self.program.sizes;
         for (switch, ports) in tree.switches() {
             let control = &self.switches[switch.0];
@@ -586,10 +643,14 @@ impl Controller {
                     why: why.unwrap_or("its entries are being written").to_owned(),
                 });
             }
-            if !control.indexes.has_room() {
+            let ports = ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports, kept(switch));
+            if let Err(no) = control.room.check(&wanted) {
                 return Err(GroupError::SwitchFull {
                     switch: name(),
-                    limit: sizes.groups,
+                    table: no.table,
+                    needed: no.needed,
+                    left: no.left,
                 });
             }
         }
@@ -635,8 +696,7 @@ impl Controller {
     fn give_back(&mut self, group: &Group) {
         self.loads.remove(&group.tree);
         for on in &group.switches {
-            let indexes = &mut self.switches[on.switch.0].indexes;
-            indexes.release(u32::from(on.group_index));
+            self.switches[on.switch.0].room.release(on.group_index);
         }
         self.release_address(group.mcst_id);
     }

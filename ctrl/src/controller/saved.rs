@@ -7,9 +7,10 @@ use alfirk_roce::wire::{Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, OnSwitch};
+use super::group::{Group, MembersByHost, OnSwitch};
 use super::position::Position;
 use super::registration::Registration;
+use super::room::Granted;
 use super::Controller;
 use crate::strategy::Strategies;
 use crate::tree::Tree;
@@ -60,6 +61,8 @@ struct SavedGroup {
     position_msn: u32,
     #[serde(default)]
     strategies: Strategies,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_band: bool,
     members: Vec<SavedMember>,
     switches: Vec<SavedSwitch>,
 }
@@ -86,6 +89,9 @@ struct SavedSwitch {
     switch: String,
     group_index: u16,
     ports: Vec<u32>,
+    /// Numbers of the members next to the switch among its receivers, by port.
+    #[serde(default)]
+    slots: BTreeMap<u32, u32>,
 }
 
 impl Controller {
@@ -141,6 +147,7 @@ impl Controller {
             switch: self.topology.switch(on.switch).name.clone(),
             group_index: on.group_index,
             ports: on.paths.iter().map(|path| path.port).collect(),
+            slots: on.slots().collect(),
         });
         SavedGroup {
             mcst_id: group.mcst_id,
@@ -149,6 +156,7 @@ impl Controller {
             position: group.position.psn.get(),
             position_msn: group.position.msn,
             strategies: group.strategies,
+            in_band: group.in_band,
             members: members.collect(),
             switches: switches.collect(),
         }
@@ -176,16 +184,21 @@ impl Controller {
             let switch = self.topology.switch_named(name);
             let switch = switch.ok_or_else(|| format!("there is no switch {name}"))?;
             ports.insert(switch, on.ports.iter().copied().collect());
-            indexes.insert(switch, on.group_index);
+            let granted = Granted {
+                index: on.group_index,
+                slots: on.slots.clone(),
+            };
+            indexes.insert(switch, granted);
         }
         let tree = Tree::from_ports(ports);
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
         if !tree.spans(&self.topology, &hosts) {
             return Err("its ports are not a tree over its members".to_owned());
         }
-        let switches = indexes.iter().map(|(switch, index)| {
+        let by_host = MembersByHost::new(&members);
+        let switches = indexes.iter().map(|(switch, granted)| {
             let ports = tree.ports_on(*switch);
-            OnSwitch::new(&self.topology, *switch, *index, ports, &members)
+            OnSwitch::new(&self.topology, *switch, granted, ports, &by_host)
         });
         let group = Group {
             mcst_id: saved.mcst_id,
@@ -196,6 +209,7 @@ impl Controller {
                 msn: saved.position_msn & 0xff_ffff,
             },
             strategies: saved.strategies,
+            in_band: saved.in_band,
             switches: switches.collect(),
             members,
             tree,
@@ -208,18 +222,23 @@ impl Controller {
         self.take_address(Some(group.mcst_id), group.strategies)
             .map_err(|e| e.to_string())?;
         for on in &group.switches {
-            let indexes = &mut self.switches[on.switch.0].indexes;
-            if !indexes.take_this(u32::from(on.group_index)) {
+            let slots = on.slots().map(|(_, slot)| slot).collect();
+            let room = &mut self.switches[on.switch.0].room;
+            if !room.take_this(on.group_index, on.paths.len(), slots) {
                 let name = &self.topology.switch(on.switch).name;
                 return Err(format!(
-                    "index {} of switch {name} is taken",
+                    "index {} of switch {name} is taken, or a slot of its receivers",
                     on.group_index
                 ));
             }
         }
         self.loads.add(&group.tree);
-        self.groups
-            .insert(group.mcst_id, Registration::adopted(group));
+        if self.config.lease_ns > 0 {
+            self.leases.give(group.mcst_id);
+        }
+        let mcst_id = group.mcst_id;
+        self.groups.insert(mcst_id, Registration::adopted(group));
+        self.note_leader(mcst_id);
         Ok(())
     }
 }

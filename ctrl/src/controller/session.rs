@@ -127,6 +127,7 @@ struct InFlight {
 struct Reading {
     tables: RequestId,
     engine: RequestId,
+    meters: RequestId,
     open: BTreeSet<RequestId>,
     found: Found,
 }
@@ -457,7 +458,7 @@ impl Session {
         );
     }
 
-    /// Asks for everything that the switch holds: one call for tables and one for replication entries, because servers
+    /// Asks for everything that the switch holds: one call each for tables, replication entries and meters, because servers
     /// that cannot tell the latter can tell the former.
     fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
         let tables = context.program.table_ids().map(|table_id| {
@@ -477,10 +478,12 @@ impl Session {
         });
         let tables = self.read(tables);
         let engine = self.read(engine);
+        let meters = self.read([context.program.punt_rates.wanted()]);
         self.reading = Some(Reading {
             tables,
             engine,
-            open: [tables, engine].into(),
+            meters,
+            open: [tables, engine, meters].into(),
             found: Found {
                 kept,
                 entities: Vec::new(),
@@ -554,11 +557,13 @@ impl Session {
                 self.reading = None;
                 return self.load(now, context);
             }
-            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written.
+            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written, as are
+            // meters' rates.
             _ => {
-                let what = match request == reading.engine {
-                    true => "replication entries",
-                    false => "tables",
+                let what = match request {
+                    request if request == reading.engine => "replication entries",
+                    request if request == reading.meters => "meters",
+                    _ => "tables",
                 };
                 tracing::debug!(switch = self.name, "{what} cannot be read");
             }

@@ -20,6 +20,7 @@ pub struct Counters {
     work: u32,
     ingress_drops: u32,
     egress_drops: u32,
+    punts_limited: u32,
 }
 
 /// What finding minima has cost, counted over ACKs and NAKs.
@@ -44,6 +45,8 @@ pub struct Counts {
     pub cnps_filtered: u64,
     /// Copies of retransmissions that their path had acknowledged.
     pub copies_filtered: u64,
+    /// Packets that were not handed to the controller because their port had sent it too many.
+    pub punts_limited: u64,
 }
 
 impl Counts {
@@ -68,6 +71,7 @@ impl Counts {
             work,
             cnps_filtered: how(self.cnps_filtered, other.cnps_filtered),
             copies_filtered: how(self.copies_filtered, other.copies_filtered),
+            punts_limited: how(self.punts_limited, other.punts_limited),
         }
     }
 }
@@ -92,12 +96,18 @@ impl Counters {
             work: schema.counter("ingress.ack_aggregate.work")?,
             ingress_drops: schema.counter("ingress.drops")?,
             egress_drops: schema.counter("egress.drops")?,
+            punts_limited: schema.counter("ingress.punt_limit.limited")?,
         })
     }
 
     /// What to read for [`Counters::counts`]: whole arrays, one call.
     pub fn wanted(&self) -> Vec<entity::Entity> {
-        let ids = [self.work, self.ingress_drops, self.egress_drops];
+        let ids = [
+            self.work,
+            self.ingress_drops,
+            self.egress_drops,
+            self.punts_limited,
+        ];
         let entries = ids.map(|counter_id| {
             entity::Entity::CounterEntry(CounterEntry {
                 counter_id,
@@ -135,6 +145,8 @@ impl Counters {
                 counts.cnps_filtered += packets;
             } else if entry.counter_id == self.egress_drops && index == ALREADY_ACKED {
                 counts.copies_filtered += packets;
+            } else if entry.counter_id == self.punts_limited {
+                counts.punts_limited += packets;
             }
         }
         counts

@@ -41,9 +41,11 @@ pub struct Members {
 }
 
 impl Members {
+    pub(super) const NAME: &'static str = "ingress.bridge_entry.members";
+
     pub(super) fn resolve(schema: &Schema) -> Result<Members, ProgramError> {
         Ok(Members {
-            key: schema.table("ingress.bridge_entry.members")?.key([
+            key: schema.table(Self::NAME)?.key([
                 ("group_index", MatchType::Exact, 16),
                 ("ingress_port", MatchType::Exact, 9),
                 ("src_ip", MatchType::Exact, 32),

@@ -34,9 +34,11 @@ pub struct Mft {
 }
 
 impl Mft {
+    pub(super) const NAME: &'static str = "ingress.group_lookup.mft";
+
     pub(super) fn resolve(schema: &Schema) -> Result<Mft, ProgramError> {
         Ok(Mft {
-            key: schema.table("ingress.group_lookup.mft")?.key([
+            key: schema.table(Self::NAME)?.key([
                 ("group_index", MatchType::Exact, 16),
                 ("ingress_port", MatchType::Exact, 9),
             ])?,

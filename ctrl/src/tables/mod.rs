@@ -14,6 +14,7 @@ mod mft;
 mod multicast_groups;
 mod next_hops;
 mod packet_io;
+mod punt_rates;
 mod receivers;
 mod routes;
 mod schema;
@@ -26,6 +27,7 @@ use alfirk_roce::wire::MacAddr;
 
 pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
+pub use constraints::{AnnotationError, ConstraintError, Constraints};
 pub use counters::{Counters, Counts, Work};
 pub use ecn_marking::{EcnMarking, Marking, MarkingPort};
 pub use groups::{GroupEntry, GroupKey, Groups};
@@ -34,6 +36,7 @@ pub use mft::{absent, Mft, MftKey, PathEntry};
 pub use multicast_groups::{MulticastGroup, Replica};
 pub use next_hops::{NextHop, NextHopKey, NextHops};
 pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
+pub use punt_rates::{PuntKey, PuntRate, PuntRates};
 pub use receivers::{Delivery, ReceiverKey, Receivers};
 pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
@@ -121,6 +124,8 @@ pub struct Program {
     pub source_guard: SourceGuard,
     /// `egress.ecn_marking.profiles`
     pub ecn_marking: EcnMarking,
+    /// `ingress.punt_limit.rates`
+    pub punt_rates: PuntRates,
     /// Counter arrays.
     pub counters: Counters,
     /// Headers of PacketIn and PacketOut.
@@ -128,6 +133,7 @@ pub struct Program {
     /// Bounds that the pipeline was compiled with.
     pub sizes: Sizes,
     names: schema::Names,
+    constraints: Constraints,
 }
 
 /// How much the pipeline has room for.
@@ -137,6 +143,12 @@ pub struct Sizes {
     pub groups: u32,
     /// Paths per group and switch: from the size of the registers that hold one cell for each.
     pub paths: u32,
+    /// Entries of `mft`.
+    pub mft: u32,
+    /// Entries of `members`.
+    pub members: u32,
+    /// Entries of `receivers` that have a cell in the registers of memory regions.
+    pub receivers: u32,
     /// Entries of `routes`.
     pub routes: u32,
     /// Entries of `next_hops`.
@@ -144,6 +156,11 @@ pub struct Sizes {
 }
 
 impl Program {
+    /// What the program demands of its entries.
+    pub fn constraints(&self) -> &Constraints {
+        &self.constraints
+    }
+
     /// Finds everything in P4Info, or says what is missing or different.
     pub fn resolve(p4info: &P4Info) -> Result<Program, ProgramError> {
         let schema = schema::Schema::new(p4info);
@@ -152,9 +169,13 @@ impl Program {
         let next_hops = NextHops::resolve(&schema)?;
         let group_count = schema.table(Groups::NAME)?.size()?;
         let path_cells = schema.register_size("ingress.ack_aggregate.sender.acked")?;
+        let region_cells = schema.register_size("egress.memory_regions.va")?.max(1);
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,
+            mft: schema.table(Mft::NAME)?.size()?,
+            members: schema.table(Members::NAME)?.size()?,
+            receivers: schema.table(Receivers::NAME)?.size()?.min(region_cells),
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
         };
@@ -174,10 +195,12 @@ impl Program {
             receivers: Receivers::resolve(&schema)?,
             source_guard: SourceGuard::resolve(&schema)?,
             ecn_marking: EcnMarking::resolve(&schema)?,
+            punt_rates: PuntRates::resolve(&schema)?,
             counters: Counters::resolve(&schema)?,
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
             names: schema.names(),
+            constraints: Constraints::of(p4info)?,
         })
     }
 
@@ -222,6 +245,10 @@ impl Program {
             },
             Some(entity::Entity::PacketReplicationEngineEntry(entry)) => {
                 multicast_groups::describe(entry)
+            }
+            Some(entity::Entity::MeterEntry(entry)) => {
+                let index = entry.index.as_ref().map_or(0, |index| index.index);
+                format!("meter ingress.punt_limit.rates[{index}]")
             }
             _ => "entity".to_owned(),
         }

@@ -57,30 +57,26 @@ impl PacketIo {
         }
     }
 
-    /// The header of a message to the pipeline, for switches in tests.
-    #[cfg(test)]
-    pub(crate) fn packet_out_header(&self, packet: &PacketOut) -> PacketOutHeader {
-        let field = |id: u32| {
-            let field = packet.metadata.iter().find(|m| m.metadata_id == id);
-            bytestring::decode(&field.unwrap().value, 9).unwrap() as u32
-        };
+    /// The header of a message to the pipeline, for who plays the switch; `None` when a field is missing or too wide.
+    pub fn packet_out_header(&self, packet: &PacketOut) -> Option<PacketOutHeader> {
         let [kind, _, egress_port] = self.packet_out;
-        PacketOutHeader {
-            kind: field(kind) as u8,
-            egress_port: field(egress_port),
-        }
+        Some(PacketOutHeader {
+            kind: u8::try_from(field(&packet.metadata, kind, 8)?).ok()?,
+            egress_port: u32::try_from(field(&packet.metadata, egress_port, 9)?).ok()?,
+        })
     }
 
     /// The header of a message from the pipeline; `None` when a field is missing or too wide.
     pub fn packet_in(&self, packet: &PacketIn) -> Option<PacketInHeader> {
-        let field = |id: u32, width: usize| {
-            let field = packet.metadata.iter().find(|m| m.metadata_id == id)?;
-            bytestring::decode(&field.value, width).ok()
-        };
         let [reason, _, ingress_port] = self.packet_in;
         Some(PacketInHeader {
-            reason: u8::try_from(field(reason, 8)?).ok()?,
-            ingress_port: u32::try_from(field(ingress_port, 9)?).ok()?,
+            reason: u8::try_from(field(&packet.metadata, reason, 8)?).ok()?,
+            ingress_port: u32::try_from(field(&packet.metadata, ingress_port, 9)?).ok()?,
         })
     }
+}
+
+fn field(metadata: &[PacketMetadata], id: u32, width: usize) -> Option<u128> {
+    let field = metadata.iter().find(|m| m.metadata_id == id)?;
+    bytestring::decode(&field.value, width).ok()
 }

@@ -34,19 +34,23 @@ pub struct Delivery {
     pub va_xor: u64,
     /// From the group's R_Key to the member's.
     pub rkey_xor: u32,
+    /// The member's number among all receivers of the switch: where it finds what it was told of the member's memory.
+    pub slot: u32,
 }
 
 /// The table.
 #[derive(Clone, Debug)]
 pub struct Receivers {
     key: KeyIds<2>,
-    deliver: ActionIds<9>,
+    deliver: ActionIds<10>,
 }
 
 impl Receivers {
+    pub(super) const NAME: &'static str = "egress.bridge_exit.receivers";
+
     pub(super) fn resolve(schema: &Schema) -> Result<Receivers, ProgramError> {
         Ok(Receivers {
-            key: schema.table("egress.bridge_exit.receivers")?.key([
+            key: schema.table(Self::NAME)?.key([
                 ("group_index", MatchType::Exact, 16),
                 ("egress_port", MatchType::Exact, 9),
             ])?,
@@ -62,6 +66,7 @@ impl Receivers {
                     ("reth_sport_xor", 16),
                     ("va_xor", 64),
                     ("rkey_xor", 32),
+                    ("slot", 24),
                 ],
             )?,
         })
@@ -83,6 +88,7 @@ impl Table for Receivers {
             u64::from(to.neutral.reth.udp_sport_xor),
             to.va_xor,
             u64::from(to.rkey_xor),
+            u64::from(to.slot),
         ]);
         TableEntry {
             action: Some(action),
@@ -101,7 +107,7 @@ impl Table for Receivers {
 
     fn parse(&self, entry: &TableEntry) -> Option<(ReceiverKey, Delivery)> {
         let [group_index, port] = self.key.values(entry)?;
-        let [mac, ip, qpn, id, sport, reth_id, reth_sport, va_xor, rkey_xor] =
+        let [mac, ip, qpn, id, sport, reth_id, reth_sport, va_xor, rkey_xor, slot] =
             self.deliver.arguments(entry)?;
         let pair = |id: u64, sport: u64| {
             Some(NeutralPair {
@@ -123,6 +129,7 @@ impl Table for Receivers {
             },
             va_xor,
             rkey_xor: u32::try_from(rkey_xor).ok()?,
+            slot: u32::try_from(slot).ok()?,
         };
         Some((key, delivery))
     }

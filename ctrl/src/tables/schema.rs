@@ -11,6 +11,8 @@ use alfirk_p4runtime::p4::v1::{
     action, field_match, table_action, Action as ActionMessage, FieldMatch, TableAction, TableEntry,
 };
 
+use super::constraints::AnnotationError;
+
 /// Why a program is not the one that this controller can drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
@@ -47,13 +49,16 @@ pub enum ProgramError {
     Count {
         /// The table, action or packet header.
         name: String,
-        /// `match fields`, `parameters` or `metadata fields`.
+        /// `match fields`, `parameters`, `metadata fields` or `cells`.
         parts: &'static str,
         /// In P4Info.
         given: usize,
         /// That the controller writes.
         expected: usize,
     },
+    /// A demand on entries that cannot be read.
+    #[error(transparent)]
+    Annotation(#[from] AnnotationError),
     /// Sizes that do not fit the contract.
     #[error("P4Info: {groups} groups with {paths} paths each; this controller handles 1 to 32768 groups with 1 to 128 paths")]
     Sizes {
@@ -153,6 +158,23 @@ impl<'a> Schema<'a> {
         preamble
             .map(|p| p.id)
             .ok_or_else(|| missing("counter", name))
+    }
+
+    /// A meter array's id; it must have so many cells.
+    pub(super) fn meter(&self, name: &str, cells: u32) -> Result<u32, ProgramError> {
+        let mut meters = self.p4info.meters.iter();
+        let meter = meters
+            .find(|m| m.preamble.as_ref().is_some_and(|p| p.name == name))
+            .ok_or_else(|| missing("meter", name))?;
+        match meter.size == i64::from(cells) {
+            true => Ok(meter.preamble.as_ref().map_or(0, |p| p.id)),
+            false => Err(ProgramError::Count {
+                name: format!("meter {name}"),
+                parts: "cells",
+                given: usize::try_from(meter.size).unwrap_or(0),
+                expected: cells as usize,
+            }),
+        }
     }
 
     pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {

@@ -13,7 +13,7 @@ use alfirk_p4runtime::{bytestring, Message};
 
 use super::{entity_update, multicast_groups};
 
-/// Entities by identity: table and key, or the kind and id of a replication entry.
+/// Entities by identity: table and key, the kind and id of a replication entry, or a meter's cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot(BTreeMap<Vec<u8>, entity::Entity>);
 
@@ -74,7 +74,7 @@ impl Snapshot {
 
     /// Deletions of everything that is not in `wanted` and that `spare` does not hold back, last written first.
     ///
-    /// `first` names the table whose entries go before all others.
+    /// `first` names the table whose entries go before all others.  Meters' cells are set back.
     pub fn surplus(
         &self,
         wanted: &Snapshot,
@@ -103,6 +103,11 @@ fn deletion(entity: &entity::Entity) -> Update {
             Some(engine::Type::CloneSessionEntry(session)) => session.replicas.clear(),
             None => {}
         },
+        entity::Entity::MeterEntry(entry) => {
+            // A cell cannot be removed, and has no rate unless it is given one.
+            entry.config = None;
+            return entity_update(update::Type::Modify, entity);
+        }
         _ => {}
     }
     entity_update(update::Type::Delete, entity)
@@ -146,6 +151,15 @@ fn normal(entity: &entity::Entity) -> Option<entity::Entity> {
                     r#type: Some(entry),
                 },
             ))
+        }
+        entity::Entity::MeterEntry(entry) => {
+            entry.config.as_ref()?;
+            Some(entity::Entity::MeterEntry(v1::MeterEntry {
+                meter_id: entry.meter_id,
+                index: Some(entry.index.unwrap_or_default()),
+                config: entry.config,
+                ..v1::MeterEntry::default()
+            }))
         }
         _ => None,
     }

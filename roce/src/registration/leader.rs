@@ -60,7 +60,8 @@ pub enum LeaderEvent {
     Left,
     /// These members did not answer, and the fabric has taken them out so that the group goes on.
     Lost { members: Vec<Ipv4Addr> },
-    /// No switch knows the group any more, or nobody answered for the last time.
+    /// No switch knows the group any more, or nobody answered for the last time: because the leader asked for it, or because
+    /// the fabric has not heard of it for as long as groups are kept.
     Deregistered,
 }
 
@@ -196,11 +197,15 @@ impl Leader {
     /// Says that the group makes no progress, so that dead members, links and switches are looked for. What comes of it is
     /// told by [`LeaderEvent::Lost`]; as the packet may be lost, say it again while nothing moves.
     pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64) {
-        if !self.is_registered() {
-            return;
+        if self.is_registered() {
+            self.say(host, now, Kind::Stalled);
         }
+    }
+
+    /// Sends a packet that nobody confirms, with the leader's own node.
+    fn say(&self, host: &mut dyn Verbs, now: u64, kind: Kind) {
         let packet = Repr {
-            kind: Kind::Stalled,
+            kind,
             seq: 0,
             total: 1,
             initial_psn: self.spec.initial_psn,
@@ -211,7 +216,9 @@ impl Leader {
     }
 
     /// Takes a datagram; says whether it was for this leader.
-    pub fn handle_event(&mut self, event: &HostEvent) -> bool {
+    ///
+    /// A fabric that asks whether the group is still wanted is answered at once.
+    pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
         let HostEvent::Udp {
             source,
             destination_port: PORT,
@@ -230,7 +237,12 @@ impl Leader {
         }
         match packet.kind {
             Kind::Confirm => self.confirmed(*source, &packet),
-            Kind::Refuse => self.refused(*source, &packet),
+            Kind::Refuse => self.refused(now, host, *source, &packet),
+            Kind::Alive if *source == self.spec.mcst_id => {
+                if self.is_registered() {
+                    self.say(host, now, Kind::Alive);
+                }
+            }
             Kind::Leave if *source == self.spec.mcst_id => {
                 let members: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
                 self.nodes.retain(|ip, _| !members.contains(ip));
@@ -276,6 +288,11 @@ impl Leader {
     /// The next thing the user should know.
     pub fn poll(&mut self) -> Option<LeaderEvent> {
         self.events.pop_front()
+    }
+
+    /// The group.
+    pub fn mcst_id(&self) -> Ipv4Addr {
+        self.spec.mcst_id
     }
 
     /// Whether the group is registered.
@@ -381,16 +398,23 @@ impl Leader {
         self.events.push_back(event);
     }
 
-    fn refused(&mut self, source: Ipv4Addr, packet: &Repr) {
+    fn refused(&mut self, now: u64, host: &mut dyn Verbs, source: Ipv4Addr, packet: &Repr) {
         let reason = Refusal::from_bits(packet.flags);
-        if source != self.spec.mcst_id || self.exchange.is_none() {
+        let missing: Vec<Ipv4Addr> = packet.members().map(|node| node.ip).collect();
+        // Nobody has asked for anything, but the fabric has given the group up.
+        let is_gone = self.state == State::Registered && reason == Refusal::NoSuchGroup;
+        if source != self.spec.mcst_id || self.exchange.is_none() && !is_gone {
             self.ignored += 1;
             return;
         }
         self.exchange = None;
+        if self.state == State::Registering && reason == Refusal::NotAgreed && !missing.is_empty() {
+            self.events.push_back(LeaderEvent::GaveUp { missing });
+            return self.deregister(host, now);
+        }
         let (state, event) = match self.state {
             // What is not there need not be removed.
-            State::Deregistering => (State::Over, LeaderEvent::Deregistered),
+            State::Deregistering | State::Registered => (State::Over, LeaderEvent::Deregistered),
             State::Joining | State::Leaving => (State::Registered, LeaderEvent::Refused { reason }),
             _ => (State::Over, LeaderEvent::Refused { reason }),
         };

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
-use crate::wire::mrp::{Kind, Repr, View, PORT};
+use crate::wire::mrp::{Kind, Node, Repr, View, PORT};
 use crate::wire::{Psn, QpNum};
 
 /// What a member tells its user.
@@ -44,7 +44,7 @@ impl Member {
         }
     }
 
-    /// Allows a queue pair to be registered; others are not confirmed.
+    /// Allows a queue pair to be registered; for others the host does not agree, and they are not confirmed.
     pub fn expect(&mut self, qpn: QpNum) {
         self.expected.insert(qpn);
     }
@@ -55,7 +55,7 @@ impl Member {
         self.known.retain(|(_, known, _)| *known != qpn);
     }
 
-    /// Takes a datagram; says whether it was a registration.
+    /// Takes a datagram; says whether it was a registration, or the question before it.
     ///
     /// A registration that came before is confirmed again, because its confirmation may have been lost.
     pub fn handle_event(&mut self, now: u64, host: &mut dyn Verbs, event: &HostEvent) -> bool {
@@ -73,7 +73,7 @@ impl Member {
             return false;
         };
         let packet = Repr::parse(&view);
-        if packet.kind != Kind::Register {
+        if !matches!(packet.kind, Kind::Register | Kind::Invite) {
             return false;
         }
         let own = host.ip();
@@ -84,6 +84,18 @@ impl Member {
         };
         if !self.expected.contains(&node.qpn) {
             self.ignored += 1;
+            return true;
+        }
+        let mut answer = Repr {
+            kind: Kind::Agree,
+            seq: 0,
+            total: 1,
+            initial_psn: packet.initial_psn,
+            flags: 0,
+            nodes: vec![node, group],
+        };
+        if packet.kind == Kind::Invite {
+            host.send_udp(now, group.ip, PORT, PORT, answer.to_bytes());
             return true;
         }
         if self
@@ -98,16 +110,31 @@ impl Member {
                 leader: *leader,
             });
         }
-        let confirmation = Repr {
-            kind: Kind::Confirm,
+        answer.kind = Kind::Confirm;
+        host.send_udp(now, *leader, PORT, PORT, answer.to_bytes());
+        true
+    }
+
+    /// Says that a group which this host sends to makes no progress, see [`Leader::stalled`](super::Leader::stalled); nothing
+    /// is said about groups that it was not registered in.
+    pub fn stalled(&self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
+        let known = self.known.iter().rev().find(|(of, ..)| *of == mcst_id);
+        let Some((_, qpn, psn)) = known else { return };
+        let node = Node {
+            ip: host.ip(),
+            qpn: *qpn,
+            flags: 0,
+            region: None,
+        };
+        let packet = Repr {
+            kind: Kind::Stalled,
             seq: 0,
             total: 1,
-            initial_psn: packet.initial_psn,
+            initial_psn: Psn::new(*psn),
             flags: 0,
-            nodes: vec![node, group],
+            nodes: vec![node],
         };
-        host.send_udp(now, *leader, PORT, PORT, confirmation.to_bytes());
-        true
+        host.send_udp(now, mcst_id, PORT, PORT, packet.to_bytes());
     }
 
     /// The next thing the user should know.

@@ -2,10 +2,13 @@
 //!
 //! ```text
 //!  leader                     switches of the tree                     member
-//!    │ Register (all nodes) ──▶ each builds its table, passes on ──▶    │ Register (its own node, the group's)
+//!    │ Register (all nodes) ──▶ a leaf asks its hosts first     ──▶    │ Invite (its own node, the group's)
+//!    │                                                          ◀──    │ Agree
+//!    │                     each builds its table, passes on     ──▶    │ Register (its own node, the group's)
 //!    │ ◀──────────────────────────── unicast ────────────────────────── │ Confirm
 //! ```
 //!
+//! A host that does not agree gets nothing of the group; it agrees for the queue pairs that it expects to be registered.
 //! A confirmation says that every switch between leader and member is ready, so when all have come the leader may
 //! send. Any packet may be lost: the leader sends again the packets that name nodes which have not confirmed, and
 //! gives up after some attempts, with the names of those missing. Members confirm each time they are asked.

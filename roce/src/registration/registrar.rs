@@ -1,5 +1,7 @@
 //! Both sides on one host.
 
+use std::net::Ipv4Addr;
+
 use super::{GroupSpec, Leader, LeaderEvent, LeaderTiming, Member};
 use crate::host::HostEvent;
 use crate::verbs::Verbs;
@@ -43,9 +45,19 @@ impl Registrar {
         self.leader.as_mut()
     }
 
+    /// Says that a group which this host sends to makes no progress, whether it leads the group or not.
+    pub fn stalled(&mut self, host: &mut dyn Verbs, now: u64, mcst_id: Ipv4Addr) {
+        match (&mut self.leader, &self.member) {
+            (Some(leader), _) if leader.mcst_id() == mcst_id => leader.stalled(host, now),
+            (_, Some(member)) => member.stalled(host, now, mcst_id),
+            _ => {}
+        }
+    }
+
     /// Takes an event; says whether it was a registration's.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
-        let led = self.leader.as_mut().is_some_and(|l| l.handle_event(event));
+        let leader = self.leader.as_mut();
+        let led = leader.is_some_and(|leader| leader.handle_event(now, host, event));
         led || self
             .member
             .as_mut()

@@ -137,31 +137,34 @@ fn sending_may_start_when_every_member_has_confirmed() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
     let confirm = |n| datagram(ip(n), &packet(Kind::Confirm, vec![node(n), group()]));
-    assert!(leader.handle_event(&confirm(3)));
-    assert!(leader.handle_event(&confirm(3)));
+    assert!(leader.handle_event(0, &mut host, &confirm(3)));
+    assert!(leader.handle_event(0, &mut host, &confirm(3)));
     // For another, with another queue pair, or for another group.
-    leader.handle_event(&datagram(
-        ip(3),
-        &packet(Kind::Confirm, vec![node(2), group()]),
-    ));
+    leader.handle_event(
+        0,
+        &mut host,
+        &datagram(ip(3), &packet(Kind::Confirm, vec![node(2), group()])),
+    );
     let wrong = Node {
         qpn: QpNum::new(5),
         ..node(2)
     };
-    leader.handle_event(&datagram(
-        ip(2),
-        &packet(Kind::Confirm, vec![wrong, group()]),
-    ));
+    leader.handle_event(
+        0,
+        &mut host,
+        &datagram(ip(2), &packet(Kind::Confirm, vec![wrong, group()])),
+    );
     let other = Node {
         ip: ip(77),
         ..group()
     };
-    assert!(!leader.handle_event(&datagram(
-        ip(2),
-        &packet(Kind::Confirm, vec![node(2), other])
-    )));
+    assert!(!leader.handle_event(
+        0,
+        &mut host,
+        &datagram(ip(2), &packet(Kind::Confirm, vec![node(2), other]))
+    ));
     assert_eq!((leader.poll(), leader.ignored()), (None, 3));
-    leader.handle_event(&confirm(2));
+    leader.handle_event(0, &mut host, &confirm(2));
     assert_eq!(leader.poll(), Some(LeaderEvent::Registered));
     assert_eq!(leader.poll_timeout(), None);
 }
@@ -173,10 +176,11 @@ fn packets_with_unconfirmed_nodes_are_sent_again() {
     assert_eq!(sent(&mut host, 0).len(), 2);
     // Everybody in the first packet confirms.
     for n in 2..=183 {
-        all.handle_event(&datagram(
-            ip(n),
-            &packet(Kind::Confirm, vec![node(n), group()]),
-        ));
+        all.handle_event(
+            0,
+            &mut host,
+            &datagram(ip(n), &packet(Kind::Confirm, vec![node(n), group()])),
+        );
     }
     all.handle_timeout(999, &mut host);
     assert_eq!(sent(&mut host, 999), []);
@@ -190,10 +194,11 @@ fn packets_with_unconfirmed_nodes_are_sent_again() {
 fn a_leader_gives_up_with_the_names_of_those_missing() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
-    leader.handle_event(&datagram(
-        ip(2),
-        &packet(Kind::Confirm, vec![node(2), group()]),
-    ));
+    leader.handle_event(
+        0,
+        &mut host,
+        &datagram(ip(2), &packet(Kind::Confirm, vec![node(2), group()])),
+    );
     let mut sendings = sent(&mut host, 0).len();
     for at in [1_000, 2_000, 3_000] {
         assert_eq!(leader.poll_timeout(), Some(at));
@@ -213,7 +218,11 @@ fn a_leader_gives_up_with_the_names_of_those_missing() {
     // What the switches have is taken back.
     leader.handle_timeout(4_000, &mut host);
     assert_eq!(sent(&mut host, 4_000)[0].1.kind, Kind::Deregister);
-    leader.handle_event(&datagram(GROUP, &packet(Kind::Confirm, vec![group()])));
+    leader.handle_event(
+        0,
+        &mut host,
+        &datagram(GROUP, &packet(Kind::Confirm, vec![group()])),
+    );
     assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
     assert_eq!(leader.poll_timeout(), None);
 }
@@ -226,9 +235,9 @@ fn a_refusal_ends_registration_with_its_reason() {
         flags: Refusal::Full.bits(),
         ..packet(Kind::Refuse, vec![group()])
     };
-    leader.handle_event(&datagram(ip(3), &refusal));
+    leader.handle_event(0, &mut host, &datagram(ip(3), &refusal));
     assert_eq!(leader.poll(), None);
-    leader.handle_event(&datagram(GROUP, &refusal));
+    leader.handle_event(0, &mut host, &datagram(GROUP, &refusal));
     assert_eq!(
         leader.poll(),
         Some(LeaderEvent::Refused {
@@ -239,12 +248,94 @@ fn a_refusal_ends_registration_with_its_reason() {
 }
 
 #[test]
+fn a_host_agrees_for_the_queue_pairs_that_it_expects_to_be_registered() {
+    let mut host = host(2);
+    let mut member = Member::new(&mut host);
+    let invitation = datagram(GROUP, &packet(Kind::Invite, vec![node(2), group()]));
+    assert!(member.handle_event(0, &mut host, &invitation));
+    assert_eq!((sent(&mut host, 0), member.ignored()), (vec![], 1));
+    member.expect(node(2).qpn);
+    for at in [1, 2] {
+        assert!(member.handle_event(at, &mut host, &invitation));
+        let agreement = packet(Kind::Agree, vec![node(2), group()]);
+        assert_eq!(sent(&mut host, at), [(GROUP, agreement)]);
+    }
+    // It is not in the group yet.
+    assert_eq!(member.poll(), None);
+}
+
+#[test]
+fn a_leader_names_those_who_did_not_agree() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 3);
+    let refusal = Repr {
+        flags: Refusal::NotAgreed.bits(),
+        ..packet(Kind::Refuse, vec![node(3), group()])
+    };
+    leader.handle_event(5, &mut host, &datagram(GROUP, &refusal));
+    let missing = vec![ip(3)];
+    assert_eq!(leader.poll(), Some(LeaderEvent::GaveUp { missing }));
+    // What other switches have is taken back.
+    assert_eq!(sent(&mut host, 5).last().unwrap().1.kind, Kind::Deregister);
+    let gone = packet(Kind::Confirm, vec![group()]);
+    leader.handle_event(6, &mut host, &datagram(GROUP, &gone));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
+}
+
+#[test]
+fn a_leader_says_that_its_group_is_wanted_when_it_is_asked() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 2);
+    sent(&mut host, 0);
+    let asked = datagram(GROUP, &packet(Kind::Alive, vec![group()]));
+    // Before it is registered there is nothing to keep.
+    assert!(leader.handle_event(0, &mut host, &asked));
+    assert_eq!(sent(&mut host, 0), []);
+    let confirm = packet(Kind::Confirm, vec![node(2), group()]);
+    leader.handle_event(0, &mut host, &datagram(ip(2), &confirm));
+    leader.handle_event(5, &mut host, &asked);
+    let answer = (GROUP, packet(Kind::Alive, vec![node(1)]));
+    assert_eq!(sent(&mut host, 5), [answer]);
+    // Another host that asks is no fabric.
+    let other = datagram(ip(2), &packet(Kind::Alive, vec![group()]));
+    assert!(!leader.handle_event(6, &mut host, &other));
+    assert_eq!(sent(&mut host, 6), []);
+}
+
+#[test]
+fn a_leader_learns_that_the_fabric_has_given_its_group_up() {
+    let mut host = host(1);
+    let mut leader = leader(&mut host, 2);
+    let confirm = packet(Kind::Confirm, vec![node(2), group()]);
+    leader.handle_event(0, &mut host, &datagram(ip(2), &confirm));
+    assert_eq!(leader.poll(), Some(LeaderEvent::Registered));
+    let refusal = |reason: Refusal| Repr {
+        flags: reason.bits(),
+        ..packet(Kind::Refuse, vec![group()])
+    };
+    leader.handle_event(1, &mut host, &datagram(GROUP, &refusal(Refusal::Busy)));
+    leader.handle_event(
+        1,
+        &mut host,
+        &datagram(ip(2), &refusal(Refusal::NoSuchGroup)),
+    );
+    assert_eq!((leader.poll(), leader.ignored()), (None, 2));
+    leader.handle_event(
+        1,
+        &mut host,
+        &datagram(GROUP, &refusal(Refusal::NoSuchGroup)),
+    );
+    assert_eq!(leader.poll(), Some(LeaderEvent::Deregistered));
+    assert!(!leader.is_registered());
+}
+
+#[test]
 fn a_leader_is_told_whom_the_fabric_has_lost() {
     let mut host = host(1);
     let mut leader = leader(&mut host, 3);
     let lost = packet(Kind::Leave, vec![node(3), group()]);
-    assert!(!leader.handle_event(&datagram(ip(3), &lost)));
-    assert!(leader.handle_event(&datagram(GROUP, &lost)));
+    assert!(!leader.handle_event(0, &mut host, &datagram(ip(3), &lost)));
+    assert!(leader.handle_event(0, &mut host, &datagram(GROUP, &lost)));
     let members = vec![ip(3)];
     assert_eq!(leader.poll(), Some(LeaderEvent::Lost { members }));
 }
@@ -289,9 +380,9 @@ fn a_confirmation_bears_the_region_that_was_registered() {
     leader.gather(&mut host, 0, with_region(1 << 20)).unwrap();
     let confirm = |node| datagram(ip(2), &packet(Kind::Confirm, vec![node, group()]));
     for wrong in [node(2), with_region(1 << 21)] {
-        leader.handle_event(&confirm(wrong));
+        leader.handle_event(0, &mut host, &confirm(wrong));
         assert_eq!(leader.poll(), None);
     }
-    leader.handle_event(&confirm(with_region(1 << 20)));
+    leader.handle_event(0, &mut host, &confirm(with_region(1 << 20)));
     assert_eq!(leader.poll(), Some(LeaderEvent::Registered));
 }

@@ -85,8 +85,14 @@ pub enum Kind {
     /// From the leader: these nodes go; confirmed by its switch. From the group to the leader: these nodes did not answer
     /// and are out of it.
     Leave,
-    /// From the leader: the group makes no progress, find out why. Not answered.
+    /// From a member that may be the source: the group makes no progress, find out why. Not answered.
     Stalled,
+    /// From the group to the leader: is it still wanted? From the leader: it is.
+    Alive,
+    /// From the fabric to a host: may its queue pair be put into the group?
+    Invite,
+    /// From a host to the McstID, for the fabric: it may.
+    Agree,
 }
 
 /// Why a switch refused, in the flags of a [`Kind::Refuse`].
@@ -127,6 +133,12 @@ pub enum Refusal {
         "the registration names no queue pair number for the group, or that of the group which had the address before"
     )]
     BadQueuePair,
+    #[error("the host leads as many groups as one host may; it must deregister one first")]
+    TooMany,
+    #[error("the host sends registration packets faster than they are served")]
+    TooFast,
+    #[error("a host did not agree to be in the group")]
+    NotAgreed,
     #[error("unknown reason {0}")]
     Other(u8),
 }
@@ -144,6 +156,9 @@ impl Refusal {
             7 => Refusal::NoSuchGroup,
             8 => Refusal::BadRegion,
             9 => Refusal::BadQueuePair,
+            10 => Refusal::TooMany,
+            11 => Refusal::TooFast,
+            12 => Refusal::NotAgreed,
             other => Refusal::Other(other),
         }
     }
@@ -159,6 +174,9 @@ impl Refusal {
             Refusal::NoSuchGroup => 7,
             Refusal::BadRegion => 8,
             Refusal::BadQueuePair => 9,
+            Refusal::TooMany => 10,
+            Refusal::TooFast => 11,
+            Refusal::NotAgreed => 12,
             Refusal::Other(bits) => bits,
         }
     }
@@ -174,6 +192,9 @@ impl Kind {
             5 => Kind::Join,
             6 => Kind::Leave,
             7 => Kind::Stalled,
+            8 => Kind::Alive,
+            9 => Kind::Invite,
+            10 => Kind::Agree,
             _ => return None,
         })
     }
@@ -187,6 +208,9 @@ impl Kind {
             Kind::Join => 5,
             Kind::Leave => 6,
             Kind::Stalled => 7,
+            Kind::Alive => 8,
+            Kind::Invite => 9,
+            Kind::Agree => 10,
         }
     }
 }
@@ -663,7 +687,7 @@ mod tests {
         #[test]
         fn bytes_from_outside_are_refused_or_understood(
             mut bytes in proptest::collection::vec(any::<u8>(), 0..200),
-            kind in 1u8..8,
+            kind in 1u8..11,
             total in 1u8..4,
             flags in proptest::collection::vec(prop_oneof![Just(0u8), Just(0x40), Just(0x80), any::<u8>()], 24),
             quiet: bool,

@@ -32,8 +32,8 @@ pub trait Fabric {
     /// Has the leader take the group back in band.
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
 
-    /// Says that a group makes no progress: in band if it has a `leader`, else through the control service.
-    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError>;
+    /// Says that a group makes no progress: in band by its `source` if there is one, else through the control service.
+    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError>;
 
     /// What the controller has done to groups in use since the last call.
     fn news(&mut self) -> Result<Vec<News>, FabricError>;

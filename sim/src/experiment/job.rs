@@ -578,7 +578,6 @@ impl Run<'_> {
     /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
     fn look_after(&mut self, told: &mut Told) -> Result<(), FabricError> {
         let now = self.fabric.now();
-        let leader = self.job.members[0];
         let source = self.job.members[self.sending];
         let acknowledged = self.fabric.acknowledged(source)?;
         while let Some(kill) = self.incidents.take_due(now) {
@@ -597,7 +596,7 @@ impl Run<'_> {
             self.moved.1 = now;
             let in_band = self.job.registration == Registration::InBand;
             self.fabric
-                .stalled(self.mcst_id(), in_band.then_some(leader))?;
+                .stalled(self.mcst_id(), in_band.then_some(source))?;
         }
         Ok(())
     }

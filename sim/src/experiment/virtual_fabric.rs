@@ -238,9 +238,9 @@ impl Fabric for VirtualFabric {
         }
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
-        match leader {
-            Some(leader) => self.network.stalled(leader),
+    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+        match source {
+            Some(source) => self.network.stalled(source, mcst_id),
             None => {
                 let tag = self.tag();
                 self.network.ask(ApiRequest::Suspect { tag, mcst_id });

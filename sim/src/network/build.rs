@@ -1,5 +1,6 @@
 //! Makes a [`Network`] from a topology.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_bmv2::p4rt::{Programs, Server};
@@ -231,9 +232,9 @@ impl Network {
         self.with_host(host, |node, ctx| node.dissolve(ctx));
     }
 
-    /// Has a host say, in band, that the group that it leads makes no progress.
-    pub fn stalled(&mut self, host: HostIndex) {
-        self.with_host(host, |node, ctx| node.stalled(ctx));
+    /// Has a host say, in band, that a group which it sends to makes no progress.
+    pub fn stalled(&mut self, host: HostIndex, mcst_id: Ipv4Addr) {
+        self.with_host(host, |node, ctx| node.stalled(mcst_id, ctx));
     }
 
     /// Ends a host at once.

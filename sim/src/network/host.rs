@@ -1,6 +1,7 @@
 //! A host: NIC and RC endpoint, and an application that takes part in a transfer.
 
 use std::collections::VecDeque;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
@@ -268,11 +269,9 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    /// Tells the fabric that the group that this host leads makes no progress.
-    pub(super) fn stalled(&mut self, ctx: &mut Context<'_, Message>) {
-        if let Some(leader) = self.registrar.leader() {
-            leader.stalled(&mut self.host, ctx.now());
-        }
+    /// Tells the fabric that a group which this host sends to makes no progress.
+    pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Context<'_, Message>) {
+        self.registrar.stalled(&mut self.host, ctx.now(), mcst_id);
         self.settle(ctx);
     }
 

@@ -158,9 +158,8 @@ impl Group {
             return;
         }
         self.next_stall = Instant::now() + STALL;
-        if let Some(leader) = self.registrar.leader() {
-            leader.stalled(&mut self.device, now);
-        }
+        let mcst_id = self.config.address;
+        self.registrar.stalled(&mut self.device, now, mcst_id);
     }
 
     // ---- Completions ----

@@ -379,9 +379,9 @@ impl Fabric for MininetFabric {
         Ok(())
     }
 
-    fn stalled(&mut self, mcst_id: Ipv4Addr, leader: Option<HostIndex>) -> Result<(), FabricError> {
-        if let Some(leader) = leader {
-            return self.accepted(leader, Request::Stalled);
+    fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
+        if let Some(source) = source {
+            return self.accepted(source, Request::Stalled { mcst_id });
         }
         let handle = self.controller.clone();
         let work = async move { handle.suspect(mcst_id).await };
@@ -393,9 +393,11 @@ impl Fabric for MininetFabric {
         let at = self.now();
         let news = std::iter::from_fn(|| self.news.try_recv().ok());
         Ok(news
-            .map(|news| match news {
-                GroupNews::Lost { mcst_id, members } => (mcst_id, members),
-                GroupNews::Rerouted { mcst_id } => (mcst_id, Vec::new()),
+            .filter_map(|news| match news {
+                GroupNews::Lost { mcst_id, members } => Some((mcst_id, members)),
+                GroupNews::Rerouted { mcst_id } => Some((mcst_id, Vec::new())),
+                // Of a group that no job uses any more.
+                GroupNews::Expired { .. } => None,
             })
             .map(|(mcst_id, lost)| News { mcst_id, at, lost })
             .collect())

@@ -1,10 +1,12 @@
 //! What the agent of one switch knows of one registration under way.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
+
+use crate::controller::session::TaskId;
 
 /// Gathers the packets of a registration, then remembers what it has passed on.
 #[derive(Debug)]
@@ -17,6 +19,10 @@ pub(in crate::controller) struct Agent {
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
+    /// What the stage waits for.
+    pub(super) tasks: BTreeSet<TaskId>,
+    /// Members next to the switch that have not agreed yet.
+    pub(super) undecided: BTreeSet<Ipv4Addr>,
     /// Nodes by the port that they are reached by, the leader's own excepted.
     pub(super) routed: BTreeMap<u32, Vec<Node>>,
 }
@@ -25,6 +31,8 @@ pub(in crate::controller) struct Agent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::controller) enum Stage {
     Gathering,
+    /// Members next to the switch are asked whether they agree.
+    Inviting,
     Registers,
     Entries,
     Publication,
@@ -55,6 +63,8 @@ impl Agent {
             total: packet.total,
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
+            tasks: BTreeSet::new(),
+            undecided: BTreeSet::new(),
             routed: BTreeMap::new(),
         }
     }

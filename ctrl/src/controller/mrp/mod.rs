@@ -10,7 +10,9 @@
 //! packets below repeated.  What goes wrong ends in a refusal to the leader, and in a clean fabric.
 
 mod agent;
+mod agreement;
 pub(super) mod frame;
+mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -21,22 +23,32 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::change::Origin;
 use super::error::SwitchError;
 use super::event::MemberSpec;
-use super::group::{Group, GroupMember, OnSwitch};
+use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::registration::Registration;
 use super::session::{Task, TaskId};
+use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::VIRTUAL_MAC;
 use crate::topology::{HostIndex, Node as Place, SwitchIndex};
 use crate::tree::{Policy, Tree, View};
 use agent::{Agent, Part, Stage};
+use agreement::Invitations;
 use frame::Received;
+use limits::{Limits, Verdict};
+
+/// Records that a node with a region takes.
+const NODES_OF_LONGEST: usize = 3;
 
 /// Registrations under way, and counters.
 #[derive(Debug, Default)]
 pub(super) struct Mrp {
-    agents: BTreeMap<(SwitchIndex, Ipv4Addr), Agent>,
+    agents: BTreeMap<(Ipv4Addr, SwitchIndex), Agent>,
     /// When a registration that makes no progress is forgotten.
-    deadlines: BTreeMap<Ipv4Addr, u64>,
+    deadlines: Timers<Ipv4Addr>,
+    /// When members of an agent that have not agreed are given up.
+    undecided: Timers<(Ipv4Addr, SwitchIndex)>,
+    pub(super) invitations: Invitations,
+    limits: Limits,
     stats: MrpStats,
 }
 
@@ -51,6 +63,8 @@ pub struct MrpStats {
     pub wrong: u64,
     /// Answered with a refusal.
     pub refused: u64,
+    /// Of hosts that send faster than they may: dropped.
+    pub limited: u64,
 }
 
 /// A group that agents are making.
@@ -68,12 +82,36 @@ type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
 
 impl Mrp {
     pub(super) fn poll_timeout(&self) -> Option<u64> {
-        self.deadlines.values().min().copied()
+        let all = [
+            self.deadlines.first(),
+            self.undecided.first(),
+            self.invitations.poll_timeout(),
+        ];
+        all.into_iter().flatten().min()
+    }
+
+    /// The agents that make a group.
+    fn agents_of(&self, mcst_id: Ipv4Addr) -> impl Iterator<Item = (SwitchIndex, &Agent)> {
+        let all = (mcst_id, SwitchIndex(0))..=(mcst_id, SwitchIndex(usize::MAX));
+        self.agents
+            .range(all)
+            .map(|((_, switch), agent)| (*switch, agent))
     }
 
     fn forget(&mut self, mcst_id: Ipv4Addr) {
-        self.agents.retain(|(_, agent_of), _| *agent_of != mcst_id);
-        self.deadlines.remove(&mcst_id);
+        let switches: Vec<SwitchIndex> =
+            self.agents_of(mcst_id).map(|(switch, _)| switch).collect();
+        for switch in switches {
+            self.agents.remove(&(mcst_id, switch));
+            self.undecided.clear((mcst_id, switch));
+        }
+        self.deadlines.clear(mcst_id);
+    }
+
+    /// Forgets a registration of which there is no group yet.
+    fn give_up(&mut self, mcst_id: Ipv4Addr) {
+        self.forget(mcst_id);
+        self.limits.forget(mcst_id);
     }
 }
 
@@ -96,32 +134,72 @@ impl Controller {
             // Its host will send it again.
             return;
         }
+        let is_from_host = self.host_behind(switch, port).is_some();
+        let verdict = match is_from_host {
+            true => self.pace(now, switch, port),
+            // What comes from other switches is of the agents there.
+            false => Verdict::Serve,
+        };
+        if verdict == Verdict::Drop {
+            return;
+        }
         let received = frame::parse(frame);
         let Some(received) = received.filter(|r| self.is_from_right_place(switch, port, r)) else {
             self.mrp.stats.wrong += 1;
             return;
         };
-        let is_from_host = self.host_behind(switch, port).is_some();
+        if verdict == Verdict::Refuse {
+            let (mcst_id, host) = (received.destination, received.source);
+            return self.mrp_refuse(mcst_id, host, Refusal::TooFast);
+        }
+        if is_from_host && self.is_leader(&received) {
+            self.sign_of_life(now, received.destination);
+        }
         match received.packet.kind {
             Kind::Register => self.mrp_register(now, switch, port, &received),
             Kind::Deregister if is_from_host => self.mrp_deregister(now, &received),
             Kind::Join if is_from_host => self.mrp_join(now, &received),
             Kind::Leave if is_from_host => self.mrp_leave(now, &received),
-            Kind::Stalled if is_from_host && self.is_leader(&received) => {
+            Kind::Agree if is_from_host => self.mrp_agree(now, switch, &received),
+            Kind::Stalled if is_from_host && self.may_be_source(&received) => {
                 self.mrp.stats.accepted += 1;
                 self.watch(now, received.destination);
+            }
+            Kind::Alive if is_from_host && self.is_leader(&received) => {
+                self.mrp.stats.accepted += 1;
             }
             _ => self.mrp.stats.wrong += 1,
         }
     }
 
+    /// Whether a host may send a packet now.
+    fn pace(&mut self, now: u64, switch: SwitchIndex, port: u32) -> Verdict {
+        let rate = self.config.mrp_rate;
+        let verdict = self.mrp.limits.admit(now, (switch, port), rate);
+        self.mrp.stats.limited += u64::from(verdict != Verdict::Serve);
+        verdict
+    }
+
+    /// Notes who leads a group that a host has asked for, or that nobody does any more.
+    pub(super) fn note_leader(&mut self, mcst_id: Ipv4Addr) {
+        let is_in_band = self.groups.get(&mcst_id).is_some_and(|r| r.group().in_band);
+        match self.leader_of(mcst_id).filter(|_| is_in_band) {
+            Some(leader) => self.mrp.limits.lead(leader, mcst_id),
+            None => self.mrp.limits.forget(mcst_id),
+        }
+    }
+
+    /// The packets that a group of all hosts, with a region each, takes.
+    fn most_packets(&self) -> usize {
+        (NODES_OF_LONGEST * self.topology.hosts().len()).div_ceil(MAX_NODES - NODES_OF_LONGEST) + 1
+    }
+
     /// Forgets registrations whose leaders have gone silent.
     pub(super) fn mrp_timeout(&mut self, now: u64) {
-        let due = self.mrp.deadlines.iter().filter(|(_, at)| **at <= now);
-        let due: Vec<Ipv4Addr> = due.map(|(mcst_id, _)| *mcst_id).collect();
-        for mcst_id in due {
+        while let Some(mcst_id) = self.mrp.deadlines.pop_due(now) {
             self.mrp_fail(now, mcst_id, Refusal::Busy);
         }
+        self.invitation_timeout(now);
     }
 
     /// A host sends in its own name; between switches go only packets of registrations that agents have begun.
@@ -145,6 +223,13 @@ impl Controller {
 
     fn is_leader(&self, received: &Received) -> bool {
         self.leader_of(received.destination) == Some(received.source)
+    }
+
+    /// Whoever may send may find that nothing is acknowledged, whether it leads the group or not.
+    fn may_be_source(&self, received: &Received) -> bool {
+        let group = self.groups.get(&received.destination).map(|r| r.group());
+        let mut members = group.into_iter().flat_map(|group| &group.members);
+        members.any(|m| m.spec.ip == received.source && m.spec.may_send)
     }
 
     fn leader_of(&self, mcst_id: Ipv4Addr) -> Option<Ipv4Addr> {
@@ -171,8 +256,19 @@ impl Controller {
                 _ => return,
             },
         }
+        let is_known = self.mrp.agents.contains_key(&(mcst_id, switch));
+        if !is_known && self.host_behind(switch, port).is_some() {
+            let limit = self.config.groups_per_host;
+            if !self.mrp.limits.may_lead(leader, mcst_id, limit) {
+                return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
+            }
+            if usize::from(received.packet.total) > self.most_packets() {
+                return self.mrp_refuse(mcst_id, leader, Refusal::BadNodes);
+            }
+            self.mrp.limits.lead(leader, mcst_id);
+        }
         let deadline = now + self.config.mrp_timeout_ns;
-        let key = (switch, mcst_id);
+        let key = (mcst_id, switch);
         let fresh = || Agent::new(leader, port, &received.packet);
         let agent = self.mrp.agents.entry(key).or_insert_with(fresh);
         if agent.port != port {
@@ -186,7 +282,7 @@ impl Controller {
                 let is_whole = agent.take(&received.packet) == Part::Last;
                 self.mrp.agents.insert(key, agent);
                 self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.insert(mcst_id, deadline);
+                self.mrp.deadlines.set(mcst_id, deadline);
                 if is_whole {
                     self.mrp_build(now, switch, mcst_id);
                 }
@@ -194,19 +290,25 @@ impl Controller {
             Part::Strange => self.mrp.stats.wrong += 1,
             Part::Again => {
                 self.mrp.stats.repeated += 1;
-                if agent.stage == Stage::Done {
-                    let named = received.packet.members().map(|node| node.ip);
-                    let named: BTreeSet<Ipv4Addr> = named.collect();
-                    self.mrp_pass_on(switch, mcst_id, |node| named.contains(&node.ip));
+                let stage = agent.stage;
+                let named = received.packet.members().map(|node| node.ip);
+                let named: BTreeSet<Ipv4Addr> = named.collect();
+                let matters = |node: &Node| named.contains(&node.ip);
+                match stage {
+                    Stage::Done => self.mrp_pass_on(switch, mcst_id, matters),
+                    Stage::Inviting => {
+                        self.invite_locals(switch, mcst_id, matters);
+                    }
+                    _ => {}
                 }
             }
             Part::New => {
                 self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.insert(mcst_id, deadline);
+                self.mrp.deadlines.set(mcst_id, deadline);
             }
             Part::Last => {
                 self.mrp.stats.accepted += 1;
-                self.mrp.deadlines.insert(mcst_id, deadline);
+                self.mrp.deadlines.set(mcst_id, deadline);
                 self.mrp_build(now, switch, mcst_id);
             }
         }
@@ -215,13 +317,20 @@ impl Controller {
     /// All packets are there: makes the switch's part of the group.
     fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
         match self.mrp_plan(switch, mcst_id) {
+            Ok(()) if self.invite_locals(switch, mcst_id, |_| true) => {
+                if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                    agent.stage = Stage::Inviting;
+                }
+                let give_up = now + self.config.agree_timeout_ns;
+                self.mrp.undecided.set((mcst_id, switch), give_up);
+            }
             Ok(()) => self.mrp_stage(now, switch, mcst_id, Stage::Registers),
             Err(refusal) => self.mrp_fail(now, mcst_id, refusal),
         }
     }
 
     fn mrp_plan(&mut self, switch: SwitchIndex, mcst_id: Ipv4Addr) -> Result<(), Refusal> {
-        let Some(agent) = self.mrp.agents.get(&(switch, mcst_id)) else {
+        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
             return Ok(());
         };
         let (routed, members) = self.mrp_choose(switch, agent)?;
@@ -252,10 +361,17 @@ impl Controller {
         if ports.len() > self.program.sizes.paths as usize {
             return Err(Refusal::Full);
         }
-        let index = control.indexes.take().ok_or(Refusal::Full)?;
-        let group_index = u16::try_from(index).expect("the pipeline has at most 32768 groups");
-        let ports_here = ports.iter().copied();
-        let on = OnSwitch::new(&self.topology, switch, group_index, ports_here, &members);
+        let ports_here = || ports.iter().copied();
+        let wanted = wanted(&self.topology, switch, ports_here(), BTreeMap::new());
+        let granted = control.room.take(&wanted).map_err(|no| {
+            let switch = &self.topology.switch(switch).name;
+            tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
+            Refusal::Full
+        })?;
+        let by_host = MembersByHost::new(&members);
+        let on = OnSwitch::new(&self.topology, switch, &granted, ports_here(), &by_host);
+        let others = members.iter().map(|member| member.spec.ip);
+        let undecided = others.filter(|ip| *ip != leader).collect();
         let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
         self.loads.add(&part);
         let registration = self
@@ -265,10 +381,11 @@ impl Controller {
         let group = registration.group_mut();
         group.grow(&part, on.clone(), members);
         group
-            .entries(&self.program, &on)
+            .check_on(&self.program, &on)
             .map_err(|_| Refusal::BadNodes)?;
-        if let Some(agent) = self.mrp.agents.get_mut(&(switch, mcst_id)) {
+        if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
             agent.routed = routed;
+            agent.undecided = undecided;
         }
         Ok(())
     }
@@ -334,7 +451,7 @@ impl Controller {
 
     fn mrp_stage(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr, stage: Stage) {
         let (Some(agent), Some(registration)) = (
-            self.mrp.agents.get_mut(&(switch, mcst_id)),
+            self.mrp.agents.get_mut(&(mcst_id, switch)),
             self.groups.get(&mcst_id),
         ) else {
             return;
@@ -342,20 +459,27 @@ impl Controller {
         agent.stage = stage;
         let group = registration.group();
         let Some(on) = group.on(switch) else { return };
-        let task = match stage {
-            Stage::Registers => group.registers(on),
+        let tasks = match stage {
+            Stage::Registers => group.registers(on, &BTreeMap::new()),
             // Solved when the agent planned.
-            Stage::Entries => Task::Write(group.entries(&self.program, on).unwrap_or_default()),
-            Stage::Publication => Task::Write(vec![group.publication(&self.program, on)]),
-            Stage::Gathering => return,
+            Stage::Entries => vec![Task::Write(
+                group.entries(&self.program, on).unwrap_or_default(),
+            )],
+            Stage::Publication => vec![Task::Write(vec![group.publication(&self.program, on)])],
+            Stage::Gathering | Stage::Inviting => return,
             Stage::Done => {
                 self.mrp_pass_on(switch, mcst_id, |_| true);
-                return self.mrp_grown(mcst_id);
+                return self.mrp_grown(now, mcst_id);
             }
         };
-        let id = self.submit(now, switch, Owner::Agent(switch, mcst_id), task);
-        if let Some(registration) = self.groups.get_mut(&mcst_id) {
-            registration.wait_for(id);
+        for task in tasks {
+            let id = self.submit(now, switch, Owner::Agent(switch, mcst_id), task);
+            if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                registration.wait_for(id);
+            }
+            if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                agent.tasks.insert(id);
+            }
         }
     }
 
@@ -371,6 +495,11 @@ impl Controller {
             return;
         };
         registration.stop_waiting(switch, task, &result);
+        let agent = self.mrp.agents.get_mut(&(mcst_id, switch));
+        let is_waiting = agent.is_some_and(|agent| {
+            agent.tasks.remove(&task);
+            !agent.tasks.is_empty()
+        });
         if let Err(error) = result {
             let refusal = match error {
                 SwitchError::Refused {
@@ -384,7 +513,10 @@ impl Controller {
         if let Some(refusal) = registration.growth().and_then(|growth| growth.refusal) {
             return self.mrp_fail(now, mcst_id, refusal);
         }
-        let stage = self.mrp.agents.get(&(switch, mcst_id)).map(|a| a.stage);
+        if is_waiting {
+            return;
+        }
+        let stage = self.mrp.agents.get(&(mcst_id, switch)).map(|a| a.stage);
         let next = match stage {
             Some(Stage::Registers) => Stage::Entries,
             Some(Stage::Entries) => Stage::Publication,
@@ -401,17 +533,17 @@ impl Controller {
         mcst_id: Ipv4Addr,
         matters: impl Fn(&Node) -> bool,
     ) {
-        let Some(agent) = self.mrp.agents.get(&(switch, mcst_id)) else {
+        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
             return;
         };
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
-        let group = agent.group().copied();
         let mut frames = Vec::new();
         for (port, nodes) in &agent.routed {
             if self.host_behind(switch, *port).is_some() {
                 let nodes = nodes.iter().filter(|node| matters(node));
                 frames.extend(nodes.map(|node| {
-                    let frame = self.mrp_member_frame(group, leader, initial_psn, node);
+                    let frame =
+                        self.mrp_member_frame(Kind::Register, mcst_id, leader, initial_psn, node);
                     (*port, frame)
                 }));
             } else {
@@ -428,31 +560,33 @@ impl Controller {
         }
     }
 
-    /// What tells a member's host that it is in the group.
+    /// What tells a member's host that it is in the group, or asks whether it may be.
     pub(super) fn mrp_member_frame(
         &self,
-        group: Option<Node>,
-        leader: Ipv4Addr,
+        kind: Kind,
+        mcst_id: Ipv4Addr,
+        source: Ipv4Addr,
         initial_psn: Psn,
         node: &Node,
     ) -> Vec<u8> {
         let packet = Repr {
-            kind: Kind::Register,
+            kind,
             seq: 0,
             total: 1,
             initial_psn,
             flags: 0,
-            nodes: [*node].into_iter().chain(group).collect(),
+            nodes: vec![*node, self.group_node(mcst_id)],
         };
         let host = self.topology.host_with_ip(node.ip);
         let mac = host.map_or(VIRTUAL_MAC, |host| self.topology.host(host).mac);
-        frame::build(mac, leader, node.ip, &packet)
+        frame::build(mac, source, node.ip, &packet)
     }
 
     /// Every part may be made now.
-    fn mrp_grown(&mut self, mcst_id: Ipv4Addr) {
-        let mut agents = self.mrp.agents.iter().filter(|((_, m), _)| *m == mcst_id);
+    fn mrp_grown(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let mut agents = self.mrp.agents_of(mcst_id);
         let are_done = agents.all(|(_, agent)| agent.stage == Stage::Done);
+        drop(agents);
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
@@ -463,6 +597,7 @@ impl Controller {
             self.virtual_qpns.used(mcst_id, group.remote_qpn);
             self.mrp.forget(mcst_id);
             self.say(ApiReply::GroupFormed { group });
+            self.sign_of_life(now, mcst_id);
         }
     }
 
@@ -489,7 +624,8 @@ impl Controller {
         let frames: Vec<_> = others
             .filter_map(|node| {
                 let host = self.topology.host_with_ip(node.ip)?;
-                let frame = self.mrp_member_frame(Some(own), leader, packet.initial_psn, node);
+                let psn = packet.initial_psn;
+                let frame = self.mrp_member_frame(Kind::Register, mcst_id, leader, psn, node);
                 Some((self.topology.attachment(host), frame))
             })
             .collect();
@@ -503,7 +639,7 @@ impl Controller {
         self.mrp.stats.accepted += 1;
         match self.groups.get(&mcst_id) {
             None => {
-                self.mrp.forget(mcst_id);
+                self.mrp.give_up(mcst_id);
                 self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
             }
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {
@@ -522,11 +658,9 @@ impl Controller {
 
     /// Undoes a registration, once nothing of it is under way any more, and tells the leader.
     pub(super) fn mrp_fail(&mut self, now: u64, mcst_id: Ipv4Addr, refusal: Refusal) {
-        let agents = self.mrp.agents.iter();
-        let of_group = agents
-            .filter(|((_, m), _)| *m == mcst_id)
-            .map(|(_, a)| a.leader);
-        let leader = self.leader_of(mcst_id).or(of_group.min());
+        let agents = self.mrp.agents_of(mcst_id);
+        let of_agents = agents.map(|(_, agent)| agent.leader).min();
+        let leader = self.leader_of(mcst_id).or(of_agents);
         if let Some(registration) = self.groups.get_mut(&mcst_id) {
             let is_idle = !registration.is_waiting();
             let Some(growth) = registration.growth_mut() else {
@@ -543,7 +677,7 @@ impl Controller {
             }
             return self.undo_growth(now, mcst_id);
         }
-        self.mrp.forget(mcst_id);
+        self.mrp.give_up(mcst_id);
         if let Some(leader) = leader {
             self.mrp_refuse(mcst_id, leader, refusal);
         }
@@ -576,7 +710,7 @@ impl Controller {
                     return self.mrp_refuse(mcst_id, leader, Refusal::BadRegion);
                 }
                 let spec = frame::member_spec(node);
-                self.join(now, Origin::Leader(leader), mcst_id, spec);
+                self.invite_to_join(now, Origin::Leader(leader), mcst_id, spec);
             }
         }
     }
@@ -616,47 +750,60 @@ impl Controller {
         kind: Kind,
         flags: u8,
     ) {
-        self.mrp_say(mcst_id, leader, kind, flags, Vec::new());
-    }
-
-    /// Says something about members to a leader, as many as one packet has room for.
-    pub(super) fn mrp_name(
-        &mut self,
-        mcst_id: Ipv4Addr,
-        leader: Ipv4Addr,
-        kind: Kind,
-        members: &[Ipv4Addr],
-    ) {
-        let nodes = members.iter().take(MAX_NODES - 1).map(|ip| Node {
-            ip: *ip,
-            qpn: QpNum::new(0),
-            flags: 0,
-            region: None,
-        });
-        self.mrp_say(mcst_id, leader, kind, 0, nodes.collect());
-    }
-
-    fn mrp_say(
-        &mut self,
-        mcst_id: Ipv4Addr,
-        leader: Ipv4Addr,
-        kind: Kind,
-        flags: u8,
-        mut nodes: Vec<Node>,
-    ) {
-        // Who hears that there is no such group knows it by its address.
-        let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
-        nodes.push(Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0))));
-        let Some(host) = self.topology.host_with_ip(leader) else {
-            return;
-        };
         let packet = Repr {
             kind,
             seq: 0,
             total: 1,
             initial_psn: Psn::new(0),
             flags,
-            nodes,
+            nodes: Vec::new(),
+        };
+        self.mrp_say(mcst_id, leader, packet);
+    }
+
+    /// Says something about members to a leader, in as many packets as it takes.
+    pub(super) fn mrp_name(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        kind: Kind,
+        flags: u8,
+        members: &[Ipv4Addr],
+    ) {
+        let nodes = members.iter().map(|ip| Node {
+            ip: *ip,
+            qpn: QpNum::new(0),
+            flags: 0,
+            region: None,
+        });
+        let nodes: Vec<Node> = nodes.collect();
+        // Each packet names the group as well.
+        let parts = nodes.chunks(MAX_NODES - 1);
+        // As many as the topology has hosts; who does not fit into 255 packets cannot be a member either.
+        let total = u8::try_from(parts.len()).unwrap_or(u8::MAX);
+        for (seq, part) in (0..total).zip(parts) {
+            let packet = Repr {
+                kind,
+                seq,
+                total,
+                initial_psn: Psn::new(0),
+                flags,
+                nodes: part.to_vec(),
+            };
+            self.mrp_say(mcst_id, leader, packet);
+        }
+    }
+
+    /// The node that stands for a group; who hears that there is no such group knows it by its address.
+    fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
+        let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
+        Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))
+    }
+
+    fn mrp_say(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, mut packet: Repr) {
+        packet.nodes.push(self.group_node(mcst_id));
+        let Some(host) = self.topology.host_with_ip(leader) else {
+            return;
         };
         let mac = self.topology.host(host).mac;
         let frame = frame::build(mac, mcst_id, leader, &packet);

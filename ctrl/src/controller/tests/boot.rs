@@ -103,7 +103,7 @@ fn a_refused_pipeline_is_reported() {
 #[test]
 fn a_refused_entry_fails_the_switch() {
     let mut fabric = Fabric::new(testbed());
-    fabric.switches[0].refuse.insert(12);
+    fabric.switches[0].refuse.insert(32);
     fabric.connect_all();
     assert_eq!(
         shown(&fabric.said),
@@ -140,6 +140,24 @@ fn refused(topology: Topology, change: impl FnOnce(&mut ControllerConfig)) -> St
     let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
     change(&mut config);
     Controller::new(topology, config).err().unwrap().to_string()
+}
+
+#[test]
+fn entries_of_every_switch_are_what_the_program_allows() {
+    for topology in [
+        testbed(),
+        fat_tree(4).unwrap(),
+        leaf_spine(3, 2, 3).unwrap(),
+    ] {
+        let mut fabric = Fabric::ready(topology);
+        fabric.register(&["h1", "h2", "h3"]).unwrap();
+        let controller = &fabric.controller;
+        for switch in controller.topology.switch_indexes() {
+            let entries = controller.fabric(switch);
+            let all: Vec<_> = entries.first.into_iter().chain(entries.second).collect();
+            assert_eq!(controller.program.constraints().check(&all), Ok(()));
+        }
+    }
 }
 
 #[test]

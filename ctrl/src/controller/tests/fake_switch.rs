@@ -24,8 +24,8 @@ pub(crate) struct FakeSwitch {
     pub(crate) told_msn: u32,
     /// What REGISTER_ACK holds, by group and path; what the group's REGISTER_AGG holds where nothing stands here.
     pub(crate) acked: BTreeMap<(u16, u16), u32>,
-    /// What the REGISTER_REGION_* hold, by group, path and register.
-    pub(crate) regions: BTreeMap<(u16, u16, u8), u64>,
+    /// What receivers were told of memory, by slot; nothing where nothing stands here.
+    pub(crate) regions: BTreeMap<u32, u64>,
     /// Packets that are acknowledged just before a group is hidden.
     pub(crate) last_minute: u32,
     /// Whether reads are refused, as by servers that know none.
@@ -154,7 +154,7 @@ impl FakeSwitch {
                 return Vec::new();
             }
             stream_message_request::Update::Packet(packet) => {
-                let header = self.program.packet_io.packet_out_header(packet);
+                let header = self.program.packet_io.packet_out_header(packet).unwrap();
                 if header.kind == crate::constants::PACKET_OUT_FORWARD {
                     self.sent.push((header.egress_port, packet.payload.clone()));
                     return Vec::new();
@@ -186,6 +186,11 @@ impl FakeSwitch {
         self.entries.retain(|_, (text, _)| !text.starts_with(what));
     }
 
+    /// Applies an update that is not this controller's.
+    pub(crate) fn force(&mut self, update: &Update) {
+        self.apply(update).unwrap();
+    }
+
     /// Takes over what it does not have from another switch.
     pub(crate) fn copy_entries(&mut self, other: &FakeSwitch) {
         for (key, entry) in &other.entries {
@@ -198,18 +203,21 @@ impl FakeSwitch {
     /// Executes a register access; only what the controller reads is kept.
     fn access(&mut self, request: RegisterControl) -> RegisterControl {
         use crate::constants::{
-            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_READ,
-            REGISTER_OP_WRITE, REGISTER_REGION_TOLD_AT, REGISTER_REGION_VA,
+            REGISTER_ACK, REGISTER_AGG, REGISTER_OP_INIT_GROUP, REGISTER_OP_INIT_REGIONS,
+            REGISTER_OP_READ,
         };
-        let is_region = |reg| (REGISTER_REGION_VA..=REGISTER_REGION_TOLD_AT).contains(&reg);
         let mut answer = request;
         match (request.op, request.reg) {
             (REGISTER_OP_INIT_GROUP, _) => {
                 self.registers
                     .insert(request.group, (request.count, request.value));
                 self.told.remove(&request.group);
-                self.regions
-                    .retain(|(group, ..), _| *group != request.group);
+            }
+            (REGISTER_OP_INIT_REGIONS, _) => {
+                let first = u32::from(request.group) << 16 | u32::from(request.index);
+                for slot in first..first + u32::from(request.count) {
+                    self.regions.remove(&slot);
+                }
             }
             (REGISTER_OP_READ, REGISTER_AGG) => {
                 let told = self.told(request.group);
@@ -220,14 +228,6 @@ impl FakeSwitch {
                 let told = self.told(request.group);
                 let acked = self.acked.get(&key).copied().unwrap_or(told);
                 answer.value = u64::from(acked) << 8 | u64::from(request.index);
-            }
-            (REGISTER_OP_READ, reg) if is_region(reg) => {
-                let key = (request.group, request.index, reg);
-                answer.value = self.regions.get(&key).copied().unwrap_or(0);
-            }
-            (REGISTER_OP_WRITE, reg) if is_region(reg) => {
-                let key = (request.group, request.index, reg);
-                self.regions.insert(key, request.value);
             }
             other => panic!("unexpected: {other:?}"),
         }
@@ -243,10 +243,15 @@ impl FakeSwitch {
     fn read(&self, read: &v1::ReadRequest) -> v1::ReadResponse {
         let wanted = |entity: &Entity| {
             read.entities.iter().any(|pattern| {
-                use entity::Entity::{PacketReplicationEngineEntry as Engine, TableEntry};
+                use entity::Entity::{
+                    MeterEntry, PacketReplicationEngineEntry as Engine, TableEntry,
+                };
                 match (&pattern.entity, &entity.entity) {
                     (Some(TableEntry(pattern)), Some(TableEntry(entry))) => {
                         pattern.table_id == entry.table_id
+                    }
+                    (Some(MeterEntry(pattern)), Some(MeterEntry(entry))) => {
+                        pattern.meter_id == entry.meter_id
                     }
                     (Some(Engine(pattern)), Some(Engine(entry))) => {
                         let kind = |e: &v1::PacketReplicationEngineEntry| {
@@ -314,6 +319,14 @@ impl FakeSwitch {
                 self.entries
                     .insert(key, (text, update.entity.clone().unwrap()));
             }
+            // Every cell of a meter is there, with or without a rate.
+            update::Type::Modify if text.starts_with("meter") => {
+                let entity = update.entity.clone().unwrap();
+                match text.ends_with("nothing") {
+                    true => self.entries.remove(&key),
+                    false => self.entries.insert(key, (text, entity)),
+                };
+            }
             _ if !is_there => return Err(Code::NotFound),
             update::Type::Modify => {
                 self.entries
@@ -375,6 +388,13 @@ impl FakeSwitch {
                     what.clone().into_bytes(),
                     format!("{what} -> {}", replicas.join(" ")),
                 )
+            }
+            entity::Entity::MeterEntry(entry) => {
+                let rate = entry.config.as_ref().map_or_else(
+                    || "nothing".to_owned(),
+                    |config| format!("{}/s, {}", config.pir, config.pburst),
+                );
+                (what.clone().into_bytes(), format!("{what} -> {rate}"))
             }
             other => panic!("unexpected: {other:?}"),
         }

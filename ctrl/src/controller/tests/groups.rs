@@ -110,7 +110,7 @@ fn many_groups_at_once_share_their_writes() {
         .iter()
         .all(|r| matches!(r, ApiReply::GroupReady { .. })));
     assert!(
-        fabric.switches[0].writes < 10,
+        fabric.switches[0].writes < 20,
         "{}",
         fabric.switches[0].writes
     );
@@ -178,7 +178,8 @@ fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
         .collect();
     assert_eq!(
         fabric.register(&["h1", "h2"]).unwrap_err().to_string(),
-        "switch s1 has no room for another group: all 3 are in use"
+        "switch s1 has no room for the group: it needs 1 of groups, and 0 are left; \
+         deregister groups, or compile p4src/ with larger sizes"
     );
     fabric.deregister(groups[1]).unwrap();
     fabric.register(&["h1", "h2"]).unwrap();
@@ -225,4 +226,63 @@ fn a_group_that_is_being_made_cannot_be_removed() {
             ..
         })
     ));
+}
+
+#[test]
+fn every_table_is_checked_before_the_first_write() {
+    // The second leaf has two members and three paths of a group, and room for one such group and a little more.
+    let cases: [(&str, i64, &str, usize, usize); 4] = [
+        ("ingress.group_lookup.groups", 1, "groups", 1, 0),
+        ("ingress.group_lookup.mft", 5, "mft", 3, 2),
+        ("ingress.bridge_entry.members", 3, "members", 2, 1),
+        ("egress.bridge_exit.receivers", 3, "receivers", 2, 1),
+    ];
+    for (name, size, table, needed, left) in cases {
+        let mut p4info = p4info::p4info();
+        if table == "groups" {
+            p4info = p4info::sized(1, 64);
+        }
+        let mut tables = p4info.tables.iter_mut();
+        let found = tables.find(|t| t.preamble.as_ref().unwrap().name == name);
+        found.unwrap().size = size;
+        let config = ControllerConfig::new(p4info, b"{}".to_vec());
+        let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+        fabric.connect_all();
+        fabric.register(&["h1", "h3", "h4"]).unwrap();
+        fabric.said.clear();
+        let before = fabric.contents();
+        let updates: usize = fabric.switches.iter().map(|s| s.updates).sum();
+        // Its tree grows from the first leaf, where one of its members is.
+        let switch = match table {
+            "groups" => "l1",
+            _ => "l2",
+        };
+        let full = GroupError::SwitchFull {
+            switch: switch.to_owned(),
+            table,
+            needed,
+            left,
+        };
+        assert_eq!(fabric.register(&["h2", "h3", "h4"]), Err(full));
+        assert_eq!(fabric.contents(), before, "{table}");
+        let now: usize = fabric.switches.iter().map(|s| s.updates).sum();
+        assert_eq!(now, updates, "{table}");
+    }
+}
+
+#[test]
+fn registers_of_memory_regions_bound_the_receivers() {
+    let mut p4info = p4info::p4info();
+    p4info::register(&mut p4info, "egress.memory_regions.va").size = 3;
+    let config = ControllerConfig::new(p4info, b"{}".to_vec());
+    let mut fabric = Fabric::with(testbed(), config);
+    fabric.connect_all();
+    fabric.said.clear();
+    fabric.register(&["h1", "h2"]).unwrap();
+    let error = fabric.register(&["h1", "h2"]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "switch s1 has no room for the group: it needs 2 of receivers, and 1 are left; \
+         deregister groups, or compile p4src/ with larger sizes"
+    );
 }

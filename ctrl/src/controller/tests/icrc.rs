@@ -3,7 +3,8 @@
 use alfirk_roce::icrc;
 use proptest::prelude::*;
 
-use super::super::group::{Group, GroupMember, OnSwitch};
+use super::super::group::{Group, GroupMember, MembersByHost, OnSwitch};
+use super::super::room::Granted;
 use super::*;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
@@ -91,10 +92,16 @@ proptest! {
         let loads = PortLoads::default();
         let view = crate::tree::View { topology: &topology, paths: &paths, loads: &loads };
         let tree = Tree::grow(crate::tree::Policy::default(), &view, &hosts);
-        let on = OnSwitch::new(&topology, SwitchIndex(0), 0, 1..=4, &members);
+        let granted = Granted {
+            index: 0,
+            slots: (1..=4).zip(0..).collect(),
+        };
+        let by_host = MembersByHost::new(&members);
+        let on = OnSwitch::new(&topology, SwitchIndex(0), &granted, 1..=4, &by_host);
         let group = Group {
             mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
             virtual_qpn: VIRTUAL_QPN,
+            in_band: false,
             initial_psn: Psn::new(0),
             position: super::super::position::Position::before(Psn::new(1)),
             strategies: Strategies::default(),

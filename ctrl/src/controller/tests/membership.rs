@@ -1,7 +1,6 @@
 //! Groups in use that change: members come, go and die, links and switches break.
 
 use super::*;
-use crate::constants::{REGISTER_REGION_KEYS, REGISTER_REGION_TOLD_AT, REGISTER_REGION_VA};
 use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 
 /// Lets every switch that has the group's first index believe that all is acknowledged up to here.
@@ -221,32 +220,64 @@ fn a_dead_member_is_taken_out_and_named() {
     assert_eq!(fabric.controller.poll_timeout(), None);
 }
 
+/// The slots of a group's receivers at a switch, by port.
+fn slots(fabric: &Fabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, u32> {
+    let group = fabric.controller.groups[&mcst_id].group();
+    group.on(fabric.switch(switch)).unwrap().slots().collect()
+}
+
 #[test]
 fn what_remaining_members_told_of_their_memory_outlives_a_change() {
     let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let leaf = fabric.switch("l2");
-    let told = [
-        (REGISTER_REGION_VA, 0x7fee_0123_4000),
-        (REGISTER_REGION_KEYS, 0x1111_2222_3333_4444),
-        (REGISTER_REGION_TOLD_AT, 0x4ff),
-    ];
-    // h3 is path 0 there, h4 path 1.
-    for path in [0, 1] {
-        let values = told.map(|(reg, value)| ((0, path, reg), value + u64::from(path)));
-        fabric.switches[leaf.0].regions.extend(values);
-    }
+    // h3 is behind port 1 there, h4 behind port 2; every slot that there is holds something.
+    let regions = &mut fabric.switches[leaf.0].regions;
+    regions.extend((0..100).map(|slot| (slot, 0x7fee_0000 + u64::from(slot))));
+    let before = slots(&fabric, group.mcst_id, "l2");
     fabric.leave(group.mcst_id, &["h3"]).unwrap();
-    let index = fabric.index_on("l2");
-    let regions = &fabric.switches[leaf.0].regions;
-    let of_group = regions.iter().filter(|((group, ..), _)| *group == index);
-    let now: Vec<_> = of_group
-        .map(|((_, path, reg), value)| (*path, *reg, *value))
-        .collect();
-    // h4 is path 0 now, and nothing of h3 is left.
-    let wanted = told.map(|(reg, value)| (0, reg, value + 1));
-    assert_eq!(now, wanted);
+    let after = slots(&fabric, group.mcst_id, "l2");
+    assert_eq!(after, [(2, before[&2])].into());
+    let told = |fabric: &Fabric, slot: u32| fabric.switches[leaf.0].regions.get(&slot).copied();
+    assert_eq!(
+        told(&fabric, before[&2]),
+        Some(0x7fee_0000 + u64::from(before[&2]))
+    );
+    // Who comes anew knows nothing of what others, or itself, have told before.
+    progress(&mut fabric, 0, 0x500);
+    fabric.join(group.mcst_id, "h3").unwrap();
+    let again = slots(&fabric, group.mcst_id, "l2");
+    assert_eq!(again[&2], before[&2]);
+    assert_eq!(told(&fabric, again[&1]), None);
+    assert_eq!(
+        told(&fabric, again[&2]),
+        Some(0x7fee_0000 + u64::from(again[&2]))
+    );
+}
+
+#[test]
+fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
+    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    fabric.register(&["h1", "h4"]).unwrap();
+    let group = fabric.register(&["h2", "h3", "h4"]).unwrap();
+    let before = slots(&fabric, group.mcst_id, "l2");
+    let (contents, state) = (fabric.contents(), fabric.controller.save());
+    for saved in [true, false] {
+        fabric.replace_controller();
+        if saved {
+            fabric.controller.restore(&state).unwrap();
+        }
+        fabric.connect_all();
+        assert_eq!(slots(&fabric, group.mcst_id, "l2"), before);
+        assert_eq!(fabric.contents(), contents);
+        let other = fabric.register(&["h3", "h4"]).unwrap();
+        let taken = slots(&fabric, other.mcst_id, "l2");
+        assert!(taken
+            .values()
+            .all(|slot| !before.values().any(|b| b == slot)));
+        fabric.deregister(other.mcst_id).unwrap();
+    }
 }
 
 #[test]

@@ -21,22 +21,22 @@ const TIMING: LeaderTiming = LeaderTiming {
     interval: 1_000_000,
     attempts: 60,
 };
-const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
+pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
 /// What a frame takes from one place to the next.
 const HOP: u64 = 20_000;
 
-struct World {
-    fabric: Fabric,
+pub(super) struct World {
+    pub(super) fabric: Fabric,
     hosts: Vec<Host>,
     members: Vec<Member>,
     /// What each member was told.
     told: Vec<Vec<MemberEvent>>,
     /// Of a thousand packets, on each hop.
-    loss: u64,
+    pub(super) loss: u64,
     doubling: u64,
     random: u64,
     /// Hosts whose packets all get lost.
-    dead: BTreeSet<usize>,
+    pub(super) dead: BTreeSet<usize>,
 }
 
 fn qpn(host: usize) -> QpNum {
@@ -48,7 +48,7 @@ impl World {
         World::over(Fabric::ready(topology))
     }
 
-    fn over(fabric: Fabric) -> World {
+    pub(super) fn over(fabric: Fabric) -> World {
         let topology = fabric.controller.topology();
         let config = |host: &crate::topology::Host| {
             HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
@@ -90,7 +90,7 @@ impl World {
     }
 
     /// A leader on the first of these hosts, with all queue pairs.
-    fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
+    pub(super) fn leader(&mut self, group: Ipv4Addr, hosts: &[usize]) -> Leader {
         let spec = GroupSpec {
             mcst_id: group,
             virtual_qpn: VIRTUAL_QPN,
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Runs until the leader has something to say.
-    fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
+    pub(super) fn run(&mut self, at: usize, leader: &mut Leader) -> LeaderEvent {
         for _ in 0..100_000 {
             if let Some(event) = leader.poll() {
                 return event;
@@ -119,7 +119,7 @@ impl World {
     }
 
     /// Runs until nothing moves any more but what waits for a leader that is gone.
-    fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
+    pub(super) fn settle(&mut self, at: usize, leader: &mut Leader, steps: usize) {
         for _ in 0..steps {
             self.step(at, leader);
         }
@@ -136,7 +136,7 @@ impl World {
                 self.sent_by(n, &frame);
             }
             while let Some(event) = self.hosts[n].poll_event() {
-                if n == at && leader.handle_event(&event) {
+                if n == at && leader.handle_event(now, &mut self.hosts[n], &event) {
                     continue;
                 }
                 self.members[n].handle_event(now, &mut self.hosts[n], &event);
@@ -516,4 +516,394 @@ fn a_registration_whose_leader_falls_silent_is_forgotten() {
     world.fabric.wait();
     assert_eq!(world.fabric.contents(), before);
     assert!(world.fabric.controller.status().groups.is_empty());
+}
+
+#[test]
+fn a_host_leads_no_more_groups_than_it_may() {
+    let config = ControllerConfig {
+        groups_per_host: 2,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let group = |n| Ipv4Addr::new(10, 255, 7, n);
+    let mut leaders: Vec<Leader> = (1..=2)
+        .map(|n| {
+            let mut leader = world.leader(group(n), &[0, 2]);
+            assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+            leader
+        })
+        .collect();
+    let before = world.fabric.contents();
+    let refused = LeaderEvent::Refused {
+        reason: Refusal::TooMany,
+    };
+    let mut third = world.leader(group(3), &[0, 3]);
+    assert_eq!(world.run(0, &mut third), refused);
+    assert_eq!(world.fabric.contents(), before);
+    // Others may, and it may again when it has less.
+    let mut other = world.leader(group(4), &[1, 3]);
+    assert_eq!(world.run(1, &mut other), LeaderEvent::Registered);
+    let now = world.fabric.now;
+    leaders[0].deregister(&mut world.hosts[0], now);
+    assert_eq!(world.run(0, &mut leaders[0]), LeaderEvent::Deregistered);
+    let mut third = world.leader(group(3), &[0, 3]);
+    assert_eq!(world.run(0, &mut third), LeaderEvent::Registered);
+    // So it is after a restart.
+    let state = world.fabric.controller.save();
+    world.fabric.replace_controller();
+    world.fabric.controller.restore(&state).unwrap();
+    world.fabric.connect_all();
+    let mut fifth = world.leader(group(5), &[0, 2]);
+    assert_eq!(world.run(0, &mut fifth), refused);
+}
+
+#[test]
+fn registrations_that_are_only_begun_count_too() {
+    let config = ControllerConfig {
+        groups_per_host: 2,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(2, 1, 100).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let leaf = world.fabric.switch("l1");
+    let begin = |world: &mut World, n, total| {
+        let packet = mrp::Repr {
+            kind: mrp::Kind::Register,
+            seq: 0,
+            total,
+            initial_psn: Psn::new(1),
+            flags: 0,
+            nodes: vec![world.node(0)],
+        };
+        let group = Ipv4Addr::new(10, 255, 7, n);
+        let frame =
+            super::super::mrp::frame::build(VIRTUAL_MAC, world.hosts[0].ip(), group, &packet);
+        let (_, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+        world.hand_up(leaf, port, &frame);
+        world.fabric.controller.mrp_stats().refused
+    };
+    assert_eq!((1..=4).map(|n| begin(&mut world, n, 2)).last(), Some(2));
+    // The half ones are forgotten in time.
+    world.fabric.wait();
+    let before = world.fabric.controller.mrp_stats().refused;
+    assert_eq!(begin(&mut world, 3, 2), before);
+    // More packets than all hosts together take.
+    assert_eq!(begin(&mut world, 5, 255), before + 1);
+}
+
+#[test]
+fn a_host_that_floods_is_told_so_and_keeps_nobody_else_from_registering() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    let topology = world.fabric.controller.topology();
+    let (leaf, port) = topology.attachment(HostIndex(0));
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Stalled,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(1),
+        flags: 0,
+        nodes: vec![world.node(0)],
+    };
+    let host = world.hosts[0].ip();
+    let frame = super::super::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
+    for _ in 0..5_000 {
+        world.hand_up(leaf, port, &frame);
+    }
+    let stats = world.fabric.controller.mrp_stats();
+    assert_eq!(
+        (stats.wrong, stats.limited, stats.refused),
+        (2_000, 3_000, 1)
+    );
+    let told: Vec<_> = std::mem::take(&mut world.fabric.switches[leaf.0].sent);
+    assert_eq!(told.len(), 1);
+    let told = super::super::mrp::frame::parse(&told[0].1).unwrap();
+    assert_eq!(
+        (told.destination, told.packet.kind),
+        (host, mrp::Kind::Refuse)
+    );
+    assert_eq!(Refusal::from_bits(told.packet.flags), Refusal::TooFast);
+    let mut leader = world.leader(GROUP, &[1, 2]);
+    assert_eq!(world.run(1, &mut leader), LeaderEvent::Registered);
+}
+
+/// Hosts have so long to agree.
+fn asking(topology: Topology, ask_members: bool, agree_timeout_ns: u64) -> World {
+    let config = ControllerConfig {
+        ask_members,
+        agree_timeout_ns,
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(topology, config);
+    fabric.connect_all();
+    fabric.said.clear();
+    World::over(fabric)
+}
+
+#[test]
+fn a_host_that_does_not_agree_gets_nothing_of_a_group_and_is_named() {
+    let mut world = asking(leaf_spine(2, 1, 3).unwrap(), false, 20_000_000);
+    let before = world.fabric.contents();
+    let leaf = world.fabric.switch("l2");
+    world.members[4].forget(qpn(4));
+    let mut leader = world.leader(GROUP, &[0, 1, 3, 4]);
+    world.settle(0, &mut leader, 200);
+    // The hosts at the leader's leaf have agreed, and so that leaf and the spine have the group.
+    assert_ne!(world.fabric.contents()[0], before[0]);
+    assert_eq!(world.fabric.contents()[leaf.0], before[leaf.0]);
+    // Another's word is none, and neither is that about another queue pair.
+    let node = mrp::Node {
+        qpn: qpn(7),
+        ..world.node(4)
+    };
+    for (from, node) in [(3, world.node(4)), (4, node)] {
+        let packet = mrp::Repr {
+            kind: mrp::Kind::Agree,
+            seq: 0,
+            total: 1,
+            initial_psn: Psn::new(0),
+            flags: 0,
+            nodes: vec![node],
+        };
+        let host = world.hosts[from].ip();
+        let frame = super::super::mrp::frame::build(VIRTUAL_MAC, host, GROUP, &packet);
+        let topology = world.fabric.controller.topology();
+        let (switch, port) = topology.attachment(HostIndex(from));
+        world.hand_up(switch, port, &frame);
+    }
+    assert_eq!(world.fabric.contents()[leaf.0], before[leaf.0]);
+    let missing = vec![world.hosts[4].ip()];
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::GaveUp { missing });
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Deregistered);
+    assert_eq!(world.fabric.contents(), before);
+    assert!(world.told[4].is_empty());
+}
+
+#[test]
+fn a_host_that_does_not_agree_does_not_join() {
+    let mut world = asking(leaf_spine(2, 1, 2).unwrap(), false, 20_000_000);
+    let mut leader = world.leader(GROUP, &[0, 2]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    let before = world.fabric.contents();
+    world.members[3].forget(qpn(3));
+    let (now, node) = (world.fabric.now, world.node(3));
+    leader.join(&mut world.hosts[0], now, node).unwrap();
+    let reason = Refusal::NotAgreed;
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Refused { reason });
+    assert_eq!(world.fabric.contents(), before);
+    world.members[3].expect(qpn(3));
+    let now = world.fabric.now;
+    leader.join(&mut world.hosts[0], now, node).unwrap();
+    assert!(matches!(
+        world.run(0, &mut leader),
+        LeaderEvent::Joined { .. }
+    ));
+}
+
+#[test]
+fn hosts_are_asked_about_groups_of_the_control_service_if_that_is_wished() {
+    // Time for some questions, of which some are lost.
+    let mut world = asking(leaf_spine(2, 1, 2).unwrap(), true, 1_000_000_000);
+    let before = world.fabric.contents();
+    let mut idle = world.leader(Ipv4Addr::new(10, 255, 9, 9), &[0, 1]);
+    assert_eq!(world.run(0, &mut idle), LeaderEvent::Registered);
+    idle.deregister(&mut world.hosts[0], world.fabric.now);
+    assert_eq!(world.run(0, &mut idle), LeaderEvent::Deregistered);
+    let spec = |world: &World, host: usize| MemberSpec {
+        ip: world.hosts[host].ip(),
+        qpn: qpn(host),
+        region: None,
+        may_send: true,
+    };
+    let ask = |world: &mut World, idle: &mut Leader, request: ApiRequest| {
+        world.fabric.said.clear();
+        world.fabric.handle(Event::Api(request));
+        for _ in 0..60_000 {
+            if let Some(said) = world.fabric.said.pop() {
+                return said;
+            }
+            world.step(0, idle);
+        }
+        panic!("no answer");
+    };
+    let register = |world: &World| ApiRequest::Register {
+        tag: Tag(1),
+        group: RegisterGroup {
+            mcst_id: Some(GROUP),
+            members: vec![spec(world, 0), spec(world, 2)],
+            virtual_qpn: None,
+            initial_psn: Psn::new(1),
+            strategies: Default::default(),
+        },
+    };
+    world.members[2].forget(qpn(2));
+    let request = register(&world);
+    let said = ask(&mut world, &mut idle, request);
+    let members = vec![world.hosts[2].ip()];
+    let error = GroupError::NotAgreed {
+        mcst_id: GROUP,
+        members,
+    };
+    assert!(matches!(said, ApiReply::Failed { error: e, .. } if e == error));
+    assert_eq!(world.fabric.contents(), before);
+    world.members[2].expect(qpn(2));
+    world.loss = 200;
+    let request = register(&world);
+    let said = ask(&mut world, &mut idle, request);
+    assert!(matches!(said, ApiReply::GroupReady { .. }), "{said:?}");
+    // The same with who comes later.
+    let join = |world: &World| ApiRequest::Join {
+        tag: Tag(2),
+        mcst_id: GROUP,
+        member: spec(world, 3),
+    };
+    world.members[3].forget(qpn(3));
+    let request = join(&world);
+    let said = ask(&mut world, &mut idle, request);
+    let is_refused = |said: &ApiReply| matches!(said, ApiReply::Failed { error: GroupError::NotAgreed { members, .. }, .. } if members.len() == 1);
+    assert!(is_refused(&said), "{said:?}");
+    world.members[3].expect(qpn(3));
+    let request = join(&world);
+    let said = ask(&mut world, &mut idle, request);
+    assert!(matches!(said, ApiReply::MemberJoined { .. }), "{said:?}");
+}
+
+#[test]
+fn a_source_that_does_not_lead_reports_that_nothing_moves() {
+    let config = ControllerConfig {
+        probe_interval_ns: 100_000,
+        dead_member_ns: 1_000_000,
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let mut leader = world.leader(GROUP, &[0, 2, 3]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    // What host 2 has sent has reached host 3, but host 0 acknowledges nothing: it leads the group, and is dead.
+    world.dead.insert(0);
+    let leaf = world.fabric.switch("l1");
+    for switch in 0..world.fabric.switches.len() {
+        let index = world.fabric.controller.status().groups[0].switches[0].group_index;
+        for path in 0..3 {
+            world.fabric.switches[switch]
+                .acked
+                .insert((index, path), 0x540);
+        }
+    }
+    world.fabric.switches[leaf.0]
+        .acked
+        .insert((0, 0), 0xff_ffef);
+    let now = world.fabric.now;
+    // Who is no member is not heard.
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Stalled,
+        seq: 0,
+        total: 1,
+        initial_psn: Psn::new(0),
+        flags: 0,
+        nodes: vec![world.node(1)],
+    };
+    let stranger = world.hosts[1].ip();
+    let frame = super::super::mrp::frame::build(VIRTUAL_MAC, stranger, GROUP, &packet);
+    let (switch, port) = world.fabric.controller.topology().attachment(HostIndex(1));
+    world.hand_up(switch, port, &frame);
+    world.settle(1, &mut leader, 200);
+    assert_eq!(world.fabric.controller.status().groups[0].members.len(), 3);
+    world.members[2].stalled(&mut world.hosts[2], now, GROUP);
+    world.settle(1, &mut leader, 400);
+    let members = &world.fabric.controller.status().groups[0].members;
+    assert_eq!(*members, [2, 3].map(|n: usize| world.hosts[n].ip()));
+}
+
+#[test]
+fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
+    let config = ControllerConfig {
+        probe_interval_ns: 100_000,
+        dead_member_ns: 1_000_000,
+        lease_ns: 0,
+        ..ControllerConfig::new(p4info::p4info(), Vec::new())
+    };
+    let mut fabric = Fabric::with(leaf_spine(11, 1, 40).unwrap(), config);
+    fabric.connect_all();
+    let mut world = World::over(fabric);
+    let hosts: Vec<usize> = (0..440).collect();
+    let mut leader = world.leader(GROUP, &hosts);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+    // Data has come everywhere, and ten leaves full of members are silent.
+    for switch in 0..world.fabric.switches.len() {
+        for path in 0..41 {
+            world.fabric.switches[switch].acked.insert((0, path), 0x540);
+        }
+    }
+    for leaf in 2..=11 {
+        let leaf = world.fabric.switch(&format!("l{leaf}"));
+        for path in 0..40 {
+            world.fabric.switches[leaf.0].acked.insert((0, path), 0x500);
+        }
+    }
+    let now = world.fabric.now;
+    leader.stalled(&mut world.hosts[0], now);
+    let mut lost = BTreeSet::new();
+    let mut reports = 0;
+    for _ in 0..3_000 {
+        world.step(0, &mut leader);
+        while let Some(event) = leader.poll() {
+            let LeaderEvent::Lost { members } = event else {
+                panic!("unexpected: {event:?}");
+            };
+            reports += 1;
+            lost.extend(members);
+        }
+    }
+    let silent: BTreeSet<Ipv4Addr> = (40..440).map(|n: usize| world.hosts[n].ip()).collect();
+    assert_eq!(lost, silent);
+    // Of at most 182 each.
+    assert_eq!(reports, 3);
+}
+
+#[test]
+fn a_registration_costs_the_same_however_many_there_are_at_once() {
+    let cost = |groups: u8| {
+        let mut world = World::new(leaf_spine(2, 1, 3).unwrap());
+        let mut idle = world.leader(GROUP, &[0, 1]);
+        assert_eq!(world.run(0, &mut idle), LeaderEvent::Registered);
+        let before = world.fabric.controller.mrp_stats().accepted;
+        for switch in &mut world.fabric.switches {
+            (switch.updates, switch.writes) = (0, 0);
+        }
+        for n in 0..groups {
+            let mcst_id = Ipv4Addr::new(10, 255, 8, n + 1);
+            let group = mrp::Node::group(mcst_id, VIRTUAL_QPN);
+            let nodes = [0, 1, 3, 4].map(|host| world.node(host));
+            let packet = mrp::Repr {
+                kind: mrp::Kind::Register,
+                seq: 0,
+                total: 1,
+                initial_psn: Psn::new(1),
+                flags: 0,
+                nodes: [group].into_iter().chain(nodes).collect(),
+            };
+            let leader = world.hosts[0].ip();
+            let frame = super::super::mrp::frame::build(VIRTUAL_MAC, leader, mcst_id, &packet);
+            let topology = world.fabric.controller.topology();
+            let (leaf, port) = topology.attachment(HostIndex(0));
+            world.hand_up(leaf, port, &frame);
+        }
+        world.settle(0, &mut idle, 50);
+        let formed = world.fabric.controller.status().groups;
+        let formed = formed.iter().filter(|g| g.state == GroupState::Ready);
+        assert_eq!(formed.count(), usize::from(groups) + 1);
+        let updates: usize = world.fabric.switches.iter().map(|s| s.updates).sum();
+        let packets = world.fabric.controller.mrp_stats().accepted - before;
+        (updates / usize::from(groups), packets / u64::from(groups))
+    };
+    // The leaves: two members each, three paths; the spine: two paths. Three switches are asked, and three hosts agree.
+    let one = cost(1);
+    assert_eq!(one, (2 * (2 + 1 + 2 + 3 + 1) + 1 + 2 + 1, 3 + 3));
+    assert_eq!(cost(40), one);
 }

@@ -1,6 +1,6 @@
 //! The P4Info of the pipeline, and of the same one compiled for other sizes.
 
-use alfirk_p4runtime::p4::config::v1::{Action, P4Info, Preamble, Table};
+use alfirk_p4runtime::p4::config::v1::{Action, P4Info, Preamble, Register, Table};
 use alfirk_p4runtime::text;
 
 /// As `p4src` has it.
@@ -19,12 +19,16 @@ pub(super) fn sized(groups: i64, paths: i32) -> P4Info {
             _ => {}
         }
     }
-    for register in &mut p4info.registers {
-        if name(&register.preamble) == "ingress.ack_aggregate.sender.acked" {
-            register.size = i32::try_from(cells).expect("tests ask for small sizes");
-        }
-    }
+    register(&mut p4info, "ingress.ack_aggregate.sender.acked").size =
+        i32::try_from(cells).expect("tests ask for small sizes");
     p4info
+}
+
+/// A register array of a P4Info by its name.
+pub(super) fn register<'a>(p4info: &'a mut P4Info, wanted: &str) -> &'a mut Register {
+    let mut registers = p4info.registers.iter_mut();
+    let found = registers.find(|register| name(&register.preamble) == wanted);
+    found.expect("there is such an array")
 }
 
 /// A table of a P4Info by its name.

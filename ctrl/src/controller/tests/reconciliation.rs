@@ -230,3 +230,31 @@ fn saved_state_of_another_network_is_refused() {
     );
     assert!(messages[2].starts_with("the saved group 10.255.0.1 does not fit this network: "));
 }
+
+#[test]
+fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() {
+    let (mut fabric, _) = in_use();
+    let before = fabric.contents();
+    let rates = |switch: &FakeSwitch| switch.count("meter ingress.punt_limit.rates");
+    // Five kinds on each of a leaf's three ports and of the spine's two.
+    let all: Vec<usize> = fabric.switches.iter().map(rates).collect();
+    assert_eq!(all, [15, 15, 10]);
+    let program = Program::resolve(&fabric.controller.config.p4info).unwrap();
+    let leaf = fabric.switch("l1");
+    let key = |port| crate::tables::PuntKey { reason: 2, port };
+    let rate = crate::tables::PuntRate { rate: 7, burst: 7 };
+    let damages: [&dyn Fn(&mut FakeSwitch); 3] = [
+        &|switch| switch.forget("meter"),
+        &|switch| switch.force(&program.punt_rates.set(&key(1), &rate)),
+        // A port that there is not.
+        &|switch| switch.force(&program.punt_rates.set(&key(300), &rate)),
+    ];
+    for damage in damages {
+        fabric.disconnect(leaf);
+        damage(&mut fabric.switches[leaf.0]);
+        assert_ne!(fabric.contents(), before);
+        fabric.connect(leaf);
+        assert_eq!(fabric.contents(), before);
+        assert_eq!(state(&fabric), GroupState::Ready);
+    }
+}

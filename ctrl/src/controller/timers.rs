@@ -1,0 +1,67 @@
+//! Points in time, each for something; the first one is found at once, however many there are.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At most one point in time, in nanoseconds, for each key.
+#[derive(Clone, Debug)]
+pub(super) struct Timers<K> {
+    at: BTreeMap<K, u64>,
+    order: BTreeSet<(u64, K)>,
+}
+
+impl<K> Default for Timers<K> {
+    fn default() -> Timers<K> {
+        Timers {
+            at: BTreeMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<K: Copy + Ord> Timers<K> {
+    /// Sets the time of a key, in place of the one that it may have.
+    pub(super) fn set(&mut self, key: K, at: u64) {
+        self.clear(key);
+        self.at.insert(key, at);
+        self.order.insert((at, key));
+    }
+
+    /// Takes a key's time away.
+    pub(super) fn clear(&mut self, key: K) {
+        if let Some(at) = self.at.remove(&key) {
+            self.order.remove(&(at, key));
+        }
+    }
+
+    /// When the first one is due.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Takes away the first one that is due.
+    pub(super) fn pop_due(&mut self, now: u64) -> Option<K> {
+        let (at, key) = *self.order.first().filter(|(at, _)| *at <= now)?;
+        self.order.remove(&(at, key));
+        self.at.remove(&key);
+        Some(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_comes_in_order_and_once() {
+        let mut timers = Timers::default();
+        for (key, at) in [('a', 30), ('b', 10), ('c', 20), ('b', 40), ('d', 20)] {
+            timers.set(key, at);
+        }
+        timers.clear('d');
+        assert_eq!(timers.first(), Some(20));
+        assert_eq!(timers.pop_due(19), None);
+        let due: Vec<char> = std::iter::from_fn(|| timers.pop_due(30)).collect();
+        assert_eq!(due, ['c', 'a']);
+        assert_eq!(timers.first(), Some(40));
+    }
+}

@@ -1,0 +1,105 @@
+//! How fast ports may have switches hand packets to the controller.
+//!
+//! Switches meter what they hand up, by kind and port, so that no host keeps the controller from hearing the others.
+//! A port to another switch carries what the hosts behind it may send together; it is metered all the same, because
+//! one that fails may send anything.
+
+use crate::constants::{
+    PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_MRP, PACKET_IN_PROBE,
+};
+use crate::tables::{PuntKey, PuntRate};
+
+/// NAKs by which a host may end queue pairs in a second.
+const FATAL_NAKS: u64 = 100;
+/// Bytes of the smallest full packet with its headers, roughly: a path MTU of 256.
+const SMALL_PACKET: u64 = 320;
+/// The controller counts a host's registration packets too, and refuses what is too much; so the switch lets more through.
+const MARGIN: u64 = 2;
+
+/// The rates of a fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PuntLimits {
+    /// Registration packets of a host in a second; 0 is no limit.
+    pub registrations: u32,
+    /// Packets of groups by whose strategy the controller finds minima or ICRCs, per port, kind and second; 0 lets as many
+    /// through as the port's link carries of full packets.
+    pub group_packets: u32,
+}
+
+impl PuntLimits {
+    /// The rates of a port whose link carries `rate_bps` and behind which `hosts` hosts are.
+    pub(crate) fn of_port(
+        &self,
+        port: u32,
+        rate_bps: u64,
+        hosts: u64,
+    ) -> impl Iterator<Item = (PuntKey, PuntRate)> {
+        let of_link = rate_bps / (8 * SMALL_PACKET);
+        let group_packets = match self.group_packets {
+            0 => of_link,
+            limit => of_link.min(limit.into()),
+        };
+        let registrations = u64::from(self.registrations) * MARGIN * hosts;
+        let rates = [
+            (PACKET_IN_MRP, registrations),
+            (PACKET_IN_FATAL_NAK, FATAL_NAKS * hosts),
+            (PACKET_IN_FEEDBACK, group_packets.max(1)),
+            (PACKET_IN_PROBE, group_packets.max(1)),
+            (PACKET_IN_ICRC, group_packets.max(1)),
+        ];
+        rates
+            .into_iter()
+            .filter(|(_, rate)| *rate > 0)
+            .map(move |(reason, rate)| {
+                // A second's worth at once, as queues hold no more.
+                (PuntKey { reason, port }, PuntRate { rate, burst: rate })
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(limits: PuntLimits, rate_bps: u64, hosts: u64) -> Vec<(u8, u64)> {
+        let all = limits.of_port(1, rate_bps, hosts);
+        all.map(|(key, rate)| (key.reason, rate.rate)).collect()
+    }
+
+    #[test]
+    fn a_host_has_its_rates_and_a_switch_those_of_all_behind_it() {
+        let limits = PuntLimits {
+            registrations: 10,
+            group_packets: 1_000,
+        };
+        assert_eq!(
+            rates(limits, 100_000_000_000, 1),
+            [
+                (PACKET_IN_MRP, 20),
+                (PACKET_IN_FATAL_NAK, 100),
+                (PACKET_IN_FEEDBACK, 1_000),
+                (PACKET_IN_PROBE, 1_000),
+                (PACKET_IN_ICRC, 1_000),
+            ]
+        );
+        let behind = rates(limits, 100_000_000_000, 16);
+        assert_eq!(
+            behind[..2],
+            [(PACKET_IN_MRP, 320), (PACKET_IN_FATAL_NAK, 1_600)]
+        );
+    }
+
+    #[test]
+    fn a_link_carries_no_more_than_its_full_packets() {
+        let limits = PuntLimits {
+            registrations: 0,
+            group_packets: 0,
+        };
+        // 100 Mbit/s in packets of 320 bytes.
+        let slow = rates(limits, 100_000_000, 1);
+        assert_eq!(slow[1], (PACKET_IN_FEEDBACK, 39_062));
+        // Without a limit there is no rate to be set.
+        assert!(slow.iter().all(|(reason, _)| *reason != PACKET_IN_MRP));
+        assert_eq!(rates(limits, 1, 1)[1], (PACKET_IN_FEEDBACK, 1));
+    }
+}
