@@ -1,6 +1,6 @@
 //! The rules of aggregation, explored to the end: every interleaving of sends, losses, duplicates, reordering
-//! and timeouts, for small trees of switches. Every switch is the plain model `alfirk_sim::mft`, which another
-//! test holds against the compiled pipeline.
+//! and timeouts, for small trees of switches. Every switch is the model `alfirk_aggregation`, which another test holds
+//! against the compiled pipeline, and every controller is the part of it that `alfirk-ctrl` runs.
 //!
 //! Invariants 1 to 4 and 7 of ARCHITECTURE.md: no sender ever sees an ACK beyond what all others hold, no NAK covers an
 //! earlier loss, and from every state in which everything under way is lost a fabric without further losses
@@ -16,7 +16,7 @@ mod fabric;
 
 use std::time::Instant;
 
-use alfirk_sim::mft::{Flaw, Port, Strategy};
+use alfirk_aggregation::{Flaw, Port, Strategy};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use fabric::{End, Fabric, Nature, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS};
@@ -40,6 +40,7 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
         nature: Nature::Hostile,
         in_flight: 1,
         ages: u64::from(strategy == Strategy::Walk),
+        restarts: 0,
         liar: None,
     }
 }
@@ -142,6 +143,12 @@ fn walks_keep_the_invariants() {
 fn a_controller_keeps_the_invariants() {
     let fabric = hostile(one_switch(2), 1, Strategy::Punt);
     holds("1 switch, 2 receivers, 1 packet", fabric);
+}
+
+#[test]
+fn a_controller_that_begins_anew_keeps_the_invariants() {
+    let fabric = hostile(one_switch(2), 1, Strategy::Punt).but(|fabric| fabric.restarts = 1);
+    holds("1 switch, 2 receivers, 1 packet, 1 restart", fabric);
 }
 
 #[test]
