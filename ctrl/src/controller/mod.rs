@@ -263,6 +263,7 @@ impl Controller {
                 name: self.topology.switch(index).name.clone(),
                 state: control.state(),
                 groups: control.indexes.in_use(),
+                round_trip_ns: control.session.round_trip(),
             }
         });
         StatusReport {
