@@ -3,9 +3,9 @@
 //!
 //! The steps are those of the switch; what is known is another matter:
 //!
-//! - Feedback comes here, data does not.  The path that the source is behind counts as having whatever it sent, so it
-//!   is left out of the minimum.  When the source changes, the one of before stands where it is known to stand: at what
-//!   it has acknowledged or what its source was told, whichever is newer.
+//! - Feedback comes here, data does not.  The source has what others acknowledge, for it has sent that; so its path counts as
+//!   having the newest that any acknowledged while it was the source. It is not left out of the minimum: where the source is, is
+//!   known from a packet that may be old, and by now another may send what the one of before lacks.
 //! - What the source was told last comes with every packet.  Every path has that, so it is the floor of all: whoever
 //!   begins with it, after a restart, acknowledges nothing that somebody lacks.
 //! - The retransmission filter drops copies for paths that have acknowledged, so a path whose last acknowledgement was
@@ -23,21 +23,24 @@ use std::{option, vec};
 use super::decide::conclude;
 use super::{Feedback, Message, PacketIn, PacketOut, Point, Port, Space, Told, WaitingNak};
 
-/// One path.
+/// One path. What is known of it stays true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Path {
     /// The newest PSN that it has.
     at: u32,
-    /// Messages that are complete with `at`, if that is known.
-    msn: Option<u32>,
-    /// Where it stood when the source came to be behind it.
-    turned: Option<Point>,
+    /// The newest that it has whose messages are known.
+    known: Point,
 }
 
 impl Path {
-    fn point(&self) -> Option<Point> {
-        let psn = self.at;
-        self.msn.map(|msn| Point { psn, msn })
+    /// It has everything up to a point.
+    fn raise(&mut self, space: Space, to: Point) {
+        if space.lt(self.known.psn, to.psn) {
+            self.known = to;
+        }
+        if space.lt(self.at, to.psn) {
+            self.at = to.psn;
+        }
     }
 }
 
@@ -78,8 +81,7 @@ impl Aggregator {
     pub fn new(space: Space, ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
         let path = Path {
             at: told.psn,
-            msn: Some(told.msn),
-            turned: None,
+            known: told,
         };
         Aggregator {
             space,
@@ -105,7 +107,6 @@ impl Aggregator {
         if let Some(path) = self.paths.get_mut(&port) {
             if self.space.lt(path.at, psn) {
                 path.at = psn;
-                path.msn = None;
             }
         }
     }
@@ -139,11 +140,11 @@ impl Aggregator {
     /// The paths for which a question cannot be answered, as far as is known here.
     pub fn lagging(&self) -> BTreeSet<Port> {
         let questions = self.asked.iter();
-        let lacking = questions.flat_map(|(asker, question)| {
-            let others = self.others(Some(*asker));
-            others.filter(|(_, path)| self.space.lt(path.at, question.psn))
+        let lacking = questions.flat_map(|(_, question)| {
+            let paths = self.paths.iter();
+            paths.filter(|(_, path)| self.space.lt(path.at, question.psn))
         });
-        lacking.map(|(port, _)| port).collect()
+        lacking.map(|(port, _)| *port).collect()
     }
 
     /// Questions that still cannot be answered are asked again by whoever wants to know.
@@ -162,16 +163,9 @@ impl Aggregator {
         self.told.raise(space, told);
         let told = self.told.last;
         for path in self.paths.values_mut() {
-            if space.lt(path.at, told.psn) {
-                (path.at, path.msn) = (told.psn, Some(told.msn));
-            }
+            path.raise(space, told);
         }
-        if self.source != source {
-            self.source = source;
-            if let Some(path) = source.and_then(|port| self.paths.get_mut(&port)) {
-                path.turned = path.point().or(path.turned);
-            }
-        }
+        self.source = source;
     }
 
     fn hear(&mut self, port: Port, feedback: Feedback) {
@@ -182,9 +176,12 @@ impl Aggregator {
         };
         let is_news = space.reaches(acked.psn, path.at);
         if is_news {
-            (path.at, path.msn) = (acked.psn, Some(acked.msn));
+            (path.at, path.known) = (acked.psn, acked);
         }
-        if let (Feedback::Nak { nak, .. }, Some(minimum)) = (feedback, self.minimum(None)) {
+        if let Some(source) = self.source.and_then(|port| self.paths.get_mut(&port)) {
+            source.raise(space, acked);
+        }
+        if let (Feedback::Nak { nak, .. }, Some(minimum)) = (feedback, self.minimum()) {
             self.waiting_nak.hear(space, minimum, nak, is_news);
         }
     }
@@ -203,8 +200,7 @@ impl Aggregator {
     }
 
     fn conclude(&mut self) -> Option<Feedback> {
-        let minimum = self.minimum(None)?;
-        let minimum = self.point_at(minimum);
+        let minimum = self.point_at(self.minimum()?);
         let (space, waiting) = (self.space, &mut self.waiting_nak);
         let told = match self.source {
             Some(_) => conclude(space, minimum, &mut self.told, waiting),
@@ -219,8 +215,8 @@ impl Aggregator {
 
     /// Another than the present source gets no more than it asked about: what is newer it did not send.
     fn answer(&mut self, port: Port, question: Point) -> Option<Feedback> {
-        let minimum = self.minimum(Some(port));
-        if minimum.is_some_and(|minimum| self.space.lt(minimum, question.psn)) {
+        let minimum = self.minimum()?;
+        if self.space.lt(minimum, question.psn) {
             return None;
         }
         if self.source != Some(port) {
@@ -228,8 +224,7 @@ impl Aggregator {
             let msn = self.known_at(psn).map_or(question.msn, |known| known.msn);
             return Some(Feedback::Ack { psn, msn });
         }
-        // Without others it is alone.
-        let minimum = self.point_at(minimum.unwrap_or(question.psn));
+        let minimum = self.point_at(minimum);
         self.told.raise(self.space, minimum);
         Some(Feedback::ack(minimum))
     }
@@ -246,16 +241,10 @@ impl Aggregator {
         !self.space.lt(self.told.last.psn, psn)
     }
 
-    /// All paths but the source's and that of who asks.
-    fn others(&self, asker: Option<Port>) -> impl Iterator<Item = (Port, &Path)> {
-        let paths = self.paths.iter().map(|(port, path)| (*port, path));
-        paths.filter(move |(port, _)| self.source != Some(*port) && asker != Some(*port))
-    }
-
-    /// Over all others; `None` when there is no other.
-    fn minimum(&self, asker: Option<Port>) -> Option<u32> {
-        let others = self.others(asker).map(|(_, path)| path.at);
-        others.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
+    /// What all paths have; `None` without any.
+    fn minimum(&self) -> Option<u32> {
+        let all = self.paths.values().map(|path| path.at);
+        all.reduce(|a, b| if self.space.lt(b, a) { b } else { a })
     }
 
     /// With the messages that are complete with the minimum, or with what was told.
@@ -268,9 +257,8 @@ impl Aggregator {
     /// The newest point not after `psn` whose messages are known.
     fn known_at(&self, psn: u32) -> Option<Point> {
         let paths = self.paths.values();
-        let known = paths.flat_map(|path| [path.point(), path.turned]);
+        let known = paths.map(|path| path.known);
         known
-            .flatten()
             .chain([self.told.last])
             .filter(|known| !self.space.lt(psn, known.psn))
             .reduce(|a, b| if self.space.lt(a.psn, b.psn) { b } else { a })

@@ -153,8 +153,8 @@ fn a_former_source_is_answered_about_its_own_data_alone() {
     assert_eq!(group.ask_now(1, at(10, 4)), None);
     assert_eq!(
         group.hear_now(3, word(15, ACK, 8)),
-        Some(word(10, ACK, 4)),
-        "path 1 has what it asked about"
+        Some(word(11, ACK, 5)),
+        "path 1 has sent what path 2 acknowledged"
     );
     assert_eq!(group.ask_now(1, at(11, 4)), Some(word(11, ACK, 5)));
 }
@@ -170,8 +170,9 @@ fn a_source_that_is_alone_is_answered() {
 #[test]
 fn what_registers_tell_is_as_good_as_feedback() {
     let mut group = group();
-    group.learn(2, psn(12));
-    group.learn(3, psn(12));
+    for port in 1..=3 {
+        group.learn(port, psn(12));
+    }
     // How many messages that is was not said.
     assert_eq!(group.tell(), Some(word(12, ACK, 4)));
     assert_eq!(
@@ -188,6 +189,18 @@ fn numbers_wrap_around() {
     assert_eq!(group.hear_now(2, word(2, ACK, 1)), None);
     assert_eq!(group.hear_now(3, word(0, NAK, 0)), Some(word(0, NAK, 0)));
     assert_eq!(group.hear_now(3, word(1, ACK, 1)), Some(word(1, ACK, 1)));
+}
+
+#[test]
+fn an_old_packet_makes_nobody_believe_that_a_former_source_has_what_is_new() {
+    let mut group = group();
+    // Asked when the source was behind port 1. By now it is behind port 2, which has sent 11, and path 3 has that.
+    group.ask(1, at(10, 4));
+    assert_eq!(group.answers(), Answers::default());
+    assert_eq!(group.lagging(), [2, 3].into());
+    group.learn(2, psn(11));
+    group.learn(3, psn(11));
+    assert_eq!(group.tell(), Some(word(10, ACK, 4)));
 }
 
 #[test]
