@@ -1,5 +1,9 @@
 //! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
     Config, Feedback, Flaw, Group, Nak, PacketIn, PacketOut, Point, Port, Queued, Sent, Space,
@@ -60,10 +64,14 @@ pub struct Fabric {
     pub in_flight: usize,
     /// How often a walk may time out.
     pub ages: u64,
+    /// The way to a controller doubles packets, too, as no stream does; it loses them in any case.
+    pub control_doubles: bool,
     /// How often a controller may begin anew and know nothing.
     pub restarts: u32,
     /// A receiver that sends what it likes beside what its queue pair sends, and how often.
     pub liar: Option<(usize, u32)>,
+    /// Fingerprints of what is known to recover: most states differ only in what is under way, and that is lost then.
+    pub recovered: Arc<Mutex<HashSet<u64>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -445,15 +453,35 @@ impl Fabric {
 
     /// Everything under way is lost and the adversary goes home: do the messages complete?
     fn recovers(&self, world: &World) -> bool {
-        let kind = Fabric {
-            nature: Nature::Kind,
-            ..self.clone()
-        };
         let mut world = world.clone();
         world.wire.iter_mut().for_each(Vec::clear);
         world.rounds.iter_mut().for_each(Vec::clear);
         world.up.iter_mut().for_each(Vec::clear);
         world.down.iter_mut().for_each(Vec::clear);
+        let mut hasher = DefaultHasher::new();
+        world.hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        let recovered = || {
+            self.recovered
+                .lock()
+                .expect("nobody fails while he holds it")
+        };
+        if recovered().contains(&fingerprint) {
+            return true;
+        }
+        let recovers = self.completes_from(world);
+        if recovers {
+            recovered().insert(fingerprint);
+        }
+        recovers
+    }
+
+    /// In a kind world, by the senders' timeouts alone.
+    fn completes_from(&self, mut world: World) -> bool {
+        let kind = Fabric {
+            nature: Nature::Kind,
+            ..self.clone()
+        };
         let packets: u32 = self.streams.iter().map(|stream| stream.1).sum();
         for _ in 0..4 * packets + 4 {
             if self.is_complete(&world) {
@@ -551,8 +579,8 @@ impl Model for Fabric {
             }
         }
         let moving = self.moving(world);
-        steps.extend(moving.iter().cloned().map(Step::Arrive));
         if self.nature == Nature::Kind {
+            steps.extend(moving.into_iter().map(Step::Arrive));
             return;
         }
         for (stream, requester) in world.requesters.iter().enumerate() {
@@ -561,9 +589,16 @@ impl Model for Fabric {
             }
         }
         for moving in moving {
-            if !matches!(moving, Moving::Round(..)) {
-                steps.push(Step::ArriveTwice(moving.clone()));
-            }
+            // What arrives once arrives twice, but the second time it is lost. A walker cannot double itself.
+            let is_doubled = match moving {
+                Moving::OnWire(..) => true,
+                Moving::Round(..) => false,
+                Moving::Up(..) | Moving::Down(..) => self.control_doubles,
+            };
+            steps.push(match is_doubled {
+                true => Step::ArriveTwice(moving.clone()),
+                false => Step::Arrive(moving.clone()),
+            });
             steps.push(Step::Lose(moving));
         }
         steps.extend(self.lies(world).into_iter().map(Step::Lie));

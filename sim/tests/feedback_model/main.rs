@@ -14,6 +14,7 @@
 
 mod fabric;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use alfirk_aggregation::{Flaw, Port, Strategy};
@@ -40,8 +41,10 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
         nature: Nature::Hostile,
         in_flight: 1,
         ages: u64::from(strategy == Strategy::Walk),
+        control_doubles: true,
         restarts: 0,
         liar: None,
+        recovered: Arc::default(),
     }
 }
 
@@ -85,6 +88,11 @@ impl But for Fabric {
 
 fn kind(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
     hostile(links, packets, strategy).but(|fabric| fabric.nature = Nature::Kind)
+}
+
+/// Without a doubled packet between switch and controller, so that more of the rest can be explored.
+fn stream_to_controller(fabric: Fabric) -> Fabric {
+    fabric.but(|fabric| fabric.control_doubles = false)
 }
 
 /// Explores all states.
@@ -227,9 +235,9 @@ fn full_two_sources_walk() {
 }
 
 #[test]
-#[ignore = "not finished after five minutes"]
+#[ignore = "takes minutes"]
 fn full_two_sources_punt() {
-    let fabric = hostile(one_switch(2), 1, Strategy::Punt);
+    let fabric = stream_to_controller(hostile(one_switch(2), 1, Strategy::Punt));
     let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
     holds("1 switch, 2 sources, punt", fabric);
 }
@@ -265,7 +273,7 @@ fn full_controller() {
     );
     holds(
         "1 switch, 2 receivers, 2 packets",
-        hostile(one_switch(2), 2, Strategy::Punt),
+        stream_to_controller(hostile(one_switch(2), 2, Strategy::Punt)),
     );
     holds(
         "2 switches, 2 receivers, 1 packet",
