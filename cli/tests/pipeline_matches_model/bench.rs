@@ -10,7 +10,7 @@ use alfirk_compiler::preproc::MacroOption;
 use alfirk_ctrl::tables::absent;
 
 use crate::script::Scene;
-use crate::wire::MCST_ID;
+use crate::wire::{MCST_ID, VIRTUAL_QPN};
 
 pub const CPU_PORT: u32 = 510;
 pub const GROUP_INDEX: u16 = 5;
@@ -58,6 +58,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
         &[
             group.clone(),
             vec![ports.len() as u8],
+            VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
             vec![number_of(strategy)],
             vec![0],
         ],

@@ -11,6 +11,8 @@ use alfirk_roce::wire::aeth;
 use crate::bench::{CPU_PORT, GROUP_INDEX};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// The queue pair that members address.
+pub const VIRTUAL_QPN: u32 = 1;
 const OPCODE_SEND_MIDDLE: u8 = 0x01;
 const OPCODE_ACKNOWLEDGE: u8 = 0x11;
 const OPCODE_CNP: u8 = 0x81;
@@ -63,7 +65,9 @@ fn frame(opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet.extend([0xc0, 0x01, 0x12, 0xb7]);
     packet.extend((udp_len as u16).to_be_bytes());
-    packet.extend([0, 0, opcode, 0, 0xff, 0xff, 0, 0, 0, 1, 0]);
+    packet.extend([0, 0, opcode, 0, 0xff, 0xff, 0]);
+    packet.extend(&VIRTUAL_QPN.to_be_bytes()[1..]);
+    packet.push(0);
     packet.extend(&psn.to_be_bytes()[1..]);
     packet.extend(rest);
     let icrc = icrc::compute(&packet).expect("the packet is whole");
