@@ -67,7 +67,8 @@ RECOMPUTE_NETWORK = 0xAFF8000
 RECOMPUTE_MASK = 0xFFFF8000
 #: R_Key of a WRITE Only that carries a memory region for a leaf switch (memory_regions.p4).
 MR_INFO_RKEY = 0xA1F14B31
-#: The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12) +
+#: The UDP length of such a packet, and of the empty WRITE that hosts get for it: UDP (8) + BTH (12)
+#: +
 #: RETH (16) + ICRC (4), and 16 bytes of XOR differences.
 MR_INFO_UDP_BYTES = 56
 EMPTY_WRITE_UDP_BYTES = 40
@@ -80,7 +81,8 @@ WALK_TIMEOUT_US = 0x3E8
 #: ECN code points (RFC 3168).
 ECN_NOT_ECT = 0
 ECN_CE = 3
-#: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
+#: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this
+#: partition.
 DEFAULT_PARTITION = 0x7FFF
 #: The one address by which hosts see the fabric.
 VIRTUAL_MAC = 0x2A1F14C0001
@@ -335,7 +337,8 @@ SIZE_PORTS = 0x200
 #: Kinds of packets for the controller, from 0: PacketInReason.
 PUNT_KINDS = 8
 SIZE_PUNT_RATES = 0x1000
-#: Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
+#: Members next to the switch, all groups together: those that send to it, and those that it
+#: delivers to, each of which
 #: has a cell of its own for the memory that it is told of (memory_regions.p4).
 SIZE_MEMBERS = 0x4000
 SIZE_RECEIVERS = 0x4000

@@ -8,11 +8,9 @@
 //! * [`experiment`]: the main job on it, and its results.
 //! * [`capture`]: packet captures and text traces of a run.
 //! * [`frame`]: what a frame is, for counters and traces.
-//! * [`mft`]: a plain model of what a switch's multicast forwarding table does, the reference of tests.
 
 pub mod capture;
 pub mod engine;
 pub mod experiment;
 pub mod frame;
-pub mod mft;
 pub mod network;

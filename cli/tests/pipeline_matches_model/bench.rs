@@ -3,13 +3,14 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
+use alfirk_aggregation::{Group, Port, Strategy};
 use alfirk_bmv2::{CloneSession, EntryTarget, KeyMatch, Program, Replica, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_compiler::preproc::MacroOption;
 use alfirk_ctrl::tables::absent;
-use alfirk_sim::mft::{Group, Port, Strategy};
 
-use crate::wire::MCST_ID;
+use crate::script::Scene;
+use crate::wire::{MCST_ID, VIRTUAL_QPN};
 
 pub const CPU_PORT: u32 = 510;
 pub const GROUP_INDEX: u16 = 5;
@@ -35,20 +36,20 @@ fn program(path_bits: u32) -> Arc<Program> {
     Arc::new(Program::from_json(&json).expect("the switch loads what the compiler writes"))
 }
 
-/// A switch with one group, whose path `n` is the port `ports[n].0`; the flag says that a host is behind it.
-pub fn switch(
-    path_bits: u32,
-    strategy: Strategy,
-    ports: &[(Port, bool)],
-    initial_psn: u32,
-    initial_msn: u32,
-) -> Switch {
+/// A switch with the group of a scene.
+pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
+    let ports = scene.ports();
     let mut switch = Switch::new(SwitchOptions {
         cpu_port: Some(CPU_PORT),
         ..SwitchOptions::default()
     });
-    switch.load(PROGRAMS[(path_bits - PATH_BITS.start()) as usize].clone());
-    initialise_registers(&mut switch, ports.len(), initial_psn, initial_msn);
+    switch.load(PROGRAMS[(scene.path_bits - PATH_BITS.start()) as usize].clone());
+    initialise_registers(
+        &mut switch,
+        ports.len(),
+        scene.initial_psn,
+        scene.initial_msn,
+    );
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
         &mut switch,
@@ -57,13 +58,13 @@ pub fn switch(
         &[
             group.clone(),
             vec![ports.len() as u8],
-            // The queue pair that packets address (`wire::frame`).
-            vec![1],
+            VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
             vec![number_of(strategy)],
             vec![0],
         ],
     );
-    for (path, &(port, is_host)) in ports.iter().enumerate() {
+    for (path, &port) in ports.iter().enumerate() {
+        let is_host = scene.is_host(path);
         let key = [group.clone(), (port as u16).to_be_bytes().to_vec()];
         let absent = absent(path, ports.len()).to_be_bytes().to_vec();
         add(
@@ -87,7 +88,7 @@ pub fn switch(
     let replicas: Vec<Replica> = ports
         .iter()
         .enumerate()
-        .map(|(path, &(port, _))| Replica {
+        .map(|(path, &port)| Replica {
             port,
             rid: path as u16,
         })
@@ -193,26 +194,27 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
 
 /// The same of the model, in the same order.
 pub fn expected_registers(model: &Group) -> Vec<u64> {
-    let (psn, msn) = model.agg;
-    let nak = model.waiting;
+    let told = model.told.last;
+    let nak = model.waiting_nak;
     let state = model.walk.busy.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
     });
     let mut cells = vec![
-        u64::from(psn) << 24 | u64::from(msn),
-        nak.map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
-            | u64::from(model.is_nak_told) << 31,
-        u64::from(model.src_port.unwrap_or(0)) << 24 | u64::from(model.sent),
+        u64::from(told.psn) << 24 | u64::from(told.msn),
+        nak.nak
+            .map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
+            | u64::from(nak.is_told) << 31,
+        u64::from(model.sender.source.unwrap_or(0)) << 24 | u64::from(model.sender.sent),
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
             | u64::from(model.walk.found),
     ];
-    for (at, path) in model.paths.iter().enumerate() {
-        let number = if path.by_sender { BY_SENDER } else { at as u64 };
+    for (at, leaf) in model.leaves.iter().enumerate() {
+        let number = if leaf.by_sender { BY_SENDER } else { at as u64 };
         cells.extend([
-            u64::from(path.ack_psn) << 24 | number << 16 | u64::from(path.msn & 0xffff),
-            u64::from(path.acked),
-            u64::from(path.filter),
+            u64::from(leaf.newest.psn) << 24 | number << 16 | u64::from(leaf.newest.msn & 0xffff),
+            u64::from(model.sender.acked[at]),
+            u64::from(model.filter.acked[at]),
         ]);
     }
     cells

@@ -1,4 +1,4 @@
-//! The compiled pipeline and the plain model of the multicast forwarding table get the same packets and must
+//! The compiled pipeline and the model `alfirk_aggregation` get the same packets and must
 //! give the same ones, with each strategy of finding the minimum: data, acknowledgements of all kinds and CNPs
 //! in random order on random ports, with losses, duplicates, old numbers and changing sources, across the
 //! wrap-around of PSNs, MSNs and clocks.
@@ -11,8 +11,9 @@ mod bench;
 mod script;
 mod wire;
 
+use alfirk_aggregation::punt::Aggregator;
+use alfirk_aggregation::{self as model, Config, Group, PacketOut, Port, Sent, Space, Strategy};
 use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
-use alfirk_sim::mft::{self, Aggregator, Config, Group, PacketOut, Port, Sent, Space, Strategy};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -26,7 +27,7 @@ struct Pair {
     switch: Switch,
     model: Group,
     /// What is queued, in the order of queueing.
-    queued: Vec<(Queued, mft::Queued)>,
+    queued: Vec<(Queued, model::Queued)>,
     /// The controller's part, and what it has not yet sent.
     aggregator: Aggregator,
     commands: Vec<PacketOut>,
@@ -38,14 +39,14 @@ impl Pair {
     fn new(strategy: Strategy, scene: &Scene) -> Pair {
         let ports = scene.ports();
         let (psn, msn) = (scene.initial_psn, scene.initial_msn);
-        let numbers: Vec<Port> = ports.iter().map(|port| port.0).collect();
+        let model = Group::new(Config::pipeline(strategy), &ports, psn, msn);
         Pair {
             strategy,
-            switch: bench::switch(scene.path_bits, strategy, &ports, psn, msn),
+            switch: bench::switch(strategy, scene),
             path_bits: scene.path_bits,
-            model: Group::new(Config::pipeline(strategy), &ports, psn, msn),
+            aggregator: Aggregator::new(Space::PSN, ports, model.told.last),
+            model,
             queued: Vec::new(),
-            aggregator: Aggregator::new(Space::PSN, &numbers, psn, msn),
             commands: Vec::new(),
             now: scene.start,
         }
@@ -74,7 +75,7 @@ impl Pair {
         Ok(())
     }
 
-    fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<mft::Queued>) {
+    fn give_model(&mut self, packet: Packet) -> (Port, Vec<u8>, Vec<model::Queued>) {
         let now = self.now / 1_000;
         match packet {
             Packet::Data { port, psn } => (port, wire::data(psn), self.model.data(port, psn, now)),
@@ -89,14 +90,19 @@ impl Pair {
         }
     }
 
-    fn give_switch(&mut self, port: Port, frame: &[u8], model: Vec<mft::Queued>) -> TestCaseResult {
+    fn give_switch(
+        &mut self,
+        port: Port,
+        frame: &[u8],
+        model: Vec<model::Queued>,
+    ) -> TestCaseResult {
         let mut fx = Effects::default();
         self.switch.ingress(port, frame, self.now, &mut fx);
         self.pair_up(fx, model)
     }
 
     /// Both have queued as much; or the switch has, of what it recirculated.
-    fn pair_up(&mut self, fx: Effects, model: Vec<mft::Queued>) -> TestCaseResult {
+    fn pair_up(&mut self, fx: Effects, model: Vec<model::Queued>) -> TestCaseResult {
         let ports: Vec<Port> = fx.enqueued.iter().map(|queued| queued.port).collect();
         prop_assert_eq!(ports.len(), model.len(), "{:?} for {:?}", ports, model);
         self.queued.extend(fx.enqueued.into_iter().zip(model));
@@ -120,9 +126,14 @@ impl Pair {
             .collect();
         prop_assert_eq!(&output, &Vec::from_iter(sent), "of {}", what);
         if let [Sent::ToController(packet)] = &output[..] {
-            let paths = &self.model.paths;
-            let read = || paths.iter().map(|path| path.ack_psn).collect();
-            self.commands.extend(self.aggregator.receive(packet, read));
+            self.aggregator.take(packet);
+            self.commands.extend(self.aggregator.answers());
+            if !self.aggregator.lagging().is_empty() {
+                let leaves = self.model.ports().iter().zip(self.model.leaves.iter());
+                leaves.for_each(|(port, leaf)| self.aggregator.learn(*port, leaf.newest.psn));
+                self.commands.extend(self.aggregator.answers());
+                self.aggregator.give_up();
+            }
         }
         self.pair_up(fx, more)
     }
@@ -147,7 +158,7 @@ impl Pair {
 
     fn check_state(&self) -> TestCaseResult {
         let expected = bench::expected_registers(&self.model);
-        let registers = bench::registers(&self.switch, self.path_bits, self.model.paths.len());
+        let registers = bench::registers(&self.switch, self.path_bits, self.model.ports().len());
         for ((name, value), expected) in registers.into_iter().zip(expected) {
             prop_assert_eq!(
                 (&name, format!("{value:#x}")),

@@ -1,6 +1,6 @@
 //! Random sequences of packets that resemble a group's life: numbers rise, paths fall behind and catch up.
 
-use alfirk_sim::mft::{Feedback, Nak, Notice, Port, Space};
+use alfirk_aggregation::{Feedback, Nak, Notice, Port, Space};
 use proptest::prelude::*;
 
 /// Packets of a message.
@@ -24,10 +24,14 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Of each path the port, and whether a host is behind it.
-    pub fn ports(&self) -> Vec<(Port, bool)> {
-        let path = |path| (self.port(path), self.hosts >> (path % 64) & 1 == 1);
-        (0..self.paths).map(path).collect()
+    /// The port of each path.
+    pub fn ports(&self) -> Vec<Port> {
+        (0..self.paths).map(|path| self.port(path)).collect()
+    }
+
+    /// Is a host behind a path?
+    pub fn is_host(&self, path: usize) -> bool {
+        self.hosts >> (path % 64) & 1 == 1
     }
 
     fn port(&self, path: u32) -> Port {

@@ -2,17 +2,20 @@
 
 use std::net::Ipv4Addr;
 
+use alfirk_aggregation::{
+    classify, Answer, Feedback, Message, Notice, PacketIn, PacketOut, Point, Port, Sent,
+};
 use alfirk_roce::icrc;
-use alfirk_sim::mft::{Feedback, Message, Nak, Notice, PacketIn, PacketOut, Port, Sent};
+use alfirk_roce::wire::aeth;
 
 use crate::bench::{CPU_PORT, GROUP_INDEX};
 
 pub const MCST_ID: Ipv4Addr = Ipv4Addr::new(10, 255, 0, 1);
+/// The queue pair that members address.
+pub const VIRTUAL_QPN: u32 = 1;
 const OPCODE_SEND_MIDDLE: u8 = 0x01;
 const OPCODE_ACKNOWLEDGE: u8 = 0x11;
 const OPCODE_CNP: u8 = 0x81;
-const SYNDROME_ACK: u8 = 0x1f;
-const SYNDROME_SEQUENCE: u8 = 0x60;
 const PACKET_OUT_FEEDBACK: u8 = 2;
 const PACKET_IN_FEEDBACK: u8 = 3;
 const PACKET_IN_PROBE: u8 = 4;
@@ -23,11 +26,8 @@ pub fn data(psn: u32) -> Vec<u8> {
 }
 
 pub fn feedback(feedback: Feedback) -> Vec<u8> {
-    let (psn, syndrome, msn) = match feedback {
-        Feedback::Ack { psn, msn } => (psn, SYNDROME_ACK, msn),
-        Feedback::Nak { nak, msn } => (nak.psn, nak.syndrome, msn),
-    };
-    acknowledge(psn, syndrome, msn)
+    let (psn, aeth) = feedback.to_aeth();
+    acknowledge(psn, aeth.syndrome.into(), aeth.msn)
 }
 
 pub fn notice(notice: Notice) -> Vec<u8> {
@@ -41,8 +41,8 @@ pub fn packet_out(packet: PacketOut) -> Vec<u8> {
     let mut frame = vec![PACKET_OUT_FEEDBACK, 0, 0];
     frame.extend(GROUP_INDEX.to_be_bytes());
     frame.extend((packet.port.unwrap_or(0) as u16).to_be_bytes());
-    frame.extend(&packet.agg.0.to_be_bytes()[1..]);
-    frame.extend(&packet.agg.1.to_be_bytes()[1..]);
+    frame.extend(&packet.told.psn.to_be_bytes()[1..]);
+    frame.extend(&packet.told.msn.to_be_bytes()[1..]);
     frame.extend(feedback(packet.feedback));
     frame
 }
@@ -65,7 +65,9 @@ fn frame(opcode: u8, psn: u32, rest: &[u8]) -> Vec<u8> {
     packet[10..12].copy_from_slice(&checksum.to_be_bytes());
     packet.extend([0xc0, 0x01, 0x12, 0xb7]);
     packet.extend((udp_len as u16).to_be_bytes());
-    packet.extend([0, 0, opcode, 0, 0xff, 0xff, 0, 0, 0, 1, 0]);
+    packet.extend([0, 0, opcode, 0, 0xff, 0xff, 0]);
+    packet.extend(&VIRTUAL_QPN.to_be_bytes()[1..]);
+    packet.push(0);
     packet.extend(&psn.to_be_bytes()[1..]);
     packet.extend(rest);
     let icrc = icrc::compute(&packet).expect("the packet is whole");
@@ -121,12 +123,11 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u32 {
 /// Fatal NAKs are notices.
 fn parse_acknowledge(packet: &[u8]) -> Result<Feedback, Notice> {
     assert_eq!(packet[28], OPCODE_ACKNOWLEDGE, "in {packet:02x?}");
-    let (psn, syndrome, msn) = (number(packet, 37, 3), packet[40], number(packet, 41, 3));
-    let nak = Nak { psn, syndrome };
-    match syndrome >> 5 {
-        0 => Ok(Feedback::Ack { psn, msn }),
-        3 if syndrome != SYNDROME_SEQUENCE => Err(Notice::FatalNak { nak, msn }),
-        _ => Ok(Feedback::Nak { nak, msn }),
+    let view = aeth::View::new_checked(&packet[40..]).expect("an AETH");
+    match classify(number(packet, 37, 3), aeth::Repr::parse(&view)) {
+        Some(Answer::Feedback(feedback)) => Ok(feedback),
+        Some(Answer::Fatal(notice)) => Err(notice),
+        None => panic!("a reserved syndrome in {packet:02x?}"),
     }
 }
 
@@ -142,13 +143,16 @@ fn parse_packet_in(frame: &[u8]) -> Sent {
     let feedback = parse_acknowledge(&rest[24..]).expect("no fatal NAK");
     let message = match (reason, feedback) {
         (PACKET_IN_FEEDBACK, feedback) => Message::Feedback(feedback),
-        (PACKET_IN_PROBE, Feedback::Ack { psn, msn }) => Message::Probe { psn, msn },
+        (PACKET_IN_PROBE, Feedback::Ack { psn, msn }) => Message::Probe(Point { psn, msn }),
         other => panic!("unexpected packet for the controller: {other:?}"),
     };
     Sent::ToController(PacketIn {
         port,
         message,
         source: (source != 0).then_some(source),
-        told: (number(rest, 4, 3), number(rest, 7, 3)),
+        told: Point {
+            psn: number(rest, 4, 3),
+            msn: number(rest, 7, 3),
+        },
     })
 }

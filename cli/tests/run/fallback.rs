@@ -336,6 +336,9 @@ impl Fabric for Crowded {
     fn counts(&mut self) -> Result<Counts, FabricError> {
         self.inner.counts()
     }
+    fn control_round_trip(&mut self) -> Result<u64, FabricError> {
+        self.inner.control_round_trip()
+    }
     fn now(&self) -> u64 {
         self.inner.now()
     }
@@ -345,8 +348,8 @@ impl Fabric for Crowded {
     fn patience(&self) -> u64 {
         self.inner.patience()
     }
-    fn rc(&self, mtu: PathMtu) -> RcConfig {
-        self.inner.rc(mtu)
+    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
+        self.inner.rc(mtu, rate_bps, answers_later)
     }
 }
 

@@ -6,6 +6,9 @@ use num_bigint::BigInt;
 
 use super::{Constants, Item, Number};
 
+/// The longest line of a comment.
+const LINE: usize = 100;
+
 pub(super) fn write(constants: &Constants, source: &str) -> String {
     let mut out = format!(
         "\"\"\"Numbers of ``{source}``.\n\nWritten by ``alfirk p4c --constants-files``; change them there.\n\"\"\"\n"
@@ -60,9 +63,18 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
     out
 }
 
+/// In lines of at most [`LINE`] characters.
 fn comment(out: &mut String, indent: &str, lines: &[String]) {
     for line in lines {
-        let _ = writeln!(out, "{}", format!("{indent}#: {line}").trim_end());
+        let mut text = format!("{indent}#:");
+        for word in line.split_whitespace() {
+            if text.len() + 1 + word.len() > LINE {
+                let _ = writeln!(out, "{text}");
+                text = format!("{indent}#:");
+            }
+            let _ = write!(text, " {word}");
+        }
+        let _ = writeln!(out, "{text}");
     }
 }
 

@@ -17,6 +17,9 @@ use crate::controller::{
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
 
+/// Reports of switches that are taken together: more of them would keep users waiting.
+const REPORTS_AT_ONCE: usize = 256;
+
 /// Why a fabric did not come up.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -283,25 +286,45 @@ impl Runner {
             let wake = wake.map(|at| tokio::time::Instant::from_std(self.started + at));
             tokio::select! {
                 report = self.reports.recv() => match report {
-                    Some((switch, report)) => self.report(switch, report),
+                    Some(first) => self.take_reports(first),
                     None => return,
                 },
                 call = self.calls.recv() => match call {
                     Some(call) => self.call(call),
                     None => return,
                 },
-                () = sleep_until(wake) => self.handle(Event::Timeout),
+                () = sleep_until(wake) => self.handle([Event::Timeout]),
             }
             self.act();
         }
     }
 
-    fn report(&mut self, switch: SwitchIndex, report: Report) {
+    /// Takes a report and those that have come meanwhile, as far as they belong to the same connections.
+    fn take_reports(&mut self, first: (SwitchIndex, Report)) {
+        let mut events = Vec::new();
+        let mut next = Some(first);
+        while let Some((switch, report)) = next {
+            let changes = matches!(report, Report::Up(_) | Report::Down { .. });
+            if changes && !events.is_empty() {
+                self.handle(std::mem::take(&mut events));
+                self.act();
+            }
+            events.push(self.event(switch, report));
+            let has_room = !changes && events.len() < REPORTS_AT_ONCE;
+            next = match has_room {
+                true => self.reports.try_recv().ok(),
+                false => None,
+            };
+        }
+        self.handle(events);
+    }
+
+    fn event(&mut self, switch: SwitchIndex, report: Report) -> Event {
         match report {
             Report::Up(commands) => {
                 self.commands[switch.0] = Some(commands);
                 self.troubles[switch.0] = None;
-                self.handle(Event::SwitchUp { switch });
+                Event::SwitchUp { switch }
             }
             Report::Down { was_up, why } => {
                 let name = &self.controller.topology().switch(switch).name;
@@ -310,14 +333,14 @@ impl Runner {
                 }
                 self.commands[switch.0] = None;
                 self.troubles[switch.0] = Some(why.clone());
-                self.handle(Event::SwitchDown { switch, why });
+                Event::SwitchDown { switch, why }
             }
-            Report::Reply(request, result) => self.handle(Event::Reply {
+            Report::Reply(request, result) => Event::Reply {
                 switch,
                 request,
                 result,
-            }),
-            Report::Stream(message) => self.handle(Event::Stream { switch, message }),
+            },
+            Report::Stream(message) => Event::Stream { switch, message },
         }
     }
 
@@ -327,39 +350,39 @@ impl Runner {
         match call {
             Call::Register(group, reply) => {
                 self.waiting.insert(tag, Waiting::Register(reply));
-                self.handle(Event::Api(ApiRequest::Register { tag, group }));
+                self.handle([Event::Api(ApiRequest::Register { tag, group })]);
             }
             Call::Deregister(mcst_id, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
-                self.handle(Event::Api(ApiRequest::Deregister { tag, mcst_id }));
+                self.handle([Event::Api(ApiRequest::Deregister { tag, mcst_id })]);
             }
             Call::Join(mcst_id, member, reply) => {
                 self.waiting.insert(tag, Waiting::Join(reply));
-                self.handle(Event::Api(ApiRequest::Join {
+                self.handle([Event::Api(ApiRequest::Join {
                     tag,
                     mcst_id,
                     member,
-                }));
+                })]);
             }
             Call::Leave(mcst_id, members, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
-                self.handle(Event::Api(ApiRequest::Leave {
+                self.handle([Event::Api(ApiRequest::Leave {
                     tag,
                     mcst_id,
                     members,
-                }));
+                })]);
             }
             Call::Suspect(mcst_id, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
-                self.handle(Event::Api(ApiRequest::Suspect { tag, mcst_id }));
+                self.handle([Event::Api(ApiRequest::Suspect { tag, mcst_id })]);
             }
             Call::Refresh(mcst_id, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
-                self.handle(Event::Api(ApiRequest::Refresh { tag, mcst_id }));
+                self.handle([Event::Api(ApiRequest::Refresh { tag, mcst_id })]);
             }
             Call::Count(reply) => {
                 self.waiting.insert(tag, Waiting::Count(reply));
-                self.handle(Event::Api(ApiRequest::Count { tag }));
+                self.handle([Event::Api(ApiRequest::Count { tag })]);
             }
             Call::Link(a, b, is_up, reply) => {
                 let topology = self.controller.topology();
@@ -367,7 +390,7 @@ impl Runner {
                 let links: Vec<LinkIndex> =
                     ends.map_or_else(Vec::new, |(a, b)| topology.links_between(a, b).collect());
                 for link in &links {
-                    self.handle(Event::Link { link: *link, is_up });
+                    self.handle([Event::Link { link: *link, is_up }]);
                 }
                 let _ = reply.send(links.len());
             }
@@ -382,9 +405,9 @@ impl Runner {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    fn handle(&mut self, events: impl IntoIterator<Item = Event>) {
         let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.controller.handle(now, event);
+        self.controller.handle_all(now, events);
     }
 
     fn act(&mut self) {

@@ -8,7 +8,6 @@
 //! that connects is read and brought to it by difference; registers of groups that it kept are left alone.
 
 mod adoption;
-mod aggregate;
 mod boot;
 mod change;
 mod config;
@@ -203,6 +202,20 @@ impl Controller {
 
     /// Takes an event that happened at `now` (nanoseconds since any epoch, never going back).
     pub fn handle(&mut self, now: u64, event: Event) {
+        self.handle_all(now, [event]);
+    }
+
+    /// Takes events that have come together, by `now`: what switches ask about groups is answered once for all of them.
+    pub fn handle_all(&mut self, now: u64, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            self.take(now, event);
+            self.settle(now);
+        }
+        self.answer_punted(now);
+        self.settle(now);
+    }
+
+    fn take(&mut self, now: u64, event: Event) {
         match event {
             Event::SwitchUp { switch } => self.with_session(switch, |s, c| s.up(now, c)),
             Event::SwitchDown { switch, why } => self.with_session(switch, |s, _| s.down(&why)),
@@ -238,7 +251,6 @@ impl Controller {
             }
             Event::Timeout => self.wake(now),
         }
-        self.settle(now);
     }
 
     /// The next thing to do, if any.
@@ -268,6 +280,7 @@ impl Controller {
                 name: self.topology.switch(index).name.clone(),
                 state: control.state(),
                 groups: control.room.groups(),
+                round_trip_ns: control.session.round_trip(),
             }
         });
         StatusReport {

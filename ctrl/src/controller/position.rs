@@ -1,5 +1,6 @@
 //! A point in a group's stream of packets.
 
+use alfirk_aggregation::Point;
 use alfirk_roce::wire::Psn;
 
 use super::boot::IN_FLIGHT;
@@ -57,6 +58,20 @@ impl Position {
             true => other,
             false => self,
         }
+    }
+}
+
+impl From<Point> for Position {
+    fn from(Point { psn, msn }: Point) -> Position {
+        let psn = Psn::new(psn);
+        Position { psn, msn }
+    }
+}
+
+impl From<Position> for Point {
+    fn from(Position { psn, msn }: Position) -> Point {
+        let psn = psn.get();
+        Point { psn, msn }
     }
 }
 

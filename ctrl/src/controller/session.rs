@@ -18,8 +18,10 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_p4runtime::{Code, Status};
 
 mod register_access;
+mod round_trip;
 
 use self::register_access::RegisterTask;
+use self::round_trip::RoundTrip;
 use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
@@ -98,8 +100,8 @@ pub(super) struct Context<'a> {
 enum State {
     /// No connection, or nothing can be done with it.
     Closed,
-    /// Waiting to hear who is primary; `deadline` is when to give up.
-    Arbitrating { deadline: u64 },
+    /// Waiting since then to hear who is primary; `deadline` is when to give up.
+    Arbitrating { since: u64, deadline: u64 },
     /// Connected, but another controller is primary.
     Backup,
     /// Waiting to hear which pipeline the switch runs; `deadline` is when to give up.
@@ -159,6 +161,8 @@ pub(super) struct Session {
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
     /// Reads of counters under way, each with when to give up.
     counting: BTreeMap<RequestId, (TaskId, u64)>,
+    /// Of messages on the stream.
+    round_trip: RoundTrip,
     outputs: VecDeque<Output>,
     notices: VecDeque<Notice>,
 }
@@ -179,6 +183,7 @@ impl Session {
             registers: BTreeMap::new(),
             waiting_registers: VecDeque::new(),
             counting: BTreeMap::new(),
+            round_trip: RoundTrip::default(),
             outputs: VecDeque::new(),
             notices: VecDeque::new(),
         }
@@ -194,7 +199,7 @@ impl Session {
 
     pub(super) fn poll_timeout(&self) -> Option<u64> {
         let state = match self.state {
-            State::Arbitrating { deadline }
+            State::Arbitrating { deadline, .. }
             | State::Asking { deadline, .. }
             | State::Reading { deadline }
             | State::Loading { deadline, .. } => Some(deadline),
@@ -215,6 +220,11 @@ impl Session {
             State::Open => Ok(()),
             _ => Err(&self.why),
         }
+    }
+
+    /// How long a message to the switch and its answer take, in nanoseconds, once that has been measured.
+    pub(super) fn round_trip(&self) -> Option<u64> {
+        self.round_trip.ns()
     }
 
     /// Whether a connection is being set up.
@@ -245,6 +255,7 @@ impl Session {
         }));
         self.enter(
             State::Arbitrating {
+                since: now,
                 deadline: now + context.config.request_timeout_ns,
             },
             "being connected",
@@ -367,7 +378,7 @@ impl Session {
                 self.arbitration(now, context, &update);
             }
             Some(stream_message_response::Update::Packet(packet)) => {
-                self.packet_in(context, packet);
+                self.packet_in(now, context, packet);
                 self.start_registers(now, context);
             }
             Some(stream_message_response::Update::Error(error)) => {
@@ -384,7 +395,7 @@ impl Session {
 
     pub(super) fn timeout(&mut self, now: u64, context: &Context) {
         match self.state {
-            State::Arbitrating { deadline } if deadline <= now => {
+            State::Arbitrating { deadline, .. } if deadline <= now => {
                 self.fail(self.timed_out(context, "arbitration"));
             }
             State::Asking { deadline, .. } if deadline <= now => {
@@ -425,6 +436,9 @@ impl Session {
             .status
             .as_ref()
             .is_none_or(|status| status.canonical_code() == Code::Ok);
+        if let State::Arbitrating { since, .. } = self.state {
+            self.round_trip.measured(now - since);
+        }
         match (self.state, is_primary) {
             (State::Arbitrating { .. } | State::Backup, true) => self.ask(now, context),
             (State::Closed | State::Backup, false) => {}
@@ -609,13 +623,13 @@ impl Session {
         );
     }
 
-    fn packet_in(&mut self, context: &Context, packet: PacketIn) {
+    fn packet_in(&mut self, now: u64, context: &Context, packet: PacketIn) {
         let Some(header) = context.program.packet_io.packet_in(&packet) else {
             tracing::warn!(switch = self.name, "PacketIn without the pipeline's header");
             return;
         };
         match header.reason {
-            PACKET_IN_REGISTERS => self.register_answer(&packet),
+            PACKET_IN_REGISTERS => self.register_answer(now, &packet),
             _ if self.state != State::Open => {}
             PACKET_IN_MRP => {
                 self.notices

@@ -20,6 +20,14 @@ pub struct StatusReport {
     pub punts: PuntStats,
 }
 
+impl StatusReport {
+    /// How long a packet to the switch that is the farthest and its answer take, in nanoseconds; 0 before the first one.
+    pub fn round_trip_ns(&self) -> u64 {
+        let trips = self.switches.iter().filter_map(|s| s.round_trip_ns);
+        trips.max().unwrap_or(0)
+    }
+}
+
 /// One switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SwitchStatus {
@@ -29,6 +37,8 @@ pub struct SwitchStatus {
     pub state: SwitchState,
     /// Groups that it holds.
     pub groups: usize,
+    /// How long a packet to it and its answer take, in nanoseconds; `None` before the first one.
+    pub round_trip_ns: Option<u64>,
 }
 
 /// Where a switch stands.

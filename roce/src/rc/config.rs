@@ -79,6 +79,12 @@ impl AckTimeout {
         AckTimeout(exponent & 31)
     }
 
+    /// The shortest that is not below so many nanoseconds.
+    pub fn at_least(ns: u64) -> AckTimeout {
+        let exponent = (1..31).find(|exponent| 4096u64 << exponent >= ns);
+        AckTimeout(exponent.unwrap_or(31))
+    }
+
     /// The exponent, 0 to 31, as verbs take it.
     pub const fn exponent(self) -> u8 {
         self.0
@@ -201,6 +207,24 @@ impl RcConfig {
             congestion: None,
         }
     }
+
+    /// For answers that come so many nanoseconds later than these settings are made for, over a link of `rate_bps` bits per
+    /// second: the timeout waits for twice that time more, and the window has room for what is sent meanwhile. A loss
+    /// makes more packets go again then, as the window's text says.
+    #[must_use]
+    pub fn with_later_answers(self, delay_ns: u64, rate_bps: u64) -> RcConfig {
+        let bits = u128::from(rate_bps) * u128::from(delay_ns) / 1_000_000_000;
+        let packets = (bits / 8).div_ceil(self.mtu.bytes() as u128);
+        let timeout = self.ack_timeout.ns();
+        RcConfig {
+            window: u32::try_from(packets)
+                .map_or(u32::MAX, |packets| self.window.saturating_add(packets)),
+            ack_timeout: timeout.map_or(self.ack_timeout, |ns| {
+                AckTimeout::at_least(ns.saturating_add(delay_ns.saturating_mul(2)))
+            }),
+            ..self
+        }
+    }
 }
 
 #[cfg(test)]
@@ -222,6 +246,33 @@ mod tests {
     fn timeout_is_exponential_and_can_be_off() {
         assert_eq!(AckTimeout::new(14).ns(), Some(67_108_864));
         assert_eq!(AckTimeout::new(0).ns(), None);
+    }
+
+    #[test]
+    fn a_timeout_is_rounded_up() {
+        assert_eq!(AckTimeout::at_least(0).exponent(), 1);
+        assert_eq!(AckTimeout::at_least(8_192).exponent(), 1);
+        assert_eq!(AckTimeout::at_least(8_193).exponent(), 2);
+        assert_eq!(AckTimeout::at_least(u64::MAX).exponent(), 31);
+    }
+
+    #[test]
+    fn window_and_timeout_grow_with_the_way_of_answers() {
+        let config = RcConfig {
+            ack_timeout: AckTimeout::new(6),
+            ..RcConfig::new(PathMtu::B4096)
+        };
+        assert_eq!(config.with_later_answers(0, 100_000_000_000), config);
+        let later = config.with_later_answers(500_000, 100_000_000_000);
+        // 6.25 MB are sent in half a millisecond.
+        assert_eq!(later.window, 128 + 1_526);
+        assert_eq!(later.ack_timeout.exponent(), 9);
+        let off = RcConfig {
+            ack_timeout: AckTimeout::new(0),
+            ..config
+        };
+        let later = off.with_later_answers(u64::MAX, u64::MAX);
+        assert_eq!((later.window, later.ack_timeout.ns()), (u32::MAX, None));
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod mr_info;
 pub mod mrp;
 mod psn;
 pub mod reth;
+mod serial;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod udp;
@@ -28,3 +29,4 @@ pub(crate) use error::need;
 pub use error::{Header, Reason, WireError};
 pub use ethernet::MacAddr;
 pub use psn::{Psn, QpNum, TooLarge};
+pub use serial::Space;

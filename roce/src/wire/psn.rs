@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::serial::Space;
+
 const MASK: u32 = 0x00ff_ffff;
-const HALF: u32 = 0x0080_0000;
 
 /// A number that needs more than 24 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -33,34 +34,29 @@ impl Psn {
     /// The next PSN; 0 follows 2^24 - 1.
     #[must_use]
     pub const fn next(self) -> Psn {
-        Psn::new(self.0.wrapping_add(1))
+        Psn(Space::PSN.next(self.0))
     }
 
     /// The PSN before this one.
     #[must_use]
     pub const fn prev(self) -> Psn {
-        Psn::new(self.0.wrapping_sub(1))
+        Psn(Space::PSN.previous(self.0))
     }
 
     /// The PSN `n` packets later; only the low 24 bits of `n` matter.
     #[must_use]
     pub const fn plus(self, n: u64) -> Psn {
-        Psn::new(self.0.wrapping_add((n & MASK as u64) as u32))
+        Psn(Space::PSN.add(self.0, (n & MASK as u64) as u32))
     }
 
     /// How many packets this PSN is after `origin`, in -2^23 .. 2^23 (serial arithmetic).
     pub const fn distance_from(self, origin: Psn) -> i32 {
-        let d = self.0.wrapping_sub(origin.0) & MASK;
-        if d < HALF {
-            d as i32
-        } else {
-            d as i32 - (1 << 24)
-        }
+        Space::PSN.distance(origin.0, self.0)
     }
 
     /// Whether this PSN comes before `other`: `a != b` and `(b - a) mod 2^24 < 2^23`.
     pub const fn precedes(self, other: Psn) -> bool {
-        other.distance_from(self) > 0
+        Space::PSN.lt(self.0, other.0)
     }
 }
 
@@ -144,7 +140,7 @@ mod tests {
     fn distance_is_signed_and_wraps() {
         assert_eq!(Psn::new(2).distance_from(Psn::new(0xff_fffe)), 4);
         assert_eq!(Psn::new(0xff_fffe).distance_from(Psn::new(2)), -4);
-        assert_eq!(Psn::new(HALF).distance_from(Psn::new(0)), -(HALF as i32));
+        assert_eq!(Psn::new(1 << 23).distance_from(Psn::new(0)), -(1 << 23));
         assert!(!Psn::new(5).precedes(Psn::new(5)));
     }
 

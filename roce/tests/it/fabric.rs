@@ -1,9 +1,10 @@
-//! The ideal fabric: one switch that replicates a group's packets and merges the answers, by the rules that the
-//! pipeline implements. It bridges with neutral ICRC constants, so every host checks the solver's work.
+//! The ideal fabric: one switch that replicates a group's packets and merges the answers, by the rules of
+//! `alfirk_aggregation`, which the pipeline implements. It bridges with neutral ICRC constants, so every host checks the solver's work.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use alfirk_aggregation::{classify, Answer, Config, Feedback, Group, Port, Sent, Strategy};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Transfer, TransferError, TransferEvent, TransferOp,
     TransferSpec, WriteMode,
@@ -12,9 +13,10 @@ use alfirk_roce::host::HostEvent;
 use alfirk_roce::icrc::neutral::{ExitPairs, ExitRewrite, NeutralConstants, NeutralPair};
 use alfirk_roce::rc::{NakRule, PathMtu, RcConfig};
 use alfirk_roce::wire::{
-    aeth, arp, bth, ethernet, ipv4, mr_info, reth, MacAddr, NakCode, Opcode, Psn, QpNum, Syndrome,
+    aeth, arp, bth, ethernet, ipv4, mr_info, reth, MacAddr, Opcode, Psn, QpNum,
 };
-use proptest::prelude::*;
+use proptest::prelude::{prop_oneof, proptest, Just, ProptestConfig};
+use proptest::strategy::Strategy as _;
 
 use crate::net::{host, ip, mac, Collective, Faults, Medium, Net};
 
@@ -30,8 +32,6 @@ const BTH: usize = UDP + 8;
 const EXTENSION: usize = BTH + bth::HEADER_LEN;
 
 struct Path {
-    ack_psn: Psn,
-    msn: u32,
     ip: Ipv4Addr,
     mac: MacAddr,
     qpn: QpNum,
@@ -47,16 +47,14 @@ struct Path {
 #[derive(Default)]
 pub struct Fabric {
     paths: Vec<Path>,
-    source: Option<usize>,
-    agg_psn: Psn,
-    agg_msn: u32,
-    nak: Option<Psn>,
+    group: Option<Group>,
 }
 
 impl Fabric {
     pub fn register(&mut self, group: &GroupSpec, endpoints: &[Endpoint]) {
-        let before = group.initial_psn.prev();
-        self.agg_psn = before;
+        let ports: Vec<Port> = (0..endpoints.len() as Port).collect();
+        let config = Config::pipeline(Strategy::Tree);
+        self.group = Some(Group::new(config, &ports, group.initial_psn.get(), 0));
         self.paths = endpoints
             .iter()
             .map(|end| {
@@ -73,8 +71,6 @@ impl Fabric {
                     rkey_xor,
                 };
                 Path {
-                    ack_psn: before,
-                    msn: 0,
                     ip: end.ip,
                     mac: mac(end.rank as usize),
                     qpn: end.qpn,
@@ -88,123 +84,47 @@ impl Fabric {
             .collect();
     }
 
+    fn group(&mut self) -> &mut Group {
+        self.group.as_mut().expect("a group is registered")
+    }
+
     fn data(&mut self, from: usize, psn: Psn, frame: Vec<u8>) -> Vec<(usize, Vec<u8>)> {
-        if self.agg_psn.precedes(psn) {
-            self.source = Some(from);
-        }
-        raise(&mut self.paths[from].ack_psn, psn);
-        if !self.agg_psn.precedes(psn) {
-            return vec![(from, self.feedback(from, self.agg_psn, self.agg_msn, ACK))];
-        }
-        let mut out = Vec::new();
+        let group = self.group();
+        let queued = group.data(from as Port, psn.get(), 0);
+        let sent = group.run(queued, 0);
         let (frame, info) = take_mr_info(frame);
-        for (to, path) in self.paths.iter_mut().enumerate() {
-            if to != from && path.ack_psn.precedes(psn) {
-                if let Some((_, info)) = info.filter(|(receiver, _)| *receiver == path.ip) {
-                    path.request = Some(info);
-                }
-                out.push((to, path.exit(frame.clone())));
+        self.frames(sent, |path| {
+            if let Some((_, info)) = info.filter(|(receiver, _)| *receiver == path.ip) {
+                path.request = Some(info);
             }
-        }
-        out.extend(self.aggregate());
-        out
+            path.exit(frame.clone())
+        })
     }
 
     fn answer(&mut self, from: usize, psn: Psn, aeth: aeth::Repr) -> Vec<(usize, Vec<u8>)> {
-        let path = &mut self.paths[from];
-        let acknowledged = match aeth.syndrome {
-            Syndrome::Ack { .. } => psn,
-            _ => psn.prev(),
+        let Some(Answer::Feedback(feedback)) = classify(psn.get(), aeth) else {
+            panic!("a receiver answered with {aeth:?}");
         };
-        if path.ack_psn.precedes(acknowledged) {
-            path.msn = aeth.msn;
-        }
-        match aeth.syndrome {
-            Syndrome::Nak(NakCode::PsnSequenceError) => {
-                raise(&mut self.paths[from].ack_psn, psn.prev());
-                if self.nak.is_none_or(|nak| psn.precedes(nak)) {
-                    self.nak = Some(psn);
-                }
-            }
-            Syndrome::Ack { .. } => raise(&mut self.paths[from].ack_psn, psn),
-            other => panic!("a receiver answered with {other:?}"),
-        }
-        self.aggregate().into_iter().collect()
+        let group = self.group();
+        let queued = group.feedback(from as Port, feedback, 0);
+        let sent = group.run(queued, 0);
+        self.frames(sent, |_| unreachable!("feedback makes no data"))
     }
 
-    fn aggregate(&mut self) -> Option<(usize, Vec<u8>)> {
-        let mut minimum = self.paths[0].ack_psn;
-        for path in &self.paths {
-            if path.ack_psn.precedes(minimum) {
-                minimum = path.ack_psn;
+    /// What leaves the switch, and by which port.
+    fn frames(
+        &mut self,
+        sent: Vec<Sent>,
+        mut copy: impl FnMut(&mut Path) -> Vec<u8>,
+    ) -> Vec<(usize, Vec<u8>)> {
+        let frame = |sent| match sent {
+            Sent::Data { port, .. } => (port as usize, copy(&mut self.paths[port as usize])),
+            Sent::Feedback { port, feedback } => {
+                (port as usize, self.paths[port as usize].feedback(feedback))
             }
-        }
-        let source = self.source?;
-        // The source's own path knows of no message count.
-        let others = self.paths.iter().enumerate().filter(|(i, _)| *i != source);
-        let msn = others
-            .map(|(_, path)| path)
-            .find(|path| path.ack_psn == minimum)
-            .map_or(self.agg_msn, |path| path.msn);
-        let ready = self.nak.filter(|nak| nak.prev() == minimum);
-        let out = if let Some(nak) = ready {
-            self.nak = None;
-            Some(self.feedback(source, nak, msn, Syndrome::Nak(NakCode::PsnSequenceError)))
-        } else if self.agg_psn.precedes(minimum) {
-            Some(self.feedback(source, minimum, msn, ACK))
-        } else {
-            None
+            other => panic!("a tree of ACKs and NAKs sends no {other:?}"),
         };
-        if self.agg_psn.precedes(minimum) {
-            (self.agg_psn, self.agg_msn) = (minimum, msn);
-        }
-        if self.nak.is_some_and(|nak| !minimum.precedes(nak)) {
-            self.nak = None;
-        }
-        Some((source, out?))
-    }
-
-    /// An answer from the group to one of its members.
-    fn feedback(&self, to: usize, psn: Psn, msn: u32, syndrome: Syndrome) -> Vec<u8> {
-        let path = &self.paths[to];
-        let mut frame = vec![0; EXTENSION + aeth::HEADER_LEN + 4];
-        ethernet::Repr {
-            destination: path.mac,
-            source: VIRTUAL_MAC,
-            ethertype: ethernet::ETHERTYPE_IPV4,
-        }
-        .emit(&mut frame);
-        ipv4::Repr {
-            tos: 0,
-            payload_len: (frame.len() - UDP) as u16,
-            identification: 1,
-            dont_fragment: true,
-            ttl: 64,
-            protocol: ipv4::PROTOCOL_UDP,
-            source: MCST_ID,
-            destination: path.ip,
-        }
-        .emit(&mut frame[IP..]);
-        alfirk_roce::wire::udp::Repr {
-            source_port: 0xc000,
-            destination_port: 4791,
-            payload_len: (frame.len() - BTH) as u16,
-        }
-        .emit(&mut frame[UDP..]);
-        bth::Repr::new(Opcode::Acknowledge, path.qpn, psn).emit(&mut frame[BTH..]);
-        aeth::Repr { syndrome, msn }.emit(&mut frame[EXTENSION..]);
-        let end = frame.len() - 4;
-        let icrc = alfirk_roce::icrc::compute(&frame[IP..end]).unwrap();
-        alfirk_roce::wire::icrc::Repr { icrc }.emit(&mut frame[end..]);
-        frame
-    }
-}
-
-const ACK: Syndrome = Syndrome::Ack { credits: 31 };
-
-fn raise(psn: &mut Psn, to: Psn) {
-    if psn.precedes(to) {
-        *psn = to;
+        sent.into_iter().map(frame).collect()
     }
 }
 
@@ -286,6 +206,41 @@ impl Path {
         frame[IP + 10..IP + 12].fill(0);
         let sum = ipv4::checksum(&frame[IP..UDP]);
         frame[IP + 10..IP + 12].copy_from_slice(&sum.to_be_bytes());
+        frame
+    }
+
+    /// An answer from the group to the member behind it.
+    fn feedback(&self, feedback: Feedback) -> Vec<u8> {
+        let (psn, aeth) = feedback.to_aeth();
+        let mut frame = vec![0; EXTENSION + aeth::HEADER_LEN + 4];
+        ethernet::Repr {
+            destination: self.mac,
+            source: VIRTUAL_MAC,
+            ethertype: ethernet::ETHERTYPE_IPV4,
+        }
+        .emit(&mut frame);
+        ipv4::Repr {
+            tos: 0,
+            payload_len: (frame.len() - UDP) as u16,
+            identification: 1,
+            dont_fragment: true,
+            ttl: 64,
+            protocol: ipv4::PROTOCOL_UDP,
+            source: MCST_ID,
+            destination: self.ip,
+        }
+        .emit(&mut frame[IP..]);
+        alfirk_roce::wire::udp::Repr {
+            source_port: 0xc000,
+            destination_port: 4791,
+            payload_len: (frame.len() - BTH) as u16,
+        }
+        .emit(&mut frame[UDP..]);
+        bth::Repr::new(Opcode::Acknowledge, self.qpn, Psn::new(psn)).emit(&mut frame[BTH..]);
+        aeth.emit(&mut frame[EXTENSION..]);
+        let end = frame.len() - 4;
+        let icrc = alfirk_roce::icrc::compute(&frame[IP..end]).unwrap();
+        alfirk_roce::wire::icrc::Repr { icrc }.emit(&mut frame[end..]);
         frame
     }
 }
@@ -576,7 +531,7 @@ fn source_must_hold_what_was_sent_before_its_turn() {
 }
 
 /// Members, and mostly also who of them sends one part after the other.
-fn members_and_sources() -> impl Strategy<Value = (usize, Vec<u32>)> {
+fn members_and_sources() -> impl proptest::strategy::Strategy<Value = (usize, Vec<u32>)> {
     (2usize..8).prop_flat_map(|members| {
         let steps = proptest::collection::vec(1..members as u32, 0..5);
         (Just(members), 0..members as u32, steps).prop_map(|(members, first, steps)| {

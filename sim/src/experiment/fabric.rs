@@ -113,6 +113,10 @@ pub trait Fabric {
     /// What the switches have counted.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
+    /// How long a packet to the controller and its answer take, in nanoseconds, at the switch that is the farthest: as it
+    /// was measured, 0 if nothing was.
+    fn control_round_trip(&mut self) -> Result<u64, FabricError>;
+
     /// The fabric's clock.
     fn now(&self) -> u64;
 
@@ -122,8 +126,9 @@ pub trait Fabric {
     /// How long a sender bears to get no acknowledgement before it says so.
     fn patience(&self) -> u64;
 
-    /// Settings of queue pairs that suit the fabric's speed.
-    fn rc(&self, mtu: PathMtu) -> RcConfig;
+    /// Settings of queue pairs that suit the fabric's speed, when a host's link has `rate_bps` bits per second and the
+    /// controller delays acknowledgements by so many nanoseconds.
+    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig;
 }
 
 /// What may break.

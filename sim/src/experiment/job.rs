@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use alfirk_ctrl::constants::VIRTUAL_MAC;
 use alfirk_ctrl::controller::{GroupRange, MemberSpec, MemoryRegion, RegisterGroup};
-use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::tables::Counts;
-use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{
     Algorithm, Digest, Endpoint, GroupSpec, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
@@ -180,6 +180,7 @@ pub fn run_algorithm(
         spec: None,
         sending: 0,
         moved: (0, 0),
+        answers_later: 0,
         incidents: Incidents::new(&job.kills),
         outages: Outages::new(&job.outages),
     };
@@ -207,6 +208,8 @@ struct Run<'a> {
     sending: usize,
     /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
     moved: (u64, u64),
+    /// By how much the controller delays the group's acknowledgements, in nanoseconds.
+    answers_later: u64,
     incidents: Incidents,
     outages: Outages,
 }
@@ -396,6 +399,14 @@ impl Run<'_> {
 
     fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
         let job = self.job;
+        let punts = self.round_trips_to_controller();
+        self.answers_later = match punts {
+            0 => 0,
+            _ => {
+                let round_trip = self.fabric.control_round_trip();
+                self.on_fabric(round_trip)? * punts
+            }
+        };
         let size = job.data.bytes().len() as u64;
         let addresses: Vec<Ipv4Addr> = job
             .members
@@ -441,13 +452,46 @@ impl Run<'_> {
 
     fn rc(&self, host: HostIndex) -> RcConfig {
         let link = self.topology.link(self.topology.uplink(host).link);
+        let rate_bps = link.attributes.rate_bps;
         RcConfig {
             congestion: match self.job.congestion {
                 Congestion::None => None,
-                Congestion::Dcqcn => Some(DcqcnConfig::new(link.attributes.rate_bps)),
+                Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
             },
-            ..self.fabric.rc(self.job.mtu)
+            ..self.fabric.rc(self.job.mtu, rate_bps, self.answers_later)
         }
+    }
+
+    /// How often, until an acknowledgement comes, a switch leaves something to the controller and waits for it: the copy for
+    /// a receiver at its leaf, the minimum at every switch.
+    fn round_trips_to_controller(&self) -> u64 {
+        if !self.algorithm.needs_group() {
+            return 0;
+        }
+        let strategies = self.job.strategies;
+        let minima = match strategies.min_psn {
+            MinPsn::Punt => self.switches_between(),
+            MinPsn::Tree | MinPsn::Walk => 0,
+        };
+        minima + u64::from(strategies.icrc == IcrcMode::Punt)
+    }
+
+    /// How many switches an acknowledgement passes on its way, at most.
+    fn switches_between(&self) -> u64 {
+        let paths = Paths::new(self.topology);
+        let hosts = &self.job.members;
+        let leaves = hosts.iter().map(|host| self.topology.attachment(*host).0);
+        let ways = leaves.flat_map(|leaf| hosts.iter().map(move |host| (leaf, *host)));
+        let lengths = ways
+            .filter(|(leaf, host)| paths.reaches(*leaf, *host))
+            .map(|(leaf, host)| paths.distance(leaf, host));
+        lengths.max().unwrap_or(0).into()
+    }
+
+    /// How long the source bears to get no acknowledgement: a few timeouts at the least.
+    fn patience(&self, source: HostIndex) -> u64 {
+        let timeout = self.rc(source).ack_timeout.ns().unwrap_or(0);
+        self.fabric.patience().max(4 * timeout)
     }
 
     fn group(&self) -> GroupSpec {
@@ -592,7 +636,7 @@ impl Run<'_> {
         self.incidents.moved(now, acknowledged);
         if acknowledged != self.moved.0 || told.finished[self.sending] {
             self.moved = (acknowledged, now);
-        } else if now - self.moved.1 >= self.fabric.patience() {
+        } else if now - self.moved.1 >= self.patience(source) {
             self.moved.1 = now;
             let in_band = self.job.registration == Registration::InBand;
             self.fabric

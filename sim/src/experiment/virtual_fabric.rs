@@ -420,6 +420,16 @@ impl Fabric for VirtualFabric {
         })
     }
 
+    fn control_round_trip(&mut self) -> Result<u64, FabricError> {
+        let tag = self.tag();
+        self.network.ask(ApiRequest::Status { tag });
+        let report = self.until("the controller tells nothing", |reply| match reply {
+            ApiReply::Status { tag: of, report } if of == tag => Some(Ok(report)),
+            _ => None,
+        })?;
+        Ok(report.round_trip_ns())
+    }
+
     fn now(&self) -> u64 {
         self.network.now()
     }
@@ -432,10 +442,11 @@ impl Fabric for VirtualFabric {
         PATIENCE
     }
 
-    fn rc(&self, mtu: PathMtu) -> RcConfig {
-        RcConfig {
+    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
+        let config = RcConfig {
             ack_timeout: HostTiming::FAST.ack_timeout,
             ..RcConfig::new(mtu)
-        }
+        };
+        config.with_later_answers(answers_later, rate_bps)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use alfirk_bmv2::p4rt::{Programs, Server};
 use alfirk_bmv2::{Switch, SwitchOptions};
-use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig};
+use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{
     Endpoint, GroupSpec as TransferGroup, Leg, Original, TransferError, TransferSpec,
@@ -19,6 +19,7 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::controller::ControllerNode;
 use super::host::{HostNode, MemberEvent, PORT};
+use super::message::Message;
 use super::switch::SwitchNode;
 use super::{Element, Model};
 use crate::engine::stream::seed;
@@ -92,8 +93,8 @@ impl Network {
             links.push(engine.connect(a, b, config)?);
         }
 
-        let controller = Controller::new(topology.clone(), controller)?;
-        let node = ControllerNode::new(controller, switches.clone(), model.control_latency);
+        let latency = model.control_latency;
+        let node = ControllerNode::new(topology.clone(), controller, switches.clone(), latency)?;
         let controller = engine.add_node("controller", Element::Controller(Box::new(node)));
         engine.with_node(controller, |node, ctx| {
             if let Element::Controller(node) = node {
@@ -158,6 +159,14 @@ impl Network {
                 Element::Controller(node) => node.next_reply(),
                 _ => None,
             })
+    }
+
+    /// Has another controller take the place of this one in so many nanoseconds. All connections end. The new one takes up the
+    /// groups that the first one has kept in a file, or else those that it finds in the switches.
+    pub fn restart_controller(&mut self, delay: u64, keeps_state: bool) {
+        self.engine.with_node(self.controller, |_, ctx| {
+            ctx.send(ctx.node(), Message::Restart { keeps_state }, delay);
+        });
     }
 
     // ---- Hosts ----

@@ -1,9 +1,13 @@
 //! The controller as a node: its effects travel to the switches, their answers travel back.
+//!
+//! What comes at one moment is handled as one, as a real controller takes all that its connections have for it.
 
 use std::collections::VecDeque;
 
-use alfirk_ctrl::controller::{ApiReply, ApiRequest, Controller, Effect, Event};
-use alfirk_ctrl::topology::SwitchIndex;
+use alfirk_ctrl::controller::{
+    ApiReply, ApiRequest, ConfigError, Controller, ControllerConfig, Effect, Event,
+};
+use alfirk_ctrl::topology::{SwitchIndex, Topology};
 
 use super::message::Message;
 use crate::engine::{Context, NodeId};
@@ -11,24 +15,34 @@ use crate::engine::{Context, NodeId};
 /// The controller in the simulator.
 pub struct ControllerNode {
     controller: Controller,
+    /// Of every controller that stands here.
+    config: ControllerConfig,
     /// The node of each switch, by the topology's index.
     switches: Vec<NodeId>,
+    /// Whose connection stands: what a switch sent over an earlier one does not arrive.
+    connected: Vec<bool>,
     control_latency: u64,
+    /// What has come at this moment.
+    inbox: Vec<Event>,
     replies: VecDeque<ApiReply>,
 }
 
 impl ControllerNode {
     pub(super) fn new(
-        controller: Controller,
+        topology: Topology,
+        config: ControllerConfig,
         switches: Vec<NodeId>,
         control_latency: u64,
-    ) -> ControllerNode {
-        ControllerNode {
-            controller,
+    ) -> Result<ControllerNode, ConfigError> {
+        Ok(ControllerNode {
+            controller: Controller::new(topology, config.clone())?,
+            config,
+            connected: vec![false; switches.len()],
             switches,
             control_latency,
+            inbox: Vec::new(),
             replies: VecDeque::new(),
-        }
+        })
     }
 
     /// Connects to every switch.
@@ -38,9 +52,25 @@ impl ControllerNode {
         }
     }
 
+    /// Another controller takes the place of this one, connections and all.
+    fn restart(&mut self, keeps_state: bool, ctx: &mut Context<'_, Message>) {
+        let topology = self.controller.topology().clone();
+        self.config.virtual_qpn_seed = self.config.virtual_qpn_seed.wrapping_add(1);
+        let next = Controller::new(topology, self.config.clone());
+        let mut next = next.expect("it fitted when the first one began");
+        if keeps_state {
+            let restored = next.restore(&self.controller.save());
+            restored.expect("a controller reads what its like has written");
+        }
+        self.controller = next;
+        self.connected.fill(false);
+        self.inbox.clear();
+        self.connect_all(ctx);
+    }
+
     /// A user's request; its answer comes out of [`ControllerNode::next_reply`].
     pub(super) fn ask(&mut self, request: ApiRequest, ctx: &mut Context<'_, Message>) {
-        self.handle(Event::Api(request), ctx);
+        self.handle([Event::Api(request)], ctx);
     }
 
     pub(super) fn next_reply(&mut self) -> Option<ApiReply> {
@@ -53,7 +83,7 @@ impl ControllerNode {
             .poll_timeout()
             .is_some_and(|at| at <= ctx.now())
         {
-            self.handle(Event::Timeout, ctx);
+            self.handle([Event::Timeout], ctx);
         } else {
             self.set_alarm(ctx);
         }
@@ -65,8 +95,22 @@ impl ControllerNode {
         message: Message,
         ctx: &mut Context<'_, Message>,
     ) {
+        match message {
+            Message::Restart { keeps_state } => return self.restart(keeps_state, ctx),
+            Message::Together => {
+                let events = std::mem::take(&mut self.inbox);
+                return self.handle(events, ctx);
+            }
+            _ => {}
+        }
         let position = self.switches.iter().position(|&node| node == from);
         let switch = SwitchIndex(position.expect("only switches write to the controller"));
+        if let Message::Connected = message {
+            self.connected[switch.0] = true;
+        }
+        if !self.connected[switch.0] {
+            return;
+        }
         let event = match message {
             Message::Connected => Event::SwitchUp { switch },
             Message::Disconnected { why } => Event::SwitchDown { switch, why },
@@ -81,11 +125,14 @@ impl ControllerNode {
             },
             _ => unreachable!("nobody sends this to the controller"),
         };
-        self.handle(event, ctx);
+        if self.inbox.is_empty() {
+            ctx.send(ctx.node(), Message::Together, 0);
+        }
+        self.inbox.push(event);
     }
 
-    fn handle(&mut self, event: Event, ctx: &mut Context<'_, Message>) {
-        self.controller.handle(ctx.now(), event);
+    fn handle(&mut self, events: impl IntoIterator<Item = Event>, ctx: &mut Context<'_, Message>) {
+        self.controller.handle_all(ctx.now(), events);
         while let Some(effect) = self.controller.poll() {
             match effect {
                 Effect::Request {

@@ -28,6 +28,10 @@ pub enum Message {
     StreamRequest(Box<StreamMessageRequest>),
     /// Switch to controller, on the stream.
     StreamResponse(Box<StreamMessageResponse>),
+    /// To the controller: another one takes its place.
+    Restart { keeps_state: bool },
+    /// The controller to itself: all that came at this moment is there.
+    Together,
     /// A switch to itself: a frame leaves the ingress pipeline.
     Ingress { port: u32, frame: Vec<u8> },
     /// A host to itself: the NIC has taken a frame in.

@@ -118,6 +118,9 @@ impl SwitchNode {
         match message {
             Message::Ingress { port, frame } => self.ingress(port, frame, ctx),
             Message::Connect => {
+                if let Some(former) = self.controller.take() {
+                    self.server.stream_close(former.client);
+                }
                 let client = self.server.stream_open();
                 self.controller = Some(Connection {
                     controller: from,

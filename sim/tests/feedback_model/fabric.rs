@@ -1,7 +1,12 @@
 //! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
 
-use alfirk_sim::mft::{
-    Aggregator, Config, Feedback, Flaw, Group, Nak, PacketIn, PacketOut, Port, Queued, Sent, Space,
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex};
+
+use alfirk_aggregation::punt::Aggregator;
+use alfirk_aggregation::{
+    Config, Feedback, Flaw, Group, Nak, PacketIn, PacketOut, Point, Port, Queued, Sent, Space,
     Strategy,
 };
 use stateright::{Model, Property};
@@ -59,8 +64,14 @@ pub struct Fabric {
     pub in_flight: usize,
     /// How often a walk may time out.
     pub ages: u64,
+    /// The way to a controller doubles packets, too, as no stream does; it loses them in any case.
+    pub control_doubles: bool,
+    /// How often a controller may begin anew and know nothing.
+    pub restarts: u32,
     /// A receiver that sends what it likes beside what its queue pair sends, and how often.
     pub liar: Option<(usize, u32)>,
+    /// Fingerprints of what is known to recover: most states differ only in what is under way, and that is lost then.
+    pub recovered: Arc<Mutex<HashSet<u64>>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -82,7 +93,9 @@ struct Requester {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
     switches: Vec<Group>,
-    controllers: Vec<Aggregator>,
+    /// What the controller knows of each switch's group, if it has heard of it.
+    controllers: Vec<Option<Aggregator>>,
+    restarts: u32,
     /// What goes round in each switch.
     rounds: Vec<Vec<Queued>>,
     /// Between each switch and its controller.
@@ -116,6 +129,8 @@ pub enum Step {
     Lose(Moving),
     /// Time passes, so that walks time out.
     Age,
+    /// A controller begins anew.
+    Restart(usize),
     /// The liar sends something of its own.
     Lie(Packet),
 }
@@ -176,11 +191,11 @@ impl Fabric {
         };
         let (switch, _) = self.leaf_of(liar);
         let group = &world.switches[switch];
-        if world.lies == limit || group.src_port.is_none() {
+        if world.lies == limit || group.sender.source.is_none() {
             return Vec::new();
         }
         let numbers = || 0..1 << SPACE_BITS;
-        let data = numbers().filter(|&psn| psn != SPACE.next(group.sent));
+        let data = numbers().filter(|&psn| psn != SPACE.next(group.sender.sent));
         let feedback = numbers().flat_map(|psn| [Packet::Ack(psn), Packet::Nak(psn)]);
         data.map(Packet::Data).chain(feedback).collect()
     }
@@ -199,7 +214,7 @@ impl Fabric {
         let (liar, _) = self.liar.expect("somebody lies");
         world.lies += 1;
         let (switch, port) = self.leaf_of(liar);
-        let is_source = world.switches[switch].src_port == Some(port);
+        let is_source = world.switches[switch].sender.source == Some(port);
         let before: Vec<Vec<Packet>> = world.wire.clone();
         self.arrive(world, self.direction_from(End::Host(liar)), packet);
         let is_copied = world.wire.iter().zip(&before).any(|(after, before)| {
@@ -407,10 +422,26 @@ impl Fabric {
                 }
             }
             Moving::Up(switch, packet) => {
-                let paths = &world.switches[*switch].paths;
-                let read = || paths.iter().map(|path| path.ack_psn).collect();
-                if let Some(command) = world.controllers[*switch].receive(packet, read) {
-                    self.put(&mut world.down[*switch], command);
+                let group = &world.switches[*switch];
+                let paths = || group.ports().iter().zip(group.leaves.iter());
+                let read = |controller: &mut Aggregator| {
+                    paths().for_each(|(port, leaf)| controller.learn(*port, leaf.newest.psn));
+                };
+                let controller = world.controllers[*switch].get_or_insert_with(|| {
+                    let ports = group.ports().iter().copied();
+                    let mut controller = Aggregator::new(SPACE, ports, packet.told);
+                    read(&mut controller);
+                    controller
+                });
+                controller.take(packet);
+                let mut said: Vec<PacketOut> = controller.answers().into_iter().collect();
+                if !controller.lagging().is_empty() {
+                    read(controller);
+                    said.extend(controller.answers());
+                    controller.give_up();
+                }
+                for out in said {
+                    self.put(&mut world.down[*switch], out);
                 }
             }
             Moving::Down(switch, command) => {
@@ -422,15 +453,35 @@ impl Fabric {
 
     /// Everything under way is lost and the adversary goes home: do the messages complete?
     fn recovers(&self, world: &World) -> bool {
-        let kind = Fabric {
-            nature: Nature::Kind,
-            ..self.clone()
-        };
         let mut world = world.clone();
         world.wire.iter_mut().for_each(Vec::clear);
         world.rounds.iter_mut().for_each(Vec::clear);
         world.up.iter_mut().for_each(Vec::clear);
         world.down.iter_mut().for_each(Vec::clear);
+        let mut hasher = DefaultHasher::new();
+        world.hash(&mut hasher);
+        let fingerprint = hasher.finish();
+        let recovered = || {
+            self.recovered
+                .lock()
+                .expect("nobody fails while he holds it")
+        };
+        if recovered().contains(&fingerprint) {
+            return true;
+        }
+        let recovers = self.completes_from(world);
+        if recovers {
+            recovered().insert(fingerprint);
+        }
+        recovers
+    }
+
+    /// In a kind world, by the senders' timeouts alone.
+    fn completes_from(&self, mut world: World) -> bool {
+        let kind = Fabric {
+            nature: Nature::Kind,
+            ..self.clone()
+        };
         let packets: u32 = self.streams.iter().map(|stream| stream.1).sum();
         for _ in 0..4 * packets + 4 {
             if self.is_complete(&world) {
@@ -471,19 +522,20 @@ impl Model for Fabric {
         };
         let ports = |switch| {
             let ends = self.links.iter();
-            let port = move |(near, far)| match near {
-                End::Switch(at, port) if at == switch => Some((port, matches!(far, End::Host(_)))),
+            let port = move |end| match end {
+                End::Switch(at, port) if at == switch => Some(port),
                 _ => None,
             };
-            ends.flat_map(|&(a, b)| [(a, b), (b, a)])
+            ends.flat_map(|&(a, b)| [a, b])
                 .filter_map(port)
-                .collect::<Vec<_>>()
+                .collect::<Vec<Port>>()
         };
         let group = |switch| Group::new(config, &ports(switch), FIRST_PSN, 0);
-        let controller = |switch| {
-            let ports: Vec<Port> = ports(switch).iter().map(|port| port.0).collect();
-            Aggregator::new(SPACE, &ports, FIRST_PSN, 0)
+        let before = Point {
+            psn: SPACE.previous(FIRST_PSN),
+            msn: 0,
         };
+        let controller = |switch| Some(Aggregator::new(SPACE, ports(switch), before));
         let host = |host| Host {
             // Who sends first swaps its numbers afterwards.
             expected: if self.streams[0].0 == host {
@@ -511,6 +563,7 @@ impl Model for Fabric {
             requesters: (0..self.streams.len()).map(requester).collect(),
             wire: vec![Vec::new(); 2 * self.links.len()],
             clock: 0,
+            restarts: 0,
             lies: 0,
             violation: None,
         }]
@@ -526,8 +579,8 @@ impl Model for Fabric {
             }
         }
         let moving = self.moving(world);
-        steps.extend(moving.iter().cloned().map(Step::Arrive));
         if self.nature == Nature::Kind {
+            steps.extend(moving.into_iter().map(Step::Arrive));
             return;
         }
         for (stream, requester) in world.requesters.iter().enumerate() {
@@ -536,12 +589,23 @@ impl Model for Fabric {
             }
         }
         for moving in moving {
-            if !matches!(moving, Moving::Round(..)) {
-                steps.push(Step::ArriveTwice(moving.clone()));
-            }
+            // What arrives once arrives twice, but the second time it is lost. A walker cannot double itself.
+            let is_doubled = match moving {
+                Moving::OnWire(..) => true,
+                Moving::Round(..) => false,
+                Moving::Up(..) | Moving::Down(..) => self.control_doubles,
+            };
+            steps.push(match is_doubled {
+                true => Step::ArriveTwice(moving.clone()),
+                false => Step::Arrive(moving.clone()),
+            });
             steps.push(Step::Lose(moving));
         }
         steps.extend(self.lies(world).into_iter().map(Step::Lie));
+        if world.restarts < self.restarts {
+            let known = (0..self.switches).filter(|at| world.controllers[*at].is_some());
+            steps.extend(known.map(Step::Restart));
+        }
         let is_walking = |group: &Group| group.walk.busy.is_some();
         if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
             steps.push(Step::Age);
@@ -564,6 +628,10 @@ impl Model for Fabric {
                 Self::take(&mut world, &moving);
             }
             Step::Age => world.clock += AGE,
+            Step::Restart(switch) => {
+                world.restarts += 1;
+                world.controllers[switch] = None;
+            }
             Step::Lie(packet) => self.lie(&mut world, packet),
         }
         Some(world)

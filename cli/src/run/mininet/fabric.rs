@@ -623,6 +623,13 @@ impl Fabric for MininetFabric {
         counts.ok_or_else(controller_ended)
     }
 
+    fn control_round_trip(&mut self) -> Result<u64, FabricError> {
+        let handle = self.controller.clone();
+        let work = async move { handle.status().await };
+        let report = self.wait_for(work, "the controller tells nothing", GROUP_LIMIT)?;
+        Ok(report.ok_or_else(controller_ended)?.round_trip_ns())
+    }
+
     fn now(&self) -> u64 {
         // The clock of `alfirk host`, so that its times and ours can be compared.
         monotonic()
@@ -636,15 +643,17 @@ impl Fabric for MininetFabric {
         1_000_000_000
     }
 
-    fn rc(&self, mtu: PathMtu) -> RcConfig {
-        RcConfig {
+    fn rc(&self, mtu: PathMtu, _rate_bps: u64, answers_later: u64) -> RcConfig {
+        let config = RcConfig {
             ack_timeout: HostTiming::SOFTWARE.ack_timeout,
             msn_rule: match self.linux_rdma {
                 true => MsnRule::Restarts,
                 false => MsnRule::Counted,
             },
             ..RcConfig::new(mtu)
-        }
+        };
+        // Links are as fast as the machine, whatever the topology says: a larger window would only fill queues.
+        config.with_later_answers(answers_later, 0)
     }
 }
 

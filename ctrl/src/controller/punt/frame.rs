@@ -2,10 +2,10 @@
 
 use std::net::Ipv4Addr;
 
+use alfirk_aggregation::{classify, Answer, Feedback, PacketOut};
 use alfirk_roce::icrc;
-use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, Psn, QpNum};
+use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, QpNum};
 
-use super::super::aggregate::Word;
 use super::super::event::MemberSpec;
 use super::super::position::Position;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
@@ -61,6 +61,15 @@ impl FeedbackHeader {
         (self.port != 0).then_some(u32::from(self.port))
     }
 
+    /// Of what is to be said in a group.
+    pub(super) fn of(group: u16, out: &PacketOut) -> FeedbackHeader {
+        FeedbackHeader {
+            group,
+            port: out.port.and_then(|port| port.try_into().ok()).unwrap_or(0),
+            told: Position::from(out.told),
+        }
+    }
+
     /// The payload of a PacketOut.
     pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
         let mut payload = Vec::with_capacity(Self::LEN + frame.len());
@@ -106,11 +115,11 @@ impl Tags {
 
 /// An ACK or NAK inside the fabric; the switch that sends it computes its ICRC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Feedback([u8; FEEDBACK_LEN], Tags);
+pub(super) struct AckFrame([u8; FEEDBACK_LEN], Tags);
 
-impl Feedback {
+impl AckFrame {
     /// `None` when it is no ACK or NAK; switches have checked ICRC and checksum.
-    pub(super) fn parse(frame: &[u8]) -> Option<Feedback> {
+    pub(super) fn parse(frame: &[u8]) -> Option<AckFrame> {
         let (tags, frame) = Tags::take(frame);
         let bytes: [u8; FEEDBACK_LEN] = *frame.first_chunk()?;
         let frame = ethernet::View::new_checked(&bytes).ok()?;
@@ -119,7 +128,7 @@ impl Feedback {
             && bytes[IP_AT + 9] == ipv4::PROTOCOL_UDP
             && bytes[UDP_AT + 2..][..2] == udp::PORT_ROCE.to_be_bytes();
         let bth = bth::View::new_checked(&bytes[BTH_AT..]).ok()?;
-        (is_rocev2 && bth.opcode().has_aeth()).then_some(Feedback(bytes, tags))
+        (is_rocev2 && bth.opcode().has_aeth()).then_some(AckFrame(bytes, tags))
     }
 
     /// The group.
@@ -127,25 +136,31 @@ impl Feedback {
         address(&self.0, DESTINATION)
     }
 
-    /// What it says.
-    pub(super) fn word(&self) -> Word {
-        let number = |at: usize| {
-            let bytes = &self.0[at..at + 3];
-            bytes.iter().fold(0, |n, byte| n << 8 | u32::from(*byte))
-        };
-        Word {
-            psn: Psn::new(number(BTH_AT + PSN)),
-            syndrome: self.0[EXTENSION_AT],
-            msn: number(EXTENSION_AT + 1),
+    fn aeth(&self) -> Option<aeth::Repr> {
+        let view = aeth::View::new_checked(&self.0[EXTENSION_AT..]).ok()?;
+        Some(aeth::Repr::parse(&view))
+    }
+
+    /// Its syndrome, as it is on the wire.
+    pub(super) fn syndrome(&self) -> u8 {
+        self.0[EXTENSION_AT]
+    }
+
+    /// What it says, if it is to be aggregated.
+    pub(super) fn feedback(&self) -> Option<Feedback> {
+        let bth = bth::View::new_checked(&self.0[BTH_AT..]).ok()?;
+        match classify(bth.psn().get(), self.aeth()?)? {
+            Answer::Feedback(feedback) => Some(feedback),
+            Answer::Fatal(_) => None,
         }
     }
 
-    /// The same frame with other words.
-    pub(super) fn saying(&self, word: Word) -> Vec<u8> {
+    /// The same frame, saying something else.
+    pub(super) fn saying(&self, feedback: Feedback) -> Vec<u8> {
         let mut bytes = self.0;
-        bytes[BTH_AT + PSN..][..3].copy_from_slice(&word.psn.get().to_be_bytes()[1..]);
-        bytes[EXTENSION_AT] = word.syndrome;
-        bytes[EXTENSION_AT + 1..][..3].copy_from_slice(&word.msn.to_be_bytes()[1..]);
+        let (psn, aeth) = feedback.to_aeth();
+        bytes[BTH_AT + PSN..][..3].copy_from_slice(&psn.to_be_bytes()[1..]);
+        aeth.emit(&mut bytes[EXTENSION_AT..]);
         self.1.put_into(&bytes)
     }
 }

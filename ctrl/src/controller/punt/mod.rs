@@ -7,18 +7,22 @@
 //!            FATAL_NAK  a copy of a NAK that went on to the source  ──▶ the member that sent it is taken out
 //! ```
 //!
-//! Nothing here is kept over a restart, of a switch or of this controller: an aggregate begins with what the header of
+//! Frames that come together are answered together: [`Controller::punted`] takes them in, and when all are there
+//! [`Controller::answer_punted`] says once for each group on each switch what is new.
+//!
+//! Nothing here is kept over a restart, of a switch or of this controller: an aggregator begins with what the header of
 //! its first frame says and asks the switch for the rest.  Until that is known it acknowledges too little, never too much;
-//! and what is lost on the way to or from here, the sender's retransmission asks for again.
+//! and what is lost on the way to or from here, the sender's retransmission asks for again: if that cannot be answered, the
+//! switch is asked, too.
 
 mod frame;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_roce::wire::Psn;
+use alfirk_aggregation::punt::Aggregator;
+use alfirk_aggregation::{Feedback, Message, PacketIn, PacketOut, Point, Space};
 
-use super::aggregate::{Aggregate, Word};
 use super::error::SwitchError;
 use super::group::{GroupMember, OnSwitch};
 use super::registers::RegisterControl;
@@ -31,7 +35,7 @@ use crate::constants::{
 use crate::tables::PacketOutHeader;
 use crate::topology::SwitchIndex;
 
-use frame::{Feedback, FeedbackHeader, Tags};
+use frame::{AckFrame, FeedbackHeader, Tags};
 
 /// A group on one switch, by its index there.
 pub(super) type Part = (SwitchIndex, u16);
@@ -57,21 +61,25 @@ pub struct PuntStats {
     pub strays: u64,
 }
 
-/// One aggregate, and what is being asked about it.
+/// One aggregator, and what is being asked about it.
 #[derive(Debug)]
 struct Punted {
     mcst_id: Ipv4Addr,
-    aggregate: Aggregate,
+    aggregator: Aggregator,
     /// Reads of paths' registers that are under way, and the port of each.
     reads: BTreeMap<TaskId, u32>,
+    /// Whether reads have come to their end since the last answers.
+    has_read: bool,
     /// The latest frame, in whose form answers to no frame are given.
-    latest: Feedback,
+    latest: AckFrame,
 }
 
 /// See the module's text.
 #[derive(Debug, Default)]
 pub(super) struct Punts {
     parts: BTreeMap<Part, Punted>,
+    /// Parts of which something has come up that is not answered yet.
+    news: BTreeSet<Part>,
     /// Parts whose registers this controller has set over the present connection, and of which nothing has come up yet.
     fresh: BTreeSet<Part>,
     /// Members of groups whose queue pairs have ended, and that are still to be taken out.
@@ -131,59 +139,57 @@ impl Controller {
         is_probe: bool,
     ) -> Option<()> {
         let (header, frame) = FeedbackHeader::parse(payload)?;
-        let frame = Feedback::parse(frame)?;
+        let frame = AckFrame::parse(frame)?;
         let part = (switch, header.group);
         let mcst_id = frame.destination();
-        let ports: Vec<u32> = {
-            let mut parts = self.parts_on(mcst_id, switch);
-            let on = parts.find(|on| on.group_index == header.group)?;
-            on.paths.iter().map(|path| path.port).collect()
-        };
+        let on = self.part(mcst_id, part)?;
+        let ports: Vec<u32> = on.paths.iter().map(|path| path.port).collect();
         if !ports.contains(&port) {
             return None;
         }
+        let feedback = frame.feedback()?;
+        let message = match (is_probe, feedback) {
+            (false, _) => Message::Feedback(feedback),
+            (true, Feedback::Ack { psn, msn }) => Message::Probe(Point { psn, msn }),
+            (true, Feedback::Nak { .. }) => return None,
+        };
         let is_other = |punted: &Punted| punted.mcst_id != mcst_id;
         if self.punts.parts.get(&part).is_none_or(is_other) {
-            self.begin_aggregate(now, part, &ports, mcst_id, &header, &frame);
+            self.begin_aggregator(now, part, &ports, mcst_id, &header, &frame);
         }
         let punted = self.punts.parts.get_mut(&part)?;
         punted.latest = frame;
-        let aggregate = &mut punted.aggregate;
-        aggregate.see(header.source(), header.told);
-        let word = frame.word();
-        let stats = &mut self.punts.stats;
-        let answer = if is_probe {
-            stats.probes += 1;
-            let answer = aggregate.ask(port, word);
-            stats.answered += u64::from(answer.is_some());
-            answer.map(|answer| (port, answer))
-        } else {
-            stats.feedback += 1;
-            let told = aggregate.hear(port, word);
-            stats.told += u64::from(told.is_some());
-            aggregate.source().zip(told)
-        };
-        if let Some((to, answer)) = answer {
-            self.tell(part, to, answer);
+        punted.aggregator.take(&PacketIn {
+            port,
+            message,
+            source: header.source(),
+            told: header.told.into(),
+        });
+        match message {
+            Message::Feedback(_) => self.punts.stats.feedback += 1,
+            Message::Probe(_) => self.punts.stats.probes += 1,
         }
+        self.punts.news.insert(part);
         Some(())
     }
 
     /// Starts from what the frame's header says, and asks the switch what its paths have acknowledged before: copies of
     /// what they have are kept from them, so they may have nothing more to say.
-    fn begin_aggregate(
+    fn begin_aggregator(
         &mut self,
         now: u64,
         part: Part,
         ports: &[u32],
         mcst_id: Ipv4Addr,
         header: &FeedbackHeader,
-        frame: &Feedback,
+        frame: &AckFrame,
     ) {
+        let told = header.told.into();
         let punted = Punted {
             mcst_id,
-            aggregate: Aggregate::new(ports.iter().copied(), header.told),
+            aggregator: Aggregator::new(Space::PSN, ports.iter().copied(), told),
             reads: BTreeMap::new(),
+            has_read: false,
             latest: *frame,
         };
         self.punts.parts.insert(part, punted);
@@ -191,12 +197,17 @@ impl Controller {
             // All that was acknowledged since the registers were set has come here.
             return;
         }
+        self.read_paths(now, part, (0..=u8::MAX).zip(ports.iter().copied()));
+    }
+
+    /// Asks a switch what paths have acknowledged.
+    fn read_paths(&mut self, now: u64, part: Part, paths: impl IntoIterator<Item = (u8, u32)>) {
         let (switch, group) = part;
-        for (path, port) in (0..=u8::MAX).zip(ports) {
+        for (path, port) in paths {
             let read = Task::Registers(RegisterControl::read(group, REGISTER_ACK, path));
             let id = self.submit(now, switch, Owner::Path(switch, group), read);
             if let Some(punted) = self.punts.parts.get_mut(&part) {
-                punted.reads.insert(id, *port);
+                punted.reads.insert(id, port);
             }
         }
     }
@@ -207,7 +218,7 @@ impl Controller {
             return;
         };
         let Some(port) = punted.reads.remove(&task) else {
-            // Of an aggregate that stood here before.
+            // Of an aggregator that stood here before.
             return;
         };
         let Ok(value) = result else {
@@ -215,28 +226,51 @@ impl Controller {
             self.punts.parts.remove(&part);
             return;
         };
-        let psn = Psn::new((value >> 8) as u32);
-        punted.aggregate.learn(port, psn);
-        if !punted.reads.is_empty() {
-            return;
-        }
-        if let (Some(told), Some(source)) = (punted.aggregate.settle(), punted.aggregate.source()) {
-            self.tell(part, source, told);
+        punted.aggregator.learn(port, (value >> 8) as u32);
+        if punted.reads.is_empty() {
+            punted.has_read = true;
+            self.punts.news.insert(part);
         }
     }
 
-    /// Sends an ACK or NAK out of a port, in the form of the latest that came.
-    fn tell(&mut self, part: Part, port: u32, word: Word) {
-        let Some(punted) = self.punts.parts.get(&part) else {
-            return;
-        };
+    /// Says what has become of all that came up since the last time.
+    pub(super) fn answer_punted(&mut self, now: u64) {
+        for part in std::mem::take(&mut self.punts.news) {
+            let Some(punted) = self.punts.parts.get_mut(&part) else {
+                continue;
+            };
+            let answers = punted.aggregator.answers();
+            let stats = &mut self.punts.stats;
+            stats.told += u64::from(answers.told.is_some());
+            stats.answered += answers.answered.len() as u64;
+            // What cannot be answered may be known to the switch: one round of reads at a time.
+            let mut lagging = BTreeSet::new();
+            if punted.reads.is_empty() {
+                if !std::mem::take(&mut punted.has_read) {
+                    lagging = punted.aggregator.lagging();
+                }
+                if lagging.is_empty() {
+                    punted.aggregator.give_up();
+                }
+            }
+            let (mcst_id, latest) = (punted.mcst_id, punted.latest);
+            for out in answers {
+                self.say_feedback(part, &latest, &out);
+            }
+            if !lagging.is_empty() {
+                let on = self.part(mcst_id, part);
+                let paths = on.into_iter().flat_map(|on| (0..=u8::MAX).zip(&on.paths));
+                let ports = paths.map(|(number, path)| (number, path.port));
+                let lagging: Vec<_> = ports.filter(|(_, port)| lagging.contains(port)).collect();
+                self.read_paths(now, part, lagging);
+            }
+        }
+    }
+
+    /// Sends an ACK or NAK, in the form of the latest that came.
+    fn say_feedback(&mut self, part: Part, latest: &AckFrame, out: &PacketOut) {
         let (switch, group) = part;
-        let header = FeedbackHeader {
-            group,
-            port: u16::try_from(port).unwrap_or(0),
-            told: punted.aggregate.told(),
-        };
-        let payload = header.before(&punted.latest.saying(word));
+        let payload = FeedbackHeader::of(group, out).before(&latest.saying(out.feedback));
         let to = PacketOutHeader {
             kind: PACKET_OUT_FEEDBACK,
             egress_port: 0,
@@ -282,7 +316,7 @@ impl Controller {
         port: u32,
         frame: &[u8],
     ) -> Option<()> {
-        let frame = Feedback::parse(frame)?;
+        let frame = AckFrame::parse(frame)?;
         let mcst_id = frame.destination();
         let mut parts = self.parts_on(mcst_id, switch);
         if !parts.any(|on| on.paths.iter().any(|path| path.port == port)) {
@@ -294,7 +328,7 @@ impl Controller {
             let ended = self.punts.ended.entry(mcst_id).or_default();
             if ended.insert(member.spec.ip) {
                 let name = &self.topology.host(member.host).name;
-                let syndrome = frame.word().syndrome;
+                let syndrome = frame.syndrome();
                 tracing::warn!(%mcst_id, "the queue pair of {name} has ended with syndrome {syndrome:#04x}");
                 self.prune_ended(now, mcst_id);
             }
@@ -328,6 +362,11 @@ impl Controller {
         let now = registration.and_then(|r| r.group().on(switch));
         let next = registration.and_then(|r| r.coming_on(switch));
         now.into_iter().chain(next)
+    }
+
+    fn part(&self, mcst_id: Ipv4Addr, (switch, group): Part) -> Option<&OnSwitch> {
+        let mut parts = self.parts_on(mcst_id, switch);
+        parts.find(|on| on.group_index == group)
     }
 
     fn member_behind(

@@ -20,12 +20,14 @@ pub(super) struct RegisterTask {
     pub(super) answered: u32,
     /// Of the answer.
     pub(super) value: u64,
+    /// When it was sent first.
+    pub(super) since: u64,
     /// When to send it again, or to give up after the last attempt.
     pub(super) deadline: u64,
 }
 
 impl Session {
-    pub(super) fn register_answer(&mut self, packet: &PacketIn) {
+    pub(super) fn register_answer(&mut self, now: u64, packet: &PacketIn) {
         let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
             tracing::warn!(
                 switch = self.name,
@@ -36,6 +38,9 @@ impl Session {
         // Else an answer to an access of an earlier connection.
         if let Some(task) = self.registers.get_mut(&answer.cookie) {
             task.answered += 1;
+            if task.sent == 1 {
+                self.round_trip.measured(now.saturating_sub(task.since));
+            }
             if let Some(reason) = refusal(answer.status) {
                 let error = SwitchError::Registers {
                     switch: self.name.clone(),
@@ -102,6 +107,7 @@ impl Session {
                 sent: 1,
                 answered: 0,
                 value: 0,
+                since: now,
                 deadline: now + context.config.register_retry_ns,
             };
             self.registers.insert(cookie, task);

@@ -36,20 +36,36 @@ impl Punted {
     }
 
     fn hand_up(&mut self, reason: u8, port: u32, payload: Vec<u8>) {
+        let event = Self::event(reason, port, payload);
+        self.fabric.handle(event);
+    }
+
+    fn event(reason: u8, port: u32, payload: Vec<u8>) -> Event {
         let switch = SwitchIndex(0);
         let message = packet_in(reason, port, payload);
-        self.fabric.handle(Event::Stream { switch, message });
+        Event::Stream { switch, message }
+    }
+
+    /// Frames that come together.
+    fn together(&mut self, events: Vec<Event>) {
+        self.fabric.controller.handle_all(self.fabric.now, events);
+        self.fabric.run();
     }
 
     /// An ACK or NAK as the pipeline hands it up; h1 is the source, and has been told `told`.
     fn feedback(&mut self, reason: u8, port: u32, psn: u32, syndrome: u8, msn: u32, told: u32) {
+        let payload = self.payload(psn, syndrome, msn, told);
+        self.hand_up(reason, port, payload);
+    }
+
+    fn payload(&self, psn: u32, syndrome: u8, msn: u32, told: u32) -> Vec<u8> {
         let group = self.fabric.index_on("s1");
         let mut payload = group.to_be_bytes().to_vec();
         payload.extend([0, 1]);
         payload.extend(&told.to_be_bytes()[1..]);
         payload.extend([0, 0, 7]);
         payload.extend(ack(self.mcst_id, psn, syndrome, msn));
-        self.hand_up(reason, port, payload);
+        payload
     }
 
     /// What the switch was given to send: port, what the source was told with it, PSN, syndrome and MSN.
@@ -135,6 +151,77 @@ fn a_new_controller_asks_the_switch_what_paths_have_acknowledged() {
     group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, FIRST - 1);
     let all = (1, FIRST + 5, FIRST + 5, ACK, 7);
     assert_eq!(group.told(), [all]);
+}
+
+#[test]
+fn a_message_that_was_half_acknowledged_completes_after_a_restart() {
+    for keeps_state in [true, false] {
+        let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+        let told = FIRST - 1;
+        group.feedback(PACKET_IN_FEEDBACK, 2, FIRST + 5, ACK, 8, told);
+        // The one of path 2 is lost with the controller.
+        group.fabric.switches[0].acked.insert((0, 1), FIRST + 5);
+        group.fabric.switches[0].acked.insert((0, 2), FIRST + 5);
+        let saved = group.fabric.controller.save();
+        group.fabric.replace_controller();
+        if keeps_state {
+            group.fabric.controller.restore(&saved).unwrap();
+        }
+        group.fabric.connect_all();
+        // The last receiver has what the others have, and then all have everything.
+        group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 3, ACK, 7, told);
+        assert_eq!(group.told(), [(1, FIRST + 3, FIRST + 3, ACK, 7)]);
+        group.feedback(PACKET_IN_FEEDBACK, 4, FIRST + 5, ACK, 8, FIRST + 3);
+        assert_eq!(group.told(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
+    }
+}
+
+#[test]
+fn frames_that_come_together_are_answered_once() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    let told = FIRST - 1;
+    let mut events = Vec::new();
+    for n in 0..8 {
+        for port in 2..=4 {
+            let payload = group.payload(FIRST + n, ACK, 8, told);
+            events.push(Punted::event(PACKET_IN_FEEDBACK, port, payload));
+        }
+        let payload = group.payload(FIRST, ACK, 7, told);
+        events.push(Punted::event(PACKET_IN_PROBE, 1, payload));
+    }
+    group.together(events);
+    assert_eq!(group.told(), [(1, FIRST + 7, FIRST + 7, ACK, 8)]);
+    let stats = group.stats();
+    assert_eq!((stats.feedback, stats.told), (24, 1));
+    assert_eq!((stats.probes, stats.answered), (8, 0));
+}
+
+#[test]
+fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
+    let mut group = Punted::new(MinPsn::Punt, IcrcMode::Neutral);
+    let told = FIRST - 1;
+    for port in 2..=3 {
+        group.feedback(PACKET_IN_FEEDBACK, port, FIRST + 5, ACK, 8, told);
+    }
+    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, told);
+    assert_eq!(group.told(), [], "path 3 has not got it");
+    group.fabric.switches[0].acked.insert((0, 3), FIRST + 5);
+    group.feedback(PACKET_IN_PROBE, 1, FIRST + 5, ACK, 7, told);
+    assert_eq!(group.told(), [(1, FIRST + 5, FIRST + 5, ACK, 8)]);
+}
+
+#[test]
+fn the_way_to_a_switch_is_measured() {
+    let mut fabric = Fabric::new(testbed());
+    let switch = SwitchIndex(0);
+    let report = |fabric: &Fabric| fabric.controller.status().round_trip_ns();
+    assert_eq!(report(&fabric), 0);
+    fabric.controller.handle(0, Event::SwitchUp { switch });
+    // The answers take a while.
+    fabric.now = 100_000;
+    fabric.run();
+    assert!(fabric.controller.is_ready());
+    assert_eq!(report(&fabric), 100_000);
 }
 
 #[test]

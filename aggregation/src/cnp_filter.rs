@@ -7,7 +7,7 @@ const WINDOWS: u64 = 8;
 const COUNT_MAX: u8 = 31;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct CnpFilter {
+pub(crate) struct CnpFilter {
     paths: Vec<Count>,
     worst: Option<(usize, Count)>,
 }

@@ -1,6 +1,6 @@
 //! How a group finds its minimum by packets that go round (`min_psn_walk.p4`).
 
-use super::{Flaw, Group, Port, Walker, Word};
+use super::{Flaw, Group, Point, Port, Walker, Word};
 
 /// What a group remembers of its walks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -35,24 +35,21 @@ pub(super) enum Outcome {
 
 impl Group {
     fn nodes(&self) -> usize {
-        self.paths.len().div_ceil(self.config.paths_per_pass)
+        self.fixed
+            .ports
+            .len()
+            .div_ceil(self.fixed.config.paths_per_pass)
     }
 
     /// The oldest of a node's words.
     fn oldest_of(&self, node: usize, so_far: Option<Word>) -> Option<Word> {
-        let width = self.config.paths_per_pass;
-        let paths = node * width..((node + 1) * width).min(self.paths.len());
-        paths.fold(so_far, |oldest, path| {
-            let word = self.word(path);
-            match oldest {
-                Some(oldest) if !word.is_before(oldest, self.config.space) => Some(oldest),
-                _ => Some(word),
-            }
-        })
+        let width = self.fixed.config.paths_per_pass;
+        let paths = node * width..((node + 1) * width).min(self.fixed.ports.len());
+        self.leaves.oldest(self.space(), paths, so_far)
     }
 
     fn is_walk_alive(&self, now: u64) -> bool {
-        let timeout = self.config.walk_timeout;
+        let timeout = self.fixed.config.walk_timeout;
         self.walk
             .busy
             .is_some_and(|busy| now - busy.start <= timeout)
@@ -67,7 +64,7 @@ impl Group {
 
     fn mark_dirty(&mut self) {
         if let Some(busy) = &mut self.walk.busy {
-            busy.is_dirty = self.config.flaw != Flaw::ForgottenLaggard;
+            busy.is_dirty = self.fixed.config.flaw != Flaw::ForgottenLaggard;
         }
     }
 
@@ -83,7 +80,7 @@ impl Group {
     }
 
     /// Old data asks for the minimum, unless somebody is looking for it anyway.
-    pub(super) fn begin_probe(&mut self, probe: (Port, u32, u32), now: u64) -> Option<Walker> {
+    pub(super) fn begin_probe(&mut self, probe: (Port, Point), now: u64) -> Option<Walker> {
         if self.is_walk_alive(now) {
             return None;
         }
@@ -108,7 +105,7 @@ impl Group {
         if self.walk.busy.is_none() && self.walk.trigger.is_some_and(|trigger| trigger != own) {
             return Outcome::Idle;
         }
-        let seen = own / self.config.paths_per_pass;
+        let seen = own / self.fixed.config.paths_per_pass;
         let oldest = self.oldest_of(seen, None);
         self.walk.trigger = oldest.map(|word| word.path);
         let node = usize::from(seen == 0);

@@ -1,6 +1,12 @@
 //! What goes into a group's state machine and what comes out.
 
-use super::Space;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use alfirk_roce::wire::aeth::{self, CREDITS_UNLIMITED};
+use alfirk_roce::wire::Syndrome;
+
+use super::{Point, Space, Word};
 
 /// Number of a switch port.
 pub type Port = u32;
@@ -71,17 +77,6 @@ pub struct Nak {
     pub syndrome: u8,
 }
 
-impl Nak {
-    /// How long a receiver asks the source to wait: nothing for a sequence error; of RNR timer codes 1 is the
-    /// shortest, 0 the longest.
-    pub(super) fn patience(self) -> u8 {
-        match self.syndrome >> 5 {
-            1 => 1 + (self.syndrome.wrapping_sub(1) & 0x1f),
-            _ => 0,
-        }
-    }
-}
-
 /// What a receiver, or the switch below, reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Feedback {
@@ -103,11 +98,32 @@ pub enum Feedback {
 
 impl Feedback {
     /// The newest PSN that it acknowledges, with the messages completed then.
-    pub fn acked(self, space: Space) -> (u32, u32) {
+    pub fn acked(self, space: Space) -> Point {
         match self {
-            Feedback::Ack { psn, msn } => (psn, msn),
-            Feedback::Nak { nak, msn } => (space.previous(nak.psn), msn),
+            Feedback::Ack { psn, msn } => Point { psn, msn },
+            Feedback::Nak { nak, msn } => Point {
+                psn: space.previous(nak.psn),
+                msn,
+            },
         }
+    }
+
+    /// An ACK of all up to a point.
+    pub fn ack(Point { psn, msn }: Point) -> Feedback {
+        Feedback::Ack { psn, msn }
+    }
+
+    /// PSN and AETH of the packet that says so. An ACK gives no credits, as those of switches do: what each receiver has
+    /// room for is not known to all.
+    pub fn to_aeth(self) -> (u32, aeth::Repr) {
+        let (psn, syndrome, msn) = match self {
+            Feedback::Ack { psn, msn } => {
+                let credits = CREDITS_UNLIMITED;
+                (psn, Syndrome::Ack { credits }, msn)
+            }
+            Feedback::Nak { nak, msn } => (nak.psn, nak.syndrome.into(), msn),
+        };
+        (psn, aeth::Repr { syndrome, msn })
     }
 }
 
@@ -125,31 +141,11 @@ pub enum Notice {
     },
 }
 
-/// What a path is known to have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Word {
-    /// The newest PSN.
-    pub psn: u32,
-    /// Is it a sender's, and not acknowledged?
-    pub by_sender: bool,
-    /// Which path.
-    pub path: usize,
-}
-
-impl Word {
-    /// Is it older than another, or of equal age and to be preferred? A sender's word does not tell its path,
-    /// so of two of equal age neither is.
-    pub fn is_before(self, other: Word, space: Space) -> bool {
-        let rank = |word: Word| (word.by_sender, (!word.by_sender).then_some(word.path));
-        space.lt(self.psn, other.psn) || (self.psn == other.psn && rank(self) < rank(other))
-    }
-}
-
 /// A packet that goes round looking for the minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Walker {
     /// Old data that asks whether everyone has it: its port, its PSN, and the MSN of its path then.
-    pub probe: Option<(Port, u32, u32)>,
+    pub probe: Option<(Port, Point)>,
     /// The oldest word so far.
     pub oldest: Option<Word>,
     /// The node of `paths_per_pass` paths to look at next.
@@ -169,8 +165,8 @@ pub struct PacketIn {
     pub message: Message,
     /// The source's port, if any data has come.
     pub source: Option<Port>,
-    /// PSN and MSN that the source was told last.
-    pub told: (u32, u32),
+    /// What the source was told last.
+    pub told: Point,
 }
 
 /// What a [`PacketIn`] brings.
@@ -178,24 +174,19 @@ pub struct PacketIn {
 pub enum Message {
     /// An ACK or NAK to aggregate.
     Feedback(Feedback),
-    /// Old data: does everyone have it?
-    Probe {
-        /// Of the data.
-        psn: u32,
-        /// What its path counted when it last received.
-        msn: u32,
-    },
+    /// Old data: does everyone have it? With the MSN that its path counted when it last received.
+    Probe(Point),
 }
 
 /// What the controller wants told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PacketOut {
-    /// To whom: the source if nobody else.
+    /// To whom: without it to whoever is the source when it comes.
     pub port: Option<Port>,
     /// What.
     pub feedback: Feedback,
-    /// The minimum and its MSN.
-    pub agg: (u32, u32),
+    /// What the source was told last, with this.
+    pub told: Point,
 }
 
 /// What waits between ingress and egress.
@@ -272,4 +263,16 @@ pub enum Sent {
         /// What it says.
         notice: Notice,
     },
+}
+
+/// What does not change in a group's life. It is no part of a group's state: all states of one group have the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fixed {
+    pub config: Config,
+    /// Of each path, in the order of path numbers.
+    pub ports: Arc<[Port]>,
+}
+
+impl Hash for Fixed {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }

@@ -1,3 +1,4 @@
+use super::punt::Aggregator;
 use super::*;
 
 const SYNDROME_SEQUENCE: u8 = 0x60;
@@ -47,8 +48,7 @@ fn group_of(strategy: Strategy, last: u32) -> Group {
         paths_per_pass: 1,
         ..Config::pipeline(strategy)
     };
-    let ports = [1, 2, 3, 4].map(|port| (port, false));
-    let mut group = Group::new(config, &ports, 0, 0);
+    let mut group = Group::new(config, &[1, 2, 3, 4], 0, 0);
     for psn in 0..=last {
         assert_eq!(group.send(1, psn), copies(&[2, 3, 4], psn));
     }
@@ -87,9 +87,9 @@ fn an_overtaken_nak_does_not_replace_one_that_waits() {
     group.report(2, ack(3));
     group.report(3, nak(6));
     group.report(4, ack(3));
-    assert_eq!(group.waiting.map(|nak| nak.psn), Some(6));
+    assert_eq!(group.waiting_nak.nak.map(|nak| nak.psn), Some(6));
     group.report(2, nak(2));
-    assert_eq!(group.waiting.map(|nak| nak.psn), Some(6));
+    assert_eq!(group.waiting_nak.nak.map(|nak| nak.psn), Some(6));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn a_source_of_before_hears_of_nothing_that_it_did_not_send() {
     for port in [3, 4] {
         group.report(port, ack(4));
     }
-    assert_eq!(group.agg.0, 4);
+    assert_eq!(group.told.last.psn, 4);
     assert_eq!(group.send(1, 3), told(Feedback::Ack { psn: 3, msn: 1 }));
 }
 
@@ -145,7 +145,7 @@ fn the_last_news_of_the_oldest_path_is_not_lost_in_a_walk() {
     group.report(2, ack(2));
     group.report(3, ack(2));
     group.report(4, ack(2));
-    assert_eq!(group.agg.0, 2);
+    assert_eq!(group.told.last.psn, 2);
     group.report(3, ack(3));
     group.report(4, ack(3));
     // This one starts a walk, and another comes to its end while it is under way.
@@ -181,10 +181,10 @@ fn a_lost_walk_is_taken_over() {
 /// What 64 packets cost when `receivers` acknowledge each, every time in another order.
 fn price(strategy: Strategy, receivers: u32) -> Work {
     const PACKETS: u32 = 64;
-    let ports: Vec<(Port, bool)> = (1..=receivers + 1).map(|port| (port, true)).collect();
+    let ports: Vec<Port> = (1..=receivers + 1).collect();
     let mut group = Group::new(Config::pipeline(strategy), &ports, 0, 0);
-    let numbers: Vec<Port> = ports.iter().map(|port| port.0).collect();
-    let mut aggregator = Aggregator::new(Space::PSN, &numbers, 0, 0);
+    let before = group.told.last;
+    let mut aggregator = Aggregator::new(Space::PSN, ports, before);
     for psn in 0..PACKETS {
         group.send(1, psn);
         for turn in 0..receivers {
@@ -193,13 +193,17 @@ fn price(strategy: Strategy, receivers: u32) -> Work {
                 let Sent::ToController(packet) = sent else {
                     continue;
                 };
-                if let Some(command) = aggregator.receive(&packet, Vec::new) {
+                aggregator.take(&packet);
+                for command in aggregator.answers() {
                     let queued = group.command(command);
                     group.run(queued, 0);
                 }
             }
         }
-        assert_eq!(group.agg.0, psn, "{strategy:?} with {receivers} receivers");
+        assert_eq!(
+            group.told.last.psn, psn,
+            "{strategy:?} with {receivers} receivers"
+        );
     }
     assert_eq!(group.work.feedback, u64::from(PACKETS * receivers));
     println!("{strategy:?}, {receivers} receivers: {:?}", group.work);
@@ -240,9 +244,51 @@ fn only_the_most_congested_path_complains() {
 }
 
 #[test]
-fn numbers_wrap_around() {
-    let space = Space::new(3);
-    assert!(
-        space.lt(7, 0) && space.lt(6, 1) && !space.lt(0, 7) && !space.lt(0, 4) && !space.lt(4, 0)
-    );
+fn of_naks_of_one_number_the_longest_timer_counts() {
+    let nak = |syndrome| Feedback::Nak {
+        nak: Nak { psn: 2, syndrome },
+        msn: 0,
+    };
+    let (none, shortest, longest) = (SYNDROME_SEQUENCE, 0x21, 0x20);
+    for order in [[none, shortest, longest], [longest, none, shortest]] {
+        let mut group = group(3);
+        for (port, syndrome) in (2..).zip(order) {
+            let told = group.report(port, nak(syndrome));
+            assert_eq!(told.len(), usize::from(port == 4));
+            if port == 4 {
+                let feedback = nak(longest);
+                assert_eq!(told, [Sent::Feedback { port: 1, feedback }]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_comes_through_no_path_goes_nowhere() {
+    let mut group = group(3);
+    let before = group.clone();
+    assert_eq!(group.send(9, 4), []);
+    assert_eq!(group.report(9, ack(3)), []);
+    assert_eq!(group.notice(9, Notice::Cnp, 0), []);
+    assert_eq!(group, before);
+}
+
+#[test]
+fn an_aeth_is_feedback_or_the_end_of_a_queue_pair() {
+    let feedback = [ack(7), nak(7)];
+    for feedback in feedback {
+        let (psn, aeth) = feedback.to_aeth();
+        assert_eq!(classify(psn, aeth), Some(Answer::Feedback(feedback)));
+    }
+    let aeth = |syndrome: u8| alfirk_roce::wire::aeth::Repr {
+        syndrome: syndrome.into(),
+        msn: 1,
+    };
+    let fatal = Nak {
+        psn: 7,
+        syndrome: 0x62,
+    };
+    let notice = Notice::FatalNak { nak: fatal, msn: 1 };
+    assert_eq!(classify(7, aeth(0x62)), Some(Answer::Fatal(notice)));
+    assert_eq!(classify(7, aeth(0x40)), None);
 }

@@ -1,0 +1,116 @@
+//! A group on one switch: its state, and the egress half of what is done with its packets.
+
+use std::collections::VecDeque;
+
+use super::cnp_filter::CnpFilter;
+use super::types::Fixed;
+use super::{
+    Config, Leaves, Point, Port, Queued, RetransmissionFilter, Sender, Sent, Space, Told,
+    WaitingNak, Walk, Work,
+};
+
+/// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    pub(crate) fixed: Fixed,
+    /// Who may send what.
+    pub sender: Sender,
+    /// What each path has.
+    pub leaves: Leaves,
+    /// Whoever looks for the minimum under [`Strategy::Walk`](super::Strategy::Walk).
+    pub walk: Walk,
+    /// What the source was told last.
+    pub told: Told,
+    /// The NAK that waits.
+    pub waiting_nak: WaitingNak,
+    pub(crate) cnp_filter: CnpFilter,
+    /// What egress knows of the leaves.
+    pub filter: RetransmissionFilter,
+    /// What all this has cost.
+    pub work: Work,
+}
+
+impl Group {
+    /// A group whose first packet will be `initial_psn` after `msn` messages, with one path for each of `ports`, of which
+    /// there must be at least one.
+    pub fn new(config: Config, ports: &[Port], initial_psn: u32, msn: u32) -> Group {
+        let psn = config.space.previous(initial_psn);
+        let paths = ports.len();
+        Group {
+            fixed: Fixed {
+                config,
+                ports: ports.into(),
+            },
+            sender: Sender::new(paths, psn),
+            leaves: Leaves::new(paths, Point { psn, msn }),
+            walk: Walk {
+                found: psn,
+                ..Walk::default()
+            },
+            told: Told {
+                last: Point { psn, msn },
+            },
+            waiting_nak: WaitingNak::default(),
+            cnp_filter: CnpFilter::new(paths),
+            filter: RetransmissionFilter::new(paths, psn),
+            work: Work::default(),
+        }
+    }
+
+    /// The port of each path, in the order of path numbers.
+    pub fn ports(&self) -> &[Port] {
+        &self.fixed.ports
+    }
+
+    /// Takes what is queued to its end, and all that follows from it. Gives what leaves the switch.
+    pub fn run(&mut self, queued: Vec<Queued>, now: u64) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        let mut queue = VecDeque::from(queued);
+        while let Some(next) = queue.pop_front() {
+            let (left, more) = self.dequeue(next, now);
+            sent.extend(left);
+            queue.extend(more);
+        }
+        sent
+    }
+
+    /// The egress half: the retransmission filter, and what goes round. `now` is in microseconds.
+    pub fn dequeue(&mut self, queued: Queued, now: u64) -> (Option<Sent>, Vec<Queued>) {
+        let space = self.space();
+        match queued {
+            Queued::Leave(sent) => (Some(sent), Vec::new()),
+            Queued::End => (None, Vec::new()),
+            Queued::Learn { path, acked } => {
+                self.filter.learn(space, path, acked);
+                (None, Vec::new())
+            }
+            Queued::Copy {
+                path,
+                psn,
+                is_retransmission,
+            } => {
+                let port = self.fixed.ports[path];
+                let is_needed = !is_retransmission || self.filter.needs(space, path, psn);
+                (is_needed.then_some(Sent::Data { port, psn }), Vec::new())
+            }
+            Queued::Punt { path, acked, what } => {
+                self.filter.learn(space, path, acked);
+                (Some(Sent::ToController(what)), Vec::new())
+            }
+            Queued::Round { walker, learn } => {
+                if let Some((path, acked)) = learn {
+                    self.filter.learn(space, path, acked);
+                }
+                (None, self.pass(walker, now))
+            }
+        }
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        self.fixed.config.space
+    }
+
+    pub(crate) fn path_at(&self, port: Port) -> Option<usize> {
+        self.fixed.ports.iter().position(|at| *at == port)
+    }
+}

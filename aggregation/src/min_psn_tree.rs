@@ -1,0 +1,112 @@
+//! What each path has, and the oldest of that (`min_psn_tree.p4`).
+//!
+//! The path of the source counts as having all that it sent, so the minimum needs no exception for it, and a change of the
+//! source needs no repair. The leaves serve all three strategies.
+
+use super::{Point, Space};
+
+/// What a path has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leaf {
+    /// The newest PSN that all below have, or that the sender behind the port has sent, and the MSN of the newest
+    /// feedback.
+    pub newest: Point,
+    /// Was the PSN set by data of a sender behind the port? Then the MSN does not belong to it.
+    pub by_sender: bool,
+}
+
+/// The leaves of all paths.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Leaves(Vec<Leaf>);
+
+/// What a path is known to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// The newest PSN.
+    pub psn: u32,
+    /// Is it a sender's, and not acknowledged?
+    pub by_sender: bool,
+    /// Which path.
+    pub path: usize,
+}
+
+impl Word {
+    /// Is it older than another, or of equal age and to be preferred? A sender's word does not tell its path,
+    /// so of two of equal age neither is.
+    pub fn is_before(self, other: Word, space: Space) -> bool {
+        let rank = |word: Word| (word.by_sender, (!word.by_sender).then_some(word.path));
+        space.lt(self.psn, other.psn) || (self.psn == other.psn && rank(self) < rank(other))
+    }
+}
+
+impl Leaves {
+    pub(crate) fn new(paths: usize, newest: Point) -> Leaves {
+        let by_sender = false;
+        Leaves(vec![Leaf { newest, by_sender }; paths])
+    }
+
+    /// In the order of path numbers.
+    pub fn iter(&self) -> std::slice::Iter<'_, Leaf> {
+        self.0.iter()
+    }
+
+    /// The messages that a path has counted.
+    pub fn msn(&self, path: usize) -> u32 {
+        self.0[path].newest.msn
+    }
+
+    /// The sender behind a path has sent: is it new?
+    pub(crate) fn sent(&mut self, space: Space, path: usize, psn: u32) -> bool {
+        let leaf = &mut self.0[path];
+        let is_news = space.lt(leaf.newest.psn, psn);
+        if is_news {
+            leaf.newest.psn = psn;
+            leaf.by_sender = true;
+        }
+        is_news
+    }
+
+    /// A path acknowledges: does it rise to that, or say it again?
+    pub(crate) fn acked(&mut self, space: Space, path: usize, acked: Point) -> bool {
+        let leaf = &mut self.0[path];
+        let is_news = space.reaches(acked.psn, leaf.newest.psn);
+        if is_news {
+            *leaf = Leaf {
+                newest: acked,
+                by_sender: false,
+            };
+        }
+        is_news
+    }
+
+    /// What a path has, and that it is this one.
+    pub fn word(&self, path: usize) -> Word {
+        Word {
+            psn: self.0[path].newest.psn,
+            by_sender: self.0[path].by_sender,
+            path,
+        }
+    }
+
+    /// The path whose newest PSN is the oldest of some; of equal ones a receiver's, and the first. `so_far` is the oldest of
+    /// those seen before.
+    pub fn oldest(
+        &self,
+        space: Space,
+        paths: impl IntoIterator<Item = usize>,
+        so_far: Option<Word>,
+    ) -> Option<Word> {
+        paths.into_iter().fold(so_far, |oldest, path| {
+            let word = self.word(path);
+            match oldest {
+                Some(oldest) if !word.is_before(oldest, space) => Some(oldest),
+                _ => Some(word),
+            }
+        })
+    }
+
+    /// The oldest of all.
+    pub fn minimum(&self, space: Space) -> Option<Word> {
+        self.oldest(space, 0..self.0.len(), None)
+    }
+}

@@ -1,0 +1,455 @@
+//! The rules one by one, and then whole conversations with receivers whose true state is known.
+
+use proptest::prelude::*;
+
+use super::*;
+
+use crate::{classify, Answer};
+
+const ACK: u8 = 0x1f;
+const NAK: u8 = 0x60;
+const RNR_NAK: u8 = 0x2e;
+
+fn psn(n: u32) -> u32 {
+    n & 0xff_ffff
+}
+
+fn word(n: u32, syndrome: u8, msn: u32) -> Feedback {
+    let syndrome = syndrome.into();
+    let aeth = alfirk_roce::wire::aeth::Repr { syndrome, msn };
+    match classify(psn(n), aeth) {
+        Some(Answer::Feedback(feedback)) => feedback,
+        other => panic!("{other:?} is no feedback"),
+    }
+}
+
+fn at(n: u32, msn: u32) -> Point {
+    Point { psn: psn(n), msn }
+}
+
+fn unknowing(ports: impl IntoIterator<Item = Port>, told: Point) -> Aggregator {
+    Aggregator::new(Space::PSN, ports, told)
+}
+
+/// Ports 1, 2 and 3; the source is behind port 1 and has been told 9.
+fn group() -> Aggregator {
+    let mut group = unknowing([1, 2, 3], at(9, 4));
+    group.see(Some(1), at(9, 4));
+    group
+}
+
+/// One thing after another.
+trait AtOnce {
+    /// What the source is told.
+    fn tell(&mut self) -> Option<Feedback>;
+    fn hear_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback>;
+    /// The answer to who asks; what was not answered is forgotten.
+    fn ask_now(&mut self, port: Port, asked: Point) -> Option<Feedback>;
+}
+
+impl AtOnce for Aggregator {
+    fn tell(&mut self) -> Option<Feedback> {
+        let Answers { told, answered } = self.answers();
+        assert_eq!(answered, []);
+        told.map(|told| told.feedback)
+    }
+
+    fn hear_now(&mut self, port: Port, feedback: Feedback) -> Option<Feedback> {
+        self.hear(port, feedback);
+        self.tell()
+    }
+
+    fn ask_now(&mut self, port: Port, asked: Point) -> Option<Feedback> {
+        self.ask(port, asked);
+        let answers = self.answers();
+        self.give_up();
+        let mut to_asker = answers.into_iter().filter(|out| out.port == Some(port));
+        to_asker.next().map(|out| out.feedback)
+    }
+}
+
+#[test]
+fn the_source_is_told_what_all_others_have() {
+    let mut group = group();
+    assert_eq!(group.hear_now(2, word(12, ACK, 6)), None);
+    assert_eq!(group.hear_now(3, word(11, ACK, 5)), Some(word(11, ACK, 5)));
+    // Nothing new.
+    assert_eq!(group.hear_now(3, word(11, ACK, 5)), None);
+    assert_eq!(group.hear_now(3, word(10, ACK, 5)), None);
+    assert_eq!(group.told(), at(11, 5));
+}
+
+#[test]
+fn a_nak_waits_until_all_have_what_is_before_it() {
+    let mut group = group();
+    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
+    assert_eq!(group.hear_now(3, word(10, ACK, 5)), Some(word(10, ACK, 5)));
+    assert_eq!(group.hear_now(3, word(12, ACK, 6)), Some(word(13, NAK, 6)));
+    // Told once.
+    assert_eq!(group.hear_now(3, word(12, ACK, 6)), None);
+}
+
+#[test]
+fn of_two_naks_the_earlier_one_counts() {
+    let mut group = group();
+    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
+    assert_eq!(
+        group.hear_now(3, word(10, RNR_NAK, 4)),
+        Some(word(10, RNR_NAK, 4))
+    );
+}
+
+#[test]
+fn a_nak_that_all_have_passed_is_forgotten() {
+    let mut group = group();
+    group.hear_now(2, word(13, NAK, 6));
+    group.hear_now(2, word(15, ACK, 8));
+    assert_eq!(group.hear_now(3, word(14, ACK, 7)), Some(word(14, ACK, 7)));
+    assert_eq!(group.waiting_nak.nak, None);
+    // So is one that its own path had passed when it came.
+    assert_eq!(group.hear_now(2, word(13, NAK, 6)), None);
+    assert_eq!(group.waiting_nak.nak, None);
+}
+
+#[test]
+fn without_a_source_nobody_is_told_and_nothing_is_lost() {
+    let mut group = unknowing([1, 2, 3], at(9, 4));
+    for port in 1..=3 {
+        assert_eq!(group.hear_now(port, word(12, ACK, 6)), None);
+    }
+    assert_eq!(group.told(), at(9, 4));
+    group.see(Some(1), at(9, 4));
+    assert_eq!(group.tell(), Some(word(12, ACK, 6)));
+}
+
+#[test]
+fn a_former_source_counts_again() {
+    let mut group = group();
+    group.hear_now(2, word(12, ACK, 6));
+    group.hear_now(3, word(12, ACK, 6));
+    group.see(Some(2), at(12, 6));
+    // Path 1 has what its source was told, and not what path 2 sends.
+    assert_eq!(group.hear_now(3, word(14, ACK, 7)), None);
+    assert_eq!(group.hear_now(1, word(14, ACK, 7)), Some(word(14, ACK, 7)));
+}
+
+#[test]
+fn data_sent_again_is_answered_when_all_have_it() {
+    let mut group = group();
+    group.hear_now(2, word(12, ACK, 6));
+    assert_eq!(group.ask_now(1, at(11, 4)), None);
+    group.hear_now(3, word(12, ACK, 6));
+    assert_eq!(group.ask_now(1, at(11, 4)), Some(word(12, ACK, 6)));
+    assert_eq!(group.ask_now(1, at(13, 4)), None);
+    assert_eq!(group.ask_now(9, at(11, 4)), None);
+}
+
+#[test]
+fn a_former_source_is_answered_about_its_own_data_alone() {
+    let mut group = group();
+    group.hear_now(2, word(11, ACK, 5));
+    // Path 2 becomes the source with 12; path 3 has not acknowledged 10 and 11 yet.
+    group.see(Some(2), at(9, 4));
+    assert_eq!(group.ask_now(1, at(10, 4)), None);
+    assert_eq!(
+        group.hear_now(3, word(15, ACK, 8)),
+        Some(word(11, ACK, 5)),
+        "path 1 has sent what path 2 acknowledged"
+    );
+    assert_eq!(group.ask_now(1, at(11, 4)), Some(word(11, ACK, 5)));
+}
+
+#[test]
+fn a_source_that_is_alone_is_answered() {
+    let mut group = unknowing([1], at(9, 4));
+    group.see(Some(1), at(9, 4));
+    assert_eq!(group.ask_now(1, at(10, 4)), Some(word(10, ACK, 4)));
+    assert_eq!(group.told(), at(10, 4));
+}
+
+#[test]
+fn what_registers_tell_is_as_good_as_feedback() {
+    let mut group = group();
+    for port in 1..=3 {
+        group.learn(port, psn(12));
+    }
+    // How many messages that is was not said.
+    assert_eq!(group.tell(), Some(word(12, ACK, 4)));
+    assert_eq!(
+        group.hear_now(2, word(13, ACK, 7)),
+        None,
+        "path 3 has not got it"
+    );
+}
+
+#[test]
+fn numbers_wrap_around() {
+    let mut group = unknowing([1, 2, 3], at(0xff_fffe, 0xff_ffff));
+    group.see(Some(1), at(0xff_fffe, 0xff_ffff));
+    assert_eq!(group.hear_now(2, word(2, ACK, 1)), None);
+    assert_eq!(group.hear_now(3, word(0, NAK, 0)), Some(word(0, NAK, 0)));
+    assert_eq!(group.hear_now(3, word(1, ACK, 1)), Some(word(1, ACK, 1)));
+}
+
+#[test]
+fn an_old_packet_makes_nobody_believe_that_a_former_source_has_what_is_new() {
+    let mut group = group();
+    // Asked when the source was behind port 1. By now it is behind port 2, which has sent 11, and path 3 has that.
+    group.ask(1, at(10, 4));
+    assert_eq!(group.answers(), Answers::default());
+    assert_eq!(group.lagging(), [2, 3].into());
+    group.learn(2, psn(11));
+    group.learn(3, psn(11));
+    assert_eq!(group.tell(), Some(word(10, ACK, 4)));
+}
+
+#[test]
+fn of_many_packets_only_the_newest_state_is_told() {
+    let mut group = group();
+    for n in 10..=20 {
+        group.hear(2, word(n, ACK, 5));
+        group.hear(3, word(n, ACK, 5));
+        group.ask(1, at(n - 1, 4));
+    }
+    let Answers { told, answered } = group.answers();
+    assert_eq!(told.map(|told| told.feedback), Some(word(20, ACK, 5)));
+    assert_eq!(answered, [], "the source has heard");
+    assert_eq!(group.answers(), Answers::default());
+}
+
+#[test]
+fn a_question_stays_until_it_is_answered_or_given_up() {
+    let mut group = group();
+    group.hear(2, word(12, ACK, 6));
+    group.ask(1, at(11, 4));
+    assert_eq!(group.answers(), Answers::default());
+    assert_eq!(group.lagging(), [3].into());
+    group.learn(3, psn(12));
+    assert_eq!(group.tell(), Some(word(12, ACK, 6)));
+    assert_eq!(group.lagging(), [].into());
+    group.ask(1, at(13, 4));
+    assert_eq!(group.lagging(), [2, 3].into());
+    group.give_up();
+    assert_eq!(group.lagging(), [].into());
+}
+
+/// What may happen next; numbers choose among what is possible.
+#[derive(Clone, Debug)]
+enum Happening {
+    /// The source sends so many packets.
+    Send(u32),
+    /// A receiver gets so many of those that it lacks, and acknowledges.
+    Receive(usize, u32),
+    /// A receiver finds a gap.
+    Nak(usize),
+    /// An earlier acknowledgement arrives again.
+    Again(usize),
+    /// The source sends something again.
+    Ask(u32),
+    /// A former source does.
+    AskLate(usize, u32),
+    /// Another member becomes the source; it has everything.
+    Turn(usize),
+    /// The controller forgets all; registers are read, or not.
+    Restart(bool),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    prop_oneof![
+        4 => (1u32..20).prop_map(Happening::Send),
+        8 => (any::<usize>(), 1u32..20).prop_map(|(r, n)| Happening::Receive(r, n)),
+        2 => any::<usize>().prop_map(Happening::Nak),
+        2 => any::<usize>().prop_map(Happening::Again),
+        2 => (0u32..30).prop_map(Happening::Ask),
+        1 => (any::<usize>(), 0u32..30).prop_map(|(r, n)| Happening::AskLate(r, n)),
+        1 => any::<usize>().prop_map(Happening::Turn),
+        1 => any::<bool>().prop_map(Happening::Restart),
+    ]
+}
+
+/// Members and the switch as they are; PSNs as distances from the first one, so that they have an order.
+struct Truth {
+    first: u32,
+    /// Newest PSN that each member has, of its own or of others; the source's is what was sent.
+    has: Vec<u32>,
+    /// The newest that each path has told, or sent.
+    leaves: Vec<u32>,
+    /// The newest that each member sent itself, if it sent anything.
+    sent: Vec<Option<u32>>,
+    source: usize,
+    told: Point,
+    aggregate: Aggregator,
+}
+
+impl Truth {
+    fn psn(&self, n: u32) -> u32 {
+        psn(self.first.wrapping_add(n))
+    }
+
+    /// Which number a PSN has.
+    fn number(&self, of: u32) -> u32 {
+        psn(of.wrapping_sub(self.first))
+    }
+
+    /// A message ends with every fourth packet.
+    fn msn(n: u32) -> u32 {
+        n / 4
+    }
+
+    fn port(member: usize) -> Port {
+        member as u32 + 1
+    }
+
+    fn ack(&self, n: u32) -> Feedback {
+        word(self.psn(n), ACK, Self::msn(n))
+    }
+
+    /// The switch hands a packet to the controller, with its header.
+    fn take(&mut self, member: usize, message: Message) {
+        let packet = PacketIn {
+            port: Self::port(member),
+            message,
+            source: Some(Self::port(self.source)),
+            told: self.told,
+        };
+        self.aggregate.take(&packet);
+    }
+
+    fn hear(&mut self, member: usize, feedback: Feedback) {
+        let acked = self.number(feedback.acked(Space::PSN).psn);
+        self.leaves[member] = self.leaves[member].max(acked);
+        self.take(member, Message::Feedback(feedback));
+    }
+
+    fn ask(&mut self, member: usize, n: u32) {
+        let asked = Point {
+            psn: self.psn(n),
+            msn: 0,
+        };
+        self.take(member, Message::Probe(asked));
+    }
+
+    /// Nobody is told what somebody lacks, nor a count of messages that are not complete.
+    fn answers(&mut self) -> Result<Answers, TestCaseError> {
+        let answers = self.aggregate.answers();
+        self.aggregate.give_up();
+        for out in answers.clone() {
+            let Point { psn, msn } = out.feedback.acked(Space::PSN);
+            let acked = self.number(psn);
+            for (member, has) in self.has.iter().enumerate() {
+                if out.port != Some(Self::port(member)) {
+                    prop_assert!(acked <= *has, "{acked} is told, {member} has {has}");
+                }
+            }
+            prop_assert!(msn <= Self::msn(acked));
+        }
+        self.told = self.aggregate.told();
+        Ok(answers)
+    }
+}
+
+proptest! {
+    #[test]
+    fn nobody_is_told_too_much_and_in_the_end_the_source_is_told_all(
+        members in 2usize..6,
+        first in prop_oneof![Just(0u32), Just(0xff_fff8), any::<u32>()],
+        // With each, whether what is to be said can wait for the next.
+        happenings in proptest::collection::vec((happening(), any::<bool>()), 0..120),
+    ) {
+        // Number 0 is the PSN before the first one.
+        let told = Point { psn: psn(first), msn: 0 };
+        let mut truth = Truth {
+            first,
+            has: vec![0; members],
+            leaves: vec![0; members],
+            sent: vec![None; members],
+            source: 0,
+            told,
+            aggregate: unknowing(1..=members as u32, told),
+        };
+        for (happening, can_wait) in happenings {
+            let source = truth.source;
+            match happening {
+                Happening::Send(n) => {
+                    truth.has[source] += n;
+                    truth.leaves[source] = truth.has[source];
+                    truth.sent[source] = Some(truth.has[source]);
+                }
+                Happening::Receive(r, n) => {
+                    let r = r % members;
+                    if r != source {
+                        truth.has[r] = (truth.has[r] + n).min(truth.has[source]);
+                        truth.hear(r, truth.ack(truth.has[r]));
+                    }
+                }
+                Happening::Nak(r) => {
+                    let r = r % members;
+                    if r != source && truth.has[r] < truth.has[source] {
+                        let msn = Truth::msn(truth.has[r]);
+                        let gap = truth.psn(truth.has[r] + 1);
+                        truth.hear(r, word(gap, NAK, msn));
+                    }
+                }
+                Happening::Again(r) => {
+                    let r = r % members;
+                    let earlier = truth.has[r].min(truth.leaves[r]) / 2;
+                    if r != source {
+                        truth.hear(r, truth.ack(earlier));
+                    }
+                }
+                Happening::Ask(back) => {
+                    if let Some(newest) = truth.sent[source] {
+                        truth.ask(source, newest.saturating_sub(back));
+                    }
+                }
+                Happening::AskLate(r, back) => {
+                    let r = r % members;
+                    if let (Some(newest), true) = (truth.sent[r], r != source) {
+                        truth.ask(r, newest.saturating_sub(back));
+                    }
+                }
+                Happening::Turn(r) => {
+                    let r = r % members;
+                    if truth.has[r] == truth.has[source] && r != source {
+                        truth.source = r;
+                        truth.has[r] += 1;
+                        truth.leaves[r] = truth.has[r];
+                        truth.sent[r] = Some(truth.has[r]);
+                    }
+                }
+                Happening::Restart(reads) => {
+                    truth.aggregate = unknowing(1..=members as u32, truth.told);
+                    if reads {
+                        truth.aggregate.see(Some(Truth::port(source)), truth.told);
+                        for member in 0..members {
+                            let leaf = truth.psn(truth.leaves[member]);
+                            truth.aggregate.learn(Truth::port(member), leaf);
+                        }
+                    }
+                }
+            }
+            if !can_wait {
+                truth.answers()?;
+            }
+        }
+        // Everything arrives, everyone says so.
+        let (source, all) = (truth.source, truth.has[truth.source]);
+        for member in (0..members).filter(|m| *m != source) {
+            truth.has[member] = all;
+            truth.hear(member, truth.ack(all));
+        }
+        truth.answers()?;
+        prop_assert_eq!(truth.told.psn, truth.psn(all));
+        prop_assert!(truth.told.msn <= Truth::msn(all));
+        // Whoever still asks gets its answer, and no more than it asked about but for the source.
+        for member in 0..members {
+            if let Some(newest) = truth.sent[member] {
+                truth.ask(member, newest);
+                let answers = truth.answers()?.answered;
+                prop_assert_eq!(answers.len(), 1);
+                let expected = if member == source { all } else { newest };
+                prop_assert_eq!(answers[0].feedback.acked(Space::PSN).psn, truth.psn(expected));
+            }
+        }
+    }
+}

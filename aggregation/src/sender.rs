@@ -1,0 +1,65 @@
+//! Who is the source of the moment, and what has it sent (`sender.p4`)?
+//!
+//! From the source's port any PSN counts; as long as there was none, from any port. From another port only the PSN that
+//! comes next, both in the group and on that path: then the source is there. Everything else would be a member's way to
+//! take the group over, or to speak for what others behind the same port have not received.
+
+use super::{Flaw, Port, Space};
+
+/// See the module's text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Sender {
+    /// Where the source is, if there was one yet.
+    pub source: Option<Port>,
+    /// The newest PSN that was sent.
+    pub sent: u32,
+    /// The newest PSN that each path has acknowledged, true or not: it counts for nothing but the path's own turn as the
+    /// source.
+    pub acked: Vec<u32>,
+}
+
+impl Sender {
+    pub(crate) fn new(paths: usize, before: u32) -> Sender {
+        Sender {
+            source: None,
+            sent: before,
+            acked: vec![before; paths],
+        }
+    }
+
+    /// Data comes. Gives whether it is the source's, and nothing if it is to be dropped: new data of somebody else.
+    pub(crate) fn data(
+        &mut self,
+        space: Space,
+        flaw: Flaw,
+        port: Port,
+        path: usize,
+        psn: u32,
+    ) -> Option<bool> {
+        let has_all = !space.lt(self.acked[path], self.sent);
+        let is_next = psn == space.next(self.sent) && has_all;
+        let counts =
+            self.source.is_none_or(|source| source == port) || is_next || flaw == Flaw::AnyoneSends;
+        if space.lt(self.sent, psn) {
+            if !counts {
+                return None;
+            }
+            (self.source, self.sent) = (Some(port), psn);
+        }
+        Some(counts)
+    }
+
+    /// Feedback comes: is it of something that was sent?
+    pub(crate) fn feedback(&mut self, space: Space, path: usize, acked: u32) -> bool {
+        let newest = &mut self.acked[path];
+        if space.lt(*newest, acked) {
+            *newest = acked;
+        }
+        self.has_sent(space, acked)
+    }
+
+    /// Serial numbers that are half their space apart have no order: what was not sent must not come in.
+    pub(crate) fn has_sent(&self, space: Space, psn: u32) -> bool {
+        !space.lt(self.sent, psn)
+    }
+}

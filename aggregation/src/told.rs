@@ -1,0 +1,42 @@
+//! What the source was told last (`told.p4`).
+
+use super::Space;
+
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Point {
+    /// A PSN,
+    pub psn: u32,
+    /// and how many messages are complete with it.
+    pub msn: u32,
+}
+
+/// See the module's text. It is never too new: all have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Told {
+    /// The newest PSN that all have, as far as the source knows.
+    pub last: Point,
+}
+
+impl Told {
+    /// Is this minimum news to the source?
+    pub fn is_news(&self, space: Space, minimum: u32) -> bool {
+        space.lt(self.last.psn, minimum)
+    }
+
+    /// The source is told a minimum, if it is news.
+    pub fn raise(&mut self, space: Space, minimum: Point) {
+        if self.is_news(space, minimum.psn) {
+            self.last = minimum;
+        }
+    }
+
+    /// A count of messages may lag, but does not fall: behind a port where several members have been the source a path may
+    /// know of no message since.
+    pub fn at_least(&self, space: Space, msn: u32) -> u32 {
+        match space.reaches(msn, self.last.msn) {
+            true => msn,
+            false => self.last.msn,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The NAK that waits until all have what is before it, and the one that the source has been told (`waiting_nak.p4`).
+
+use alfirk_roce::wire::Syndrome;
+
+use super::{Nak, Space};
+
+/// See the module's text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WaitingNak {
+    /// The oldest one that waits, or the one that the source was told.
+    pub nak: Option<Nak>,
+    /// Was the source told, and has not yet sent the PSN again?
+    pub is_told: bool,
+}
+
+impl WaitingNak {
+    /// A NAK comes; `is_news` says that its path has not passed it. One that everyone has passed was overtaken on the way.
+    ///
+    /// Of several of one PSN any RNR NAK counts more than a sequence error, and the longest timer most: who resends at once
+    /// would find the same receiver not ready.
+    pub fn hear(&mut self, space: Space, minimum: u32, nak: Nak, is_news: bool) {
+        if !is_news || !space.lt(minimum, nak.psn) {
+            return;
+        }
+        match self.nak {
+            Some(known) if space.lt(known.psn, nak.psn) => {}
+            Some(known) if known.psn == nak.psn => {
+                if !self.is_told && delay_ns(nak) > delay_ns(known) {
+                    self.nak = Some(nak);
+                }
+            }
+            _ => (self.nak, self.is_told) = (Some(nak), false),
+        }
+    }
+
+    /// The NAK for the source, if all have just what is before it. From now on it counts as told.
+    pub fn tell(&mut self, space: Space, minimum: u32) -> Option<Nak> {
+        let nak = self.nak.filter(|nak| nak.psn == space.next(minimum))?;
+        (!std::mem::replace(&mut self.is_told, true)).then_some(nak)
+    }
+
+    /// Somebody else tells the source; false if it knows already.
+    pub fn told(&mut self, nak: Nak) -> bool {
+        let is_known = self.is_told && self.nak.is_some_and(|known| known.psn == nak.psn);
+        (self.nak, self.is_told) = (Some(nak), true);
+        !is_known
+    }
+
+    /// The source sends: if it was told that this is missing, the NAK has done its work.
+    pub fn sent(&mut self, psn: u32) {
+        if self.is_told && self.nak.is_some_and(|nak| nak.psn == psn) {
+            self.forget();
+        }
+    }
+
+    /// All have what a stale NAK says is missing.
+    pub fn forget_stale(&mut self, space: Space, minimum: u32) {
+        if self.nak.is_some_and(|nak| !space.lt(minimum, nak.psn)) {
+            self.forget();
+        }
+    }
+
+    pub(crate) fn forget(&mut self) {
+        *self = WaitingNak::default();
+    }
+}
+
+/// How long a receiver asks the source to wait: nothing for a sequence error.
+fn delay_ns(nak: Nak) -> u64 {
+    match nak.syndrome.into() {
+        Syndrome::RnrNak(timer) => timer.delay_ns(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,40 @@
+//! How long the way to a switch and back takes.
+
+/// A mean of what was measured, in which what is older counts less (RFC 6298, section 2: alpha is 1/8).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RoundTrip {
+    /// Nanoseconds.
+    mean: Option<u64>,
+}
+
+impl RoundTrip {
+    /// An answer came `ns` nanoseconds after its question, which was asked once.
+    pub(super) fn measured(&mut self, ns: u64) {
+        let mean = self.mean.unwrap_or(ns);
+        self.mean = Some(mean - mean / 8 + ns / 8);
+    }
+
+    /// In nanoseconds.
+    pub(super) fn ns(self) -> Option<u64> {
+        self.mean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mean_follows_what_is_measured() {
+        let mut trip = RoundTrip::default();
+        assert_eq!(trip.ns(), None);
+        trip.measured(800);
+        assert_eq!(trip.ns(), Some(800));
+        trip.measured(1_600);
+        assert_eq!(trip.ns(), Some(900));
+        for _ in 0..100 {
+            trip.measured(1_600);
+        }
+        assert!(trip.ns().is_some_and(|ns| (1_590..=1_600).contains(&ns)));
+    }
+}
