@@ -157,6 +157,9 @@ pub const ECN_NOT_ECT: u8 = 0;
 /// `ECN_CE`.
 pub const ECN_CE: u8 = 3;
 
+/// What members address of groups that have no queue pair number of their own.
+pub const FIXED_VIRTUAL_QPN: u32 = 1;
+
 /// The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
 pub const DEFAULT_PARTITION: u16 = 0x7fff;
 
@@ -644,6 +647,9 @@ pub const SIZE_MEMBERS: u32 = 0x4000;
 
 /// `SIZE_RECEIVERS`.
 pub const SIZE_RECEIVERS: u32 = 0x4000;
+
+/// The cell behind them, of those that are not told: nobody writes it.
+pub const NO_SLOT: u32 = 0x4000;
 
 /// The port between pipeline and controller: start the switch with --cpu-port 510.
 pub const CPU_PORT: u16 = 0x1fe;

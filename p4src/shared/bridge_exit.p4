@@ -38,9 +38,8 @@ control BridgeExit(inout headers_t hdr,
     action deliver(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                    bit<16> id_xor, bit<16> sport_xor,
                    bit<16> reth_id_xor, bit<16> reth_sport_xor,
-                   bit<64> va_xor, bit<32> rkey_xor, slot_t slot) {
+                   bit<64> va_xor, bit<32> rkey_xor) {
         receivers_counter.count();
-        receiver = slot;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
@@ -53,6 +52,16 @@ control BridgeExit(inout headers_t hdr,
         with_reth_rkey_xor = rkey_xor;
     }
 
+    // To a receiver whose memory can be told with each request (memory_regions.p4).
+    @id(23)
+    action deliver_with_slot(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
+                             bit<16> id_xor, bit<16> sport_xor,
+                             bit<16> reth_id_xor, bit<16> reth_sport_xor,
+                             bit<64> va_xor, bit<32> rkey_xor, slot_t slot) {
+        deliver(mac, ip, qpn, id_xor, sport_xor, reth_id_xor, reth_sport_xor, va_xor, rkey_xor);
+        receiver = slot;
+    }
+
     @id(8)
     @entry_restriction("egress_port < 510")
     table receivers {
@@ -60,14 +69,14 @@ control BridgeExit(inout headers_t hdr,
             meta.group_index: exact @name("group_index");
             egress_port: exact @name("egress_port");
         }
-        actions = { deliver; @defaultonly to_switch; }
+        actions = { deliver; deliver_with_slot; @defaultonly to_switch; }
         const default_action = to_switch();
         counters = receivers_counter;
         size = SIZE_RECEIVERS;
     }
 
     apply {
-        receiver = 0;
+        receiver = NO_SLOT;
         is_to_host = receivers.apply().hit;
         if (is_to_host) {
             if (hdr.reth.isValid()) {

@@ -84,6 +84,8 @@ const bit<30> WALK_TIMEOUT_US = 1000;
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
 
+// What members address of groups that have no queue pair number of their own.
+const qpn_t FIXED_VIRTUAL_QPN = 1;
 // The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this partition.
 const bit<15> DEFAULT_PARTITION = 0x7fff;
 // The one address by which hosts see the fabric.

@@ -8,7 +8,7 @@
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
 // MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the queue pair that members address
-// (bridge_entry.p4).
+// (bridge_entry.p4): the group's own, or one for hosts that cannot be told another with each group.
 //
 // Cepheus, section III-B, "MFT Structure".
 
@@ -28,20 +28,27 @@ control GroupLookup(inout headers_t hdr,
     }
 
     @id(6)
-    action set_group(@refers_to(mft, group_index) group_t group_index, path_t paths, qpn_t virtual_qpn, bit<2> min_psn, bit<2> icrc) {
+    action set_group(@refers_to(mft, group_index) group_t group_index, path_t paths, bit<2> min_psn, bit<2> icrc) {
         groups_counter.count();
         meta.group_index = group_index;
         meta.paths = paths;
-        meta.virtual_qpn = virtual_qpn;
         meta.min_psn = min_psn;
         meta.icrc_mode = icrc;
+        meta.virtual_qpn = FIXED_VIRTUAL_QPN;
+    }
+
+    @id(22)
+    action set_group_with_qpn(@refers_to(mft, group_index) group_t group_index, path_t paths,
+                              bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
+        set_group(group_index, paths, min_psn, icrc);
+        meta.virtual_qpn = virtual_qpn;
     }
 
     @id(3)
     @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
     table groups {
         key = { hdr.ipv4.dst: exact @name("mcst_id"); }
-        actions = { set_group; @defaultonly not_a_group; }
+        actions = { set_group; set_group_with_qpn; @defaultonly not_a_group; }
         const default_action = not_a_group();
         counters = groups_counter;
         size = MAX_GROUPS;

@@ -48,5 +48,7 @@ const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;
 // has a cell of its own for the memory that it is told of (memory_regions.p4).
 const bit<32> SIZE_MEMBERS = MAX_GROUPS << LOCAL_BITS;
 const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;
+// The cell behind them, of those that are not told: nobody writes it.
+const slot_t NO_SLOT = (slot_t)SIZE_RECEIVERS;
 
 #endif  // ALFIRK_SIZES_P4

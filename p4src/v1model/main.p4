@@ -182,7 +182,7 @@ control egress(inout headers_t hdr,
     bool is_packet_in = false;
     bool is_answer = false;
     ipv4_addr_t region_owner = 0;
-    slot_t receiver = 0;
+    slot_t receiver = NO_SLOT;
 
     apply {
         is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;

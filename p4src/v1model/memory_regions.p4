@@ -27,13 +27,13 @@ control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
                       in slot_t receiver,
                       in ipv4_addr_t owner) {
-    register<bit<64>>(SIZE_RECEIVERS) va;
-    register<bit<32>>(SIZE_RECEIVERS) rkey;
+    register<bit<64>>(SIZE_RECEIVERS + 1) va;
+    register<bit<32>>(SIZE_RECEIVERS + 1) rkey;
     // For the identification ++ for the UDP source port.
-    register<bit<32>>(SIZE_RECEIVERS) neutral;
+    register<bit<32>>(SIZE_RECEIVERS + 1) neutral;
     // Of the WRITE that brought them: one that comes late or twice changes nothing. What its sender has just
     // sent for the first time is neither, even if the last one was 2^23 packets ago.
-    register<psn_t>(SIZE_RECEIVERS) told_at;
+    register<psn_t>(SIZE_RECEIVERS + 1) told_at;
     RegisterAccess(RegisterName.REGION_VA, RegisterOp.INIT_REGIONS) access_va;
     RegisterAccess(RegisterName.REGION_KEYS, RegisterOp.INIT_REGIONS) access_keys;
     RegisterAccess(RegisterName.REGION_TOLD_AT, RegisterOp.INIT_REGIONS) access_told_at;
@@ -66,7 +66,7 @@ control MemoryRegions(inout headers_t hdr,
             access_told_at.apply(hdr, (bit<64>)INITIAL_PSN(hdr), value);
             newest = value[23:0];
         } else if (hdr.mr_info.isValid()) {
-            is_told = owner == hdr.ipv4.dst
+            is_told = owner == hdr.ipv4.dst && receiver != NO_SLOT
                       && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
             if (is_told) {
                 newest = hdr.bth.psn;

@@ -81,6 +81,8 @@ WALK_TIMEOUT_US = 0x3E8
 #: ECN code points (RFC 3168).
 ECN_NOT_ECT = 0
 ECN_CE = 3
+#: What members address of groups that have no queue pair number of their own.
+FIXED_VIRTUAL_QPN = 1
 #: The default P_Key without its membership bit (IBTA vol. 1, section 10.9): groups are in this
 #: partition.
 DEFAULT_PARTITION = 0x7FFF
@@ -342,6 +344,8 @@ SIZE_PUNT_RATES = 0x1000
 #: has a cell of its own for the memory that it is told of (memory_regions.p4).
 SIZE_MEMBERS = 0x4000
 SIZE_RECEIVERS = 0x4000
+#: The cell behind them, of those that are not told: nobody writes it.
+NO_SLOT = 0x4000
 #: The port between pipeline and controller: start the switch with --cpu-port 510.
 CPU_PORT = 0x1FE
 #: standard_metadata.instance_type as BMv2 sets it (simple_switch document, "intrinsic metadata").

@@ -116,7 +116,7 @@ class Group:
             Entry(
                 "ingress.group_lookup.groups",
                 {"mcst_id": int(IPv4Address(self.mcst_id))},
-                "ingress.group_lookup.set_group",
+                "ingress.group_lookup.set_group_with_qpn",
                 {
                     "group_index": self.index,
                     "paths": len(self.paths),
@@ -154,7 +154,7 @@ class Group:
         return Entry(
             "egress.bridge_exit.receivers",
             {"group_index": self.index, "egress_port": port},
-            "egress.bridge_exit.deliver",
+            "egress.bridge_exit.deliver_with_slot",
             {
                 "mac": int(member.mac.replace(":", ""), 16),
                 "ip": ip,

@@ -136,15 +136,15 @@ fn absent(path: u32, paths: u32) -> u64 {
 }
 
 impl Group {
-    /// `min_psn` is one of the program's `MIN_PSN_*`.
+    /// `min_psn` is one of the program's `MinPsn`.
     pub fn new(paths: u32, min_psn: u64) -> Group {
         let mut switch = switch(MAIN_PROGRAM);
         insert(
             &mut switch,
             "ingress.group_lookup.groups",
             &[exact(GROUP_IP.into())],
-            "ingress.group_lookup.set_group",
-            &[0, paths.into(), 1, min_psn, 0],
+            "ingress.group_lookup.set_group_with_qpn",
+            &[0, paths.into(), min_psn, 0, 1],
         );
         let mut replicas = Vec::new();
         for path in 0..paths {
@@ -181,7 +181,7 @@ impl Group {
                 &mut switch,
                 "egress.bridge_exit.receivers",
                 &key,
-                "egress.bridge_exit.deliver",
+                "egress.bridge_exit.deliver_with_slot",
                 &deliver,
             );
             replicas.push(Replica {

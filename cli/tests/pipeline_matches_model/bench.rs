@@ -53,14 +53,14 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
         &mut switch,
-        ["group_lookup", "groups", "set_group"],
+        ["group_lookup", "groups", "set_group_with_qpn"],
         &[MCST_ID.octets().to_vec()],
         &[
             group.clone(),
             vec![ports.len() as u8],
-            VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
             vec![number_of(strategy)],
             vec![0],
+            VIRTUAL_QPN.to_be_bytes()[1..].to_vec(),
         ],
     );
     for (path, &port) in ports.iter().enumerate() {

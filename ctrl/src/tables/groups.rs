@@ -48,13 +48,13 @@ impl Groups {
                 .table(Self::NAME)?
                 .key([("mcst_id", MatchType::Exact, 32)])?,
             set_group: schema.action(
-                "ingress.group_lookup.set_group",
+                "ingress.group_lookup.set_group_with_qpn",
                 [
                     ("group_index", 16),
                     ("paths", 8),
-                    ("virtual_qpn", 24),
                     ("min_psn", 2),
                     ("icrc", 2),
+                    ("virtual_qpn", 24),
                 ],
             )?,
         })
@@ -69,9 +69,9 @@ impl Table for Groups {
         let action = self.set_group.call([
             u64::from(group.group_index),
             u64::from(group.paths),
-            u64::from(group.virtual_qpn.get()),
             u64::from(group.strategies.min_psn.number()),
             u64::from(group.strategies.icrc.number()),
+            u64::from(group.virtual_qpn.get()),
         ]);
         TableEntry {
             action: Some(action),
@@ -89,7 +89,7 @@ impl Table for Groups {
 
     fn parse(&self, entry: &TableEntry) -> Option<(GroupKey, GroupEntry)> {
         let [mcst_id] = self.key.values(entry)?;
-        let [index, paths, virtual_qpn, min_psn, icrc] = self.set_group.arguments(entry)?;
+        let [index, paths, min_psn, icrc, virtual_qpn] = self.set_group.arguments(entry)?;
         let mcst_id = Ipv4Addr::from(u32::try_from(mcst_id).ok()?);
         let group = GroupEntry {
             group_index: u16::try_from(index).ok()?,

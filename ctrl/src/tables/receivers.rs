@@ -55,7 +55,7 @@ impl Receivers {
                 ("egress_port", MatchType::Exact, 9),
             ])?,
             deliver: schema.action(
-                "egress.bridge_exit.deliver",
+                "egress.bridge_exit.deliver_with_slot",
                 [
                     ("mac", 48),
                     ("ip", 32),
