@@ -123,7 +123,7 @@ fn registration_begins_when_the_last_queue_pair_is_known() {
         packets,
         [(
             GROUP,
-            packet(Kind::Register, vec![node(1), node(2), node(3)])
+            packet(Kind::Register, vec![group(), node(1), node(2), node(3)])
         )]
     );
     // Somebody who is no member changes nothing.
