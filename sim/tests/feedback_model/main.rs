@@ -14,6 +14,7 @@
 
 mod fabric;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -97,8 +98,21 @@ fn stream_to_controller(fabric: Fabric) -> Fabric {
 
 /// Explores all states.
 fn holds(what: &str, fabric: Fabric) {
+    explore(what, fabric, None);
+}
+
+/// Explores the states that are the nearest to the first one, not all: it ends after about so many steps.
+fn holds_near(what: &str, fabric: Fabric, steps: NonZeroUsize) {
+    explore(&format!("{what}, not to the end"), fabric, Some(steps));
+}
+
+fn explore(what: &str, fabric: Fabric, limit: Option<NonZeroUsize>) {
     let begin = Instant::now();
-    let checker = fabric.checker().threads(2).spawn_bfs().join();
+    let mut builder = fabric.checker().threads(2);
+    if let Some(steps) = limit {
+        builder = builder.target_state_count(steps.get());
+    }
+    let checker = builder.spawn_bfs().join();
     let seconds = begin.elapsed().as_secs_f64();
     println!(
         "{what}: {} states, {seconds:.1} s",
@@ -258,7 +272,7 @@ fn full_walks() {
 }
 
 #[test]
-#[ignore = "not finished after five minutes"]
+#[ignore = "takes minutes"]
 fn full_walks_with_two_takeovers() {
     let fabric = hostile(one_switch(2), 1, Strategy::Walk).but(|fabric| fabric.ages = 2);
     holds("1 switch, 2 receivers, 1 packet, 2 takeovers", fabric);
@@ -271,9 +285,11 @@ fn full_controller() {
         "1 switch, 3 receivers, 1 packet",
         hostile(one_switch(3), 1, Strategy::Punt),
     );
-    holds(
+    // It was not at its end after seven minutes.
+    holds_near(
         "1 switch, 2 receivers, 2 packets",
         stream_to_controller(hostile(one_switch(2), 2, Strategy::Punt)),
+        const { NonZeroUsize::new(50_000_000).unwrap() },
     );
     holds(
         "2 switches, 2 receivers, 1 packet",
