@@ -15,6 +15,7 @@
 #include "externs.p4"
 #include "parser.p4"
 #include "ipv4_checksum.p4"
+#include "../shared/icrc_fields.p4"
 #include "icrc.p4"
 #include "register_control.p4"
 #include "../shared/source_guard.p4"

@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn registration_is_one_line_each_way() {
-        let text = r#"{"id":4,"request":"lead","group":{"mcst_id":"10.255.0.1","initial_psn":7,
+        let text = r#"{"id":4,"request":"lead","group":{"mcst_id":"10.255.0.1","virtual_qpn":2591,"initial_psn":7,
             "leader":{"ip":"10.0.0.1","qpn":17},"members":["10.0.0.2"]},"nodes":[{"ip":"10.0.0.2","qpn":18}]}"#;
         let request: NumberedRequest = serde_json::from_str(text).unwrap();
         let Request::Lead { group, nodes } = request.request else {

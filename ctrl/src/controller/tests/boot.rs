@@ -194,7 +194,7 @@ fn another_pipeline_is_refused_by_name() {
             reply.params[0].bitwidth = 32;
         }),
         refused(testbed(), |c| {
-            let deliver = p4info::action(&mut c.p4info, "egress.bridge_exit.deliver");
+            let deliver = p4info::action(&mut c.p4info, "egress.bridge_exit.deliver_with_slot");
             deliver.params.pop();
         }),
         refused(testbed(), |c| c.p4info.registers.clear()),
