@@ -20,7 +20,7 @@ control BridgeExit(inout headers_t hdr,
                    inout metadata_t meta,
                    in port_t egress_port,
                    out bool is_to_host,
-                   out slot_t receiver) {
+                   inout slot_t receiver) {
     @id(7) DIRECT_COUNTER(receivers_counter);
     bit<16> with_reth_id_xor = 0;
     bit<16> with_reth_sport_xor = 0;
@@ -76,7 +76,6 @@ control BridgeExit(inout headers_t hdr,
     }
 
     apply {
-        receiver = NO_SLOT;
         is_to_host = receivers.apply().hit;
         if (is_to_host) {
             if (hdr.reth.isValid()) {

@@ -130,7 +130,8 @@ control ingress(inout headers_t hdr,
                                 standard_metadata.egress_spec);
         }
 
-        if (meta.drop_reason == Drop.NONE) {
+        // Asked here, because most packets go nowhere near the controller.
+        if (meta.drop_reason == Drop.NONE && (meta.packet_in_reason != 0 || meta.icrc_mode == IcrcMode.PUNT)) {
             punt_limit.apply(meta);
         }
 

@@ -23,7 +23,7 @@ control PuntLimit(inout metadata_t meta) {
 
     apply {
         reason = meta.packet_in_reason;
-        if (meta.verdict == Verdict.REPLICATE && meta.icrc_mode == IcrcMode.PUNT) {
+        if (meta.icrc_mode == IcrcMode.PUNT && meta.verdict == Verdict.REPLICATE) {
             // Each copy of it goes to the controller.
             reason = PacketInReason.ICRC;
         }

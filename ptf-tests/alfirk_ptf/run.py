@@ -97,6 +97,8 @@ def main() -> int:
         "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
     )
     options = parser.parse_args()
+    # Tests run elsewhere.
+    options.alfirk = options.alfirk.absolute()
     signal.signal(signal.SIGTERM, _stop)
     work = Path(tempfile.mkdtemp(prefix="alfirk-ptf-"))
     failed = True
