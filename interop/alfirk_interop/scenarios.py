@@ -183,7 +183,7 @@ SCENARIOS = [
         limit=180,
     ),
     Scenario(
-        "a guest sends what it likes beside its queue pair",
+        "a hostile guest hurts nobody",
         "--group 4 --size 4MiB --hostile h3 --time-limit 90s",
         checks=[from_hostile("h3")],
         quick=True,
