@@ -187,9 +187,11 @@ control egress(inout headers_t hdr,
     slot_t receiver = NO_SLOT;
 
     apply {
-        is_clone = standard_metadata.instance_type == INSTANCE_INGRESS_CLONE;
-        is_probe = is_clone && (meta.packet_in_reason == PacketInReason.PROBE || meta.role == Role.PROBE);
-        is_mirror = is_clone && meta.packet_in_reason == 0 && meta.role == Role.NONE;
+        if (standard_metadata.instance_type == INSTANCE_INGRESS_CLONE) {
+            is_clone = true;
+            is_probe = meta.packet_in_reason == PacketInReason.PROBE || meta.role == Role.PROBE;
+            is_mirror = meta.packet_in_reason == 0 && meta.role == Role.NONE;
+        }
 
         if (is_probe) {
             // As its sender sent it: this clone has not gone through the bridge's entry.

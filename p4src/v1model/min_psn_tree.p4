@@ -130,7 +130,6 @@ control TreeLevel(in TreeOp op, in group_t group, in path_t path, in bit<4> abse
     register<word_t>(MAX_GROUPS << node_bits) child_2;
     register<word_t>(MAX_GROUPS << node_bits) child_3;
     bit<32> node;
-    bit<8> shift = 2 * level;
     path_t first;
     bit<2> own_child;
     word_t own;
@@ -147,16 +146,16 @@ control TreeLevel(in TreeOp op, in group_t group, in path_t path, in bit<4> abse
     }
 
     apply {
-        node = ((bit<32>)group << node_bits) | (bit<32>)(path >> (shift + 2));
-        own_child = (path >> shift)[1:0];
+        node = ((bit<32>)group << node_bits) | (bit<32>)(path >> (2 * level + 2));
+        own_child = (path >> (2 * level))[1:0];
         own = word;
         if (op == TreeOp.INIT) {
             // Each child starts as if its first path were its minimum.
-            first = (path >> (shift + 2)) << (shift + 2);
+            first = (path >> (2 * level + 2)) << (2 * level + 2);
             child_0.write(node, WORD_PSN(word) ++ first ++ WORD_MSN(word));
-            child_1.write(node, WORD_PSN(word) ++ (first | (8w1 << shift)) ++ WORD_MSN(word));
-            child_2.write(node, WORD_PSN(word) ++ (first | (8w2 << shift)) ++ WORD_MSN(word));
-            child_3.write(node, WORD_PSN(word) ++ (first | (8w3 << shift)) ++ WORD_MSN(word));
+            child_1.write(node, WORD_PSN(word) ++ (first | (8w1 << (2 * level))) ++ WORD_MSN(word));
+            child_2.write(node, WORD_PSN(word) ++ (first | (8w2 << (2 * level))) ++ WORD_MSN(word));
+            child_3.write(node, WORD_PSN(word) ++ (first | (8w3 << (2 * level))) ++ WORD_MSN(word));
         } else {
             LEVEL_COMPARE(child_0, 0)
             LEVEL_COMPARE(child_1, 1)

@@ -115,6 +115,45 @@ pub enum Op {
         bits: u8,
     },
 
+    /// Bits `low` to `low + bits - 1`.
+    Bits {
+        d: Slot,
+        a: Slot,
+        low: u8,
+        bits: u8,
+    },
+    /// The low `bits` bits of the sum.
+    AddBits {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        bits: u8,
+    },
+    SubBits {
+        d: Slot,
+        a: Slot,
+        b: Slot,
+        bits: u8,
+    },
+    /// `a << shift` joined with so many bits of `b`, from `low` on.
+    Join {
+        d: Slot,
+        a: Slot,
+        shift: u8,
+        b: Slot,
+        low: u8,
+        bits: u8,
+    },
+    /// One bit of `(a >> low_a) - (b >> low_b)`: the order of two serial numbers.
+    SubBit {
+        d: Slot,
+        a: Slot,
+        low_a: u8,
+        b: Slot,
+        low_b: u8,
+        bit: u8,
+    },
+
     Eq {
         d: Slot,
         a: Slot,
@@ -145,6 +184,31 @@ pub enum Op {
         a: Slot,
         b: Slot,
     },
+    /// `d := x & (a == b)`
+    AndEq {
+        d: Slot,
+        x: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    AndNe {
+        d: Slot,
+        x: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    OrEq {
+        d: Slot,
+        x: Slot,
+        a: Slot,
+        b: Slot,
+    },
+    OrNe {
+        d: Slot,
+        x: Slot,
+        a: Slot,
+        b: Slot,
+    },
 
     Jump {
         to: Pc,
@@ -158,6 +222,26 @@ pub enum Op {
         b: Slot,
         to: Pc,
         test: Test,
+    },
+
+    /// Jumps unless `Bits` is `b`, or is not, as `equal` says.
+    JumpUnlessBits {
+        a: Slot,
+        low: u8,
+        bits: u8,
+        b: Slot,
+        equal: bool,
+        to: Pc,
+    },
+    /// Jumps unless `SubBit` is `set`.
+    JumpUnlessSubBit {
+        a: Slot,
+        low_a: u8,
+        b: Slot,
+        low_b: u8,
+        bit: u8,
+        set: bool,
+        to: Pc,
     },
 
     // Pairs and triples of instructions in one, made by `fuse`: the first one's operands, then
@@ -181,82 +265,53 @@ pub enum Op {
         a: Slot,
         to: Pc,
     },
-    ShlAnd {
-        d: Slot,
+    /// Two jumps in a row, each when `==` is not as its `equal` says; `to` counts from here, forward.
+    JumpPair {
         a: Slot,
         b: Slot,
-        e: Slot,
-        m: Slot,
+        x: Slot,
+        y: Slot,
+        equal: [bool; 2],
+        to: [u16; 2],
     },
-    ShlOr {
-        d: Slot,
+    /// A jump when `==` is not as its `equal` says, behind the second one, which jumps as that says; `to` counts from here,
+    /// forward.
+    JumpElse {
         a: Slot,
         b: Slot,
-        e: Slot,
-        m: Slot,
+        x: Slot,
+        y: Slot,
+        equal: [bool; 2],
+        to: [u16; 2],
     },
-    ShrAnd {
+    /// `Mov`, then a jump when `==` is not as `equal` says.
+    MovJumpUnless {
         d: Slot,
         a: Slot,
-        b: Slot,
-        e: Slot,
-        m: Slot,
-    },
-    ShrOr {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        e: Slot,
-        m: Slot,
-    },
-    ShrShl {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        e: Slot,
-        c: Slot,
-    },
-    AndOr {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        e: Slot,
-        m: Slot,
-    },
-    SubAnd {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        e: Slot,
-        m: Slot,
-    },
-    SubAndShr {
-        d: Slot,
-        a: Slot,
-        b: Slot,
-        e: Slot,
-        m: Slot,
-        f: Slot,
-        s: Slot,
-    },
-    /// Jumps when `x == y` is not as `equal` says.
-    AndJump {
-        d: Slot,
-        a: Slot,
-        b: Slot,
         x: Slot,
         y: Slot,
         equal: bool,
         to: Pc,
     },
-    ShrJump {
+    Bits2 {
         d: Slot,
         a: Slot,
+        e: Slot,
         b: Slot,
-        x: Slot,
-        y: Slot,
-        equal: bool,
-        to: Pc,
+        low: [u8; 2],
+        bits: [u8; 2],
+    },
+    /// `RegisterRead`, then `JumpUnlessSubBit` of what was read; `to` counts from here, forward.
+    ReadJump {
+        d: Slot,
+        array: u16,
+        i: Slot,
+        low_a: u8,
+        b: Slot,
+        low_b: u8,
+        bit: u8,
+        set: bool,
+        to: u16,
     },
     /// `JumpIfNot` with the test known.
     JumpUnlessEq {

@@ -110,6 +110,14 @@ pub(crate) fn run(
             continue;
         }};
     }
+    macro_rules! read {
+        ($d:expr, $array:expr, $i:expr) => {
+            vm.state.register_accesses += 1;
+            if let Some(value) = vm.state.registers[usize::from($array)].get(w!($i)) {
+                w!($d) = value;
+            }
+        };
+    }
     // Only what programs do all the time is here, so that the loop keeps its few variables in
     // registers; see `Machine::step` for the rest.
     loop {
@@ -129,7 +137,55 @@ pub(crate) fn run(
             Op::LeU { d, a, b } => w!(d) = u64::from(w!(a) <= w!(b)),
             Op::LtS { d, a, b } => w!(d) = u64::from((w!(a) as i64) < w!(b) as i64),
             Op::LeS { d, a, b } => w!(d) = u64::from(w!(a) as i64 <= w!(b) as i64),
+            Op::Bits { d, a, low, bits } => w!(d) = field(w!(a), low, bits),
+            Op::AddBits { d, a, b, bits } => w!(d) = field(w!(a).wrapping_add(w!(b)), 0, bits),
+            Op::SubBits { d, a, b, bits } => w!(d) = field(w!(a).wrapping_sub(w!(b)), 0, bits),
+            Op::Join {
+                d,
+                a,
+                shift,
+                b,
+                low,
+                bits,
+            } => w!(d) = w!(a) << (shift & 63) | field(w!(b), low, bits),
+            Op::SubBit {
+                d,
+                a,
+                low_a,
+                b,
+                low_b,
+                bit,
+            } => w!(d) = sub_bit(w!(a), low_a, w!(b), low_b, bit),
+            Op::AndEq { d, x, a, b } => w!(d) = w!(x) & u64::from(w!(a) == w!(b)),
+            Op::AndNe { d, x, a, b } => w!(d) = w!(x) & u64::from(w!(a) != w!(b)),
+            Op::OrEq { d, x, a, b } => w!(d) = w!(x) | u64::from(w!(a) == w!(b)),
+            Op::OrNe { d, x, a, b } => w!(d) = w!(x) | u64::from(w!(a) != w!(b)),
             Op::Jump { to } => jump!(to),
+            Op::JumpUnlessBits {
+                a,
+                low,
+                bits,
+                b,
+                equal,
+                to,
+            } => {
+                if (field(w!(a), low, bits) == w!(b)) != equal {
+                    jump!(to);
+                }
+            }
+            Op::JumpUnlessSubBit {
+                a,
+                low_a,
+                b,
+                low_b,
+                bit,
+                set,
+                to,
+            } => {
+                if (sub_bit(w!(a), low_a, w!(b), low_b, bit) == 1) != set {
+                    jump!(to);
+                }
+            }
             Op::JumpIfZero { a, to } => {
                 if w!(a) == 0 {
                     jump!(to);
@@ -175,90 +231,84 @@ pub(crate) fn run(
                 pc += 1;
                 jump!(to);
             }
-            Op::ShlAnd { d, a, b, e, m } => {
-                w!(d) = shl(w!(a), w!(b));
-                w!(e) = w!(d) & w!(m);
-                pc += 1;
-            }
-            Op::ShlOr { d, a, b, e, m } => {
-                w!(d) = shl(w!(a), w!(b));
-                w!(e) = w!(d) | w!(m);
-                pc += 1;
-            }
-            Op::ShrAnd { d, a, b, e, m } => {
-                w!(d) = shr(w!(a), w!(b));
-                w!(e) = w!(d) & w!(m);
-                pc += 1;
-            }
-            Op::ShrOr { d, a, b, e, m } => {
-                w!(d) = shr(w!(a), w!(b));
-                w!(e) = w!(d) | w!(m);
-                pc += 1;
-            }
-            Op::ShrShl { d, a, b, e, c } => {
-                w!(d) = shr(w!(a), w!(b));
-                w!(e) = shl(w!(d), w!(c));
-                pc += 1;
-            }
-            Op::AndOr { d, a, b, e, m } => {
-                w!(d) = w!(a) & w!(b);
-                w!(e) = w!(d) | w!(m);
-                pc += 1;
-            }
-            Op::SubAnd { d, a, b, e, m } => {
-                w!(d) = w!(a).wrapping_sub(w!(b));
-                w!(e) = w!(d) & w!(m);
-                pc += 1;
-            }
-            Op::SubAndShr {
-                d,
+            Op::JumpPair {
                 a,
                 b,
+                x,
+                y,
+                equal,
+                to,
+            } => {
+                if (w!(a) == w!(b)) != equal[0] {
+                    pc += usize::from(to[0]);
+                    continue;
+                }
+                if (w!(x) == w!(y)) != equal[1] {
+                    pc += usize::from(to[1]);
+                    continue;
+                }
+                pc += 1;
+            }
+            Op::JumpElse {
+                a,
+                b,
+                x,
+                y,
+                equal,
+                to,
+            } => {
+                if (w!(a) == w!(b)) != equal[0] {
+                    let holds = (w!(x) == w!(y)) == equal[1];
+                    pc += usize::from(to[usize::from(!holds)]);
+                    continue;
+                }
+            }
+            Op::MovJumpUnless {
+                d,
+                a,
+                x,
+                y,
+                equal,
+                to,
+            } => {
+                w!(d) = w!(a);
+                pc += 1;
+                if (w!(x) == w!(y)) != equal {
+                    jump!(to);
+                }
+            }
+            Op::Bits2 {
+                d,
+                a,
                 e,
-                m,
-                f,
-                s,
-            } => {
-                w!(d) = w!(a).wrapping_sub(w!(b));
-                w!(e) = w!(d) & w!(m);
-                w!(f) = shr(w!(e), w!(s));
-                pc += 2;
-            }
-            Op::AndJump {
-                d,
-                a,
                 b,
-                x,
-                y,
-                equal,
-                to,
+                low,
+                bits,
             } => {
-                w!(d) = w!(a) & w!(b);
+                w!(d) = field(w!(a), low[0], bits[0]);
+                w!(e) = field(w!(b), low[1], bits[1]);
                 pc += 1;
-                if (w!(x) == w!(y)) != equal {
-                    jump!(to);
-                }
-            }
-            Op::ShrJump {
-                d,
-                a,
-                b,
-                x,
-                y,
-                equal,
-                to,
-            } => {
-                w!(d) = shr(w!(a), w!(b));
-                pc += 1;
-                if (w!(x) == w!(y)) != equal {
-                    jump!(to);
-                }
             }
             Op::RegisterRead { d, array, i } => {
-                vm.state.register_accesses += 1;
-                if let Some(value) = vm.state.registers[usize::from(array)].get(w!(i)) {
-                    w!(d) = value;
+                read!(d, array, i);
+            }
+            Op::ReadJump {
+                d,
+                array,
+                i,
+                low_a,
+                b,
+                low_b,
+                bit,
+                set,
+                to,
+            } => {
+                read!(d, array, i);
+                if (sub_bit(w!(d), low_a, w!(b), low_b, bit) == 1) != set {
+                    pc += usize::from(to);
+                    continue;
                 }
+                pc += 1;
             }
             Op::RegisterWrite { array, i, a } => {
                 vm.state.register_accesses += 1;
@@ -323,6 +373,19 @@ fn shr(a: u64, b: u64) -> u64 {
     } else {
         0
     }
+}
+
+/// Bits `low` to `low + bits - 1`; both are as the loader made them, `low` below 64 and `bits` from 1 to 64.
+#[inline(always)]
+fn field(a: u64, low: u8, bits: u8) -> u64 {
+    a >> (low & 63) & u64::MAX >> (64u8.wrapping_sub(bits) & 63)
+}
+
+/// A bit of the difference of upper parts.
+#[inline(always)]
+fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
+    let difference = (a >> (low_a & 63)).wrapping_sub(b >> (low_b & 63));
+    difference >> (bit & 63) & 1
 }
 
 /// What instructions need besides the packet's words.

@@ -1,5 +1,6 @@
 //! Expressions of the JSON with their names resolved.
 
+use super::simplify::simplified;
 use super::{find, LoadError, Loader, Scope};
 use crate::exec::big::Big;
 use crate::exec::expr::{Binary, Cast, Element, Kind, Node, Unary};
@@ -25,14 +26,19 @@ pub(super) enum Dest {
 }
 
 impl Node {
-    /// A node with the range of its values.
+    /// A node with the range of its values, in its simplest form.
     pub(super) fn new(kind: Kind) -> Node {
+        simplified(kind)
+    }
+
+    /// A node just as it is given, with the range of its values.
+    pub(super) fn of(kind: Kind) -> Node {
         let range = range(&kind);
         Node { kind, range }
     }
 
     pub(super) fn constant(value: Big) -> Node {
-        Node::new(Kind::Const(value))
+        Node::of(Kind::Const(value))
     }
 
     /// All values fit an unsigned word.
@@ -301,22 +307,13 @@ impl Loader<'_> {
             O::Lt => return self.binary(Binary::Lt, op, scope),
             O::Le => return self.binary(Binary::Le, op, scope),
             O::Gt | O::Ge => {
-                let Node {
-                    kind: Kind::Binary(_, a, b),
-                    ..
-                } = self.binary(Binary::Lt, op, scope)?
-                else {
-                    unreachable!("a comparison has two operands")
-                };
-                Kind::Binary(
-                    if op.op == O::Gt {
-                        Binary::Lt
-                    } else {
-                        Binary::Le
-                    },
-                    b,
-                    a,
-                )
+                let a = self.left(op, scope)?;
+                let a = Box::new(self.node(a, scope)?);
+                let b = self.right(op, scope)?;
+                match op.op {
+                    O::Gt => Kind::Binary(Binary::Lt, b, a),
+                    _ => Kind::Binary(Binary::Le, b, a),
+                }
             }
             O::Not => Kind::Unary(Unary::LogicNot, self.right(op, scope)?),
             O::BitNot => Kind::Unary(Unary::Not, self.right(op, scope)?),

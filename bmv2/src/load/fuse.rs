@@ -4,110 +4,144 @@
 //! instruction may also do the work of the next one or two and then passes over them. These stay
 //! where they are, so every jump, also one between them, leads where it led.
 
-use crate::exec::ops::{Op, Slot, Test};
+use crate::exec::ops::{Op, Pc, Slot, Test};
 
-pub(super) fn fuse(code: &[Op]) -> Vec<Op> {
+/// `zero` is the word of the constant 0.
+pub(super) fn fuse(code: &[Op], zero: Slot) -> Vec<Op> {
     let at = |i: usize| code.get(i).copied().unwrap_or(Op::End);
     (0..code.len())
         .map(|i| {
-            triple(at(i), at(i + 1), at(i + 2))
-                .or_else(|| pair(at(i), at(i + 1)))
+            moves(at(i), at(i + 1), at(i + 2))
+                .or_else(|| move_and_test(code, i, zero))
+                .or_else(|| bits(at(i), at(i + 1)))
+                .or_else(|| read_and_compare(i, at(i), at(i + 1)))
+                .or_else(|| conditions(code, i, zero))
                 .unwrap_or_else(|| single(at(i)))
         })
         .collect()
 }
 
-fn triple(first: Op, second: Op, third: Op) -> Option<Op> {
-    match (pair(first, second)?, third) {
-        (Op::Mov2 { d, a, e, b }, Op::Mov { d: f, a: c }) => Some(Op::Mov3 { d, a, e, b, f, c }),
-        (Op::SubAnd { d, a, b, e, m }, Op::ShrU { d: f, a: x, b: s }) if x == e => {
-            Some(Op::SubAndShr {
-                d,
-                a,
-                b,
-                e,
-                m,
-                f,
-                s,
-            })
-        }
+/// Up to three moves, or one with a jump.
+fn moves(first: Op, second: Op, third: Op) -> Option<Op> {
+    let Op::Mov { d, a } = first else {
+        return None;
+    };
+    match (second, third) {
+        (Op::Mov { d: e, a: b }, Op::Mov { d: f, a: c }) => Some(Op::Mov3 { d, a, e, b, f, c }),
+        (Op::Mov { d: e, a: b }, _) => Some(Op::Mov2 { d, a, e, b }),
+        (Op::Jump { to }, _) => Some(Op::MovJump { d, a, to }),
         _ => None,
     }
 }
 
-fn pair(first: Op, second: Op) -> Option<Op> {
-    // The operand of a commutative instruction that is not `d`.
-    let other = |d: Slot, x: Slot, y: Slot| match (x == d, y == d) {
-        (true, _) => Some(y),
-        (_, true) => Some(x),
-        _ => None,
+/// A move, and a condition that has no other to go with.
+fn move_and_test(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
+    let Op::Mov { d, a } = *code.get(here)? else {
+        return None;
     };
-    Some(match (first, second) {
-        (Op::Mov { d, a }, Op::Mov { d: e, a: b }) => Op::Mov2 { d, a, e, b },
-        (Op::Mov { d, a }, Op::Jump { to }) => Op::MovJump { d, a, to },
-        (Op::Shl { d, a, b }, Op::And { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::ShlAnd { d, a, b, e, m }
-        }
-        (Op::Shl { d, a, b }, Op::Or { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::ShlOr { d, a, b, e, m }
-        }
-        (Op::ShrU { d, a, b }, Op::And { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::ShrAnd { d, a, b, e, m }
-        }
-        (Op::ShrU { d, a, b }, Op::Or { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::ShrOr { d, a, b, e, m }
-        }
-        (Op::ShrU { d, a, b }, Op::Shl { d: e, a: x, b: c }) if x == d => {
-            Op::ShrShl { d, a, b, e, c }
-        }
-        (Op::And { d, a, b }, Op::Or { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::AndOr { d, a, b, e, m }
-        }
-        (Op::Sub { d, a, b }, Op::And { d: e, a: x, b: y }) => {
-            let m = other(d, x, y)?;
-            Op::SubAnd { d, a, b, e, m }
-        }
-        (
-            Op::And { d, a, b },
-            Op::JumpIfNot {
-                a: x,
-                b: y,
-                to,
-                test,
-            },
-        ) => Op::AndJump {
+    let (x, y, equal, to) = condition(*code.get(here + 1)?, zero)?;
+    conditions(code, here + 1, zero)
+        .is_none()
+        .then_some(Op::MovJumpUnless {
             d,
+            a,
+            x,
+            y,
+            equal,
+            to,
+        })
+}
+
+fn bits(first: Op, second: Op) -> Option<Op> {
+    match (first, second) {
+        (
+            Op::Bits { d, a, low, bits },
+            Op::Bits {
+                d: e,
+                a: b,
+                low: low_2,
+                bits: bits_2,
+            },
+        ) => Some(Op::Bits2 {
+            d,
+            a,
+            e,
+            b,
+            low: [low, low_2],
+            bits: [bits, bits_2],
+        }),
+        _ => None,
+    }
+}
+
+/// What `JumpIfZero`, and `JumpIfNot` of an equality, compare: two words, and whether they must be equal to go on.
+fn condition(op: Op, zero: Slot) -> Option<(Slot, Slot, bool, Pc)> {
+    match op {
+        Op::JumpIfZero { a, to } => Some((a, zero, false, to)),
+        Op::JumpIfNot { a, b, to, test } => Some((a, b, equality(test)?, to)),
+        _ => None,
+    }
+}
+
+/// How far forward a jump from `here` leads, beyond the next instruction.
+fn forward(here: usize, to: Pc) -> Option<u16> {
+    let offset = (to as usize).checked_sub(here).filter(|n| *n > 1)?;
+    u16::try_from(offset).ok()
+}
+
+/// Two conditions that lead forward: the one at `here`, and the one after it or the one that it leads to.
+fn conditions(code: &[Op], here: usize, zero: Slot) -> Option<Op> {
+    let (a, b, equal, to) = condition(*code.get(here)?, zero)?;
+    let second = |at: usize| condition(*code.get(at)?, zero);
+    if let Some((x, y, equal_2, to_2)) = second(here + 1) {
+        return Some(Op::JumpPair {
             a,
             b,
             x,
             y,
-            equal: equality(test)?,
-            to,
-        },
-        (
-            Op::ShrU { d, a, b },
-            Op::JumpIfNot {
-                a: x,
-                b: y,
-                to,
-                test,
-            },
-        ) => Op::ShrJump {
-            d,
-            a,
-            b,
-            x,
-            y,
-            equal: equality(test)?,
-            to,
-        },
-        _ => return None,
+            equal: [equal, equal_2],
+            to: [forward(here, to)?, forward(here, to_2)?],
+        });
+    }
+    forward(here, to)?;
+    let (x, y, equal_2, to_2) = second(to as usize)?;
+    Some(Op::JumpElse {
+        a,
+        b,
+        x,
+        y,
+        equal: [equal, equal_2],
+        to: [forward(here, to + 1)?, forward(here, to_2)?],
     })
+}
+
+/// A register's value compared at once, where that leads forward.
+fn read_and_compare(here: usize, first: Op, second: Op) -> Option<Op> {
+    match (first, second) {
+        (
+            Op::RegisterRead { d, array, i },
+            Op::JumpUnlessSubBit {
+                a,
+                low_a,
+                b,
+                low_b,
+                bit,
+                set,
+                to,
+            },
+        ) if a == d => Some(Op::ReadJump {
+            d,
+            array,
+            i,
+            low_a,
+            b,
+            low_b,
+            bit,
+            set,
+            to: forward(here, to)?,
+        }),
+        _ => None,
+    }
 }
 
 fn single(op: Op) -> Op {

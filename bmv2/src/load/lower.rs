@@ -193,6 +193,9 @@ impl Loader<'_> {
     }
 
     fn binary_low(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
+        if let Some(slot) = self.pattern(op, a, b)? {
+            return Ok(Some(slot));
+        }
         let op = match op {
             Binary::Add
             | Binary::Sub
@@ -272,6 +275,152 @@ impl Loader<'_> {
         Ok(dest_of(&op))
     }
 
+    /// Code for what has an instruction of its own.
+    fn pattern(&mut self, op: Binary, a: &Node, b: &Node) -> Result<Option<Slot>, LoadError> {
+        let op = match op {
+            Binary::BitAnd | Binary::Shr => {
+                if let Some(order) = order(op, a, b) {
+                    let (a, low_a, b, low_b) = self.order(&order)?;
+                    let (d, bit) = (self.temp()?, order.bit);
+                    Op::SubBit {
+                        d,
+                        a,
+                        low_a,
+                        b,
+                        low_b,
+                        bit,
+                    }
+                } else if let Some((field, low, bits)) = bits(op, a, b) {
+                    match &field.kind {
+                        Kind::Binary(sum @ (Binary::Add | Binary::Sub), a, b) if low == 0 => {
+                            let (a, b) = (self.low(a)?, self.low(b)?);
+                            let d = self.temp()?;
+                            match sum {
+                                Binary::Add => Op::AddBits { d, a, b, bits },
+                                _ => Op::SubBits { d, a, b, bits },
+                            }
+                        }
+                        _ => {
+                            let a = self.low(field)?;
+                            let d = self.temp()?;
+                            Op::Bits { d, a, low, bits }
+                        }
+                    }
+                } else {
+                    return self.with_comparison(op, a, b);
+                }
+            }
+            Binary::BitOr => {
+                let joined = join(a, b).or_else(|| join(b, a));
+                let Some((high, shift, field, low, bits)) = joined else {
+                    return self.with_comparison(op, a, b);
+                };
+                let (a, b) = (self.low(high)?, self.low(field)?);
+                let d = self.temp()?;
+                Op::Join {
+                    d,
+                    a,
+                    shift,
+                    b,
+                    low,
+                    bits,
+                }
+            }
+            Binary::And | Binary::Or => return self.with_comparison(op, a, b),
+            _ => return Ok(None),
+        };
+        self.emit(op);
+        Ok(dest_of(&op))
+    }
+
+    /// Code for a conjunction or disjunction with `==` or `!=`.
+    fn with_comparison(
+        &mut self,
+        op: Binary,
+        a: &Node,
+        b: &Node,
+    ) -> Result<Option<Slot>, LoadError> {
+        let is_and = match op {
+            Binary::And | Binary::BitAnd => true,
+            Binary::Or | Binary::BitOr => false,
+            _ => return Ok(None),
+        };
+        let is_comparison = |node: &Node| {
+            matches!(&node.kind, Kind::Binary(Binary::Eq | Binary::Ne, a, b)
+                if a.is_u64() && b.is_u64() || a.is_i64() && b.is_i64())
+        };
+        let (x, comparison) = match (is_comparison(b), is_comparison(a)) {
+            (true, _) => (a, b),
+            (_, true) => (b, a),
+            _ => return Ok(None),
+        };
+        let Kind::Binary(equality, a, b) = &comparison.kind else {
+            return Ok(None);
+        };
+        let x = self.low(x)?;
+        let (a, b) = (self.low(a)?, self.low(b)?);
+        let d = self.temp()?;
+        let op = match (is_and, *equality == Binary::Eq) {
+            (true, true) => Op::AndEq { d, x, a, b },
+            (true, false) => Op::AndNe { d, x, a, b },
+            (false, true) => Op::OrEq { d, x, a, b },
+            (false, false) => Op::OrNe { d, x, a, b },
+        };
+        self.emit(op);
+        Ok(Some(d))
+    }
+
+    fn order(&mut self, order: &Order) -> Result<(Slot, u8, Slot, u8), LoadError> {
+        Ok((
+            self.low(order.a)?,
+            order.low_a,
+            self.low(order.b)?,
+            order.low_b,
+        ))
+    }
+
+    /// Code that jumps when bits of a field are, or are not, what they are compared to.
+    fn branch_on_bits(
+        &mut self,
+        node: &Node,
+        other: &Node,
+        wanted: bool,
+    ) -> Result<Option<Vec<usize>>, LoadError> {
+        let (Kind::Binary(op, a, b), Kind::Const(value)) = (&node.kind, &other.kind) else {
+            return Ok(None);
+        };
+        // A jump unless what is told holds.
+        let equal = !wanted;
+        if let Some(order) = order(*op, a, b) {
+            let value = value.to_i128();
+            if !matches!(value, Some(0 | 1)) {
+                return Ok(None);
+            }
+            let (a, low_a, b, low_b) = self.order(&order)?;
+            return Ok(Some(vec![self.emit(Op::JumpUnlessSubBit {
+                a,
+                low_a,
+                b,
+                low_b,
+                bit: order.bit,
+                set: (value == Some(1)) == equal,
+                to: 0,
+            })]));
+        }
+        let (Some((field, low, bits)), true) = (bits(*op, a, b), other.is_u64()) else {
+            return Ok(None);
+        };
+        let (a, b) = (self.low(field)?, self.constant(value.low())?);
+        Ok(Some(vec![self.emit(Op::JumpUnlessBits {
+            a,
+            low,
+            bits,
+            b,
+            equal,
+            to: 0,
+        })]))
+    }
+
     /// The operands of a comparison in words that compare alike.
     fn comparison(
         &mut self,
@@ -318,6 +467,12 @@ impl Loader<'_> {
                 return Ok(others);
             }
             Kind::Binary(op @ (Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le), a, b) => {
+                if matches!(op, Binary::Eq | Binary::Ne) {
+                    let wanted = wanted == (*op == Binary::Eq);
+                    if let Some(jumps) = self.branch_on_bits(a, b, wanted)? {
+                        return Ok(jumps);
+                    }
+                }
                 if let Some((a, b, test)) = self.comparison(*op, a, b)? {
                     let (a, b, test) = if wanted {
                         negate(a, b, test)
@@ -502,6 +657,98 @@ impl Loader<'_> {
     }
 }
 
+/// Bits of a field that fits a word: `(field >> low) & mask`, without the one or the other.
+fn bits<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
+    let Kind::Const(b) = &b.kind else {
+        return None;
+    };
+    let shift = |n: &Big| u8::try_from(n.to_amount()).ok().filter(|n| *n < 64);
+    let (field, low, bits) = match op {
+        Binary::Shr => (a, shift(b)?, 64),
+        Binary::BitAnd => {
+            let mask = u64::try_from(b.to_i128()?).ok()?;
+            let bits = mask.count_ones() as u8;
+            if mask == 0 || mask != u64::MAX >> (64 - bits) {
+                return None;
+            }
+            match &a.kind {
+                Kind::Binary(Binary::Shr, field, n) => match &n.kind {
+                    Kind::Const(n) => (&**field, shift(n)?, bits),
+                    _ => (a, 0, bits),
+                },
+                _ => (a, 0, bits),
+            }
+        }
+        _ => return None,
+    };
+    (low == 0 && bits < 64 || field.is_u64()).then_some((field, low, bits))
+}
+
+/// A bit of a difference of numbers, or of their upper parts.
+struct Order<'n> {
+    a: &'n Node,
+    low_a: u8,
+    b: &'n Node,
+    low_b: u8,
+    bit: u8,
+}
+
+/// `((a >> low_a) - (b >> low_b)) >> bit & 1`
+fn order<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<Order<'n>> {
+    let (difference, bit, 1) = bits(op, a, b).or_else(|| one_bit(op, a, b))? else {
+        return None;
+    };
+    let Kind::Binary(Binary::Sub, a, b) = &difference.kind else {
+        return None;
+    };
+    let upper = |node: &'n Node| match &node.kind {
+        Kind::Binary(Binary::Shr, field, n) => match bits(Binary::Shr, field, n) {
+            Some((field, low, _)) => (field, low),
+            None => (node, 0),
+        },
+        _ => (node, 0),
+    };
+    let ((a, low_a), (b, low_b)) = (upper(a), upper(b));
+    Some(Order {
+        a,
+        low_a,
+        b,
+        low_b,
+        bit,
+    })
+}
+
+/// One bit of what need not fit a word: `(x >> n) & 1`.
+fn one_bit<'n>(op: Binary, a: &'n Node, b: &Node) -> Option<(&'n Node, u8, u8)> {
+    let (Binary::BitAnd, Kind::Const(mask), Kind::Binary(Binary::Shr, x, n)) =
+        (op, &b.kind, &a.kind)
+    else {
+        return None;
+    };
+    let Kind::Const(n) = &n.kind else {
+        return None;
+    };
+    let n = u8::try_from(n.to_amount()).ok().filter(|n| *n < 64)?;
+    (mask.to_i128() == Some(1)).then_some((x, n, 1))
+}
+
+/// `(high << shift) | bits of a field`: the high part, the shift, the field, its lowest bit wanted, and how many.
+fn join<'n>(high: &'n Node, low: &'n Node) -> Option<(&'n Node, u8, &'n Node, u8, u8)> {
+    let Kind::Binary(Binary::Shl, high, n) = &high.kind else {
+        return None;
+    };
+    let Kind::Const(n) = &n.kind else {
+        return None;
+    };
+    let shift = u8::try_from(n.to_amount()).ok().filter(|n| *n < 64)?;
+    let part = match &low.kind {
+        Kind::Binary(op, a, b) => bits(*op, a, b),
+        _ => None,
+    };
+    let (field, from, bits) = part.unwrap_or((low, 0, 64));
+    Some((high, shift, field, from, bits))
+}
+
 fn node_bits(node: &Node) -> u8 {
     match node.kind {
         Kind::Cast(_, bits, _) => bits as u8,
@@ -541,6 +788,15 @@ fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
         | Op::Shl { d, .. }
         | Op::ShrU { d, .. }
         | Op::ShrS { d, .. }
+        | Op::Bits { d, .. }
+        | Op::Join { d, .. }
+        | Op::AddBits { d, .. }
+        | Op::SubBits { d, .. }
+        | Op::SubBit { d, .. }
+        | Op::AndEq { d, .. }
+        | Op::AndNe { d, .. }
+        | Op::OrEq { d, .. }
+        | Op::OrNe { d, .. }
         | Op::DivU { d, .. }
         | Op::ModU { d, .. }
         | Op::UsatS { d, .. }

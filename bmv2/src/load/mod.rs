@@ -2,7 +2,8 @@
 //! actions become flat code.
 //!
 //! Phases: `layout` places headers and metadata, `objects` the extern objects and calculations,
-//! `action`, `parser` and `pipeline` make code by way of `expr` (names) and `lower` (instructions).
+//! `action`, `parser` and `pipeline` make code by way of `expr` (names), `simplify` and
+//! `lower` (instructions); `fuse` joins instructions that follow each other.
 
 mod action;
 mod error;
@@ -13,6 +14,7 @@ mod lower;
 mod objects;
 mod parser;
 mod pipeline;
+mod simplify;
 
 pub use error::LoadError;
 
@@ -109,6 +111,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadErr
     let deparser = loader.compile_deparser()?;
     let (verify, update) = loader.compile_checksums()?;
     let pipelines = loader.compile_pipelines()?;
+    let zero = loader.constant(0)?;
     Ok(Program {
         parser,
         ingress: pipelines.ingress,
@@ -123,7 +126,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadErr
         tables: pipelines.tables,
         profiles: pipelines.profiles,
         errors: json.errors.clone(),
-        code: fuse::fuse(&loader.code),
+        code: fuse::fuse(&loader.code, zero),
         layout: loader.layout,
         bigs: loader.bigs,
         elements: loader.elements,
@@ -250,7 +253,11 @@ impl<'a> Loader<'a> {
     /// Lets the jump at `at` lead to `to`.
     fn patch(&mut self, at: usize, target: Pc) {
         match &mut self.code[at] {
-            Op::Jump { to } | Op::JumpIfZero { to, .. } | Op::JumpIfNot { to, .. } => *to = target,
+            Op::Jump { to }
+            | Op::JumpIfZero { to, .. }
+            | Op::JumpIfNot { to, .. }
+            | Op::JumpUnlessBits { to, .. }
+            | Op::JumpUnlessSubBit { to, .. } => *to = target,
             other => unreachable!("only jumps are patched, not {other:?}"),
         }
     }

@@ -100,10 +100,41 @@ impl E {
     }
 }
 
+fn bin(op: &'static str, a: E, b: E) -> E {
+    E::Bin(op, Box::new(a), Box::new(b))
+}
+
+/// `(a >> low) & (2^bits - 1)`
+fn slice(a: E, low: i64, bits: u32) -> E {
+    let mask = i64::MAX >> (63 - bits);
+    bin("&", bin(">>", a, E::Const(low)), E::Const(mask))
+}
+
+/// What compilers write often: bits of fields and of bits, their order as serial numbers, concatenations, and tests of a few bits.
+fn shapes(inner: impl Strategy<Value = E> + Clone + 'static) -> BoxedStrategy<E> {
+    let sliced =
+        (inner.clone(), 0i64..66, 1u32..=63).prop_map(|(a, low, bits)| slice(a, low, bits));
+    let twice =
+        (sliced.clone(), 0i64..20, 1u32..=40).prop_map(|(a, low, bits)| slice(a, low, bits));
+    let order = (sliced.clone(), sliced.clone(), 1u32..=63).prop_map(|(a, b, bits)| {
+        let difference = bin("&", bin("-", a, b), E::Const(i64::MAX >> (63 - bits)));
+        bin(">>", difference, E::Const(i64::from(bits) - 1))
+    });
+    let joined = (inner, 0i64..64, sliced.clone())
+        .prop_map(|(a, shift, b)| bin("|", bin("<<", a, E::Const(shift)), b));
+    prop_oneof![sliced, twice, order, joined].boxed()
+}
+
 fn boolean(data: impl Strategy<Value = E> + Clone + 'static) -> BoxedStrategy<E> {
     let compare = prop::sample::select(vec!["==", "!=", "<", "<=", ">", ">="]);
-    let leaf =
-        (compare, data.clone(), data).prop_map(|(op, a, b)| E::Bin(op, Box::new(a), Box::new(b)));
+    let few = (
+        prop::sample::select(vec!["==", "!="]),
+        shapes(data.clone()),
+        0i64..3,
+    )
+        .prop_map(|(op, a, b)| bin(op, a, E::Const(b)));
+    let any = (compare, data.clone(), data).prop_map(|(op, a, b)| bin(op, a, b));
+    let leaf = prop_oneof![any, few];
     leaf.prop_recursive(2, 4, 2, |inner| {
         prop_oneof![
             (
@@ -134,6 +165,7 @@ fn data() -> BoxedStrategy<E> {
             1 => (cast, 1u32..=64, inner.clone()).prop_map(|(op, bits, a)| E::Cast(op, bits, Box::new(a))),
             1 => (boolean(inner.clone()), inner.clone(), inner.clone())
                 .prop_map(|(c, a, b)| E::Tern(Box::new(c), Box::new(a), Box::new(b))),
+            3 => shapes(inner.clone()),
             1 => boolean(inner).prop_map(|a| E::Un("b2d", Box::new(a))),
         ]
     })
@@ -165,7 +197,7 @@ fn values() -> impl Strategy<Value = Vec<i128>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
     fn compiled_expressions_agree_with_unbounded_integers(
