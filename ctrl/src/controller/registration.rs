@@ -234,21 +234,12 @@ impl Controller {
             Err(error) => self.say(ApiReply::Failed { tag, error }),
             Ok(group) => {
                 let mcst_id = group.mcst_id;
-                self.groups.insert(
-                    mcst_id,
-                    Registration {
-                        group,
-                        step: Step::Registers,
-                        pending: BTreeSet::new(),
-                        errors: BTreeMap::new(),
-                        suspects: BTreeSet::new(),
-                        goal: Goal::Make(tag),
-                        growth: None,
-                        change: None,
-                        removal: None,
-                        joined: BTreeMap::new(),
-                    },
-                );
+                let registration = Registration {
+                    step: Step::Registers,
+                    goal: Goal::Make(tag),
+                    ..Registration::adopted(group)
+                };
+                self.groups.insert(mcst_id, registration);
                 match self.config.ask_members {
                     true => self.group_step(now, mcst_id, Step::Inviting),
                     false => self.group_step(now, mcst_id, Step::Registers),

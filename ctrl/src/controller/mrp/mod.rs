@@ -108,6 +108,18 @@ impl Mrp {
         self.deadlines.clear(mcst_id);
     }
 
+    /// Forgets what one host has begun of a group that is not there yet; others may have begun it as well.
+    fn give_up_of(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr) {
+        let mut agents = self.agents_of(mcst_id);
+        if agents.all(|(_, agent)| agent.leader == leader) {
+            drop(agents);
+            return self.give_up(mcst_id);
+        }
+        drop(agents);
+        self.agents
+            .retain(|(of, _), agent| *of != mcst_id || agent.leader != leader);
+    }
+
     /// Forgets a registration of which there is no group yet.
     fn give_up(&mut self, mcst_id: Ipv4Addr) {
         self.forget(mcst_id);
@@ -256,8 +268,18 @@ impl Controller {
                 _ => return,
             },
         }
-        let is_known = self.mrp.agents.contains_key(&(mcst_id, switch));
-        if !is_known && self.host_behind(switch, port).is_some() {
+        let is_from_host = self.host_behind(switch, port).is_some();
+        let begun_by = self.mrp.agents.get(&(mcst_id, switch)).map(|a| a.leader);
+        if begun_by.is_some_and(|other| other != leader) {
+            if is_from_host {
+                // Its packets must not end up in the other's tree, nor end it.
+                return self.mrp_refuse(mcst_id, leader, Refusal::Taken);
+            }
+            // The group is another host's already: what was begun here comes to nothing.
+            self.mrp.agents.remove(&(mcst_id, switch));
+        }
+        let is_known = begun_by == Some(leader);
+        if !is_known && is_from_host {
             let limit = self.config.groups_per_host;
             if !self.mrp.limits.may_lead(leader, mcst_id, limit) {
                 return self.mrp_refuse(mcst_id, leader, Refusal::TooMany);
@@ -276,7 +298,7 @@ impl Controller {
             return self.mrp_fail(now, mcst_id, Refusal::Loop);
         }
         match agent.take(&received.packet) {
-            Part::Strange if agent.stage == Stage::Gathering && agent.leader == leader => {
+            Part::Strange if agent.stage == Stage::Gathering => {
                 // A leader that has started anew.
                 let mut agent = Agent::new(leader, port, &received.packet);
                 let is_whole = agent.take(&received.packet) == Part::Last;
@@ -639,7 +661,7 @@ impl Controller {
         self.mrp.stats.accepted += 1;
         match self.groups.get(&mcst_id) {
             None => {
-                self.mrp.give_up(mcst_id);
+                self.mrp.give_up_of(mcst_id, leader);
                 self.mrp_answer(mcst_id, leader, Kind::Confirm, 0);
             }
             Some(_) if self.leader_of(mcst_id) != Some(leader) => {

@@ -441,6 +441,57 @@ fn another_host_can_neither_take_nor_remove_a_group() {
 }
 
 #[test]
+fn another_host_does_not_disturb_a_registration_that_has_begun() {
+    let hosts: Vec<usize> = (0..200).collect();
+    let mut world = World::new(leaf_spine(4, 1, 50).unwrap());
+    let mut nodes: Vec<_> = hosts.iter().map(|host| world.node(*host)).collect();
+    nodes.insert(1, mrp::Node::group(GROUP, VIRTUAL_QPN));
+    let packets = mrp::Repr::split(mrp::Kind::Register, Psn::new(1), 0, &nodes).unwrap();
+    let leader = world.hosts[0].ip();
+    let (leaf, port) = world.fabric.controller.topology().attachment(HostIndex(0));
+    let frames = packets
+        .iter()
+        .map(|packet| super::super::mrp::frame::build(VIRTUAL_MAC, leader, GROUP, packet));
+    let frames: Vec<_> = frames.collect();
+    assert!(frames.len() > 1);
+    world.hand_up(leaf, port, &frames[0]);
+    // On the same switch, before there is a group.
+    let mut thief = world.leader(GROUP, &[1, 60]);
+    let reason = Refusal::Taken;
+    assert_eq!(world.run(1, &mut thief), LeaderEvent::Refused { reason });
+    let now = world.fabric.now;
+    thief.deregister(&mut world.hosts[1], now);
+    assert_eq!(world.run(1, &mut thief), LeaderEvent::Deregistered);
+    for frame in &frames[1..] {
+        world.hand_up(leaf, port, frame);
+    }
+    world.settle(1, &mut thief, 1_000);
+    let group = &world.fabric.controller.status().groups[0];
+    assert_eq!((group.members.len(), group.state), (200, GroupState::Ready));
+    assert_eq!(group.members[0], leader);
+}
+
+#[test]
+fn what_one_host_has_begun_does_not_keep_another_from_the_group() {
+    let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
+    // Host 2 never sends the rest; its switch is on the way of host 0's tree.
+    let packet = mrp::Repr {
+        kind: mrp::Kind::Register,
+        seq: 0,
+        total: 2,
+        initial_psn: Psn::new(1),
+        flags: 0,
+        nodes: vec![world.node(2)],
+    };
+    let idler = world.hosts[2].ip();
+    let frame = super::super::mrp::frame::build(VIRTUAL_MAC, idler, GROUP, &packet);
+    let (leaf, port) = world.fabric.controller.topology().attachment(HostIndex(2));
+    world.hand_up(leaf, port, &frame);
+    let mut leader = world.leader(GROUP, &[0, 3]);
+    assert_eq!(world.run(0, &mut leader), LeaderEvent::Registered);
+}
+
+#[test]
 fn wrong_packets_are_counted_and_ignored() {
     let mut world = World::new(leaf_spine(2, 1, 2).unwrap());
     let before = world.fabric.contents();
