@@ -76,6 +76,10 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
             // The packet's own path.
             op = TreeOp.NONE;
             absent = meta.absent[3:0];
+            if (meta.min_psn == MinPsn.PUNT) {
+                // The controller looks at the other paths.
+                absent = 4w0xf;
+            }
             is_first = 0;
             word = 0;
             at = 0;

@@ -314,6 +314,12 @@ pub(crate) fn run(
                 vm.state.register_accesses += 1;
                 vm.state.registers[usize::from(array)].set(w!(i), w!(a));
             }
+            Op::Count { array, i } => {
+                let cells = &mut vm.state.counters[usize::from(array)];
+                if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
+                    cell.count(vm.ctx.ingress_length);
+                }
+            }
             Op::Apply { table } => {
                 if vm.is_endless() {
                     return;
@@ -481,12 +487,6 @@ impl Machine<'_> {
             Op::Push { stack, n } => StackWords::of(layout, stack).push(phv, w!(n)),
             Op::Pop { stack, n } => StackWords::of(layout, stack).pop(phv, w!(n)),
             Op::AssignVl { d, s } => headers::assign_varbit(layout, phv, d, s),
-            Op::Count { array, i } => {
-                let cells = &mut state.counters[usize::from(array)];
-                if let Some(cell) = usize::try_from(w!(i)).ok().and_then(|i| cells.get_mut(i)) {
-                    cell.count(ctx.ingress_length);
-                }
-            }
             Op::Meter { d, array, i } => {
                 let kind = program.meters[usize::from(array)].kind;
                 let cells = &mut state.meters[usize::from(array)];

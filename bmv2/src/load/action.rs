@@ -280,12 +280,14 @@ impl Loader<'_> {
                 self.land(vec![skip]);
             }
             "modify_field_with_hash_based_offset" => {
-                let base = self.amount_arg(args.get(1)?, scope)?;
+                let base_node = self.node(args.get(1)?, scope)?;
+                let base = self.amount(&base_node)?;
                 let Expr::Calculation(name) = args.get(2)?.unwrapped() else {
                     return Err(scope.invalid("the third operand must be a calculation"));
                 };
                 let calculation = find(&self.calculation_names, "calculation", name, scope.at)?;
-                let max = self.amount_arg(args.get(3)?, scope)?;
+                let max_node = self.node(args.get(3)?, scope)?;
+                let max = self.amount(&max_node)?;
                 let d = self.temp()?;
                 self.emit(Op::Hash {
                     d,
@@ -298,7 +300,13 @@ impl Loader<'_> {
                     max,
                     value: d,
                 });
-                self.assign_to(args.get(0)?, &word(d, 64), scope)?;
+                let mut value = word(d, 64);
+                if let (Some((0, 0)), Some((max, last))) = (base_node.range, max_node.range) {
+                    if max == last && max > 0 {
+                        value.range = Some((0, max - 1));
+                    }
+                }
+                self.assign_to(args.get(0)?, &value, scope)?;
             }
             "modify_field_rng_uniform" => {
                 let low = self.amount_arg(args.get(1)?, scope)?;

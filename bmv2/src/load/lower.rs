@@ -810,6 +810,7 @@ fn dest_mut(op: &mut Op) -> Option<&mut Slot> {
         | Op::LtS { d, .. }
         | Op::LeS { d, .. }
         | Op::LoadElement { d, .. }
+        | Op::Hash { d, .. }
         | Op::HeaderEq { d, .. }
         | Op::UnionEq { d, .. }
         | Op::UnionValid { d, .. } => Some(d),
