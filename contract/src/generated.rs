@@ -461,6 +461,107 @@ impl Work {
 /// `SIZE_WORK`.
 pub const SIZE_WORK: u32 = 32;
 
+/// Register access by PacketOut, which works on every target: P4Runtime servers of
+/// BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
+/// INIT_GROUP  all state of `group` for `count` paths as before PSN value\[23:0\], after value\[47:24\] messages
+/// READ        value := reg of `group` (and of path `index`, where it is per path)
+/// WRITE       the other way round
+/// INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value\[23:0\]
+/// `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
+/// `index` is the receiver's number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegisterControl {
+    /// `op`.
+    pub op: u8,
+    /// `status`.
+    pub status: u8,
+    /// `reg`.
+    pub reg: u8,
+    /// `count`.
+    pub count: u8,
+    /// `group`.
+    pub group: u16,
+    /// `index`.
+    pub index: u16,
+    /// `value`.
+    pub value: u64,
+    /// `cookie`.
+    pub cookie: u32,
+}
+
+impl RegisterControl {
+    /// Bytes on the wire.
+    pub const LEN: usize = 20;
+
+    /// Reads it; every number has its most significant bit first.
+    pub fn from_bytes(bytes: &[u8; 20]) -> RegisterControl {
+        RegisterControl {
+            op: bits(bytes, 0, 8) as u8,
+            status: bits(bytes, 8, 8) as u8,
+            reg: bits(bytes, 16, 8) as u8,
+            count: bits(bytes, 24, 8) as u8,
+            group: bits(bytes, 32, 16) as u16,
+            index: bits(bytes, 48, 16) as u16,
+            value: bits(bytes, 64, 64) as u64,
+            cookie: bits(bytes, 128, 32) as u32,
+        }
+    }
+
+    /// Writes it. Of each field the bits that it has on the wire count.
+    pub fn to_bytes(&self) -> [u8; 20] {
+        let mut bytes = [0; 20];
+        put(&mut bytes, 0, 8, self.op as u128);
+        put(&mut bytes, 8, 8, self.status as u128);
+        put(&mut bytes, 16, 8, self.reg as u128);
+        put(&mut bytes, 24, 8, self.count as u128);
+        put(&mut bytes, 32, 16, self.group as u128);
+        put(&mut bytes, 48, 16, self.index as u128);
+        put(&mut bytes, 64, 64, self.value as u128);
+        put(&mut bytes, 128, 32, self.cookie as u128);
+        bytes
+    }
+}
+
+/// Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
+/// PacketIn   `port` is the source's (0: none yet), and what it was told last
+/// PacketOut  `port` is to be told now, and what; 0 means the source's
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Feedback {
+    /// `group`.
+    pub group: u16,
+    /// `port`.
+    pub port: u16,
+    /// `agg_psn`.
+    pub agg_psn: u32,
+    /// `agg_msn`.
+    pub agg_msn: u32,
+}
+
+impl Feedback {
+    /// Bytes on the wire.
+    pub const LEN: usize = 10;
+
+    /// Reads it; every number has its most significant bit first.
+    pub fn from_bytes(bytes: &[u8; 10]) -> Feedback {
+        Feedback {
+            group: bits(bytes, 0, 16) as u16,
+            port: bits(bytes, 16, 16) as u16,
+            agg_psn: bits(bytes, 32, 24) as u32,
+            agg_msn: bits(bytes, 56, 24) as u32,
+        }
+    }
+
+    /// Writes it. Of each field the bits that it has on the wire count.
+    pub fn to_bytes(&self) -> [u8; 10] {
+        let mut bytes = [0; 10];
+        put(&mut bytes, 0, 16, self.group as u128);
+        put(&mut bytes, 16, 16, self.port as u128);
+        put(&mut bytes, 32, 24, self.agg_psn as u128);
+        put(&mut bytes, 56, 24, self.agg_msn as u128);
+        bytes
+    }
+}
+
 /// What a packet is, in terms of the protocol (classify.p4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -665,3 +766,24 @@ pub const INSTANCE_RECIRCULATED: u32 = 4;
 
 /// No path at all.
 pub const PATH_NONE: u8 = 255;
+
+/// `width` bits of a header, from bit `at` on.
+fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
+    if at % 8 == 0 && width % 8 == 0 {
+        let whole = bytes[at / 8..][..width / 8].iter();
+        return whole.fold(0, |value, byte| value << 8 | u128::from(*byte));
+    }
+    (at..at + width).fold(0, |value, bit| value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1))
+}
+
+/// Writes the low `width` bits of a value over zeros, from bit `at` on.
+fn put(bytes: &mut [u8], at: usize, width: usize, value: u128) {
+    if at % 8 == 0 && width % 8 == 0 {
+        let whole = &value.to_be_bytes()[16 - width / 8..];
+        return bytes[at / 8..][..width / 8].copy_from_slice(whole);
+    }
+    for bit in 0..width {
+        let to = at + width - 1 - bit;
+        bytes[to / 8] |= u8::from(value >> bit & 1 == 1) << (7 - to % 8);
+    }
+}

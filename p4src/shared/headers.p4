@@ -28,7 +28,7 @@ header packet_out_t {
 //   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value[23:0]
 // `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
 // `index` is the receiver's number.
-header register_control_t {
+@contract header register_control_t {
     bit<8> op;
     bit<8> status;
     bit<8> reg;
@@ -42,7 +42,7 @@ header register_control_t {
 // Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
 //   PacketIn   `port` is the source's (0: none yet), and what it was told last
 //   PacketOut  `port` is to be told now, and what; 0 means the source's
-header feedback_t {
+@contract header feedback_t {
     bit<16> group;
     bit<16> port;
     psn_t agg_psn;

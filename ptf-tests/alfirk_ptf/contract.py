@@ -3,7 +3,9 @@
 Written by ``alfirk p4c --constants-files``; change them there.
 """
 
+from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 ETHERTYPE_IPV4 = 0x800
 ETHERTYPE_ARP = 0x806
@@ -242,6 +244,98 @@ class Work(IntEnum):
 
 
 SIZE_WORK = 32
+
+
+#: Register access by PacketOut, which works on every target: P4Runtime servers of
+#: BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
+#: INIT_GROUP all state of `group` for `count` paths as before PSN value[23:0], after value[47:24]
+#: messages
+#: READ value := reg of `group` (and of path `index`, where it is per path)
+#: WRITE the other way round
+#: INIT_REGIONS what `count` receivers, from `group` ++ `index` on, were told of memory as before
+#: PSN value[23:0]
+#: `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for
+#: each receiver, `group` ++
+#: `index` is the receiver's number.
+@dataclass(frozen=True)
+class RegisterControl:
+    """The header `register_control_t`."""
+
+    op: int = 0
+    status: int = 0
+    reg: int = 0
+    count: int = 0
+    group: int = 0
+    index: int = 0
+    value: int = 0
+    cookie: int = 0
+
+    #: Bytes on the wire.
+    SIZE: ClassVar[int] = 20
+
+    def pack(self) -> bytes:
+        """Give the bytes; of each field the bits that it has on the wire count."""
+        value = 0
+        value = value << 8 | self.op & 255
+        value = value << 8 | self.status & 255
+        value = value << 8 | self.reg & 255
+        value = value << 8 | self.count & 255
+        value = value << 16 | self.group & 0xFFFF
+        value = value << 16 | self.index & 0xFFFF
+        value = value << 64 | self.value & 0xFFFFFFFFFFFFFFFF
+        value = value << 32 | self.cookie & 0xFFFFFFFF
+        return value.to_bytes(20, "big")
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "RegisterControl":
+        """Read the first 20 bytes."""
+        value = int.from_bytes(data[:20], "big")
+        return cls(
+            op=value >> 152 & 255,
+            status=value >> 144 & 255,
+            reg=value >> 136 & 255,
+            count=value >> 128 & 255,
+            group=value >> 112 & 0xFFFF,
+            index=value >> 96 & 0xFFFF,
+            value=value >> 32 & 0xFFFFFFFFFFFFFFFF,
+            cookie=value >> 0 & 0xFFFFFFFF,
+        )
+
+
+#: Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
+#: PacketIn `port` is the source's (0: none yet), and what it was told last
+#: PacketOut `port` is to be told now, and what; 0 means the source's
+@dataclass(frozen=True)
+class Feedback:
+    """The header `feedback_t`."""
+
+    group: int = 0
+    port: int = 0
+    agg_psn: int = 0
+    agg_msn: int = 0
+
+    #: Bytes on the wire.
+    SIZE: ClassVar[int] = 10
+
+    def pack(self) -> bytes:
+        """Give the bytes; of each field the bits that it has on the wire count."""
+        value = 0
+        value = value << 16 | self.group & 0xFFFF
+        value = value << 16 | self.port & 0xFFFF
+        value = value << 24 | self.agg_psn & 0xFFFFFF
+        value = value << 24 | self.agg_msn & 0xFFFFFF
+        return value.to_bytes(10, "big")
+
+    @classmethod
+    def unpack(cls, data: bytes) -> "Feedback":
+        """Read the first 10 bytes."""
+        value = int.from_bytes(data[:10], "big")
+        return cls(
+            group=value >> 64 & 0xFFFF,
+            port=value >> 48 & 0xFFFF,
+            agg_psn=value >> 24 & 0xFFFFFF,
+            agg_msn=value >> 0 & 0xFFFFFF,
+        )
 
 
 class Kind(IntEnum):

@@ -6,11 +6,10 @@ Pure: takes a PacketIn and gives PacketOuts; `p4src/shared` has the contract.
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from alfirk_ptf.contract import PacketInReason, PacketOutKind
+from alfirk_ptf.contract import Feedback, PacketInReason, PacketOutKind
 from alfirk_ptf.icrc import icrc
 
 if TYPE_CHECKING:
@@ -23,29 +22,6 @@ _AETH = _ETHERNET + 28 + 12
 _PSN_LIMIT = 1 << 24
 _ACK, _NAK, _RNR_NAK = 0, 3, 1
 _ACK_WITHOUT_CREDITS = 0x1F
-
-
-@dataclass(frozen=True)
-class Feedback:
-    """The header before an ACK that goes to the controller or comes from it: `feedback_t`."""
-
-    group: int
-    port: int
-    agg_psn: int
-    agg_msn: int
-
-    SIZE = 10
-
-    def pack(self) -> bytes:
-        """Give the header's bytes."""
-        ports = struct.pack("!HH", self.group, self.port)
-        return ports + self.agg_psn.to_bytes(3, "big") + self.agg_msn.to_bytes(3, "big")
-
-    @staticmethod
-    def unpack(data: bytes) -> Feedback:
-        """Read the header's bytes."""
-        group, port = struct.unpack("!HH", data[:4])
-        return Feedback(group, port, int.from_bytes(data[4:7], "big"), int.from_bytes(data[7:10], "big"))
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import struct
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from alfirk_ptf.contract import PacketInReason, PacketOutKind, RegisterName, RegisterOp, RegisterStatus
+from alfirk_ptf.contract import (
+    PacketInReason,
+    PacketOutKind,
+    RegisterControl,
+    RegisterName,
+    RegisterOp,
+    RegisterStatus,
+)
 
 if TYPE_CHECKING:
     from alfirk_ptf.p4runtime import Client, PacketIn
@@ -14,33 +20,6 @@ if TYPE_CHECKING:
 INIT_GROUP, READ, WRITE, INIT_REGIONS = RegisterOp
 OK, BAD_OP, BAD_REGISTER, OUT_OF_RANGE = RegisterStatus
 AGG, NAK, SRC_PORT, ACK, MSN, FILTER, REGION_VA, REGION_KEYS, REGION_TOLD_AT, SENT = RegisterName
-
-_FORM = struct.Struct("!BBBBHHQI")
-
-
-@dataclass(frozen=True)
-class Control:
-    """One register access, or the answer to it."""
-
-    op: int
-    status: int = 0
-    reg: int = 0
-    count: int = 0
-    group: int = 0
-    index: int = 0
-    value: int = 0
-    cookie: int = 0
-
-    def pack(self) -> bytes:
-        """Give the header's bytes."""
-        return _FORM.pack(
-            self.op, self.status, self.reg, self.count, self.group, self.index, self.value, self.cookie
-        )
-
-    @staticmethod
-    def unpack(data: bytes) -> Control:
-        """Read the header's bytes."""
-        return Control(*_FORM.unpack(data[: _FORM.size]))
 
 
 class Registers:
@@ -51,24 +30,24 @@ class Registers:
         self._cookie = 0
         self._punted: list[PacketIn] = []
 
-    def ask(self, control: Control) -> Control:
+    def ask(self, control: RegisterControl) -> RegisterControl:
         """Send one access and return its answer."""
         self._switch.packet_out(control.pack(), kind=PacketOutKind.REGISTERS)
         while (packet := self._switch.packet_in()).metadata["reason"] != PacketInReason.REGISTERS:
             self._punted.append(packet)
-        return Control.unpack(packet.payload)
+        return RegisterControl.unpack(packet.payload)
 
     def read(self, reg: int, group: int, index: int = 0) -> int:
         """Read one register."""
-        return self._ask_well(Control(READ, reg=reg, group=group, index=index)).value
+        return self._ask_well(RegisterControl(READ, reg=reg, group=group, index=index)).value
 
     def write(self, reg: int, group: int, value: int, index: int = 0) -> None:
         """Write one register."""
-        self._ask_well(Control(WRITE, reg=reg, group=group, index=index, value=value))
+        self._ask_well(RegisterControl(WRITE, reg=reg, group=group, index=index, value=value))
 
     def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
         """Set all state of a group as before its packet `first_psn`, after `msn` messages."""
-        self._ask_well(Control(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
+        self._ask_well(RegisterControl(INIT_GROUP, count=paths, group=group, value=msn << 24 | first_psn))
 
     def read_region(self, reg: int, slot: int) -> int:
         """Read one register of a receiver, by its number."""
@@ -80,7 +59,7 @@ class Registers:
 
     def init_regions(self, first: int, receivers: int, first_psn: int) -> None:
         """Have receivers know of no memory, as before packet `first_psn`."""
-        control = Control(
+        control = RegisterControl(
             INIT_REGIONS, count=receivers, group=first >> 16, index=first & 0xFFFF, value=first_psn
         )
         self._ask_well(control)
@@ -94,7 +73,7 @@ class Registers:
         punted, self._punted = self._punted, []
         return punted
 
-    def _ask_well(self, control: Control) -> Control:
+    def _ask_well(self, control: RegisterControl) -> RegisterControl:
         self._cookie += 1
         answer = self.ask(replace(control, cookie=self._cookie))
         if (answer.status, answer.cookie) != (OK, self._cookie):

@@ -7,12 +7,10 @@ from dataclasses import replace
 from alfirk_ptf import registers
 from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest
 from alfirk_ptf.collect import PORTS
-from alfirk_ptf.contract import Drop, MinPsn, PacketInReason
-from alfirk_ptf.controller import Feedback
+from alfirk_ptf.contract import Drop, Feedback, MinPsn, PacketInReason, RegisterControl
 from alfirk_ptf.group import GROUP_BITS, absent_children
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, VIRTUAL_MAC, Roce, feedback
-from alfirk_ptf.registers import Control
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -72,7 +70,9 @@ class WhatIsWrittenIsRead(SwitchTest):
         for reg, value in values.items():
             with self.subTest(reg=reg):
                 index = MAX_PATHS - 1 if reg in (registers.ACK, registers.MSN, registers.FILTER) else 0
-                written = Control(registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9)
+                written = RegisterControl(
+                    registers.WRITE, reg=reg, group=_GROUP, index=index, value=value, cookie=9
+                )
                 self.assertEqual(access.ask(written), replace(written, status=registers.OK))
                 self.assertEqual(access.read(reg, _GROUP, index), value)
 
@@ -81,13 +81,13 @@ class WrongAccessIsRefusedWithItsReason(SwitchTest):
     def runTest(self) -> None:
         access = self.registers
         for control, status in (
-            (Control(9), registers.BAD_OP),
-            (Control(0), registers.BAD_OP),
-            (Control(registers.READ, reg=0), registers.BAD_REGISTER),
-            (Control(registers.WRITE, reg=11), registers.BAD_REGISTER),
-            (Control(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
-            (Control(registers.READ, reg=registers.ACK, index=MAX_PATHS), registers.OUT_OF_RANGE),
-            (Control(registers.INIT_GROUP, count=MAX_PATHS + 1), registers.OUT_OF_RANGE),
+            (RegisterControl(9), registers.BAD_OP),
+            (RegisterControl(0), registers.BAD_OP),
+            (RegisterControl(registers.READ, reg=0), registers.BAD_REGISTER),
+            (RegisterControl(registers.WRITE, reg=11), registers.BAD_REGISTER),
+            (RegisterControl(registers.READ, reg=registers.ACK, group=1024), registers.OUT_OF_RANGE),
+            (RegisterControl(registers.READ, reg=registers.ACK, index=MAX_PATHS), registers.OUT_OF_RANGE),
+            (RegisterControl(registers.INIT_GROUP, count=MAX_PATHS + 1), registers.OUT_OF_RANGE),
         ):
             with self.subTest(control):
                 self.assertEqual(access.ask(control).status, status)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from alfirk_ptf import packets, registers
 from alfirk_ptf.case import HOSTS, GroupTest, SwitchTest, with_each_icrc
 from alfirk_ptf.collect import Frames
-from alfirk_ptf.contract import MR_INFO_RKEY, Drop
+from alfirk_ptf.contract import MR_INFO_RKEY, Drop, RegisterControl
 from alfirk_ptf.group import RECEIVERS, Member
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, delivered, entered, mr_info, reth
-from alfirk_ptf.registers import Control
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -316,5 +315,7 @@ class RegistersOfReceiversAreAccessedByTheirNumber(SwitchTest):
             with self.subTest(slot=slot):
                 self.assertEqual([access.read_region(cell, slot) for cell in cells], values)
         for op in (registers.READ, registers.WRITE):
-            beyond = Control(op, reg=registers.REGION_VA, group=RECEIVERS >> 16, index=RECEIVERS & 0xFFFF)
+            beyond = RegisterControl(
+                op, reg=registers.REGION_VA, group=RECEIVERS >> 16, index=RECEIVERS & 0xFFFF
+            )
             self.assertEqual(access.ask(beyond).status, registers.OUT_OF_RANGE)

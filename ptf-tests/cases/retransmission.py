@@ -7,8 +7,7 @@ from dataclasses import replace
 from alfirk_ptf import packets, registers
 from alfirk_ptf.case import HOSTS, GroupTest, with_each_icrc, with_each_min_psn
 from alfirk_ptf.collect import Frames
-from alfirk_ptf.contract import MinPsn, PacketInReason
-from alfirk_ptf.controller import Feedback
+from alfirk_ptf.contract import Feedback, MinPsn, PacketInReason
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.packets import ACK, Roce, answering, delivered, entered, feedback, reth
 

@@ -1,7 +1,8 @@
 //! The numbers that a program shares with its control plane, as source text of other languages.
 //!
-//! Constants and serializable enums at the top level of the user's files come out, each with the comment that stands beside or above
-//! it; those of the architecture and of the language do not. So nobody types them a second time.
+//! Constants and serializable enums at the top level of the user's files come out, and headers with `@contract`, which the control plane
+//! reads and writes itself, each with the comment that stands beside or above it; those of the architecture and of the language do not.
+//! So nobody types them a second time.
 
 mod python;
 mod rust;
@@ -12,7 +13,7 @@ use num_bigint::BigInt;
 
 use crate::diag::{SourceMap, Span};
 use crate::sema::{CheckedProgram, Type, Value};
-use crate::syntax::ast::{Decl, EnumDecl};
+use crate::syntax::ast::{Annotated, Decl, EnumDecl, StructDecl};
 
 /// A language to write numbers in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,22 @@ pub struct Constants {
 enum Item {
     Constant(Constant),
     Enum(Enum),
+    Header(Header),
+}
+
+/// Fields from the first bit on, which fill whole bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Header {
+    name: String,
+    fields: Vec<Field>,
+    comment: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Field {
+    name: String,
+    width: Width,
+    comment: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +101,8 @@ struct Width {
 }
 
 impl Constants {
-    /// Finds them. Constants without a width, and those of more than 128 bits, are left out: no type of the other languages is theirs.
+    /// Finds them. Constants without a width, and those of more than 128 bits, are left out: no type of the other languages is theirs; so are
+    /// headers with such a field, a signed one, or a part of a byte.
     pub fn of(program: &CheckedProgram, sources: &SourceMap) -> Constants {
         let finder = Finder { program, sources };
         let decls = program.program.decls.iter();
@@ -105,12 +123,50 @@ impl Constants {
             Decl::Enum(decl) if !sources.is_system(decl.span) => {
                 finder.serializable(decl).map(Item::Enum)
             }
+            Decl::Header(decl) if decl.annotations.annotation("contract").is_some() => {
+                finder.header(decl).map(Item::Header)
+            }
             _ => None,
         });
         Constants {
             items: items.collect(),
         }
     }
+
+    fn headers(&self) -> impl Iterator<Item = &Header> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Header(header) => Some(header),
+            _ => None,
+        })
+    }
+}
+
+impl Header {
+    fn bytes(&self) -> u32 {
+        self.fields
+            .iter()
+            .map(|field| field.width.bits)
+            .sum::<u32>()
+            / 8
+    }
+
+    /// Its name as that of a type: `feedback_t` as `Feedback`.
+    fn type_name(&self) -> String {
+        camel(self.name.strip_suffix("_t").unwrap_or(&self.name))
+    }
+}
+
+/// `PASS_ON` as `PassOn`.
+fn camel(name: &str) -> String {
+    let words = name.split('_').filter(|word| !word.is_empty());
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().into_iter().flat_map(char::to_uppercase);
+        first
+            .chain(letters.flat_map(char::to_lowercase))
+            .collect::<String>()
+    };
+    words.map(capital).collect()
 }
 
 fn width(ty: &Type) -> Option<Width> {
@@ -137,6 +193,26 @@ impl Finder<'_> {
             name: decl.name.name.to_string(),
             width,
             members: members.collect::<Option<_>>()?,
+            comment: self.comment(decl.span),
+        })
+    }
+
+    fn header(&self, decl: &StructDecl) -> Option<Header> {
+        let fields = decl.fields.iter().map(|field| {
+            let ty = self
+                .program
+                .representation(self.program.type_ref(&field.ty));
+            Some(Field {
+                name: field.name.name.to_string(),
+                width: width(&ty).filter(|width| !width.is_signed)?,
+                comment: self.comment(field.name.span),
+            })
+        });
+        let fields = fields.collect::<Option<Vec<_>>>()?;
+        let bits: u32 = fields.iter().map(|field| field.width.bits).sum();
+        (bits % 8 == 0).then(|| Header {
+            name: decl.name.name.to_string(),
+            fields,
             comment: self.comment(decl.span),
         })
     }
@@ -193,6 +269,16 @@ enum bit<3> Verdict {
     PASS_ON = 2  // to the next
 }
 enum NotANumber { A, B }
+
+// Before a frame.
+@contract header tag_t {
+    bit<3> kind;
+    bit<1> is_last;
+    bit<12> number;  // of the tag
+    mac_t owner;
+}
+header private_t { bit<8> x; }
+@contract header ragged_t { bit<7> x; }
 "#;
 
     #[test]

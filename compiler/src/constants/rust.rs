@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use num_bigint::BigInt;
 
-use super::{Constants, Enum, Item, Number, Width};
+use super::{camel, Constants, Enum, Header, Item, Number, Width};
 
 pub(super) fn write(constants: &Constants, source: &str) -> String {
     let mut out = String::new();
@@ -24,9 +24,82 @@ pub(super) fn write(constants: &Constants, source: &str) -> String {
                 let _ = writeln!(out, "pub const {}: {ty} = {value};", constant.name);
             }
             Item::Enum(decl) => enumeration(&mut out, decl),
+            Item::Header(decl) => header(&mut out, decl),
         }
     }
+    if constants.headers().next().is_some() {
+        out.push_str(BITS);
+    }
     out
+}
+
+/// What headers are read and written by.
+const BITS: &str = r"
+/// `width` bits of a header, from bit `at` on.
+fn bits(bytes: &[u8], at: usize, width: usize) -> u128 {
+    if at % 8 == 0 && width % 8 == 0 {
+        let whole = bytes[at / 8..][..width / 8].iter();
+        return whole.fold(0, |value, byte| value << 8 | u128::from(*byte));
+    }
+    (at..at + width).fold(0, |value, bit| value << 1 | u128::from(bytes[bit / 8] >> (7 - bit % 8) & 1))
+}
+
+/// Writes the low `width` bits of a value over zeros, from bit `at` on.
+fn put(bytes: &mut [u8], at: usize, width: usize, value: u128) {
+    if at % 8 == 0 && width % 8 == 0 {
+        let whole = &value.to_be_bytes()[16 - width / 8..];
+        return bytes[at / 8..][..width / 8].copy_from_slice(whole);
+    }
+    for bit in 0..width {
+        let to = at + width - 1 - bit;
+        bytes[to / 8] |= u8::from(value >> bit & 1 == 1) << (7 - to % 8);
+    }
+}
+";
+
+fn header(out: &mut String, decl: &Header) {
+    let (name, bytes) = (decl.type_name(), decl.bytes());
+    comment(out, "", &decl.comment, &decl.name);
+    out.push_str("#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]\n");
+    let _ = writeln!(out, "pub struct {name} {{");
+    for field in &decl.fields {
+        comment(out, "    ", &field.comment, &field.name);
+        let _ = writeln!(out, "    pub {}: {},", field.name, integer(field.width));
+    }
+    let _ = writeln!(out, "}}\n\nimpl {name} {{");
+    out.push_str("    /// Bytes on the wire.\n");
+    let _ = writeln!(out, "    pub const LEN: usize = {bytes};\n");
+    out.push_str("    /// Reads it; every number has its most significant bit first.\n");
+    let _ = writeln!(
+        out,
+        "    pub fn from_bytes(bytes: &[u8; {bytes}]) -> {name} {{"
+    );
+    let _ = writeln!(out, "        {name} {{");
+    let mut at = 0;
+    for field in &decl.fields {
+        let Width { bits, .. } = field.width;
+        let (name, ty) = (&field.name, integer(field.width));
+        let _ = writeln!(
+            out,
+            "            {name}: bits(bytes, {at}, {bits}) as {ty},"
+        );
+        at += bits;
+    }
+    out.push_str("        }\n    }\n\n");
+    out.push_str("    /// Writes it. Of each field the bits that it has on the wire count.\n");
+    let _ = writeln!(out, "    pub fn to_bytes(&self) -> [u8; {bytes}] {{");
+    let _ = writeln!(out, "        let mut bytes = [0; {bytes}];");
+    let mut at = 0;
+    for field in &decl.fields {
+        let Width { bits, .. } = field.width;
+        let name = &field.name;
+        let _ = writeln!(
+            out,
+            "        put(&mut bytes, {at}, {bits}, self.{name} as u128);"
+        );
+        at += bits;
+    }
+    out.push_str("        bytes\n    }\n}\n");
 }
 
 fn enumeration(out: &mut String, decl: &Enum) {
@@ -92,14 +165,4 @@ fn literal(number: &BigInt) -> String {
         text.push(digit);
     }
     text
-}
-
-/// `PASS_ON` as `PassOn`.
-fn camel(name: &str) -> String {
-    let words = name.split('_').filter(|word| !word.is_empty());
-    let capital = |word: &str| {
-        let (first, rest) = word.split_at(1);
-        first.to_uppercase() + &rest.to_lowercase()
-    };
-    words.map(capital).collect()
 }

@@ -13,7 +13,7 @@ use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
 use super::group::{Group, GroupMember, MembersByHost, OnSwitch};
 use super::position::Position;
-use super::registers::RegisterControl;
+use super::registers;
 use super::registration::Registration;
 use super::room::Granted;
 use super::session::Task;
@@ -132,7 +132,7 @@ impl Controller {
             match whole {
                 Some(group) => {
                     let first = &group.switches[0];
-                    let read = RegisterControl::read(first.group_index, REGISTER_AGG, 0);
+                    let read = registers::read(first.group_index, REGISTER_AGG, 0);
                     let switch = first.switch;
                     self.loads.add(&group.tree);
                     self.virtual_qpns.used(mcst_id, group.virtual_qpn);

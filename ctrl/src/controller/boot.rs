@@ -14,7 +14,7 @@ use std::net::Ipv4Addr;
 use super::error::SwitchError;
 use super::group::{Group, OnSwitch};
 use super::position::Position;
-use super::registers::RegisterControl;
+use super::registers;
 use super::session::{Found, Task, TaskId};
 use super::{fabric, ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
@@ -263,7 +263,7 @@ impl Controller {
                 .iter()
                 .filter(|on| on.switch != switch && self.switches[on.switch.0].boot.is_ready());
             others.take(WITNESSES).map(|on| {
-                let read = RegisterControl::read(on.group_index, REGISTER_AGG, 0);
+                let read = registers::read(on.group_index, REGISTER_AGG, 0);
                 (on.switch, group.mcst_id, Task::Registers(read))
             })
         });

@@ -28,7 +28,7 @@ use super::error::{GroupError, SwitchError};
 use super::event::{MemberSpec, Tag};
 use super::group::{wanted, Group, GroupMember, MembersByHost, OnSwitch};
 use super::position::Position;
-use super::registers::RegisterControl;
+use super::registers;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
 use crate::constants::{REGISTER_ACK, REGISTER_AGG};
@@ -403,9 +403,8 @@ impl Controller {
                 change.acked.clear();
                 change.is_blind = !group.switches.iter().all(|on| is_there(&on));
                 for on in group.switches.iter().filter(is_there) {
-                    let read = |reg, path| {
-                        Task::Registers(RegisterControl::read(on.group_index, reg, path))
-                    };
+                    let read =
+                        |reg, path| Task::Registers(registers::read(on.group_index, reg, path));
                     let told = read(REGISTER_AGG, 0);
                     tasks.push((on.switch, told, Some(Reading::Told)));
                     if let Kind::Join(_) = change.kind {

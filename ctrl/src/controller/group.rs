@@ -12,7 +12,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 use super::error::GroupError;
 use super::event::{GroupInfo, MemberSpec};
 use super::position::Position;
-use super::registers::RegisterControl;
+use super::registers;
 use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
@@ -154,7 +154,7 @@ impl Group {
     /// were told of their memory stays.
     pub(super) fn registers(&self, on: &OnSwitch, kept: &BTreeMap<u32, u32>) -> Vec<Task> {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
-        let group = RegisterControl::init_group(on.group_index, paths, self.position);
+        let group = registers::init_group(on.group_index, paths, self.position);
         let mut tasks = vec![Task::Registers(group)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
         // Consecutive slots are set by one packet.
@@ -169,7 +169,7 @@ impl Group {
             }
         }
         tasks.extend(runs.into_iter().map(|(first, count)| {
-            Task::Registers(RegisterControl::init_regions(first, count, self.position))
+            Task::Registers(registers::init_regions(first, count, self.position))
         }));
         tasks
     }

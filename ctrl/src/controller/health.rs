@@ -21,7 +21,7 @@ use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
-use super::registers::RegisterControl;
+use super::registers;
 use super::session::{Task, TaskId};
 use super::timers::Timers;
 use super::{fabric, ApiReply, Controller, Owner};
@@ -179,7 +179,7 @@ impl Controller {
         for on in &registration.group().switches {
             if self.switches[on.switch.0].boot.is_ready() {
                 reads.extend((0..=u8::MAX).zip(&on.paths).map(|(path, _)| {
-                    let read = RegisterControl::read(on.group_index, REGISTER_ACK, path);
+                    let read = registers::read(on.group_index, REGISTER_ACK, path);
                     ((on.switch, path), Task::Registers(read))
                 }));
             }

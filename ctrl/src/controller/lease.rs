@@ -16,7 +16,7 @@ use alfirk_roce::wire::mrp::Kind;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
-use super::registers::RegisterControl;
+use super::registers;
 use super::session::Task;
 use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
@@ -117,7 +117,7 @@ impl Controller {
             return self.remove_expired(now, mcst_id);
         }
         let read = on.map(|on| {
-            let read = RegisterControl::read(on.group_index, REGISTER_AGG, 0);
+            let read = registers::read(on.group_index, REGISTER_AGG, 0);
             (on.switch, Task::Registers(read))
         });
         if read.is_none() {

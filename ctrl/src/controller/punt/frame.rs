@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use alfirk_aggregation::{classify, Answer, Feedback, PacketOut};
+use alfirk_contract as contract;
 use alfirk_roce::icrc;
 use alfirk_roce::wire::{aeth, bth, ethernet, ipv4, reth, udp, QpNum};
 
@@ -20,10 +21,9 @@ const ICRC_LEN: usize = 4;
 const FEEDBACK_LEN: usize = EXTENSION_AT + aeth::HEADER_LEN + ICRC_LEN;
 
 /// A VLAN tag, and where the first one stands: behind the two MAC addresses.
-const TAG_LEN: usize = 4;
+const TAG_LEN: usize = contract::TAG_BYTES as usize;
 const TAG_AT: usize = 12;
-/// EtherTypes of IEEE 802.1Q and 802.1ad.
-const TAG_TYPES: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+const TAG_TYPES: [u16; 2] = [contract::ETHERTYPE_C_TAG, contract::ETHERTYPE_S_TAG];
 
 /// In the IPv4 header.
 const DESTINATION: usize = 16;
@@ -42,18 +42,17 @@ pub(super) struct FeedbackHeader {
 }
 
 impl FeedbackHeader {
-    const LEN: usize = 10;
-
     /// The header, and what follows; `None` when it is too short.
     pub(super) fn parse(payload: &[u8]) -> Option<(FeedbackHeader, &[u8])> {
-        let (header, frame) = payload.split_first_chunk::<{ FeedbackHeader::LEN }>()?;
-        let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let header = FeedbackHeader {
-            group: u16::from_be_bytes([header[0], header[1]]),
-            port: u16::from_be_bytes([header[2], header[3]]),
-            told: Position::from_register(number(&header[4..])),
-        };
-        Some((header, frame))
+        let (bytes, frame) = payload.split_first_chunk()?;
+        let contract::Feedback {
+            group,
+            port,
+            agg_psn,
+            agg_msn,
+        } = contract::Feedback::from_bytes(bytes);
+        let told = Position::from_register(u64::from(agg_psn) << 24 | u64::from(agg_msn));
+        Some((FeedbackHeader { group, port, told }, frame))
     }
 
     /// The port that the source is behind, if there is one yet.
@@ -72,12 +71,14 @@ impl FeedbackHeader {
 
     /// The payload of a PacketOut.
     pub(super) fn before(&self, frame: &[u8]) -> Vec<u8> {
-        let mut payload = Vec::with_capacity(Self::LEN + frame.len());
-        payload.extend(self.group.to_be_bytes());
-        payload.extend(self.port.to_be_bytes());
-        payload.extend(&self.told.to_register().to_be_bytes()[2..]);
-        payload.extend(frame);
-        payload
+        let told = self.told.to_register();
+        let header = contract::Feedback {
+            group: self.group,
+            port: self.port,
+            agg_psn: (told >> 24) as u32,
+            agg_msn: told as u32,
+        };
+        [&header.to_bytes(), frame].concat()
     }
 }
 
@@ -95,7 +96,9 @@ impl Tags {
         while tags.len < tags.bytes.len() {
             let at = TAG_AT + tags.len;
             let tag = frame.get(at..at + TAG_LEN);
-            let Some(tag) = tag.filter(|tag| TAG_TYPES.contains(&[tag[0], tag[1]])) else {
+            let Some(tag) =
+                tag.filter(|tag| TAG_TYPES.contains(&u16::from_be_bytes([tag[0], tag[1]])))
+            else {
                 break;
             };
             tags.bytes[tags.len..][..TAG_LEN].copy_from_slice(tag);

@@ -25,7 +25,7 @@ use alfirk_aggregation::{Feedback, Message, PacketIn, PacketOut, Point, Space};
 
 use super::error::SwitchError;
 use super::group::{GroupMember, OnSwitch};
-use super::registers::RegisterControl;
+use super::registers;
 use super::session::{Task, TaskId};
 use super::{Controller, Owner};
 use crate::constants::{
@@ -204,7 +204,7 @@ impl Controller {
     fn read_paths(&mut self, now: u64, part: Part, paths: impl IntoIterator<Item = (u8, u32)>) {
         let (switch, group) = part;
         for (path, port) in paths {
-            let read = Task::Registers(RegisterControl::read(group, REGISTER_ACK, path));
+            let read = Task::Registers(registers::read(group, REGISTER_ACK, path));
             let id = self.submit(now, switch, Owner::Path(switch, group), read);
             if let Some(punted) = self.punts.parts.get_mut(&part) {
                 punted.reads.insert(id, port);

@@ -5,7 +5,7 @@ use alfirk_p4runtime::p4::v1::{PacketIn, StreamMessageRequest};
 use super::{packet_message, Context, Notice, Output, Session, TaskId};
 use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_OP_READ};
 use crate::controller::error::SwitchError;
-use crate::controller::registers::{refusal, RegisterControl};
+use crate::controller::registers::{self, refusal, RegisterControl};
 use crate::tables::PacketOutHeader;
 
 /// Register accesses under way at a time: enough to keep a switch busy, few enough that it answers each in time.
@@ -28,7 +28,7 @@ pub(super) struct RegisterTask {
 
 impl Session {
     pub(super) fn register_answer(&mut self, now: u64, packet: &PacketIn) {
-        let Some(answer) = RegisterControl::from_bytes(&packet.payload) else {
+        let Some(answer) = registers::parse(&packet.payload) else {
             tracing::warn!(
                 switch = self.name,
                 "register access answered with too few bytes"
@@ -121,5 +121,5 @@ fn register_packet(context: &Context, access: &RegisterControl) -> StreamMessage
         egress_port: 0,
     };
     let packet_io = &context.program.packet_io;
-    packet_message(packet_io.packet_out(header, access.to_bytes()))
+    packet_message(packet_io.packet_out(header, access.to_bytes().to_vec()))
 }

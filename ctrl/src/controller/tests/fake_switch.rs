@@ -9,7 +9,7 @@ use alfirk_p4runtime::p4::v1::{
 };
 use alfirk_p4runtime::{Code, Message, Status};
 
-use super::super::{RegisterControl, Request, Response};
+use super::super::{registers, RegisterControl, Request, Response};
 use crate::tables::Program;
 
 /// One switch: its entries by kind and key, its registers, and its faults.
@@ -163,8 +163,8 @@ impl FakeSwitch {
                     self.feedback.push(packet.payload.clone());
                     return Vec::new();
                 }
-                let request = RegisterControl::from_bytes(&packet.payload).unwrap();
-                return vec![packet_in(1, 1, self.access(request).to_bytes())];
+                let request = registers::parse(&packet.payload).unwrap();
+                return vec![packet_in(1, 1, self.access(request).to_bytes().to_vec())];
             }
             other => panic!("unexpected: {other:?}"),
         };
