@@ -18,12 +18,13 @@ use alfirk_ctrl::client::{ControlService, Runner, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
+use alfirk_experiment::{run_algorithm, stream, Fabric, Job, Kill, Victim};
 use alfirk_roce::collective::Algorithm;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::wire::{Psn, QpNum};
-use alfirk_sim::engine::{stream, FaultProbabilities};
-use alfirk_sim::experiment::{run_algorithm, Fabric, Job, Kill, Victim, VirtualFabric};
+use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
 use tokio::net::TcpListener;
 use tokio_stream::wrappers::TcpListenerStream;
 

@@ -5,12 +5,14 @@
 //!
 //! * [`engine`]: virtual time, links with rate, delay and seeded faults, and nodes behind a trait.
 //! * [`network`]: a whole fabric of switches, hosts and controller.
-//! * [`experiment`]: the main job on it, and its results.
+//! * [`VirtualFabric`]: it, as the main job of `alfirk-experiment` sees fabrics.
 //! * [`capture`]: packet captures and text traces of a run.
 //! * [`frame`]: what a frame is, for counters and traces.
 
 pub mod capture;
 pub mod engine;
-pub mod experiment;
+mod fabric;
 pub mod frame;
 pub mod network;
+
+pub use fabric::VirtualFabric;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
+use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 

@@ -1,11 +1,11 @@
 //! What is sent.
 
+use alfirk_experiment::stream;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use alfirk_roce::collective::Original;
-use alfirk_sim::engine::stream;
 
 use crate::exit::Failure;
 

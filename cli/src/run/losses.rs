@@ -1,7 +1,7 @@
 //! What `--loss` says: `0.001` for every link, `s1-h3:0.2@1ms-5ms` for one and a while.
 
 use alfirk_ctrl::topology::{units, LinkIndex, Topology};
-use alfirk_sim::experiment::Outage;
+use alfirk_experiment::Outage;
 
 use super::args::{quantity, Driver};
 use crate::exit::Failure;

@@ -15,13 +15,14 @@ use std::time::Instant;
 use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
 use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
 use alfirk_ctrl::strategy::IcrcMode;
+use alfirk_experiment::{
+    run_algorithm, Congestion, Fabric, GroupSummary, Input, Job, Registration, Report, Row,
+    Settings, TopologySummary,
+};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{
-    run_algorithm, Congestion, Fabric, GroupSummary, Input, Job, Registration, Report, Row,
-    Settings, TopologySummary, VirtualFabric,
-};
 use alfirk_sim::network::Network;
+use alfirk_sim::VirtualFabric;
 
 pub use args::Args;
 use args::{Config, Driver};

@@ -7,6 +7,10 @@ use alfirk_ctrl::controller::{GroupInfo, MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
+use alfirk_experiment::{
+    run_algorithm, Change, Fabric, FabricError, Job, MemberEvent, News, Outage, Registration, Row,
+    SafeguardConfig, Traffic, Victim,
+};
 use alfirk_roce::collective::{
     Algorithm, Endpoint, GroupSpec, Leg, Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
@@ -14,10 +18,7 @@ use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{
-    run_algorithm, Change, Fabric, FabricError, Job, MemberEvent, News, Outage, Registration, Row,
-    SafeguardConfig, Traffic, Victim, VirtualFabric,
-};
+use alfirk_sim::VirtualFabric;
 
 use crate::network::{fabric, job};
 

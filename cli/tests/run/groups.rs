@@ -3,13 +3,12 @@
 use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, Strategies};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, LinkIndex, Topology};
+use alfirk_experiment::{Fabric, FabricError, Job, JobError, Kill, Registration, Row, Victim};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{
-    Fabric, FabricError, Job, JobError, Kill, Registration, Row, Victim, VirtualFabric,
-};
 use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
 
 use crate::network::{fabric, job, pipeline, run};
 use crate::strategies::{by, MIN_PSNS};

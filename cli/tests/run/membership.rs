@@ -7,14 +7,15 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{MemberSpec, RegisterGroup};
 use alfirk_ctrl::strategy::{MinPsn, Strategies};
 use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
+use alfirk_experiment::{stream, Fabric};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::rc::{
     MemoryKey, MemorySlice, PathMtu, Payload, RcConfig, RecvRequest, Remote, SendOperation,
     SendRequest,
 };
 use alfirk_roce::wire::{Psn, QpNum};
-use alfirk_sim::engine::{stream, FaultProbabilities};
-use alfirk_sim::experiment::{Fabric, VirtualFabric};
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::VirtualFabric;
 
 use crate::network::fabric;
 use crate::strategies::MIN_PSNS;

@@ -10,15 +10,16 @@ use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
+use alfirk_experiment::{
+    run_algorithm, stream, Congestion, Fabric, FabricError, Job, JobError, Row,
+};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::PathMtu;
 use alfirk_roce::wire::Psn;
-use alfirk_sim::engine::{stream, FaultProbabilities, Happening, Observer};
-use alfirk_sim::experiment::{
-    run_algorithm, Congestion, Fabric, FabricError, Job, JobError, Row, VirtualFabric,
-};
+use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
 
 pub fn pipeline() -> ControllerConfig {
     static PIPELINE: OnceLock<ControllerConfig> = OnceLock::new();

@@ -2,10 +2,10 @@
 
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, Topology};
+use alfirk_experiment::{Congestion, Job, Kill, Victim};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{Congestion, Job, Kill, Victim};
 use proptest::prelude::*;
 
 use crate::groups::quick_fabric;

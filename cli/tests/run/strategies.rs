@@ -5,6 +5,7 @@ use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, HostIndex, Topology};
+use alfirk_experiment::{Fabric, Job, Kill, Row, Victim};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::host::HostTiming;
@@ -13,8 +14,8 @@ use alfirk_roce::rc::{
 };
 use alfirk_roce::wire::{Psn, QpNum};
 use alfirk_sim::engine::FaultProbabilities;
-use alfirk_sim::experiment::{Fabric, Job, Kill, Row, Victim, VirtualFabric};
 use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
 
 use crate::common::{good, json, TESTBED};
 use crate::network::{fabric, job, pipeline, run};

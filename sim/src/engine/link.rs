@@ -4,8 +4,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::rate::serialisation_ps;
-use super::stream::stream;
 use super::{wire_bytes, LinkError, NodeId};
+use alfirk_experiment::stream::stream;
 
 /// Bytes of an Ethernet header, which the MTU does not count.
 const ETHERNET_HEADER: usize = 14;

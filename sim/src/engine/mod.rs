@@ -8,7 +8,7 @@
 //! Written rules of determinism:
 //!
 //! * each direction of each link draws its faults from its own stream of random numbers, derived from
-//!   the seed of the run and the names of the direction's two ends ([`stream`]), so adding a link changes
+//!   the seed of the run and the names of the direction's two ends ([`alfirk_experiment::stream`]), so adding a link changes
 //!   nothing elsewhere;
 //! * a fault that is switched off still consumes its draw, so switching on duplication does not move
 //!   the losses;
@@ -20,7 +20,6 @@ mod link;
 mod port_map;
 mod queue;
 mod rate;
-pub mod stream;
 
 #[cfg(test)]
 mod tests;

@@ -18,15 +18,16 @@ use alfirk_roce::wire::mrp::{self, TooManyNodes};
 use alfirk_roce::wire::{MacAddr, QpNum};
 
 use super::controller::ControllerNode;
-use super::host::{HostNode, MemberEvent, PORT};
+use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::switch::SwitchNode;
 use super::{Element, Model};
-use crate::engine::stream::seed;
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
 };
 use alfirk_ctrl::constants::CPU_PORT;
+use alfirk_experiment::stream::seed;
+use alfirk_experiment::MemberEvent;
 
 /// The port that means drop.
 const DROP_PORT: u32 = 511;

@@ -4,13 +4,14 @@ use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use alfirk_experiment::MemberEvent;
 use alfirk_roce::collective::{
-    Digest, Endpoint, GroupSpec as TransferGroup, Leg, Original, Progress, Transfer, TransferError,
+    Endpoint, GroupSpec as TransferGroup, Leg, Original, Progress, Transfer, TransferError,
     TransferEvent, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::hostile::Hostile;
-use alfirk_roce::registration::{GroupSpec, LeaderEvent, LeaderTiming, Registrar};
+use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
@@ -18,25 +19,6 @@ use super::message::Message;
 use super::Model;
 use crate::engine::Context;
 use crate::frame::Frame;
-
-/// What a member of a transfer tells.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MemberEvent {
-    /// Every connection of this member is up.
-    Ready,
-    /// At a receiver: all data is there. At the root: everything it sent is acknowledged.
-    Done { sha256: Digest, at: u64 },
-    /// Where members take turns: this member holds a part, and if it is its source, everybody does.
-    PartDone { part: u32, at: u64 },
-    /// This member is done, and everything that it passed on is acknowledged, too.
-    Finished,
-    /// The queue pairs of the transfer's leg are gone, and this member holds so many slices.
-    Left { held: u32 },
-    /// The transfer has ended without success at this member.
-    Failed { why: String },
-    /// News of the group that this host leads, if it was registered in band.
-    Group(LeaderEvent),
-}
 
 /// The one port of a host.
 pub(super) const PORT: u32 = 0;

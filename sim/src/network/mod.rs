@@ -12,7 +12,7 @@ mod model;
 mod switch;
 
 pub use build::{BuildError, Network};
-pub use host::{HostNode, MemberEvent};
+pub use host::HostNode;
 pub use model::Model;
 pub use switch::SwitchNode;
 

@@ -7,7 +7,7 @@ mod fabric;
 mod network;
 mod signals;
 
-use alfirk_sim::experiment::Row;
+use alfirk_experiment::Row;
 
 use super::args::Config;
 use super::progress::Bars;

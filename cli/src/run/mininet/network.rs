@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use alfirk_sim::experiment::FabricError;
+use alfirk_experiment::FabricError;
 use serde::Deserialize;
 
 use crate::exit::Failure;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, RegisterGroup, Tag};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
+use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
 use alfirk_roce::collective::{
     Endpoint, GroupSpec, Leg, Original, Progress, Transfer, TransferError, TransferSpec,
 };
@@ -16,10 +17,8 @@ use alfirk_roce::rc::{PathMtu, RcConfig};
 use alfirk_roce::registration::{LeaderEvent, LeaderTiming};
 use alfirk_roce::wire::Psn;
 
-use super::fabric::{Fabric, FabricError, News, Traffic, Victim};
-use super::in_band;
 use crate::engine::Step;
-use crate::network::{MemberEvent, Network};
+use crate::network::Network;
 
 /// Virtual nanoseconds that pipelines, routes and groups may take to be written.
 const CONTROL_LIMIT: u64 = 60_000_000_000;

@@ -7,9 +7,9 @@
 use alfirk_roce::collective::{Algorithm, Leg, Progress};
 
 use super::{JobError, Row, Run, Told};
-use crate::experiment::fabric::Traffic;
-use crate::experiment::report::Change;
-use crate::experiment::safeguard::{Decision, Safeguard, SafeguardConfig};
+use crate::fabric::Traffic;
+use crate::report::Change;
+use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
 /// How many slices the source of an overlay is ahead of the slowest receiver at least, beside one for each member that relays, and twice
 /// what that receiver has got since the last look: enough to keep links busy, and few, because they have to arrive before the group is

@@ -10,7 +10,7 @@ use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, Tran
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
-use crate::network::MemberEvent;
+use super::member::MemberEvent;
 
 /// A fabric that is up: every switch has its pipeline and routes, every host answers.
 ///

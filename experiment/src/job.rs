@@ -20,11 +20,11 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
 use super::incidents::Incidents;
+use super::member::MemberEvent;
 use super::outages::{Outage, Outages};
 use super::report::{goodput_gbps, Fallback, FeedbackWork, PartRow, Row};
 use super::safeguard::SafeguardConfig;
-use crate::engine::stream::seed;
-use crate::network::MemberEvent;
+use super::stream::seed;
 
 /// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
