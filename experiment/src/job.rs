@@ -11,11 +11,12 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, Original, Progress, TransferOp, TransferSpec, WriteMode,
+    blocks, Algorithm, Digest, EdgeId, Endpoint, GroupSpec, Original, Progress, TransferOp,
+    TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::hostile::Target;
-use alfirk_roce::rc::{PathMtu, RcConfig};
+use alfirk_roce::rc::{PathMtu, RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
 use super::fabric::{Fabric, FabricError, Traffic, Victim};
@@ -25,6 +26,9 @@ use super::outages::{Outage, Outages};
 use super::report::{goodput_gbps, Fallback, FeedbackWork, PartRow, Row};
 use super::safeguard::SafeguardConfig;
 use super::stream::seed;
+
+/// Receives that RDMC keeps posted on a connection: "only a few".
+const RDMC_RECEIVES: u32 = 4;
 
 /// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
@@ -49,6 +53,13 @@ pub struct Job {
     pub slices: Option<u32>,
     /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
     pub messages: Option<u32>,
+    /// Bytes per slice instead, of which only the last one may have fewer.
+    pub block: Option<u32>,
+    /// Whether members that relay pass nothing on before they hold everything.
+    pub store_and_forward: bool,
+    /// Receives that members of overlays keep posted and tell of, so that nobody sends before; what RDMC posts for its algorithms, and
+    /// untold for others, if `None`.
+    pub ready: Option<u32>,
     /// Receives that each member keeps posted; one for each message if `None`.
     pub receives: Option<u32>,
     /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
@@ -94,6 +105,9 @@ impl Job {
             mtu: PathMtu::B4096,
             slices: None,
             messages: None,
+            block: None,
+            store_and_forward: false,
+            ready: None,
             receives: None,
             time_limit: 60_000_000_000,
             mcst_id: GroupRange::default().first(),
@@ -249,6 +263,17 @@ impl Told {
     }
 }
 
+/// The size of blocks when there are to be about so many: at least 1 byte, and a whole number of packets.
+fn block_size(size: u64, slices: u32) -> u32 {
+    const PACKET: u64 = 4_096;
+    let even = size.div_ceil(slices.into());
+    let block = match even > PACKET {
+        true => even.next_multiple_of(PACKET),
+        false => even.max(1),
+    };
+    block.min(MAX_MESSAGE) as u32
+}
+
 impl Run<'_> {
     fn run(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
         let asked_for = self.algorithm;
@@ -273,10 +298,7 @@ impl Run<'_> {
                 (Err(error), _) => return self.on_fabric(Err(error)),
             }
         }
-        for &host in &self.job.members {
-            let connected = self.fabric.connect(host, &endpoints);
-            self.on_fabric(connected)?;
-        }
+        self.connect(&endpoints)?;
         let mut told = Told::new(self.job.members.len(), self.parts());
         self.wait(
             &mut told,
@@ -286,6 +308,7 @@ impl Run<'_> {
         )?;
 
         self.turn_hostile(&mut told)?;
+        self.make_ready()?;
 
         let counted = self.counts()?;
         let before = self.traffic()?;
@@ -389,6 +412,37 @@ impl Run<'_> {
         }
     }
 
+    /// Connects all members, each to the ends of its own edges.
+    fn connect(&mut self, endpoints: &[Endpoint]) -> Result<(), JobError> {
+        let mut peers: Vec<Vec<Endpoint>> = vec![Vec::new(); self.job.members.len()];
+        for endpoint in endpoints {
+            match endpoint.edge {
+                EdgeId::Pair { from, to } => {
+                    let other = if endpoint.rank == from { to } else { from };
+                    peers[other as usize].push(endpoint.clone());
+                }
+                EdgeId::Group { .. } => {
+                    peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
+                }
+            }
+        }
+        for (&host, peers) in self.job.members.iter().zip(&peers) {
+            let connected = self.fabric.connect(host, peers);
+            self.on_fabric(connected)?;
+        }
+        Ok(())
+    }
+
+    /// Has receivers tell their senders that they are ready, where they do that.
+    fn make_ready(&mut self) -> Result<(), JobError> {
+        let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
+        for &host in self.job.members[1..].iter().filter(|_| tells) {
+            let proceeded = self.fabric.proceed(host);
+            self.on_fabric(proceeded)?;
+        }
+        Ok(())
+    }
+
     fn close(&mut self) -> Result<(), JobError> {
         for &host in &self.job.members {
             let closed = self.fabric.close(host);
@@ -413,17 +467,28 @@ impl Run<'_> {
             .iter()
             .map(|&host| self.topology.host(host).ip)
             .collect();
-        let relays = matches!(self.algorithm, Algorithm::Chain | Algorithm::Binomial);
         // What can change its way on the road comes in slices like those of an algorithm that relays.
         let like = match self.guarded() {
             Some(_) => Algorithm::Chain,
             None => self.algorithm,
         };
-        let default = like.default_slices(size.div_ceil(self.parts().into()));
+        let part = size.div_ceil(self.parts().into());
+        let default = like.default_slices(part, addresses.len() as u32);
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
-        let cut = relays || requests || self.guarded().is_some();
+        let cut = self.algorithm.relays() || requests || self.guarded().is_some();
         let slices = if cut { job.slices } else { job.messages };
         let slices = slices.map_or(default, |n| n.max(1));
+        let is_rdmc = matches!(self.algorithm, Algorithm::Rdmc(_));
+        let block = match job.block {
+            Some(block) if cut && !self.algorithm.needs_group() => Some(block),
+            _ if is_rdmc => Some(block_size(size, slices)),
+            _ => None,
+        };
+        let slices = block.map_or(slices, |block| blocks(size, block));
+        let racks = job.members.iter();
+        let racks: Vec<u32> = racks
+            .map(|&host| self.topology.attachment(host).0 .0 as u32)
+            .collect();
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
             let spec = TransferSpec {
@@ -435,11 +500,31 @@ impl Run<'_> {
                 op: job.op,
                 write: job.write,
                 sources: self.sources(),
-                receives: job.receives,
+                receives: job.receives.filter(|_| !is_rdmc),
                 rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
+                racks: match self.algorithm.needs_racks() {
+                    true => racks.clone(),
+                    false => Vec::new(),
+                },
+                store_and_forward: job.store_and_forward && self.algorithm.is_one_tree(),
+                block,
+                ready: match is_rdmc {
+                    true => Some(job.ready.unwrap_or(RDMC_RECEIVES)),
+                    false => job.ready.filter(|_| !self.algorithm.needs_group()),
+                },
+                announce: is_rdmc && job.op == TransferOp::Send,
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
                 expected_sha256: None,
+            };
+            // Who learns the size from the data is told nothing before.
+            let spec = match spec.announce && rank > 0 {
+                true => TransferSpec {
+                    size: 0,
+                    slices: 0,
+                    ..spec
+                },
+                false => spec,
             };
             if rank == 0 {
                 self.spec = Some(spec.clone());

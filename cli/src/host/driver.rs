@@ -251,7 +251,7 @@ impl Driver {
                     ));
                 }
                 let (machine, endpoints) =
-                    Transfer::prepare(self.station.verbs_mut(), spec).map_err(text)?;
+                    Transfer::prepare(self.station.verbs_mut(), *spec).map_err(text)?;
                 let told = machine.progress(self.station.verbs());
                 let running = Running {
                     transfer: machine,

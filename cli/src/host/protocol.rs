@@ -60,7 +60,10 @@ pub enum Request {
     /// What does your clock say? Answer: [`Reply::Clock`].
     Clock,
     /// Make this member's queue pairs; `transfer` is a number of the client's choice. Answer: [`Reply::Prepared`].
-    Prepare { transfer: u32, spec: TransferSpec },
+    Prepare {
+        transfer: u32,
+        spec: Box<TransferSpec>,
+    },
     /// Connect them. Answer: [`Reply::Accepted`]; then [`Event::Ready`] or [`Event::Failed`].
     Connect { transfer: u32, peers: Vec<Endpoint> },
     /// Send the content of a file; at the root only, or at the source of the next part. Answer: [`Reply::Started`].

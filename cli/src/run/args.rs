@@ -1,13 +1,14 @@
 //! The flags of `alfirk run`, and the checked configuration they become.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
-use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
-use alfirk_roce::rc::PathMtu;
+use alfirk_roce::collective::{Algorithm, Schedule, TransferOp, WriteMode};
+use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
@@ -27,6 +28,8 @@ use crate::exit::Failure;
 Examples:
   alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
   alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
+  alfirk run --size 4MiB --algorithms all
+  alfirk run --size 16MiB --algorithms rdmc-binomial-pipeline,kary:4 --block 256KiB
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
   alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
@@ -54,10 +57,14 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// What to compare, in this order [default: alfirk,chain,binomial,unicast; with --kill or --switch-source
-    /// alfirk alone]
+    /// What to compare, in this order, or all; --list-algorithms names them [default: alfirk,chain,binomial,unicast; with --kill
+    /// or --switch-source alfirk alone]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
+
+    /// Print the algorithms, what each does and where it is described, and run nothing
+    #[arg(long)]
+    pub(super) list_algorithms: bool,
 
     /// How the source's message travels
     #[arg(long, value_enum, default_value_t = Op::Send)]
@@ -97,10 +104,29 @@ pub struct Args {
     #[arg(long, value_name = "BYTES")]
     mtu: Option<u32>,
 
-    /// Messages into which chain and binomial cut the data, so that a host can pass one on while the next one
-    /// comes, and alfirk with --write per-request [default: chain 64 KiB each, the others one]
+    /// Messages into which algorithms that relay cut the data, so that a host can pass one on while the next one comes, and
+    /// alfirk with --write per-request [default: chain, kary, double-binary-tree and RDMC's 64 KiB each, at most 256; long and
+    /// spread-roll one for each member; the others one]
     #[arg(long, value_name = "N")]
     slices: Option<u32>,
+
+    /// Length of these messages instead, of which only the last one may be shorter: RDMC's block size
+    #[arg(long, value_name = "SIZE", conflicts_with = "slices")]
+    block: Option<String>,
+
+    /// Have members that relay pass nothing on before they hold everything; for algorithms that are one tree
+    #[arg(long)]
+    store_and_forward: bool,
+
+    /// Have receivers of overlays post N receives per connection and tell the sender, which waits for that: RDMC's
+    /// ready-for-block messages [default: 4 for RDMC's algorithms, and no word for others]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "receives")]
+    ready: Option<u32>,
+
+    /// Count ranks on from the source around, as MPI libraries do for a root that is not rank 0; else the other hosts follow
+    /// in the order of the topology
+    #[arg(long)]
+    rotate: bool,
 
     /// Messages into which alfirk and unicast cut the data, to see how many go in a second [default: one]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -138,7 +164,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = How::Api)]
     registration: How,
 
-    /// What runs when the fabric has no room for the group: chain, binomial, unicast, or none to fail
+    /// What runs when the fabric has no room for the group: chain, binomial, unicast, kary:K, a ring, or none to fail
     #[arg(long, value_name = "ALGORITHM", default_value = "binomial")]
     fallback: String,
 
@@ -378,6 +404,9 @@ pub struct Config {
     pub mtu: PathMtu,
     pub slices: Option<u32>,
     pub messages: Option<u32>,
+    pub block: Option<u32>,
+    pub store_and_forward: bool,
+    pub ready: Option<u32>,
     pub receives: Option<u32>,
     /// Of every link, all the time.
     pub loss: f64,
@@ -416,11 +445,25 @@ impl Args {
             || !self.hostile.is_empty()
             || self.switch_source.is_some_and(|n| n > 0);
         let algorithms = match (self.algorithms.is_empty(), !alone) {
-            (true, true) => Algorithm::ALL.to_vec(),
+            (true, true) => Algorithm::USUAL.to_vec(),
             (true, false) => vec![Algorithm::Alfirk],
             (false, _) => algorithms(&self.algorithms)?,
         };
-        let members = members(&topology, self.source.as_deref(), self.group)?;
+        let members = members(&topology, self.source.as_deref(), self.group, self.rotate)?;
+        // Those of `all` that cannot be here are left out; what is asked for by name is refused.
+        let algorithms = match self.algorithms.iter().any(|name| name.trim() == ALL) {
+            true => algorithms
+                .into_iter()
+                .filter(|a| self.misfit(*a, &topology, &members).is_none())
+                .collect(),
+            false => algorithms,
+        };
+        let misfit = algorithms
+            .iter()
+            .find_map(|a| self.misfit(*a, &topology, &members));
+        if let Some(why) = misfit {
+            return Err(Failure::bad_input(why));
+        }
         let kills = self.kills(&topology, &algorithms, members[0])?;
         let hostiles = self.hostiles(&topology, &algorithms, &members)?;
         let registration = match self.registration {
@@ -495,6 +538,9 @@ impl Args {
             mtu,
             slices: self.slices,
             messages: self.messages,
+            block: self.block()?,
+            store_and_forward: self.store_and_forward,
+            ready: self.ready,
             receives: self.receives,
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
@@ -530,6 +576,45 @@ impl Args {
             },
             (None, Control::Dcqcn) => Ok(Some(EcnProfile::default())),
             (None, Control::None) => Ok(None),
+        }
+    }
+
+    /// Why an algorithm cannot run here, and what would do.
+    fn misfit(
+        &self,
+        algorithm: Algorithm,
+        topology: &Topology,
+        members: &[HostIndex],
+    ) -> Option<String> {
+        let racks = members.iter().map(|host| topology.attachment(*host).0);
+        if algorithm.needs_racks() && racks.collect::<BTreeSet<_>>().len() < 2 {
+            return Some(format!(
+                "--algorithms {algorithm}: all members are at one leaf switch, so there is but one rack; use \
+                 {}, or a topology with more",
+                Algorithm::Rdmc(Schedule::BinomialPipeline)
+            ));
+        }
+        if self.store_and_forward && algorithm.relays() && !algorithm.is_one_tree() {
+            return Some(format!(
+                "--store-and-forward: {algorithm} passes parts of the data on by different ways, so nobody can wait until \
+                 it holds everything; leave one of the two out"
+            ));
+        }
+        None
+    }
+
+    fn block(&self) -> Result<Option<u32>, Failure> {
+        let Some(text) = &self.block else {
+            return Ok(None);
+        };
+        match quantity("--block", text, &units::SIZE)? {
+            0 => Err(Failure::bad_input(
+                "--block 0: a block has 1 byte at the least",
+            )),
+            block if block > MAX_MESSAGE => Err(Failure::bad_input(format_args!(
+                "--block {text}: a message holds at most {MAX_MESSAGE} bytes"
+            ))),
+            block => Ok(Some(block as u32)),
         }
     }
 
@@ -791,12 +876,14 @@ fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
     let algorithm: Algorithm = name
         .parse()
         .map_err(|error| Failure::bad_input(format_args!("--fallback: {error}")))?;
-    match algorithm.needs_group() {
-        true => Err(Failure::bad_input(format_args!(
-            "--fallback {algorithm}: it needs a group itself; use chain, binomial, unicast or none"
-        ))),
-        false => Ok(Some(algorithm)),
-    }
+    let why = match (algorithm.needs_group(), algorithm.keeps_order()) {
+        (true, _) => "it needs a group itself",
+        (_, false) => "slices come in no order, so nobody can go on from where the group was",
+        (false, true) => return Ok(Some(algorithm)),
+    };
+    Err(Failure::bad_input(format_args!(
+        "--fallback {algorithm}: {why}; use chain, binomial, unicast, kary:K, a ring or none"
+    )))
 }
 
 impl ModelArgs {
@@ -817,7 +904,18 @@ pub(super) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }
 
+/// The word for all algorithms.
+const ALL: &str = "all";
+
 fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Failure> {
+    if names.iter().any(|name| name.trim() == ALL) {
+        return match names {
+            [_] => Ok(Algorithm::ALL.to_vec()),
+            _ => Err(Failure::bad_input(
+                "--algorithms: `all` stands alone; leave the other names out",
+            )),
+        };
+    }
     let mut algorithms = Vec::new();
     for name in names {
         let algorithm: Algorithm = name
@@ -839,6 +937,7 @@ fn members(
     topology: &Topology,
     source: Option<&str>,
     group: Option<usize>,
+    rotate: bool,
 ) -> Result<Vec<HostIndex>, Failure> {
     let hosts = topology.hosts().len();
     let source = match source {
@@ -862,6 +961,10 @@ fn members(
             "--group {group}: topology {} has only {hosts} hosts",
             topology.name()
         )));
+    }
+    if rotate {
+        let around = (0..group).map(|rank| HostIndex((source.0 + rank) % hosts));
+        return Ok(around.collect());
     }
     let others = topology.host_indexes().filter(|&host| host != source);
     Ok(std::iter::once(source).chain(others).take(group).collect())

@@ -33,6 +33,9 @@ use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Program};
 
 pub fn run(args: Args) -> Outcome {
+    if args.list_algorithms {
+        return print(algorithms());
+    }
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
     let built_in = args
         .p4src
@@ -61,6 +64,21 @@ pub fn run(args: Args) -> Outcome {
             "some receivers do not hold the bytes that were sent",
         ))
     }
+}
+
+/// A line for each algorithm.
+fn algorithms() -> String {
+    let name = |algorithm: Algorithm| match algorithm {
+        Algorithm::Kary(_) => "kary:K".to_owned(),
+        other => other.to_string(),
+    };
+    let all = Algorithm::ALL.map(|algorithm| (name(algorithm), algorithm));
+    let width = all.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = all.iter().map(|(name, algorithm)| {
+        let (about, source) = (algorithm.about(), algorithm.source());
+        format!("{name:width$}  {about} [{source}]\n")
+    });
+    lines.collect()
 }
 
 /// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
@@ -99,8 +117,8 @@ fn effort(algorithm: Algorithm) -> u8 {
     match algorithm {
         Algorithm::Alfirk => 0,
         Algorithm::Binomial => 1,
-        Algorithm::Chain => 2,
         Algorithm::Unicast => 3,
+        _ => 2,
     }
 }
 
@@ -164,6 +182,9 @@ fn job(config: &Config) -> Job {
         mtu: config.mtu,
         slices: config.slices,
         messages: config.messages,
+        block: config.block,
+        store_and_forward: config.store_and_forward,
+        ready: config.ready,
         receives: config.receives,
         time_limit: config.time_limit,
         mcst_id: match config.strategies.icrc {

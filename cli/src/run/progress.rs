@@ -28,7 +28,7 @@ impl Bars {
             "{prefix:<10} {bar:40} {binary_bytes:>11} of {binary_total_bytes}, {elapsed}",
         );
         bar.set_style(style.expect("the template is right"));
-        bar.set_prefix(algorithm.name());
+        bar.set_prefix(algorithm.to_string());
         Bar(bar)
     }
 }

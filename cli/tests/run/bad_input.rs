@@ -120,7 +120,7 @@ fn groups_that_cannot_be() {
 fn unknown_algorithm() {
     run(
         &["--algorithms", "alfirk,rings"],
-        &["rings", "alfirk, chain, binomial, unicast"],
+        &["rings", "alfirk, unicast, chain, binomial, kary:K, double-binary-tree"],
     );
     run(&["--algorithms", "chain,chain"], &["chain", "twice"]);
 }
@@ -310,4 +310,24 @@ fn source_changes_that_cannot_be() {
         &["--switch-early", "per-request"],
     );
     run(&["--switch-source", "4000000000"], &["at most"]);
+}
+
+#[test]
+fn algorithms_that_the_topology_or_the_flags_rule_out() {
+    run(
+        &["--algorithms", "rdmc-hybrid"],
+        &["rdmc-hybrid", "one rack", "rdmc-binomial-pipeline"],
+    );
+    run(
+        &["--algorithms", "chain,long", "--store-and-forward"],
+        &["--store-and-forward", "long", "different ways"],
+    );
+    run(&["--algorithms", "kary"], &["kary:K", "from 1 to"]);
+    run(&["--algorithms", "kary:0"], &["kary:0", "kary:K"]);
+    run(&["--algorithms", "all,chain"], &["`all` stands alone"]);
+    run(&["--fallback", "long"], &["--fallback long", "no order"]);
+    run(&["--block", "0B"], &["--block", "1 byte"]);
+    run(&["--block", "4GiB"], &["--block 4GiB", "2147483648"]);
+    run(&["--block", "4KiB", "--slices", "3"], &["--slices"]);
+    run(&["--ready", "2", "--receives", "3"], &["--receives"]);
 }

@@ -70,10 +70,7 @@ impl Run<'_> {
             Ok(()) => {
                 registration_ns = Some(self.fabric.now() - asked_at);
                 self.grouped = true;
-                for &host in &self.job.members {
-                    let connected = self.fabric.connect(host, &endpoints);
-                    self.on_fabric(connected)?;
-                }
+                self.connect(&endpoints)?;
                 self.wait(
                     &mut told,
                     "is not connected",
@@ -344,10 +341,7 @@ impl Run<'_> {
             let resumed = self.fabric.resume(host, leg.clone());
             endpoints.extend(self.on_fabric(resumed)?);
         }
-        for &host in &self.job.members {
-            let connected = self.fabric.connect(host, &endpoints);
-            self.on_fabric(connected)?;
-        }
+        self.connect(&endpoints)?;
         self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
         state.before = self.traffic()?;
         for &host in &self.job.members[1..] {

@@ -1,31 +1,18 @@
 //! The root sends once; the switches replicate the packets and merge the answers.
 
-use super::plan::{Flow, Plan};
+use super::plan::{Flow, Plan, Shape};
 use super::spec::EdgeId;
 
 /// The plan of one member.
-pub(super) fn plan(_members: u32, slices: u32, rank: u32) -> Plan {
-    let flow = Flow::all(EdgeId::Group { root: 0 }, slices, 0);
-    if rank == 0 {
-        Plan {
-            outgoing: vec![flow],
-            ..Plan::default()
-        }
-    } else {
-        Plan {
-            incoming: vec![flow],
-            ..Plan::default()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::collective::plan::testing::delivers_everything_once;
-    use crate::collective::Algorithm;
-
-    #[test]
-    fn everybody_gets_everything() {
-        delivers_everything_once(Algorithm::Alfirk);
+pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
+    let flow = Flow::all(EdgeId::Group { root: 0 }, shape.slices, 0);
+    let (incoming, outgoing) = match rank {
+        0 => (Vec::new(), vec![flow]),
+        _ => (vec![flow], Vec::new()),
+    };
+    Plan {
+        incoming,
+        outgoing,
+        ..Plan::default()
     }
 }

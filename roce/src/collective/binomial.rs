@@ -3,58 +3,47 @@
 //!
 //! A member sends to its children one after the other (strict priority between the flows), as blocking sends would.
 
-use super::plan::{Flow, Plan};
-use super::spec::EdgeId;
+use super::plan::{Draft, Plan, Shape};
 
 /// The plan of one member.
-pub(super) fn plan(members: u32, slices: u32, rank: u32) -> Plan {
-    let span = match rank {
+pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    if rank > 0 {
+        draft.receive(parent(rank), 0..shape.slices);
+    }
+    for (turn, child) in children(shape.members, rank).enumerate() {
+        draft.send(child, turn as u8, 0..shape.slices);
+    }
+    draft.finish()
+}
+
+/// The parent of a rank that is not the root.
+pub(super) fn parent(rank: u32) -> u32 {
+    rank & (rank - 1)
+}
+
+/// How many ranks, from a rank on, are in the tree under it, if there are so many.
+pub(super) fn span(members: u32, rank: u32) -> u32 {
+    match rank {
         0 => members.next_power_of_two(),
         _ => rank & rank.wrapping_neg(),
-    };
-    let children = (0..span.trailing_zeros())
-        .rev()
-        .map(|bit| rank + (1 << bit))
-        .filter(|child| *child < members);
-    Plan {
-        incoming: (rank > 0)
-            .then(|| {
-                let from = rank & (rank - 1);
-                Flow::all(EdgeId::Pair { from, to: rank }, slices, 0)
-            })
-            .into_iter()
-            .collect(),
-        outgoing: children
-            .enumerate()
-            .map(|(turn, to)| Flow::all(EdgeId::Pair { from: rank, to }, slices, turn as u8))
-            .collect(),
     }
+}
+
+/// The children of a rank, the largest subtree first.
+pub(super) fn children(members: u32, rank: u32) -> impl Iterator<Item = u32> {
+    let bits = (0..span(members, rank).trailing_zeros()).rev();
+    let children = bits.map(move |bit| rank + (1 << bit));
+    children.filter(move |child| *child < members)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::plan::testing::delivers_everything_once;
-    use crate::collective::Algorithm;
-
-    fn children(members: u32, rank: u32) -> Vec<u32> {
-        plan(members, 1, rank)
-            .outgoing
-            .iter()
-            .map(|flow| match flow.edge {
-                EdgeId::Pair { to, .. } => to,
-                EdgeId::Group { .. } => panic!("a tree has no group"),
-            })
-            .collect()
-    }
-
-    #[test]
-    fn everybody_gets_everything() {
-        delivers_everything_once(Algorithm::Binomial);
-    }
 
     #[test]
     fn largest_subtree_comes_first() {
+        let children = |members, rank| children(members, rank).collect::<Vec<_>>();
         assert_eq!(children(8, 0), [4, 2, 1]);
         assert_eq!(children(8, 4), [6, 5]);
         assert_eq!(children(6, 4), [5]);

@@ -2,28 +2,16 @@
 //!
 //! With n members and s slices the last one is done after about (s + n - 2) / s times the time of one transfer.
 
-use super::plan::{Flow, Plan};
-use super::spec::EdgeId;
+use super::plan::{Draft, Plan, Shape};
 
 /// The plan of one member.
-pub(super) fn plan(members: u32, slices: u32, rank: u32) -> Plan {
-    let edge = |from| Flow::all(EdgeId::Pair { from, to: from + 1 }, slices, 0);
-    Plan {
-        incoming: rank.checked_sub(1).map(edge).into_iter().collect(),
-        outgoing: (rank + 1 < members)
-            .then(|| edge(rank))
-            .into_iter()
-            .collect(),
+pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    if rank > 0 {
+        draft.receive(rank - 1, 0..shape.slices);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::collective::plan::testing::delivers_everything_once;
-    use crate::collective::Algorithm;
-
-    #[test]
-    fn everybody_gets_everything() {
-        delivers_everything_once(Algorithm::Chain);
+    if rank + 1 < shape.members {
+        draft.send(rank + 1, 0, 0..shape.slices);
     }
+    draft.finish()
 }

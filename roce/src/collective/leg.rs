@@ -11,8 +11,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::algorithm::Algorithm;
 use super::plan::Flow;
-use super::spec::{Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError};
+use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError};
 use super::transfer::{Connection, Transfer, TransferError, TransferEvent};
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
@@ -131,10 +132,11 @@ impl Transfer {
                 EdgeId::Pair { to, .. } => leg.held[to as usize],
                 EdgeId::Group { .. } => leg.held[1],
             };
-            flow.slices.retain(|slice| *slice >= first);
+            flow.skip_to(first);
             (!flow.slices.is_empty()).then_some(flow)
         };
         let plan = self.spec.plan();
+        self.whole = plan.whole;
         let mut endpoints = Vec::new();
         for flow in plan.incoming.into_iter().filter_map(lacks) {
             let connection = self.open_leg(host, flow)?;
@@ -144,18 +146,22 @@ impl Transfer {
         for flow in plan.outgoing.into_iter().filter_map(lacks) {
             let connection = self.open_leg(host, flow)?;
             endpoints.push(self.endpoint(host, &connection, false)?);
+            self.listen(host, connection.qpn)?;
             self.outgoing.push(connection);
         }
+        self.make_lanes();
         self.stand_down(host);
         Ok(endpoints)
     }
 
-    /// Begins to send, when every member is ready for the leg.
+    /// Begins to send, when every member is ready for the leg, and to say that this member is ready for data, where that is said.
     pub fn proceed(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
         if !self.is_ready() {
             return Err(TransferError::NotReady(self.connecting.len()));
         }
         self.legs.stage = Stage::Running;
+        self.begun = true;
+        self.tell_ready(host)?;
         self.advance(host, now)
     }
 
@@ -232,6 +238,9 @@ impl Transfer {
         }
         if leg.algorithm.needs_group() && leg.group.is_none() {
             return Err(SpecError::NoGroup(leg.algorithm).into());
+        }
+        if !leg.algorithm.keeps_order() || !self.spec.algorithm.keeps_order() {
+            return Err(SpecError::NoOrder(leg.algorithm).into());
         }
         let (members, own) = (self.spec.members.len(), self.held());
         let known = leg.held.get(self.spec.rank as usize).copied();

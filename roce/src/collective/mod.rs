@@ -18,22 +18,34 @@
 //! On the way a transfer may go on by another algorithm, each member with the slices that it still lacks: [`Leg`].
 
 mod alfirk;
+mod algorithm;
+mod announce;
 mod binomial;
 mod chain;
 mod digest;
+mod double_tree;
+mod kary;
+mod lanes;
 mod leg;
+mod long;
 mod parts;
+mod pieces;
 mod plan;
 mod post;
+mod rdmc;
+mod ring;
 mod spec;
 mod transfer;
 mod unicast;
 
+pub use algorithm::{Algorithm, UnknownAlgorithm};
+pub use announce::blocks;
 pub use digest::{BadDigest, Digest, Original};
 pub use leg::Leg;
-pub use plan::{Flow, Plan};
+pub use plan::{Flow, Plan, Shape};
+pub use rdmc::Schedule;
+pub use ring::Ring;
 pub use spec::{
-    Algorithm, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,
-    UnknownAlgorithm, WriteMode,
+    EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
 };
 pub use transfer::{Progress, Transfer, TransferError, TransferEvent};

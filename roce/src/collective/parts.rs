@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::plan::{Flow, Plan};
+use super::plan::{Flow, Plan, Shape};
 use super::spec::{EdgeId, SpecError, TransferSpec};
 
 impl TransferSpec {
@@ -51,22 +51,30 @@ impl TransferSpec {
     /// What this member does.
     pub(super) fn plan(&self) -> Plan {
         if !self.takes_turns() {
-            let members = self.members.len() as u32;
-            return self.algorithm.plan(members, self.slices, self.rank);
+            let shape = Shape {
+                members: self.members.len() as u32,
+                slices: self.slices,
+                racks: &self.racks,
+            };
+            let plan = self.algorithm.plan(shape, self.rank);
+            return Plan {
+                whole: plan.whole || self.store_and_forward,
+                ..plan
+            };
         }
         let own = |slice: &u32| self.source_of(self.part_of(*slice)) == self.rank;
         let (sent, received): (Vec<u32>, Vec<u32>) = (0..self.slices).partition(own);
         let flow = |slices: Vec<u32>| {
             let edge = EdgeId::Group { root: 0 };
             (!slices.is_empty()).then_some(Flow {
-                edge,
                 slices,
-                priority: 0,
+                ..Flow::all(edge, 0, 0)
             })
         };
         Plan {
             incoming: flow(received).into_iter().collect(),
             outgoing: flow(sent).into_iter().collect(),
+            ..Plan::default()
         }
     }
 

@@ -141,7 +141,11 @@ impl Connection {
         };
         let immediate = Some(slice);
         match spec.op {
-            TransferOp::Send => post(SendOperation::Send { immediate: None }, data)?,
+            TransferOp::Send => {
+                // Every block says how much there is.
+                let immediate = spec.announce.then_some(spec.size as u32);
+                post(SendOperation::Send { immediate }, data)?
+            }
             TransferOp::WriteImm => post(write(immediate)?, data)?,
             TransferOp::Write => {
                 post(write(None)?, data)?;

@@ -1,95 +1,12 @@
 //! What a transfer is to do, and what its members tell each other.
 
-use std::fmt;
 use std::net::Ipv4Addr;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::plan::Plan;
-use super::{alfirk, binomial, chain, unicast};
+use super::algorithm::Algorithm;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
-
-/// The way the data takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Algorithm {
-    /// The root sends once, and the switches replicate.
-    Alfirk,
-    /// Each member passes every slice on to the next as soon as it has it.
-    Chain,
-    /// The members that have the data double in each round.
-    Binomial,
-    /// The root sends to each member by itself.
-    Unicast,
-}
-
-/// A name that no algorithm has.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown algorithm `{0}`: one of alfirk, chain, binomial, unicast expected")]
-pub struct UnknownAlgorithm(pub String);
-
-impl Algorithm {
-    pub const ALL: [Algorithm; 4] = [
-        Algorithm::Alfirk,
-        Algorithm::Chain,
-        Algorithm::Binomial,
-        Algorithm::Unicast,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Alfirk => "alfirk",
-            Algorithm::Chain => "chain",
-            Algorithm::Binomial => "binomial",
-            Algorithm::Unicast => "unicast",
-        }
-    }
-
-    /// Whether the fabric must know the group.
-    pub const fn needs_group(self) -> bool {
-        matches!(self, Algorithm::Alfirk)
-    }
-
-    /// A good number of slices for `size` bytes: as few as messages allow, but a chain wants many, since a member
-    /// passes on only whole slices. 64 KiB per slice, at most 256 of them.
-    pub fn default_slices(self, size: u64) -> u32 {
-        let least = size.div_ceil(MAX_MESSAGE).max(1);
-        let wanted = match self {
-            Algorithm::Chain => (size / (64 << 10)).clamp(1, 256),
-            Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Unicast => 1,
-        };
-        u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
-    }
-
-    /// The plan of one member.
-    pub fn plan(self, members: u32, slices: u32, rank: u32) -> Plan {
-        match self {
-            Algorithm::Alfirk => alfirk::plan(members, slices, rank),
-            Algorithm::Chain => chain::plan(members, slices, rank),
-            Algorithm::Binomial => binomial::plan(members, slices, rank),
-            Algorithm::Unicast => unicast::plan(members, slices, rank),
-        }
-    }
-}
-
-impl fmt::Display for Algorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(text: &str) -> Result<Algorithm, UnknownAlgorithm> {
-        Algorithm::ALL
-            .into_iter()
-            .find(|a| a.name() == text)
-            .ok_or_else(|| UnknownAlgorithm(text.to_owned()))
-    }
-}
 
 /// The verb that carries the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -229,6 +146,23 @@ pub struct TransferSpec {
     /// For algorithms that need one: [`Algorithm::needs_group`].
     #[serde(default)]
     pub group: Option<GroupSpec>,
+    /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub racks: Vec<u32>,
+    /// Whether members pass nothing on before they hold everything; only where all of it takes the same way.
+    #[serde(default)]
+    pub store_and_forward: bool,
+    /// Bytes per slice, of which only the last one may have fewer; when missing, slices are as equal as can be. There are then
+    /// [`blocks`](super::blocks) slices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block: Option<u32>,
+    /// How many receives a member keeps posted on each edge, telling the sender of each, who waits for that; at least 1. Not for groups.
+    /// Members begin with it when they are told to: [`Transfer::proceed`](super::Transfer::proceed).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<u32>,
+    /// Whether receivers learn the size from the first block that comes; `size` and `slices` mean nothing at them. Needs `block`.
+    #[serde(default)]
+    pub announce: bool,
     /// SHA-256 that the data must have; a receiver that holds something else fails.
     #[serde(default)]
     pub expected_sha256: Option<super::Digest>,
@@ -259,15 +193,62 @@ pub enum SpecError {
     SameSourceTwice(u32),
     #[error("{slices} slices cannot be dealt out evenly to {parts} sources")]
     UnevenParts { slices: u32, parts: u32 },
+    #[error("slices come in no order by {0}, so their number does not say where another algorithm is to go on")]
+    NoOrder(Algorithm),
     #[error("the data cannot be cut into 0 slices")]
     NoSlices,
     #[error("with 0 receives posted nothing can arrive")]
     NoReceives,
+    #[error("blocks need a size of at least 1 byte")]
+    NoBlock,
+    #[error("{size} bytes in blocks of {block} are not {slices} slices")]
+    WrongBlocks { slices: u32, size: u64, block: u32 },
+    #[error("in a group of the fabric ({0}) nobody tells the source that it is ready or how much there is")]
+    NotInGroup(Algorithm),
+    #[error("receivers that say when they are ready keep as many receives posted as they say: give one number")]
+    ReadyAndReceives,
+    #[error("only SEND tells receivers how much there is: a WRITE needs memory first")]
+    AnnouncedWrite,
+    #[error("{0} bytes are too many to be told in an immediate, which has 32 bits")]
+    TooLargeToAnnounce(u64),
     #[error("algorithm {0} needs a group in the fabric, and none is given")]
     NoGroup(Algorithm),
+    #[error(
+        "algorithm {algorithm} needs the rack of each of {members} members, and {racks} are given"
+    )]
+    NoRacks {
+        algorithm: Algorithm,
+        members: usize,
+        racks: usize,
+    },
+    #[error("{0} passes parts of the data on by different ways, so nobody can wait until it holds everything")]
+    NoStoreAndForward(Algorithm),
 }
 
 impl TransferSpec {
+    /// A SEND of `size` bytes in one slice, and nothing special about it.
+    pub fn new(algorithm: Algorithm, rank: u32, members: Vec<Ipv4Addr>, size: u64) -> TransferSpec {
+        TransferSpec {
+            algorithm,
+            rank,
+            members,
+            size,
+            slices: 1,
+            op: TransferOp::Send,
+            write: WriteMode::Aligned,
+            sources: Vec::new(),
+            receives: None,
+            rc: None,
+            group: None,
+            racks: Vec::new(),
+            store_and_forward: false,
+            block: None,
+            ready: None,
+            announce: false,
+            expected_sha256: None,
+        }
+    }
+
     /// Whether this member has the data at the start.
     pub fn is_root(&self) -> bool {
         self.rank == 0
@@ -296,13 +277,18 @@ impl TransferSpec {
         if let Some(pair) = sorted.windows(2).find(|w| w[0] == w[1]) {
             return Err(SpecError::DuplicateMember(pair[0]));
         }
-        if self.slices == 0 {
+        self.check_announcements()?;
+        if self.slices == 0 && self.knows_size() {
             return Err(SpecError::NoSlices);
         }
         if self.receives == Some(0) {
             return Err(SpecError::NoReceives);
         }
-        if self.size.div_ceil(u64::from(self.slices)) > MAX_MESSAGE {
+        let longest = match self.block {
+            Some(block) => block.into(),
+            None => self.size.div_ceil(u64::from(self.slices)),
+        };
+        if longest > MAX_MESSAGE {
             return Err(SpecError::SlicesTooLarge {
                 slices: self.slices,
                 size: self.size,
@@ -310,6 +296,17 @@ impl TransferSpec {
         }
         if self.algorithm.needs_group() && self.group.is_none() {
             return Err(SpecError::NoGroup(self.algorithm));
+        }
+        let (members, racks) = (self.members.len(), self.racks.len());
+        if self.algorithm.needs_racks() && racks != members {
+            return Err(SpecError::NoRacks {
+                algorithm: self.algorithm,
+                members,
+                racks,
+            });
+        }
+        if self.store_and_forward && !self.algorithm.is_one_tree() {
+            return Err(SpecError::NoStoreAndForward(self.algorithm));
         }
         self.check_sources()?;
         Ok(())
@@ -320,8 +317,17 @@ impl TransferSpec {
         (self.algorithm.needs_group() && self.op.writes()).then_some(self.write)
     }
 
-    /// Offset and length of a slice in bytes. Slices differ in length by at most one byte.
+    /// How many receives are kept posted on a queue pair; all that will be needed if `None`.
+    pub(super) fn receives_kept(&self) -> Option<u32> {
+        self.ready.or(self.receives)
+    }
+
+    /// Offset and length of a slice in bytes. Slices differ in length by at most one byte, or are blocks.
     pub fn slice(&self, index: u32) -> (u64, u64) {
+        if let Some(block) = self.block.map(u64::from) {
+            let offset = u64::from(index) * block;
+            return (offset, block.min(self.size.saturating_sub(offset)));
+        }
         let (n, i) = (u64::from(self.slices), u64::from(index));
         let (base, longer) = (self.size / n, self.size % n);
         let offset = i * base + i.min(longer);
@@ -335,18 +341,13 @@ mod tests {
 
     fn spec(size: u64, slices: u32) -> TransferSpec {
         TransferSpec {
-            algorithm: Algorithm::Chain,
-            rank: 0,
-            members: vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
-            size,
             slices,
-            op: TransferOp::Send,
-            write: WriteMode::Aligned,
-            sources: Vec::new(),
-            receives: None,
-            rc: None,
-            group: None,
-            expected_sha256: None,
+            ..TransferSpec::new(
+                Algorithm::Chain,
+                0,
+                vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
+                size,
+            )
         }
     }
 
@@ -473,16 +474,5 @@ mod tests {
             }
             assert_eq!(end, size);
         }
-    }
-
-    #[test]
-    fn algorithms_go_by_their_names() {
-        for algorithm in Algorithm::ALL {
-            assert_eq!(algorithm.name().parse(), Ok(algorithm));
-            let json = serde_json::to_string(&algorithm).unwrap();
-            assert_eq!(json, format!("\"{algorithm}\""));
-        }
-        let error = "ring-ring".parse::<Algorithm>().unwrap_err();
-        assert!(error.to_string().contains("ring-ring"));
     }
 }

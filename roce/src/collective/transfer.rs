@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::announce::{FIRST, READY};
 use super::digest::{Digest, Original};
+use super::lanes::Lane;
 use super::leg::Legs;
 use super::plan::Flow;
 use super::post::{receivers, register, MR_INFO};
@@ -67,6 +69,8 @@ pub enum TransferError {
     Message { qpn: QpNum, error: CompletionError },
     #[error("slice {slice} has {got} bytes instead of {expected}")]
     WrongSlice { slice: u32, got: u64, expected: u64 },
+    #[error("a first block came that does not say how much there is, or where none was expected")]
+    NotAnnounced,
     #[error("the data arrived with SHA-256 {got} instead of {expected}")]
     WrongDigest { got: Digest, expected: Digest },
 }
@@ -116,6 +120,12 @@ pub(super) struct Connection {
     pub(super) untold: usize,
     /// For how many slices of the flow, if it comes in, a receive has been posted.
     pub(super) receives: usize,
+    /// How many of them the receiver has said to have posted, where that is said.
+    pub(super) credit: usize,
+    /// Where the first block comes to, as long as nobody knows how much there is.
+    pub(super) scratch: Option<MemoryKey>,
+    /// The schedule that the flow is a part of.
+    pub(super) lane: Option<usize>,
     /// How many slices of the flow have been handed to the queue pair.
     pub(super) posted: usize,
     /// How many have completed.
@@ -126,12 +136,20 @@ pub(super) struct Connection {
 pub struct Transfer {
     pub(super) spec: TransferSpec,
     /// The data, or the room for it.
-    memory: Option<MemoryKey>,
+    pub(super) memory: Option<MemoryKey>,
     pub(super) incoming: Vec<Connection>,
     pub(super) outgoing: Vec<Connection>,
     /// Which slices are here.
     pub(super) held: Vec<bool>,
     missing: u32,
+    /// The schedules of what goes out.
+    lanes: Vec<Lane>,
+    /// Whether nothing is passed on before everything is here.
+    pub(super) whole: bool,
+    /// Whether the others may be told that this member is ready.
+    pub(super) begun: bool,
+    /// Where words without content come to.
+    pub(super) signs: Option<MemoryKey>,
     /// Queue pairs whose address is not resolved yet, and what they are to reach.
     pub(super) connecting: BTreeMap<QpNum, Ipv4Addr>,
     pub(super) connected: bool,
@@ -155,11 +173,15 @@ impl Transfer {
         spec: TransferSpec,
     ) -> Result<(Transfer, Vec<Endpoint>), TransferError> {
         spec.check(host.ip())?;
-        let plan = spec.plan();
+        let plan = spec.edges();
         // A root that sends everything sends it from where it is given.
-        let memory = match spec.is_root() && !spec.takes_turns() {
+        let memory = match (spec.is_root() && !spec.takes_turns()) || !spec.knows_size() {
             true => None,
             false => Some(register(host, &spec)?),
+        };
+        let comes_first = match spec.knows_size() {
+            true => vec![false; plan.incoming.len()],
+            false => spec.comes_first(),
         };
         let mut transfer = Transfer {
             memory,
@@ -167,6 +189,10 @@ impl Transfer {
             outgoing: Vec::new(),
             held: vec![false; spec.slices as usize],
             missing: spec.slices,
+            lanes: Vec::new(),
+            whole: plan.whole,
+            begun: false,
+            signs: None,
             connecting: BTreeMap::new(),
             connected: false,
             next_part: 0,
@@ -179,10 +205,13 @@ impl Transfer {
             spec,
         };
         let mut endpoints = Vec::new();
-        for flow in plan.incoming {
+        for (flow, first) in plan.incoming.into_iter().zip(comes_first) {
             let connection = transfer.open(host, flow)?;
             endpoints.push(transfer.endpoint(host, &connection, true)?);
-            transfer.receive_by(host, connection)?;
+            match transfer.spec.knows_size() {
+                true => transfer.receive_by(host, connection)?,
+                false => transfer.receive_first(host, connection, first)?,
+            }
         }
         for flow in plan.outgoing {
             let connection = transfer.open(host, flow)?;
@@ -191,8 +220,10 @@ impl Transfer {
                 let receives = transfer.spec.takes_turns();
                 endpoints.push(transfer.endpoint(host, &connection, receives)?);
             }
+            transfer.listen(host, connection.qpn)?;
             transfer.outgoing.push(connection);
         }
+        transfer.make_lanes();
         Ok((transfer, endpoints))
     }
 
@@ -333,7 +364,8 @@ impl Transfer {
             HostEvent::Completion(completion) => completion.qpn,
             HostEvent::Udp { .. } => return false,
         };
-        if !self.connections().any(|c| c.qpn == qpn) {
+        let mut all = self.incoming.iter().chain(&self.outgoing);
+        if all.all(|connection| connection.qpn != qpn) {
             return false;
         }
         let is_late = match event {
@@ -452,7 +484,8 @@ impl Transfer {
             // An absent queue pair is as good as a destroyed one.
             let _ = host.destroy_qp(connection.qpn);
         }
-        if let Some(key) = self.memory {
+        let scratch: Vec<MemoryKey> = self.scratch().collect();
+        for key in self.memory.into_iter().chain(self.signs).chain(scratch) {
             let _ = host.deregister(key);
         }
     }
@@ -482,6 +515,9 @@ impl Transfer {
             told: None,
             untold: 0,
             receives: 0,
+            credit: 0,
+            scratch: None,
+            lane: None,
             posted: 0,
             completed: 0,
         })
@@ -495,9 +531,18 @@ impl Transfer {
     ) -> Result<(), TransferError> {
         let qpn = connection.qpn;
         self.incoming.push(connection);
+        self.post_allowed_receives(host, qpn)
+    }
+
+    /// Posts as many receives of a queue pair as the spec allows.
+    pub(super) fn post_allowed_receives(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+    ) -> Result<(), TransferError> {
         let on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
         let posted: usize = on_qp.map(|c| c.receives).sum();
-        let limit = self.spec.receives.map_or(usize::MAX, |n| n as usize);
+        let limit = self.spec.receives_kept().map_or(usize::MAX, |n| n as usize);
         self.post_receives(host, qpn, limit.saturating_sub(posted))
     }
 
@@ -512,7 +557,8 @@ impl Transfer {
         let key = self.memory.expect("a member that receives has memory");
         let mut left = count;
         for connection in self.incoming.iter_mut().filter(|c| c.qpn == qpn) {
-            let next = connection.flow.slices[connection.receives..].iter();
+            let next = connection.flow.slices.get(connection.receives..);
+            let next = next.unwrap_or_default().iter();
             for slice in next.take(left) {
                 let (offset, len) = match self.spec.op {
                     TransferOp::Send => self.spec.slice(*slice),
@@ -525,7 +571,18 @@ impl Transfer {
                 left -= 1;
             }
         }
-        Ok(())
+        self.tell_ready(host)
+    }
+
+    /// Nothing is here yet.
+    pub(super) fn hold_nothing(&mut self) {
+        self.held = vec![false; self.spec.slices as usize];
+        self.missing = self.spec.slices;
+    }
+
+    /// Orders what goes out by the steps of its schedules, if it has any.
+    pub(super) fn make_lanes(&mut self) {
+        self.lanes = Lane::of(&mut self.outgoing);
     }
 
     pub(super) fn endpoint(
@@ -584,8 +641,16 @@ impl Transfer {
             Err(error) => return Err(failed_message(host, qpn, error)),
         };
         match completion.operation {
+            Operation::Receive if completion.wr_id == READY => self.hear_ready(host, qpn, done)?,
+            Operation::Send if completion.wr_id == READY => return Ok(()),
             Operation::Receive | Operation::ReceiveWrite => {
-                let slice = completion.wr_id as u32;
+                let slice = match completion.wr_id {
+                    FIRST => match self.take_first(host, qpn, done)? {
+                        Some(slice) => slice,
+                        None => return Ok(()),
+                    },
+                    wr_id => wr_id as u32,
+                };
                 let expected = match completion.operation {
                     // The notice of a WRITE is empty.
                     Operation::Receive if self.spec.op.writes() => 0,
@@ -605,7 +670,7 @@ impl Transfer {
                 if !std::mem::replace(&mut self.held[slice as usize], true) {
                     self.missing -= 1;
                 }
-                if self.spec.receives.is_some() && !self.legs.is_left() {
+                if self.spec.receives_kept().is_some() && !self.legs.is_left() {
                     self.post_receives(host, qpn, 1)?;
                 }
             }
@@ -620,6 +685,9 @@ impl Transfer {
             Operation::Send | Operation::Write => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
                     connection.completed += 1;
+                    if let Some(lane) = connection.lane {
+                        self.lanes[lane].acknowledged();
+                    }
                 }
             }
         }
@@ -631,24 +699,26 @@ impl Transfer {
         let Some(key) = self.memory else {
             return Ok(());
         };
-        let outgoing = match self.legs.is_halted() {
-            true => &mut [],
-            false => &mut self.outgoing[..],
-        };
-        for connection in outgoing {
-            let posted = (connection.posted, connection.untold);
-            while let Some(slice) = connection.flow.slices.get(connection.posted).copied() {
-                if self.legs.keeps_back(slice)
-                    || !self.held[slice as usize]
-                    || !connection.is_told(host, &self.spec, slice)?
-                {
-                    break;
+        if !self.legs.is_halted() && (self.missing == 0 || !self.whole) {
+            for index in 0..self.outgoing.len() {
+                let connection = &self.outgoing[index];
+                if connection.lane.is_some() {
+                    continue;
                 }
-                connection.posted += 1;
-                connection.post_slice(host, &self.spec, key, slice)?;
+                let posted = (connection.posted, connection.untold);
+                while self.post_next(host, key, index)? {}
+                let connection = &self.outgoing[index];
+                if self.spec.takes_turns() && (connection.posted, connection.untold) != posted {
+                    host.expect_next_source(connection.qpn)?;
+                }
             }
-            if self.spec.takes_turns() && (connection.posted, connection.untold) != posted {
-                host.expect_next_source(connection.qpn)?;
+            for lane in 0..self.lanes.len() {
+                while let Some(index) = self.lanes[lane].turn() {
+                    if !self.post_next(host, key, index)? {
+                        break;
+                    }
+                    self.lanes[lane].posted();
+                }
             }
         }
         self.tell_parts(now);
@@ -662,6 +732,30 @@ impl Transfer {
             self.finish(host, now)?;
         }
         Ok(())
+    }
+
+    /// Posts the next slice of an outgoing flow, if it is here and may go.
+    fn post_next(
+        &mut self,
+        host: &mut dyn Verbs,
+        key: MemoryKey,
+        index: usize,
+    ) -> Result<bool, TransferError> {
+        let connection = &mut self.outgoing[index];
+        let Some(slice) = connection.flow.slices.get(connection.posted).copied() else {
+            return Ok(false);
+        };
+        let is_expected = self.spec.ready.is_none() || connection.posted < connection.credit;
+        if self.legs.keeps_back(slice)
+            || !self.held[slice as usize]
+            || !is_expected
+            || !connection.is_told(host, &self.spec, slice)?
+        {
+            return Ok(false);
+        }
+        connection.posted += 1;
+        connection.post_slice(host, &self.spec, key, slice)?;
+        Ok(true)
     }
 
     /// Reports the parts that are done by now.

@@ -1,31 +1,13 @@
 //! The root sends everything to each member by itself; its queue pairs take turns.
 
-use super::plan::{Flow, Plan};
-use super::spec::EdgeId;
+use super::plan::{Draft, Plan, Shape};
 
 /// The plan of one member.
-pub(super) fn plan(members: u32, slices: u32, rank: u32) -> Plan {
-    let edge = |to| Flow::all(EdgeId::Pair { from: 0, to }, slices, 0);
-    if rank == 0 {
-        Plan {
-            outgoing: (1..members).map(edge).collect(),
-            ..Plan::default()
-        }
-    } else {
-        Plan {
-            incoming: vec![edge(rank)],
-            ..Plan::default()
-        }
+pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    match rank {
+        0 => (1..shape.members).for_each(|to| draft.send(to, 0, 0..shape.slices)),
+        _ => draft.receive(0, 0..shape.slices),
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::collective::plan::testing::delivers_everything_once;
-    use crate::collective::Algorithm;
-
-    #[test]
-    fn everybody_gets_everything() {
-        delivers_everything_once(Algorithm::Unicast);
-    }
+    draft.finish()
 }

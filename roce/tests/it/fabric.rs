@@ -314,10 +314,6 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         ..GroupSpec::new(MCST_ID, VIRTUAL_QPN, case.initial_psn)
     };
     let spec = |rank| TransferSpec {
-        algorithm: Algorithm::Alfirk,
-        rank,
-        members: (0..case.members).map(ip).collect(),
-        size: case.size as u64,
         slices: case.slices,
         op: case.op,
         write: case.write,
@@ -325,7 +321,12 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         receives: case.receives,
         rc: Some(case.rc),
         group: Some(group),
-        expected_sha256: None,
+        ..TransferSpec::new(
+            Algorithm::Alfirk,
+            rank,
+            (0..case.members).map(ip).collect(),
+            case.size as u64,
+        )
     };
     let data: Arc<[u8]> = (0..case.size).map(|i| (i * 31 + i / 255) as u8).collect();
     let register = |fabric: &mut Fabric, ends: &[Endpoint]| fabric.register(&group, ends);
@@ -444,18 +445,11 @@ fn each_request_costs_one_small_packet_per_receiver() {
 #[test]
 fn regions_of_each_receiver_and_request_differ() {
     let spec = |rank| TransferSpec {
-        algorithm: Algorithm::Alfirk,
-        rank,
-        members: (0..4).map(ip).collect(),
-        size: 100_000,
         slices: 7,
         op: TransferOp::Write,
         write: WriteMode::PerRequest,
-        sources: Vec::new(),
-        receives: None,
-        rc: None,
         group: Some(GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0))),
-        expected_sha256: None,
+        ..TransferSpec::new(Algorithm::Alfirk, rank, (0..4).map(ip).collect(), 100_000)
     };
     let mut regions = std::collections::BTreeSet::new();
     for rank in 1..4 {
@@ -506,18 +500,10 @@ fn members_take_turns_on_the_same_queue_pairs() {
 fn source_must_hold_what_was_sent_before_its_turn() {
     let mut host = host(1, 4200, 1);
     let spec = TransferSpec {
-        algorithm: Algorithm::Alfirk,
-        rank: 1,
-        members: (0..3).map(ip).collect(),
-        size: 100,
         slices: 2,
-        op: TransferOp::Send,
-        write: WriteMode::Aligned,
         sources: vec![0, 1],
-        receives: None,
-        rc: None,
         group: Some(GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0))),
-        expected_sha256: None,
+        ..TransferSpec::new(Algorithm::Alfirk, 1, (0..3).map(ip).collect(), 100)
     };
     let (mut transfer, _) = Transfer::prepare(&mut host, spec).unwrap();
     transfer.connect(&mut host, 0, &[]).unwrap();

@@ -397,18 +397,8 @@ fn psns_of_an_idle_pair_can_be_set() {
 fn transfer_says_what_is_wrong_with_its_use() {
     let mut net = segment(2, 1500, 1);
     let spec = TransferSpec {
-        algorithm: Algorithm::Chain,
-        rank: 0,
-        members: vec![ip(0), ip(1)],
-        size: 5,
-        slices: 1,
-        op: Default::default(),
-        write: Default::default(),
-        sources: Vec::new(),
-        receives: None,
-        rc: None,
         group: Some(GroupSpec::new(ip(50), QpNum::new(2), Psn::new(0))),
-        expected_sha256: None,
+        ..TransferSpec::new(Algorithm::Chain, 0, vec![ip(0), ip(1)], 5)
     };
     let host = &mut net.hosts[0];
     let (mut transfer, _) = Transfer::prepare(host, spec).unwrap();
@@ -428,18 +418,8 @@ fn transfer_says_what_is_wrong_with_its_use() {
 fn receiver_that_expects_other_data_fails() {
     let mut net = segment(2, 1500, 1);
     let spec = |rank| TransferSpec {
-        algorithm: Algorithm::Unicast,
-        rank,
-        members: vec![ip(0), ip(1)],
-        size: 5,
-        slices: 1,
-        op: Default::default(),
-        write: Default::default(),
-        sources: Vec::new(),
-        receives: None,
-        rc: None,
-        group: None,
         expected_sha256: Some(Digest::of(b"HELLO")),
+        ..TransferSpec::new(Algorithm::Unicast, rank, vec![ip(0), ip(1)], 5)
     };
     let mut collective = crate::net::Collective::prepare(&mut net, spec, |_, _| {});
     collective.run_until(&mut net, 1_000_000_000, crate::net::Collective::ready);

@@ -451,7 +451,13 @@ impl Fabric for MininetFabric {
             self.set_clock(host)?;
         }
         let transfer = self.transfer;
-        match self.ask(host, Request::Prepare { transfer, spec })? {
+        match self.ask(
+            host,
+            Request::Prepare {
+                transfer,
+                spec: Box::new(spec),
+            },
+        )? {
             Reply::Prepared { endpoints } => Ok(endpoints),
             other => Err(self.unexpected(host, &other)),
         }

@@ -1,0 +1,370 @@
+//! The algorithms by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Plan, Shape};
+use super::rdmc::{self, Schedule};
+use super::ring::{self, Ring};
+use super::{alfirk, binomial, chain, double_tree, kary, long, unicast};
+use crate::rc::MAX_MESSAGE;
+
+/// The way the data takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Algorithm {
+    /// The root sends once, and the switches replicate.
+    Alfirk,
+    /// Each member passes every slice on to the next as soon as it has it.
+    Chain,
+    /// The members that have the data double in each round.
+    Binomial,
+    /// The root sends to each member by itself.
+    Unicast,
+    /// A tree in which each member has up to so many children, at least 1.
+    Kary(u32),
+    /// One of the rings of HPL.
+    Ring(Ring),
+    /// Two binary trees, each with half of the slices.
+    DoubleBinaryTree,
+    /// A scatter, then a ring that gathers.
+    Long,
+    /// A scatter, then neighbours that exchange pieces.
+    SpreadRoll,
+    /// One of RDMC's schedules.
+    Rdmc(Schedule),
+}
+
+/// A name that no algorithm has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnknownAlgorithm {
+    #[error("unknown algorithm `{0}`: one of {names} expected", names = names())]
+    Name(String),
+    #[error("algorithm `{0}`: write it as kary:K, with K from 1 to {most}", most = Algorithm::MOST_CHILDREN)]
+    FanOut(String),
+}
+
+fn names() -> String {
+    let names = Algorithm::ALL.map(|algorithm| match algorithm {
+        Algorithm::Kary(_) => "kary:K".to_owned(),
+        other => other.to_string(),
+    });
+    names.join(", ")
+}
+
+impl Algorithm {
+    /// All of them, with one number of children for the trees that may have any.
+    pub const ALL: [Algorithm; 17] = [
+        Algorithm::Alfirk,
+        Algorithm::Unicast,
+        Algorithm::Chain,
+        Algorithm::Binomial,
+        Algorithm::Kary(4),
+        Algorithm::DoubleBinaryTree,
+        Algorithm::Ring(Ring::One),
+        Algorithm::Ring(Ring::OneModified),
+        Algorithm::Ring(Ring::Two),
+        Algorithm::Ring(Ring::TwoModified),
+        Algorithm::Long,
+        Algorithm::SpreadRoll,
+        Algorithm::Rdmc(Schedule::Sequential),
+        Algorithm::Rdmc(Schedule::Chain),
+        Algorithm::Rdmc(Schedule::BinomialTree),
+        Algorithm::Rdmc(Schedule::BinomialPipeline),
+        Algorithm::Rdmc(Schedule::Hybrid),
+    ];
+
+    /// RDMC's schedules.
+    pub const RDMC: [Schedule; 5] = [
+        Schedule::Sequential,
+        Schedule::Chain,
+        Schedule::BinomialTree,
+        Schedule::BinomialPipeline,
+        Schedule::Hybrid,
+    ];
+
+    /// The largest K of `kary:K`.
+    pub const MOST_CHILDREN: u32 = 65_535;
+
+    /// Four that show what multicast is about: what runs unless somebody wants others.
+    pub const USUAL: [Algorithm; 4] = [
+        Algorithm::Alfirk,
+        Algorithm::Chain,
+        Algorithm::Binomial,
+        Algorithm::Unicast,
+    ];
+
+    /// What it does, in a line.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Algorithm::Alfirk => "the source sends once; switches replicate, and merge what receivers answer",
+            Algorithm::Unicast => "the source sends everything to each member; its connections take turns",
+            Algorithm::Chain => "each member passes slices on to the next one as they come",
+            Algorithm::Binomial => "who has the data passes it on to the largest part of the tree first",
+            Algorithm::Kary(_) => "a tree in which each member passes slices on to K others by turns",
+            Algorithm::DoubleBinaryTree => "two trees with half of the slices each; leaves of one are inner nodes of the other",
+            Algorithm::Ring(Ring::One) => "increasing ring: the whole message from each member to the next",
+            Algorithm::Ring(Ring::OneModified) => "the same, but rank 1 gets it first and passes nothing on",
+            Algorithm::Ring(Ring::Two) => "two increasing rings, each through half of the members",
+            Algorithm::Ring(Ring::TwoModified) => "the same, but rank 1 gets it first and passes nothing on",
+            Algorithm::Long => "a scatter along a binomial tree, then a ring that gathers",
+            Algorithm::SpreadRoll => "a scatter along a binomial tree, then neighbours exchange pieces by turns",
+            Algorithm::Rdmc(Schedule::Sequential) => "all blocks to one member after the other",
+            Algorithm::Rdmc(Schedule::Chain) => "each member relays blocks to the next one, when that is ready for them",
+            Algorithm::Rdmc(Schedule::BinomialTree) => "who has the whole message sends it to one that has not, round by round",
+            Algorithm::Rdmc(Schedule::BinomialPipeline) => "blocks along the edges of a hypercube, everybody sending and receiving in each step",
+            Algorithm::Rdmc(Schedule::Hybrid) => "a binomial pipeline between racks, and one inside each",
+        }
+    }
+
+    /// Where it is described.
+    pub const fn source(self) -> &'static str {
+        match self {
+            Algorithm::Alfirk => "Cepheus (HPCA 2024) sections III and IV; Gleam section 3",
+            Algorithm::Unicast => "Cepheus section II-B, multiple unicasts",
+            Algorithm::Chain => "Cepheus section II-B, Chain; Open MPI's pipelined chain",
+            Algorithm::Binomial => "Cepheus section II-B, BT; Open MPI's and MPICH's binomial tree",
+            Algorithm::Kary(_) => "MPI libraries, k-ary tree",
+            Algorithm::DoubleBinaryTree => {
+                "Sanders, Speck, Traeff: Two-tree algorithms (2009); NCCL"
+            }
+            Algorithm::Ring(Ring::One) => "HPL, BCAST 0: Increasing-ring",
+            Algorithm::Ring(Ring::OneModified) => "HPL, BCAST 1: Increasing-ring (modified)",
+            Algorithm::Ring(Ring::Two) => "HPL, BCAST 2: Increasing-2-ring",
+            Algorithm::Ring(Ring::TwoModified) => "HPL, BCAST 3: Increasing-2-ring (modified)",
+            Algorithm::Long => "van de Geijn's broadcast; MPICH, scatter and ring allgather",
+            Algorithm::SpreadRoll => "HPL, BCAST 4: Long (spread and roll)",
+            Algorithm::Rdmc(Schedule::Sequential) => "RDMC (DSN 2018) section 4.3, Sequential Send",
+            Algorithm::Rdmc(Schedule::Chain) => "RDMC section 4.3, Chain Send",
+            Algorithm::Rdmc(Schedule::BinomialTree) => "RDMC section 4.3, Binomial Tree",
+            Algorithm::Rdmc(Schedule::BinomialPipeline) => {
+                "RDMC sections 4.3 and 4.4, Binomial Pipeline"
+            }
+            Algorithm::Rdmc(Schedule::Hybrid) => "RDMC section 4.3, Hybrid Algorithms",
+        }
+    }
+
+    /// Its name without a number: what it goes by.
+    const fn stem(self) -> &'static str {
+        match self {
+            Algorithm::Alfirk => "alfirk",
+            Algorithm::Unicast => "unicast",
+            Algorithm::Chain => "chain",
+            Algorithm::Binomial => "binomial",
+            Algorithm::Kary(_) => "kary",
+            Algorithm::DoubleBinaryTree => "double-binary-tree",
+            Algorithm::Ring(Ring::One) => "1ring",
+            Algorithm::Ring(Ring::OneModified) => "1ringM",
+            Algorithm::Ring(Ring::Two) => "2ring",
+            Algorithm::Ring(Ring::TwoModified) => "2ringM",
+            Algorithm::Long => "long",
+            Algorithm::SpreadRoll => "spread-roll",
+            Algorithm::Rdmc(Schedule::Sequential) => "rdmc-sequential",
+            Algorithm::Rdmc(Schedule::Chain) => "rdmc-chain",
+            Algorithm::Rdmc(Schedule::BinomialTree) => "rdmc-binomial-tree",
+            Algorithm::Rdmc(Schedule::BinomialPipeline) => "rdmc-binomial-pipeline",
+            Algorithm::Rdmc(Schedule::Hybrid) => "rdmc-hybrid",
+        }
+    }
+
+    /// Whether the fabric must know the group.
+    pub const fn needs_group(self) -> bool {
+        matches!(self, Algorithm::Alfirk)
+    }
+
+    /// Whether it wants to know in which rack each member is.
+    pub const fn needs_racks(self) -> bool {
+        matches!(self, Algorithm::Rdmc(Schedule::Hybrid))
+    }
+
+    /// Whether slices come to each member in order, so that their number says which ones are there.
+    pub const fn keeps_order(self) -> bool {
+        match self {
+            Algorithm::Alfirk
+            | Algorithm::Unicast
+            | Algorithm::Chain
+            | Algorithm::Binomial
+            | Algorithm::Kary(_)
+            | Algorithm::Ring(_) => true,
+            Algorithm::DoubleBinaryTree
+            | Algorithm::Long
+            | Algorithm::SpreadRoll
+            | Algorithm::Rdmc(_) => false,
+        }
+    }
+
+    /// Whether all of it takes the same way to a member, so that members can wait until they hold everything before they pass it on.
+    pub const fn is_one_tree(self) -> bool {
+        self.keeps_order() && !self.needs_group()
+    }
+
+    /// Whether members pass data on.
+    pub const fn relays(self) -> bool {
+        !matches!(self, Algorithm::Alfirk | Algorithm::Unicast)
+    }
+
+    /// A good number of slices for `size` bytes: as few as messages allow, but where members pass on whole slices while others come,
+    /// 64 KiB each and at most 256 of them; and where they hold pieces, one for each of them.
+    pub fn default_slices(self, size: u64, members: u32) -> u32 {
+        let least = size.div_ceil(MAX_MESSAGE).max(1);
+        let wanted = match self {
+            Algorithm::Chain
+            | Algorithm::Kary(_)
+            | Algorithm::DoubleBinaryTree
+            | Algorithm::Rdmc(_) => (size / (64 << 10)).clamp(1, 256),
+            Algorithm::Long | Algorithm::SpreadRoll => members.into(),
+            Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Unicast | Algorithm::Ring(_) => 1,
+        };
+        u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
+    }
+
+    /// With so many slices something passes along every edge that anything ever passes along.
+    pub(super) fn slices_on_all_edges(self, members: u32) -> u32 {
+        match self {
+            Algorithm::Rdmc(schedule) => schedule.blocks_on_all_edges(members),
+            Algorithm::DoubleBinaryTree => 2,
+            Algorithm::Long | Algorithm::SpreadRoll => members,
+            _ => 1,
+        }
+    }
+
+    /// The plan of one member. What it costs grows with what the member sends and receives, and no faster.
+    pub fn plan(self, shape: Shape<'_>, rank: u32) -> Plan {
+        match self {
+            Algorithm::Alfirk => alfirk::plan(shape, rank),
+            Algorithm::Chain => chain::plan(shape, rank),
+            Algorithm::Binomial => binomial::plan(shape, rank),
+            Algorithm::Unicast => unicast::plan(shape, rank),
+            Algorithm::Kary(fan_out) => kary::plan(shape, rank, fan_out.max(1)),
+            Algorithm::Ring(ring) => ring::plan(shape, rank, ring),
+            Algorithm::DoubleBinaryTree => double_tree::plan(shape, rank),
+            Algorithm::Long => long::ring(shape, rank),
+            Algorithm::SpreadRoll => long::spread_roll(shape, rank),
+            Algorithm::Rdmc(schedule) => rdmc::plan(schedule, shape, rank),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Algorithm::Kary(fan_out) => f.pad(&format!("{}:{fan_out}", self.stem())),
+            _ => f.pad(self.stem()),
+        }
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(text: &str) -> Result<Algorithm, UnknownAlgorithm> {
+        let (stem, number) = match text.split_once(':') {
+            Some((stem, number)) => (stem, Some(number)),
+            None => (text, None),
+        };
+        let named = Algorithm::ALL.into_iter().find(|a| a.stem() == stem);
+        match (named, number) {
+            (Some(Algorithm::Kary(_)), number) => {
+                let fan_out = number.and_then(|number| number.parse().ok());
+                let fan_out = fan_out.filter(|n| (1..=Algorithm::MOST_CHILDREN).contains(n));
+                fan_out
+                    .map(Algorithm::Kary)
+                    .ok_or_else(|| UnknownAlgorithm::FanOut(text.to_owned()))
+            }
+            (Some(algorithm), None) => Ok(algorithm),
+            _ => Err(UnknownAlgorithm::Name(text.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for Algorithm {
+    type Error = UnknownAlgorithm;
+
+    fn try_from(text: String) -> Result<Algorithm, UnknownAlgorithm> {
+        text.parse()
+    }
+}
+
+impl From<Algorithm> for String {
+    fn from(algorithm: Algorithm) -> String {
+        algorithm.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::plan::testing::{delivers_everything_once, racks, sizes};
+
+    #[test]
+    fn everybody_gets_everything_by_every_algorithm() {
+        for algorithm in Algorithm::ALL {
+            delivers_everything_once(algorithm);
+        }
+        for fan_out in [1, 2, 3, 600] {
+            delivers_everything_once(Algorithm::Kary(fan_out));
+        }
+    }
+
+    #[test]
+    fn slices_come_in_order_where_they_are_said_to() {
+        for members in sizes() {
+            let racks = racks(members);
+            let shape = Shape {
+                members,
+                slices: 5,
+                racks: &racks,
+            };
+            for algorithm in Algorithm::ALL.into_iter().filter(|a| a.keeps_order()) {
+                for plan in (0..members).map(|rank| algorithm.plan(shape, rank)) {
+                    assert!(plan.incoming.len() < 2, "{algorithm} comes two ways");
+                    let mut flows = plan.incoming.iter().chain(&plan.outgoing);
+                    assert!(flows.all(|flow| flow.slices.is_sorted()), "{algorithm}");
+                }
+            }
+        }
+    }
+
+    /// A plan is made of as many entries as slices cross edges, so the work of planning grows with these alone.
+    #[test]
+    fn plans_of_many_members_are_as_large_as_what_they_carry() {
+        let (members, slices) = (4_096, 8);
+        let racks: Vec<u32> = (0..members).map(|rank| rank / 32).collect();
+        let shape = Shape {
+            members,
+            slices,
+            racks: &racks,
+        };
+        for algorithm in Algorithm::ALL.into_iter().filter(|a| !a.needs_group()) {
+            let mut entries = 0;
+            for rank in 0..members {
+                let plan = algorithm.plan(shape, rank);
+                let flows = plan.incoming.iter().chain(&plan.outgoing);
+                entries += flows.map(|flow| flow.slices.len() as u32).sum::<u32>();
+            }
+            assert_eq!(entries, 2 * (members - 1) * slices, "{algorithm}");
+        }
+    }
+
+    #[test]
+    fn algorithms_go_by_their_names() {
+        for algorithm in Algorithm::ALL {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+            let json = serde_json::to_string(&algorithm).unwrap();
+            assert_eq!(json, format!("\"{algorithm}\""));
+            assert_eq!(serde_json::from_str::<Algorithm>(&json).unwrap(), algorithm);
+        }
+        assert_eq!("kary:7".parse(), Ok(Algorithm::Kary(7)));
+        for wrong in ["ring-ring", "chain:3", ""] {
+            let error = wrong.parse::<Algorithm>().unwrap_err();
+            assert_eq!(error, UnknownAlgorithm::Name(wrong.to_owned()));
+            assert!(error.to_string().contains("kary:K, double-binary-tree"));
+        }
+        for wrong in ["kary", "kary:0", "kary:x", "kary:65536"] {
+            let error = wrong.parse::<Algorithm>().unwrap_err();
+            assert_eq!(error, UnknownAlgorithm::FanOut(wrong.to_owned()));
+        }
+    }
+}

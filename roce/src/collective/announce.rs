@@ -1,0 +1,326 @@
+//! Transfers between members that tell each other what is coming, as RDMC's do (sections 4.2 and 4.3 of its paper).
+//!
+//! * *Ready for block*, with [`TransferSpec::ready`]: whoever receives along an edge keeps so many receives posted there, and says so by
+//!   an empty SEND the other way, whose immediate is the number of receives posted so far. The sender posts no more than that. So no
+//!   message finds its receiver without a buffer, and no connection suffers because somebody was late.
+//! * *The size comes with the data*, with [`TransferSpec::announce`]: receivers know the size of a block and nothing else. A receive for
+//!   one block is posted where the first one comes from; the immediate of every block is the size of the whole message. Only then the
+//!   memory for it is made, the block is put in its place, and it is planned which ones come from whom.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::plan::{Flow, Plan, Shape};
+use super::spec::{EdgeId, SpecError, TransferOp, TransferSpec};
+use super::transfer::{Connection, Transfer, TransferError};
+use crate::rc::{
+    Completed, MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest,
+};
+use crate::verbs::Verbs;
+use crate::wire::QpNum;
+
+/// Marks what says that a member is ready, at both ends.
+pub(super) const READY: u64 = 1 << 62;
+
+/// Marks the receive of a first block.
+pub(super) const FIRST: u64 = 1 << 61;
+
+impl TransferSpec {
+    /// Whether this member knows how much is coming.
+    pub(super) fn knows_size(&self) -> bool {
+        !self.announce || self.is_root()
+    }
+
+    /// Sets the size, and the number of slices by the size of a block.
+    pub(super) fn set_size(&mut self, size: u64) {
+        self.size = size;
+        if let Some(block) = self.block {
+            self.slices = blocks(size, block);
+        }
+    }
+
+    /// The edges that this member may have, with what they will carry as far as it is known.
+    pub(super) fn edges(&self) -> Plan {
+        if !self.announce {
+            return self.plan();
+        }
+        let members = self.members.len() as u32;
+        let mut edges = self.plan_of(self.algorithm.slices_on_all_edges(members));
+        let known = match self.knows_size() {
+            true => self.plan(),
+            false => Plan::default(),
+        };
+        fill(&mut edges.incoming, known.incoming);
+        fill(&mut edges.outgoing, known.outgoing);
+        edges
+    }
+
+    /// Of each incoming edge of [`TransferSpec::edges`], whether the first slice may come along it. With few slices that can be
+    /// another one than with many.
+    pub(super) fn comes_first(&self) -> Vec<bool> {
+        let most = self
+            .algorithm
+            .slices_on_all_edges(self.members.len() as u32);
+        let first: BTreeSet<EdgeId> = (1..=most).flat_map(|n| self.first_edges(n)).collect();
+        let edges = self.plan_of(most).incoming;
+        edges
+            .iter()
+            .map(|flow| first.contains(&flow.edge))
+            .collect()
+    }
+
+    /// The edges along which the first of so many slices may come.
+    fn first_edges(&self, slices: u32) -> Vec<EdgeId> {
+        let flows = self.plan_of(slices).incoming;
+        let first = flows.iter().map(first_step).min();
+        let first = flows
+            .into_iter()
+            .filter(|flow| Some(first_step(flow)) == first);
+        first.map(|flow| flow.edge).collect()
+    }
+
+    fn plan_of(&self, slices: u32) -> Plan {
+        let shape = Shape {
+            members: self.members.len() as u32,
+            slices,
+            racks: &self.racks,
+        };
+        self.algorithm.plan(shape, self.rank)
+    }
+
+    pub(super) fn check_announcements(&self) -> Result<(), SpecError> {
+        if self.block == Some(0) {
+            return Err(SpecError::NoBlock);
+        }
+        if self.ready == Some(0) {
+            return Err(SpecError::NoReceives);
+        }
+        if self.algorithm.needs_group() && (self.ready.is_some() || self.announce) {
+            return Err(SpecError::NotInGroup(self.algorithm));
+        }
+        if self.ready.is_some() && self.receives.is_some() {
+            return Err(SpecError::ReadyAndReceives);
+        }
+        match self.block {
+            None if self.announce => return Err(SpecError::NoBlock),
+            Some(block) if self.knows_size() && self.slices != blocks(self.size, block) => {
+                return Err(SpecError::WrongBlocks {
+                    slices: self.slices,
+                    size: self.size,
+                    block,
+                });
+            }
+            _ => {}
+        }
+        if self.announce && self.op != TransferOp::Send {
+            return Err(SpecError::AnnouncedWrite);
+        }
+        if self.announce && u32::try_from(self.size).is_err() {
+            return Err(SpecError::TooLargeToAnnounce(self.size));
+        }
+        Ok(())
+    }
+}
+
+/// How many blocks there are; one for nothing.
+pub fn blocks(size: u64, block: u32) -> u32 {
+    let blocks = size.div_ceil(block.max(1).into()).max(1);
+    u32::try_from(blocks).unwrap_or(u32::MAX)
+}
+
+fn first_step(flow: &Flow) -> u32 {
+    flow.steps.first().copied().unwrap_or(0)
+}
+
+/// Gives edges what they carry; those that carry nothing stay.
+fn fill(edges: &mut [Flow], mut known: Vec<Flow>) {
+    for flow in edges {
+        let found = known.iter().position(|k| k.edge == flow.edge);
+        let priority = flow.priority;
+        *flow = match found {
+            Some(at) => known.swap_remove(at),
+            None => Flow::all(flow.edge, 0, 0),
+        };
+        flow.priority = priority;
+    }
+}
+
+impl Transfer {
+    /// Posts what a sender hears of its receiver's readiness by.
+    pub(super) fn listen(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
+        // One word for each receive posted, and the first for several.
+        for _ in 0..self.spec.ready.map_or(0, |ready| ready + 1) {
+            self.listen_once(host, qpn)?;
+        }
+        Ok(())
+    }
+
+    fn listen_once(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
+        let key = match self.signs {
+            Some(key) => key,
+            // There is no memory of length 0.
+            None => *self.signs.insert(host.register_memory(1, false)?),
+        };
+        let (offset, len) = (0, 0);
+        let buffer = MemorySlice { key, offset, len };
+        let wr_id = READY;
+        Ok(host.post_recv(qpn, RecvRequest { wr_id, buffer })?)
+    }
+
+    /// Hears how many receives a receiver has posted.
+    pub(super) fn hear_ready(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+        said: Completed,
+    ) -> Result<(), TransferError> {
+        if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
+            let credit = said.immediate.unwrap_or(0) as usize;
+            connection.credit = connection.credit.max(credit);
+        }
+        match self.legs.is_left() {
+            true => Ok(()),
+            false => self.listen_once(host, qpn),
+        }
+    }
+
+    /// Says along all edges, where it has not been said, how many receives are posted.
+    pub(super) fn tell_ready(&mut self, host: &mut dyn Verbs) -> Result<(), TransferError> {
+        if self.spec.ready.is_none() || !self.begun {
+            return Ok(());
+        }
+        for connection in &mut self.incoming {
+            if connection.receives > connection.credit {
+                connection.credit = connection.receives;
+                let request = SendRequest {
+                    wr_id: READY,
+                    operation: SendOperation::Send {
+                        immediate: Some(connection.credit as u32),
+                    },
+                    payload: Payload::Bytes(Arc::from(&[][..])),
+                };
+                host.post_send(connection.qpn, request)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Posts the receive for the first block, of which only the greatest size is known.
+    pub(super) fn receive_first(
+        &mut self,
+        host: &mut dyn Verbs,
+        mut connection: Connection,
+        is_first: bool,
+    ) -> Result<(), TransferError> {
+        if is_first {
+            let len = self.spec.block.map_or(0, u64::from);
+            let key = host.register_memory(len, false)?;
+            let (wr_id, offset) = (FIRST, 0);
+            let buffer = MemorySlice { key, offset, len };
+            host.post_recv(connection.qpn, RecvRequest { wr_id, buffer })?;
+            connection.scratch = Some(key);
+            connection.receives = 1;
+        }
+        self.incoming.push(connection);
+        Ok(())
+    }
+
+    /// Takes a first block, and what it says of those to come; gives its slice.
+    pub(super) fn take_first(
+        &mut self,
+        host: &mut dyn Verbs,
+        qpn: QpNum,
+        got: Completed,
+    ) -> Result<Option<u32>, TransferError> {
+        if self.memory.is_none() {
+            let size = got.immediate.ok_or(TransferError::NotAnnounced)?;
+            self.learn_size(host, size.into())?;
+        }
+        let at = self.incoming.iter().position(|c| c.qpn == qpn);
+        let Some((at, scratch)) = at.and_then(|at| Some((at, self.incoming[at].scratch.take()?)))
+        else {
+            return Ok(None);
+        };
+        let Some(slice) = self.incoming[at].flow.slices.first().copied() else {
+            // With so few blocks none should have come this way.
+            return Err(TransferError::NotAnnounced);
+        };
+        let (offset, expected) = self.spec.slice(slice);
+        if got.bytes == expected {
+            let key = self.memory.expect("the size is known");
+            let bytes = host.memory(scratch)?[..expected as usize].to_vec();
+            host.write_memory(key, offset, &bytes)?;
+        }
+        host.deregister(scratch)?;
+        Ok(Some(slice))
+    }
+
+    /// Makes room, and plans what comes from whom.
+    fn learn_size(&mut self, host: &mut dyn Verbs, size: u64) -> Result<(), TransferError> {
+        self.spec.set_size(size);
+        self.hold_nothing();
+        self.memory = Some(host.register_memory(size, false)?);
+        let plan = self.spec.plan();
+        for (connections, flows) in [
+            (&mut self.incoming, plan.incoming),
+            (&mut self.outgoing, plan.outgoing),
+        ] {
+            let mut edges: Vec<Flow> = connections.iter().map(|c| c.flow.clone()).collect();
+            fill(&mut edges, flows);
+            for (connection, flow) in connections.iter_mut().zip(edges) {
+                connection.flow = flow;
+            }
+        }
+        self.whole = plan.whole;
+        self.make_lanes();
+        let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
+        for qpn in qpns {
+            self.post_allowed_receives(host, qpn)?;
+        }
+        Ok(())
+    }
+
+    /// Where first blocks come to that have not come.
+    pub(super) fn scratch(&self) -> impl Iterator<Item = MemoryKey> + '_ {
+        self.incoming.iter().filter_map(|c| c.scratch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::collective::plan::testing::{racks, sizes};
+    use crate::collective::{Algorithm, TransferSpec};
+
+    #[test]
+    fn a_receive_waits_wherever_the_first_block_may_come_from() {
+        for members in sizes() {
+            for schedule in Algorithm::RDMC {
+                for rank in [1, 2, members / 2, members - 1] {
+                    let spec = TransferSpec {
+                        block: Some(1),
+                        announce: true,
+                        racks: racks(members),
+                        ..TransferSpec::new(
+                            Algorithm::Rdmc(schedule),
+                            rank.clamp(1, members - 1),
+                            (0..members).map(|i| Ipv4Addr::from(i + 1)).collect(),
+                            0,
+                        )
+                    };
+                    let edges = spec.edges().incoming;
+                    let edges = edges.iter().zip(spec.comes_first());
+                    let first: Vec<EdgeId> = edges.filter(|e| e.1).map(|e| e.0.edge).collect();
+                    // One, or one more for a member that shares its vertex of the hypercube.
+                    assert!((1..=2).contains(&first.len()), "{first:?}");
+                    for slices in [1, 2, 3, 5, 17, 100] {
+                        let comes = spec.first_edges(slices);
+                        assert!(comes.iter().all(|edge| first.contains(edge)), "{comes:?}");
+                    }
+                }
+            }
+        }
+    }
+}

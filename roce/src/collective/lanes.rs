@@ -1,0 +1,64 @@
+//! Schedules: the sends of a member that go out one after the other, whatever edge they take.
+
+use super::transfer::Connection;
+
+/// How many messages of a schedule may be on their way before the first of them is acknowledged. RDMC has one, of a megabyte or so;
+/// with some of them links do not idle while an acknowledgement comes back for a block of 64 KiB.
+const AT_ONCE: usize = 4;
+
+/// The sends of one schedule.
+pub(super) struct Lane {
+    /// Which outgoing connection has its turn, by step.
+    turns: Vec<usize>,
+    next: usize,
+    unacknowledged: usize,
+}
+
+impl Lane {
+    /// The schedules of some connections; each connection is told which one it belongs to.
+    pub(super) fn of(connections: &mut [Connection]) -> Vec<Lane> {
+        let mut priorities: Vec<u8> = Vec::new();
+        let mut turns: Vec<Vec<(u32, usize)>> = Vec::new();
+        for (index, connection) in connections.iter_mut().enumerate() {
+            let flow = &connection.flow;
+            if flow.steps.is_empty() {
+                connection.lane = None;
+                continue;
+            }
+            let known = priorities.iter().position(|p| *p == flow.priority);
+            let lane = known.unwrap_or_else(|| {
+                priorities.push(flow.priority);
+                turns.push(Vec::new());
+                turns.len() - 1
+            });
+            connection.lane = Some(lane);
+            turns[lane].extend(flow.steps.iter().map(|step| (*step, index)));
+        }
+        let lanes = turns.into_iter().map(|mut turns| {
+            turns.sort_unstable();
+            Lane {
+                turns: turns.into_iter().map(|(_, index)| index).collect(),
+                next: 0,
+                unacknowledged: 0,
+            }
+        });
+        lanes.collect()
+    }
+
+    /// The connection whose turn it is, unless too much is under way.
+    pub(super) fn turn(&self) -> Option<usize> {
+        let turn = self.turns.get(self.next).copied();
+        turn.filter(|_| self.unacknowledged < AT_ONCE)
+    }
+
+    /// What has its turn is posted.
+    pub(super) fn posted(&mut self) {
+        self.next += 1;
+        self.unacknowledged += 1;
+    }
+
+    /// A message is acknowledged.
+    pub(super) fn acknowledged(&mut self) {
+        self.unacknowledged = self.unacknowledged.saturating_sub(1);
+    }
+}

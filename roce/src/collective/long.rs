@@ -1,0 +1,117 @@
+//! Broadcasts of long messages: the data is scattered in as many pieces as there are members, which then gather all pieces.
+//!
+//! Nobody sends much more than the message once or twice, however many members there are, so these pay when links are slow for the
+//! members' number, and never for short messages. The pieces that a member has from the scatter it is not sent again.
+//!
+//! * [`ring`]: the allgather is a ring, each piece goes once around (R. van de Geijn's broadcast, as in MPI libraries).
+//! * [`spread_roll`]: HPL's `long` ("spread-and-roll"): neighbours exchange pieces, with the one side and the other by turns.
+
+use super::pieces::{slices, spread, under};
+use super::plan::{Draft, Plan, Shape};
+
+/// The gathering comes after what the scatter has to send along the same link.
+const GATHER: u8 = u8::MAX;
+
+/// Scatter and ring allgather.
+pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    spread(&mut draft, shape, rank);
+    let members = shape.members;
+    // Each rank gets the piece of the one before first, then that of the one before that.
+    let pieces = |to: u32| (1..members).map(move |back| (to + members - back) % members);
+    if rank > 0 {
+        let lacks = pieces(rank).filter(|piece| !under(shape, rank).contains(piece));
+        for piece in lacks {
+            draft.receive(rank - 1, slices(shape, piece..piece + 1));
+        }
+    }
+    let next = (rank + 1) % members;
+    if next > 0 {
+        for piece in pieces(next).filter(|piece| !under(shape, next).contains(piece)) {
+            draft.send(next, GATHER, slices(shape, piece..piece + 1));
+        }
+    }
+    draft.finish()
+}
+
+/// Spread and roll.
+pub(super) fn spread_roll(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    spread(&mut draft, shape, rank);
+    for step in 0..shape.members - 1 {
+        let Exchange { peer, gives, gets } = exchange(shape.members, rank, step);
+        if peer > 0 && !under(shape, peer).contains(&gives) {
+            draft.send(peer, GATHER, slices(shape, gives..gives + 1));
+        }
+        if rank > 0 && !under(shape, rank).contains(&gets) {
+            draft.receive(peer, slices(shape, gets..gets + 1));
+        }
+    }
+    draft.finish()
+}
+
+/// What two neighbours tell each other in one step of rolling.
+struct Exchange {
+    peer: u32,
+    gives: u32,
+    gets: u32,
+}
+
+fn exchange(members: u32, rank: u32, step: u32) -> Exchange {
+    let [ahead, behind] = [
+        |at: u32, by: u32, of: u32| (at + by) % of,
+        |at: u32, by: u32, of: u32| (at + of - by) % of,
+    ];
+    let turn = step / 2;
+    match (rank + step) % 2 {
+        0 => Exchange {
+            peer: ahead(rank, 1, members),
+            gives: behind(rank, turn, members),
+            gets: ahead(rank, turn + 1, members),
+        },
+        _ => Exchange {
+            peer: behind(rank, 1, members),
+            gives: ahead(rank, turn, members),
+            gets: behind(rank, turn + 1, members),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::plan::testing::sizes;
+
+    fn sent(plans: &[Plan]) -> impl Iterator<Item = usize> + '_ {
+        plans.iter().map(|plan| {
+            let flows = plan.outgoing.iter();
+            flows.map(|flow| flow.slices.len()).sum()
+        })
+    }
+
+    #[test]
+    fn nobody_sends_the_message_more_than_twice() {
+        for members in sizes() {
+            let shape = Shape::new(members, 4 * members);
+            for of in [ring, spread_roll] {
+                let plans: Vec<Plan> = (0..members).map(|rank| of(shape, rank)).collect();
+                let most = sent(&plans).max().unwrap();
+                assert!(
+                    most < 2 * shape.slices as usize,
+                    "{most} slices of {members}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn neighbours_roll_by_turns() {
+        let peers = |step| {
+            (0..6)
+                .map(|rank| exchange(6, rank, step).peer)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(peers(0), [1, 0, 3, 2, 5, 4]);
+        assert_eq!(peers(1), [5, 2, 1, 4, 3, 0]);
+    }
+}

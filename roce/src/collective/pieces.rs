@@ -1,0 +1,33 @@
+//! Data in as many pieces as there are members, dealt out along a binomial tree: what "long" broadcasts begin with, and a scatter.
+//!
+//! The piece of a rank is a run of slices, none if there are fewer slices than members.
+
+use std::ops::Range;
+
+use super::binomial;
+use super::plan::{Draft, Shape};
+
+/// The slices of the pieces of some ranks.
+pub(super) fn slices(shape: Shape<'_>, ranks: Range<u32>) -> Range<u32> {
+    let at = |rank: u32| {
+        let whole = u64::from(rank) * u64::from(shape.slices) / u64::from(shape.members);
+        whole as u32
+    };
+    at(ranks.start)..at(ranks.end)
+}
+
+/// The ranks whose pieces a rank gets from above: those of the binomial tree under it.
+pub(super) fn under(shape: Shape<'_>, rank: u32) -> Range<u32> {
+    let end = rank.saturating_add(binomial::span(shape.members, rank));
+    rank..end.min(shape.members)
+}
+
+/// Deals the pieces out: each member gets those of its own tree, and passes its children theirs, the farthest first.
+pub(super) fn spread(draft: &mut Draft, shape: Shape<'_>, rank: u32) {
+    if rank > 0 {
+        draft.receive(binomial::parent(rank), slices(shape, under(shape, rank)));
+    }
+    for (turn, child) in binomial::children(shape.members, rank).enumerate() {
+        draft.send(child, turn as u8, slices(shape, under(shape, child)));
+    }
+}

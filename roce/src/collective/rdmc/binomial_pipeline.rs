@@ -1,0 +1,156 @@
+//! The binomial pipeline (section 4.4 of the paper, after P. Ganesan and M. Seshadri, "On Cooperative Content Distribution and the Price
+//! of Barter", 2005).
+//!
+//! Members are the vertices of a hypercube with d dimensions. In step j everybody exchanges blocks with its neighbour along dimension
+//! j mod d: the root gives block j, and the others the newest block that they have, but for those that are the newest's next giver.
+//! With k blocks and n = 2^d members all is over after d + k - 1 steps, and nobody is sent a block twice.
+//!
+//! If n is no power of two, the members from 2^d on share a vertex with another member each. A shared vertex does what one of a full
+//! cube does: in each step one of its two members gives and the other one takes, and that one also gives the first what it has taken
+//! before, so that still each sends one block and receives one. Who took the newest block gives it until there is a newer one; then
+//! they change. After the last step each lacks at most one block, which the other has: one more step, d + k in all.
+
+use super::Send;
+
+/// All sends that a member is a part of, by step.
+pub(super) fn sends(members: u32, blocks: u32, rank: u32, mut note: impl FnMut(Send)) {
+    let cube = Cube {
+        members,
+        dimensions: members.ilog2(),
+        blocks,
+    };
+    let vertex = cube.vertex(rank);
+    for step in 0..cube.steps() {
+        let mut edge = |send: Option<Send>| {
+            if let Some(send) = send.filter(|send| send.from == rank || send.to == rank) {
+                note(send);
+            }
+        };
+        edge(cube.between(vertex, step));
+        edge(cube.between(cube.neighbour(vertex, step), step));
+        let [taken, last] = cube.within(vertex, step);
+        edge(taken);
+        edge(last);
+    }
+}
+
+struct Cube {
+    members: u32,
+    /// d; the paper's l when the number of members is a power of two.
+    dimensions: u32,
+    blocks: u32,
+}
+
+impl Cube {
+    fn vertices(&self) -> u32 {
+        1 << self.dimensions
+    }
+
+    /// Until every member has everything.
+    fn steps(&self) -> u32 {
+        self.cube_steps() + u32::from(self.members > self.vertices())
+    }
+
+    /// Until every vertex has everything.
+    fn cube_steps(&self) -> u32 {
+        self.dimensions + self.blocks - 1
+    }
+
+    fn vertex(&self, rank: u32) -> u32 {
+        match rank.checked_sub(self.vertices()) {
+            // The root shares its vertex with nobody.
+            Some(second) => second + 1,
+            None => rank,
+        }
+    }
+
+    /// The second member at a vertex.
+    fn second(&self, vertex: u32) -> Option<u32> {
+        let rank = self.vertices() + vertex.checked_sub(1)?;
+        (rank < self.members).then_some(rank)
+    }
+
+    fn neighbour(&self, vertex: u32, step: u32) -> u32 {
+        vertex ^ (1 << (step % self.dimensions))
+    }
+
+    /// σ(v, j mod d) of the paper: the vertex's bits turned right so that that of the step's dimension is the lowest.
+    fn turned(&self, vertex: u32, step: u32) -> u32 {
+        let by = step % self.dimensions;
+        let round = vertex << (self.dimensions - by);
+        (vertex >> by | round) & (self.vertices() - 1)
+    }
+
+    /// The newest block at a vertex before a step.
+    fn newest(&self, vertex: u32, step: u32) -> Option<u32> {
+        let last = self.blocks - 1;
+        match self.turned(vertex, step) {
+            0 => Some(step.min(last)),
+            turned => {
+                let number = step + turned.trailing_zeros();
+                number.checked_sub(self.dimensions).map(|b| b.min(last))
+            }
+        }
+    }
+
+    /// What a vertex gives its neighbour in a step.
+    fn given(&self, vertex: u32, step: u32) -> Option<u32> {
+        // The neighbour of 1 is the root, which has everything.
+        let to_root = self.turned(vertex, step) == 1;
+        self.newest(vertex, step).filter(|_| !to_root)
+    }
+
+    /// Who gives and who takes at a vertex in a step; the same member where there is but one.
+    fn giver_and_taker(&self, vertex: u32, step: u32) -> (u32, u32) {
+        let Some(second) = self.second(vertex) else {
+            return (vertex, vertex);
+        };
+        // They change after each step whose dimension's bit is set, for then there is a newer block.
+        let rounds = step / self.dimensions * vertex.count_ones();
+        let begun = (1 << (step % self.dimensions)) - 1;
+        let changes = rounds + (vertex & begun).count_ones();
+        match changes % 2 {
+            0 => (second, vertex),
+            _ => (vertex, second),
+        }
+    }
+
+    /// What goes from a vertex to its neighbour in a step.
+    fn between(&self, vertex: u32, step: u32) -> Option<Send> {
+        if step >= self.cube_steps() {
+            return None;
+        }
+        Some(Send {
+            step,
+            block: self.given(vertex, step)?,
+            from: self.giver_and_taker(vertex, step).0,
+            to: self.giver_and_taker(self.neighbour(vertex, step), step).1,
+        })
+    }
+
+    /// What goes between the two members of a vertex in a step: what the taker has that the giver lacks; and after the last step of the
+    /// cube the newest block, the other way.
+    fn within(&self, vertex: u32, step: u32) -> [Option<Send>; 2] {
+        let (true, Some(before)) = (self.second(vertex).is_some(), step.checked_sub(1)) else {
+            return [None, None];
+        };
+        let (giver, taker) = self.giver_and_taker(vertex, step);
+        let has_changed = vertex & (1 << (before % self.dimensions)) != 0;
+        let taken = match has_changed {
+            // Until now it gave; the block that it gave last the other one has not seen.
+            true => self.newest(vertex, before),
+            false => self.given(self.neighbour(vertex, before), before),
+        };
+        let send = |from, to, block| Send {
+            step,
+            from,
+            to,
+            block,
+        };
+        let is_over = step == self.cube_steps();
+        [
+            taken.map(|block| send(taker, giver, block)),
+            is_over.then(|| send(giver, taker, self.blocks - 1)),
+        ]
+    }
+}

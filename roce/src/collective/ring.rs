@@ -1,0 +1,93 @@
+//! The broadcasts of High-Performance Linpack that pass data on along increasing ranks.
+//!
+//! HPL's names: `1ring` ("increasing-ring") is 0 -> 1 -> 2 -> ...; `2ring` has two halves, each with a ring of its own that the root
+//! feeds; and in the modified ones, `1ringM` and `2ringM`, rank 1 gets the data first and passes nothing on, so that it, which
+//! factors the next panel, is soon free. HPL cuts nothing: each member passes the whole message on. With slices the rings are pipelines.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::{Draft, Plan, Shape};
+
+/// Which of HPL's rings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Ring {
+    One,
+    OneModified,
+    Two,
+    TwoModified,
+}
+
+impl Ring {
+    /// Where the rings begin: the ranks that the root feeds, in this order; each ring ends before the next one's rank.
+    fn heads(self, members: u32) -> Vec<u32> {
+        let heads = match self {
+            Ring::One => vec![1],
+            Ring::OneModified => vec![1, 2],
+            Ring::Two => vec![1, members / 2],
+            // Of the ranks from 2 on, each ring has half.
+            Ring::TwoModified => vec![1, 2, 2 + members.saturating_sub(2).div_ceil(2)],
+        };
+        let mut distinct: Vec<u32> = Vec::new();
+        for head in heads {
+            if head < members && head > distinct.last().copied().unwrap_or(0) {
+                distinct.push(head);
+            }
+        }
+        distinct
+    }
+}
+
+/// The plan of one member.
+pub(super) fn plan(shape: Shape<'_>, rank: u32, ring: Ring) -> Plan {
+    let mut draft = Draft::new(rank);
+    let heads = ring.heads(shape.members);
+    if rank == 0 {
+        for (turn, head) in heads.into_iter().enumerate() {
+            // The root's sends follow one another, as HPL's do.
+            draft.send(head, turn as u8, 0..shape.slices);
+        }
+        return draft.finish();
+    }
+    let is_head = |rank: u32| heads.contains(&rank);
+    let from = if is_head(rank) { 0 } else { rank - 1 };
+    draft.receive(from, 0..shape.slices);
+    if rank + 1 < shape.members && !is_head(rank + 1) {
+        draft.send(rank + 1, 0, 0..shape.slices);
+    }
+    draft.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::EdgeId;
+
+    fn edges(members: u32, ring: Ring) -> Vec<(u32, u32)> {
+        let plans = (0..members).map(|rank| plan(Shape::new(members, 1), rank, ring));
+        let flows = plans.flat_map(|plan| plan.outgoing);
+        let edges = flows.map(|flow| match flow.edge {
+            EdgeId::Pair { from, to } => (from, to),
+            EdgeId::Group { .. } => panic!("a ring has no group"),
+        });
+        edges.collect()
+    }
+
+    #[test]
+    fn rings_run_as_hpl_has_them() {
+        assert_eq!(edges(4, Ring::One), [(0, 1), (1, 2), (2, 3)]);
+        assert_eq!(
+            edges(5, Ring::OneModified),
+            [(0, 1), (0, 2), (2, 3), (3, 4)]
+        );
+        assert_eq!(
+            edges(8, Ring::Two),
+            [(0, 1), (0, 4), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7)]
+        );
+        assert_eq!(
+            edges(8, Ring::TwoModified),
+            [(0, 1), (0, 2), (0, 5), (2, 3), (3, 4), (5, 6), (6, 7)]
+        );
+        assert_eq!(edges(2, Ring::TwoModified), [(0, 1)]);
+        assert_eq!(edges(3, Ring::Two), [(0, 1), (1, 2)]);
+    }
+}
