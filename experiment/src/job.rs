@@ -11,8 +11,8 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Digest, EdgeId, Endpoint, GroupSpec, Original, Progress, TransferOp,
-    TransferSpec, WriteMode,
+    blocks, Algorithm, Collective, Digest, EdgeId, Endpoint, GroupSpec, Original, Progress,
+    TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::hostile::Target;
@@ -40,6 +40,8 @@ pub struct Job {
     /// The source first.
     pub members: Vec<HostIndex>,
     pub data: Arc<Original>,
+    /// What is to be brought about; a barrier has no data.
+    pub collective: Collective,
     pub op: TransferOp,
     /// How WRITEs to the group fit its receivers.
     pub write: WriteMode,
@@ -96,6 +98,7 @@ impl Job {
         Job {
             members,
             data: Arc::new(Original::new(data)),
+            collective: Collective::Broadcast,
             op: TransferOp::Send,
             write: WriteMode::Aligned,
             strategies: Strategies::default(),
@@ -286,7 +289,9 @@ impl Run<'_> {
                     registration_ns = Some(self.fabric.now() - asked_at);
                     self.grouped = true;
                 }
-                (Err(error), Some(to)) if error.leaves_members_alone() => {
+                (Err(error), Some(to))
+                    if error.leaves_members_alone() && to.does(self.job.collective) =>
+                {
                     fallback = Some(Fallback {
                         to: to.to_string(),
                         why: error.to_string(),
@@ -354,6 +359,13 @@ impl Run<'_> {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u64>, JobError> {
         let mut posted_at = Vec::new();
+        if let Some(spec) = self.begins_everywhere() {
+            // The last one decides when it can be over.
+            let last = self.begin_everywhere(&spec)?;
+            self.incidents.begin(last);
+            self.outages.begin(last);
+            return Ok(vec![last]);
+        }
         for part in 0..self.parts() {
             let (source, data) = match &self.spec {
                 Some(spec) if spec.takes_turns() => {
@@ -385,15 +397,40 @@ impl Run<'_> {
         Ok(posted_at)
     }
 
+    /// What the first member is to do, if every member begins at once with something of its own.
+    fn begins_everywhere(&self) -> Option<TransferSpec> {
+        let spec = self.spec.as_ref()?;
+        let begins = spec.collective.begins_everywhere() && !spec.takes_turns();
+        begins.then(|| spec.clone())
+    }
+
+    /// Has every member begin with its own data; gives when the last one did.
+    fn begin_everywhere(&mut self, spec: &TransferSpec) -> Result<u64, JobError> {
+        let mut last = 0;
+        for (rank, &host) in self.job.members.iter().enumerate() {
+            let spec = TransferSpec {
+                rank: rank as u32,
+                ..spec.clone()
+            };
+            let (offset, len) = spec.own_bytes();
+            let own = &self.job.data.bytes()[offset as usize..][..len as usize];
+            let own = Arc::new(Original::new(Arc::from(own)));
+            let begun = self.fabric.start(host, &own);
+            last = last.max(self.on_fabric(begun)?);
+        }
+        Ok(last)
+    }
+
     /// Into how many parts the data is cut, each from another source.
     fn parts(&self) -> u32 {
-        match self.algorithm.needs_group() {
-            true => self.job.switch_source + 1,
-            false => 1,
+        match (self.algorithm.needs_group(), self.job.collective) {
+            (true, Collective::Broadcast) => self.job.switch_source + 1,
+            // On a group members tell each other their pieces by turns.
+            (true, Collective::Allgather) => self.job.members.len() as u32,
+            _ => 1,
         }
     }
 
-    /// The ranks that send, by part; none if the first member sends everything.
     /// Whether a member is ever the group's source.
     fn may_send(&self, rank: u32) -> bool {
         let sources = self.sources();
@@ -403,6 +440,7 @@ impl Run<'_> {
         }
     }
 
+    /// The ranks that send, by part; none if the first member sends everything.
     fn sources(&self) -> Vec<u32> {
         match self.parts() {
             1 => Vec::new(),
@@ -473,14 +511,24 @@ impl Run<'_> {
             None => self.algorithm,
         };
         let part = size.div_ceil(self.parts().into());
-        let default = like.default_slices(part, addresses.len() as u32);
+        let members = addresses.len() as u32;
+        let default = match (job.collective, self.parts()) {
+            (Collective::Allgather, 2..) => 1,
+            (collective, _) => like.slices_for(collective, part, members),
+        };
         let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
         let cut = self.algorithm.relays() || requests || self.guarded().is_some();
-        let slices = if cut { job.slices } else { job.messages };
+        let slices = match job.collective {
+            // Pieces and signs are as many as there are members.
+            Collective::Scatter | Collective::Allgather | Collective::Barrier => None,
+            Collective::Broadcast if cut => job.slices,
+            Collective::Broadcast => job.messages,
+        };
         let slices = slices.map_or(default, |n| n.max(1));
+        let is_overlay = !self.algorithm.needs_group() && job.collective == Collective::Broadcast;
         let is_rdmc = matches!(self.algorithm, Algorithm::Rdmc(_));
         let block = match job.block {
-            Some(block) if cut && !self.algorithm.needs_group() => Some(block),
+            Some(block) if cut && is_overlay => Some(block),
             _ if is_rdmc => Some(block_size(size, slices)),
             _ => None,
         };
@@ -492,6 +540,7 @@ impl Run<'_> {
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
             let spec = TransferSpec {
+                collective: job.collective,
                 algorithm: self.algorithm,
                 rank: rank as u32,
                 members: addresses.clone(),
@@ -507,11 +556,13 @@ impl Run<'_> {
                     true => racks.clone(),
                     false => Vec::new(),
                 },
-                store_and_forward: job.store_and_forward && self.algorithm.is_one_tree(),
+                store_and_forward: job.store_and_forward
+                    && is_overlay
+                    && self.algorithm.is_one_tree(),
                 block,
                 ready: match is_rdmc {
                     true => Some(job.ready.unwrap_or(RDMC_RECEIVES)),
-                    false => job.ready.filter(|_| !self.algorithm.needs_group()),
+                    false => job.ready.filter(|_| is_overlay),
                 },
                 announce: is_rdmc && job.op == TransferOp::Send,
                 // The orchestrator compares: a wrong byte is a result, not a failure to get one.
@@ -624,7 +675,9 @@ impl Run<'_> {
 
     /// When the group is to be given up, and for what; nothing unless it is watched.
     fn guarded(&self) -> Option<(SafeguardConfig, Algorithm)> {
-        let is_plain = self.algorithm.needs_group() && self.job.switch_source == 0;
+        let is_plain = self.algorithm.needs_group()
+            && self.job.switch_source == 0
+            && self.job.collective == Collective::Broadcast;
         let config = self
             .job
             .safeguard
@@ -796,7 +849,11 @@ impl Run<'_> {
     }
 
     fn traffic(&mut self) -> Result<Traffic, JobError> {
-        let sources = self.job.members.len().min(self.parts() as usize);
+        let members = self.job.members.len();
+        let sources = match self.job.collective.begins_everywhere() {
+            true => members,
+            false => members.min(self.parts() as usize),
+        };
         let traffic = self.fabric.traffic(&self.job.members, sources);
         self.on_fabric(traffic)
     }
@@ -810,12 +867,14 @@ impl Run<'_> {
     ) -> Row {
         let work = counts.map(|counts| counts.work(self.job.strategies.min_psn));
         let has_control = self.job.congestion != Congestion::None;
-        // Where members take turns, the first one receives, too.
-        let first = usize::from(posted_at.len() == 1);
-        let receivers = told.done[first..].iter().flatten();
-        let last = receivers.clone().map(|&(at, _)| at).max();
+        // Where members take turns, or all begin, the first one receives, too.
+        let is_only_source = posted_at.len() == 1 && !self.job.collective.begins_everywhere();
+        let first = usize::from(is_only_source);
+        let last = told.done[first..].iter().flatten().map(|&(at, _)| at).max();
         let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
-        let right = receivers.filter(|(_, sha256)| *sha256 == self.job.data.sha256());
+        let ranks = told.done.iter().enumerate().skip(first);
+        let right = ranks
+            .filter(|(rank, done)| done.is_some_and(|(_, sha256)| sha256 == self.expected(*rank)));
         let receivers_verified = right.count();
         let receivers = told.done.len() - first;
         let lost =
@@ -852,6 +911,20 @@ impl Run<'_> {
             failures: self.incidents.report(),
             lost,
             parts: self.part_rows(told, posted_at),
+        }
+    }
+
+    /// What a member is to hold at the end.
+    fn expected(&self, rank: usize) -> Digest {
+        let spec = self.spec.as_ref().map(|spec| TransferSpec {
+            rank: rank as u32,
+            ..spec.clone()
+        });
+        match spec.map(|spec| spec.final_bytes()) {
+            Some((offset, len)) if len < self.job.data.bytes().len() as u64 => {
+                Digest::of(&self.job.data.bytes()[offset as usize..][..len as usize])
+            }
+            _ => self.job.data.sha256(),
         }
     }
 

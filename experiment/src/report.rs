@@ -51,6 +51,8 @@ pub struct GroupSummary {
 pub struct Settings {
     /// `virtual` or `mininet`.
     pub driver: String,
+    /// `broadcast`, `scatter`, `allgather` or `barrier`.
+    pub collective: String,
     /// `send`, `write` or `write-imm`.
     pub op: String,
     /// How WRITEs to the group fit its receivers: `aligned`, `uniform` or `per-request`; `None` for SEND.
@@ -259,18 +261,18 @@ impl Report {
             settings.driver,
             self.seed
         )?;
-        write!(
-            out,
-            "{} {} to {} by {} over RC, path MTU {} B",
-            group.source,
-            input
-                .file
-                .as_ref()
-                .map_or_else(|| "sends".to_string(), |file| format!("sends {file},")),
-            plural(group.size - 1, "receiver", "receivers"),
-            settings.op.to_uppercase(),
-            settings.mtu
-        )?;
+        let receivers = plural(group.size - 1, "receiver", "receivers");
+        let members = plural(group.size, "member", "members");
+        let file = input.file.as_ref();
+        let file = file.map_or(String::new(), |file| format!(" {file},"));
+        match settings.collective.as_str() {
+            "scatter" => write!(out, "{} scatters{file} to {receivers}", group.source),
+            "allgather" => write!(out, "{members} gather{file} a piece from each"),
+            "barrier" => write!(out, "{members} wait for each other"),
+            _ => write!(out, "{} sends{file} to {receivers}", group.source),
+        }?;
+        let op = settings.op.to_uppercase();
+        write!(out, " by {op} over RC, path MTU {} B", settings.mtu)?;
         if settings.switch_source > 0 {
             let changes = plural(settings.switch_source as usize, "time", "times");
             write!(out, ", the source changes {changes}")?;
@@ -292,6 +294,9 @@ impl Report {
         }
         for outage in &settings.outages {
             write!(out, ", loss {outage}")?;
+        }
+        if settings.collective == "barrier" {
+            return writeln!(out, "\n");
         }
         writeln!(
             out,
@@ -355,7 +360,8 @@ impl Report {
         };
         let payload = row.sender_payload_bytes;
         let size = self.input.size;
-        let source = match row.parts.is_empty() {
+        let one_source = row.parts.is_empty() && self.settings.collective == "broadcast";
+        let source = match one_source {
             true => format!("link of {}", self.group.source),
             false => "links of all sources".to_string(),
         };
@@ -379,8 +385,8 @@ impl Report {
                 part.goodput_gbps
             )?;
         }
-        if payload == 0 && size > 0 {
-            // A source that does not count its packets.
+        if payload == 0 {
+            // A source that does not count its packets, or a barrier.
             return Ok(());
         }
         write!(
@@ -580,6 +586,7 @@ mod tests {
             },
             settings: Settings {
                 driver: "virtual".to_string(),
+                collective: "broadcast".to_string(),
                 op: "send".to_string(),
                 write: None,
                 min_psn: "tree".to_string(),

@@ -47,8 +47,17 @@ def file_reaches_every_host_of_the_fat_tree(tmp_path: Path) -> None:
         assert result["receivers"] == 15
 
 
-def all_algorithms_run_on_the_testbed() -> None:
-    report = _job("testbed", "--size", "64KiB", "--algorithms", "alfirk,chain,binomial,unicast")
+def all_algorithms_run_on_two_racks() -> None:
+    report = _job("leaf-spine", "--group", "5", "--size", "256KiB", "--algorithms", "all")
+    names = [result["algorithm"] for result in report["results"]]
+    assert {"alfirk", "kary:4", "spread-roll", "rdmc-binomial-pipeline", "rdmc-hybrid"} <= set(names)
+    assert all(result["verified"] for result in report["results"])
+
+
+@pytest.mark.parametrize("collective", ["scatter", "allgather", "barrier"])
+def all_collectives_run_on_the_testbed(collective: str) -> None:
+    report = _job("testbed", "--collective", collective)
+    assert len(report["results"]) > 1
     assert all(result["verified"] for result in report["results"])
 
 

@@ -7,7 +7,7 @@ use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
-use alfirk_roce::collective::{Algorithm, Schedule, TransferOp, WriteMode};
+use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
@@ -29,6 +29,7 @@ Examples:
   alfirk run --topology topologies/fat-tree-k4.yaml --group 16 --size 16MiB
   alfirk run --topology topologies/testbed.yaml --size 64B --algorithms alfirk,chain --json
   alfirk run --size 4MiB --algorithms all
+  alfirk run --collective barrier
   alfirk run --size 16MiB --algorithms rdmc-binomial-pipeline,kary:4 --block 256KiB
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
   alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
@@ -61,6 +62,11 @@ pub struct Args {
     /// or --switch-source alfirk alone]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
+
+    /// What is to be brought about: a broadcast from the source to all, a scatter of its pieces, an allgather of everybody's
+    /// piece (the message in as many pieces as there are members), or a barrier, which has no message
+    #[arg(long, value_enum, default_value_t = Kind::Broadcast)]
+    collective: Kind,
 
     /// Print the algorithms, what each does and where it is described, and run nothing
     #[arg(long)]
@@ -288,6 +294,19 @@ enum Op {
     WriteImm,
 }
 
+/// Who has what before and after.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// The source has the message, then all members
+    Broadcast,
+    /// The source has the message, then each member its piece
+    Scatter,
+    /// Each member has its piece, then all have the message
+    Allgather,
+    /// Nobody goes on before everybody has come
+    Barrier,
+}
+
 /// How the group is registered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum How {
@@ -394,6 +413,7 @@ pub struct Config {
     pub members: Vec<HostIndex>,
     pub input: Input,
     pub algorithms: Vec<Algorithm>,
+    pub collective: Collective,
     pub op: TransferOp,
     pub write: WriteMode,
     pub strategies: Strategies,
@@ -444,10 +464,12 @@ impl Args {
         let alone = !self.kill.is_empty()
             || !self.hostile.is_empty()
             || self.switch_source.is_some_and(|n| n > 0);
-        let algorithms = match (self.algorithms.is_empty(), !alone) {
-            (true, true) => Algorithm::USUAL.to_vec(),
-            (true, false) => vec![Algorithm::Alfirk],
-            (false, _) => algorithms(&self.algorithms)?,
+        let collective = self.collective()?;
+        let algorithms = match (self.algorithms.is_empty(), !alone, collective) {
+            (true, true, Collective::Broadcast) => Algorithm::USUAL.to_vec(),
+            (true, true, _) => collective.algorithms().collect(),
+            (true, false, _) => vec![Algorithm::Alfirk],
+            (false, ..) => algorithms(&self.algorithms, collective)?,
         };
         let members = members(&topology, self.source.as_deref(), self.group, self.rotate)?;
         // Those of `all` that cannot be here are left out; what is asked for by name is refused.
@@ -497,6 +519,7 @@ impl Args {
         let lose = self.lose(&topology)?;
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),
+            (None, _) if collective == Collective::Barrier => Source::Nothing,
             (None, size) => {
                 let size = size.as_deref().unwrap_or("1MiB");
                 Source::Seeded(quantity("--size", size, &units::SIZE)?)
@@ -506,6 +529,7 @@ impl Args {
             members,
             input: Input::load(source, self.seed)?,
             algorithms,
+            collective,
             op: match self.op {
                 Op::Send => TransferOp::Send,
                 Op::Write => TransferOp::Write,
@@ -601,6 +625,40 @@ impl Args {
             ));
         }
         None
+    }
+
+    /// What is to be brought about, if the other flags go with it.
+    fn collective(&self) -> Result<Collective, Failure> {
+        let collective = match self.collective {
+            Kind::Broadcast => return Ok(Collective::Broadcast),
+            Kind::Scatter => Collective::Scatter,
+            Kind::Allgather => Collective::Allgather,
+            Kind::Barrier => Collective::Barrier,
+        };
+        let refused = [
+            (self.switch_source.is_some(), "--switch-source"),
+            (self.fallback_below.is_some(), "--fallback-below"),
+            (!self.kill.is_empty(), "--kill"),
+            (!self.hostile.is_empty(), "--hostile"),
+            (self.slices.is_some(), "--slices"),
+            (self.block.is_some(), "--block"),
+            (self.messages.is_some(), "--messages"),
+            (self.receives.is_some(), "--receives"),
+            (self.ready.is_some(), "--ready"),
+            (self.store_and_forward, "--store-and-forward"),
+        ];
+        if let Some((_, flag)) = refused.into_iter().find(|(given, _)| *given) {
+            return Err(Failure::bad_input(format_args!(
+                "--collective {collective}: {flag} is for broadcasts; leave it out"
+            )));
+        }
+        let has_message = self.size.is_some() || self.input.is_some() || self.op != Op::Send;
+        if collective == Collective::Barrier && has_message {
+            return Err(Failure::bad_input(
+                "--collective barrier: it has no message; leave --size, --input and --op out",
+            ));
+        }
+        Ok(collective)
     }
 
     fn block(&self) -> Result<Option<u32>, Failure> {
@@ -907,10 +965,10 @@ pub(super) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result
 /// The word for all algorithms.
 const ALL: &str = "all";
 
-fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Failure> {
+fn algorithms(names: &[String], collective: Collective) -> Result<Vec<Algorithm>, Failure> {
     if names.iter().any(|name| name.trim() == ALL) {
         return match names {
-            [_] => Ok(Algorithm::ALL.to_vec()),
+            [_] => Ok(collective.algorithms().collect()),
             _ => Err(Failure::bad_input(
                 "--algorithms: `all` stands alone; leave the other names out",
             )),
@@ -922,6 +980,13 @@ fn algorithms(names: &[String]) -> Result<Vec<Algorithm>, Failure> {
             .trim()
             .parse()
             .map_err(|error| Failure::bad_input(format_args!("--algorithms: {error}")))?;
+        if !algorithm.does(collective) {
+            let others: Vec<String> = collective.algorithms().map(|a| a.to_string()).collect();
+            return Err(Failure::bad_input(format_args!(
+                "--algorithms {algorithm}: it makes no {collective}; use {}",
+                others.join(", ")
+            )));
+        }
         if algorithms.contains(&algorithm) {
             return Err(Failure::bad_input(format_args!(
                 "--algorithms: {algorithm} stands there twice"

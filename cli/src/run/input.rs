@@ -16,6 +16,8 @@ pub enum Source {
     File(PathBuf),
     /// So many bytes from the run's seed.
     Seeded(u64),
+    /// There is none.
+    Nothing,
 }
 
 /// The content.
@@ -50,6 +52,7 @@ impl Input {
                 check(bytes.len() as u64).map_err(|e| bad(&e))?;
                 (Some(name), bytes)
             }
+            Source::Nothing => (None, Vec::new()),
             Source::Seeded(length) => {
                 check(length)
                     .map_err(|e| Failure::bad_input(format_args!("--size {length}B: {e}")))?;

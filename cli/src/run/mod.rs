@@ -173,6 +173,7 @@ fn job(config: &Config) -> Job {
     Job {
         members: config.members.clone(),
         data: Arc::clone(&config.input.data),
+        collective: config.collective,
         op: config.op,
         write: config.write,
         strategies: config.strategies,
@@ -238,6 +239,7 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
         },
         settings: Settings {
             driver: config.driver.name().to_string(),
+            collective: config.collective.to_string(),
             op: match config.op {
                 TransferOp::Send => "send",
                 TransferOp::Write => "write",

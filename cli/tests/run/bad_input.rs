@@ -120,7 +120,10 @@ fn groups_that_cannot_be() {
 fn unknown_algorithm() {
     run(
         &["--algorithms", "alfirk,rings"],
-        &["rings", "alfirk, unicast, chain, binomial, kary:K, double-binary-tree"],
+        &[
+            "rings",
+            "alfirk, unicast, chain, binomial, kary:K, double-binary-tree",
+        ],
     );
     run(&["--algorithms", "chain,chain"], &["chain", "twice"]);
 }
@@ -330,4 +333,25 @@ fn algorithms_that_the_topology_or_the_flags_rule_out() {
     run(&["--block", "4GiB"], &["--block 4GiB", "2147483648"]);
     run(&["--block", "4KiB", "--slices", "3"], &["--slices"]);
     run(&["--ready", "2", "--receives", "3"], &["--receives"]);
+}
+
+#[test]
+fn collectives_that_cannot_be() {
+    run(
+        &["--collective", "barrier", "--algorithms", "chain"],
+        &["chain", "no barrier", "alfirk, binomial, dissemination"],
+    );
+    run(&["--algorithms", "dissemination"], &["no broadcast"]);
+    run(
+        &["--collective", "barrier", "--size", "1KiB"],
+        &["barrier", "no message"],
+    );
+    run(
+        &["--collective", "scatter", "--kill", "h2@1us"],
+        &["--collective scatter", "--kill"],
+    );
+    run(
+        &["--collective", "gather"],
+        &["gather", "allgather, barrier"],
+    );
 }

@@ -5,10 +5,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::kind::Collective;
 use super::plan::{Plan, Shape};
 use super::rdmc::{self, Schedule};
 use super::ring::{self, Ring};
-use super::{alfirk, binomial, chain, double_tree, kary, long, unicast};
+use super::{
+    alfirk, allgather, barrier, binomial, chain, double_tree, kary, long, scatter, unicast,
+};
 use crate::rc::MAX_MESSAGE;
 
 /// The way the data takes.
@@ -35,6 +38,8 @@ pub enum Algorithm {
     SpreadRoll,
     /// One of RDMC's schedules.
     Rdmc(Schedule),
+    /// In round t everybody tells the member 2^t ranks on.
+    Dissemination,
 }
 
 /// A name that no algorithm has.
@@ -56,7 +61,7 @@ fn names() -> String {
 
 impl Algorithm {
     /// All of them, with one number of children for the trees that may have any.
-    pub const ALL: [Algorithm; 17] = [
+    pub const ALL: [Algorithm; 18] = [
         Algorithm::Alfirk,
         Algorithm::Unicast,
         Algorithm::Chain,
@@ -74,6 +79,7 @@ impl Algorithm {
         Algorithm::Rdmc(Schedule::BinomialTree),
         Algorithm::Rdmc(Schedule::BinomialPipeline),
         Algorithm::Rdmc(Schedule::Hybrid),
+        Algorithm::Dissemination,
     ];
 
     /// RDMC's schedules.
@@ -116,6 +122,7 @@ impl Algorithm {
             Algorithm::Rdmc(Schedule::BinomialTree) => "who has the whole message sends it to one that has not, round by round",
             Algorithm::Rdmc(Schedule::BinomialPipeline) => "blocks along the edges of a hypercube, everybody sending and receiving in each step",
             Algorithm::Rdmc(Schedule::Hybrid) => "a binomial pipeline between racks, and one inside each",
+            Algorithm::Dissemination => "in round t everybody tells the member 2^t ranks on; for allgathers and barriers",
         }
     }
 
@@ -143,6 +150,7 @@ impl Algorithm {
                 "RDMC sections 4.3 and 4.4, Binomial Pipeline"
             }
             Algorithm::Rdmc(Schedule::Hybrid) => "RDMC section 4.3, Hybrid Algorithms",
+            Algorithm::Dissemination => "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)",
         }
     }
 
@@ -166,6 +174,7 @@ impl Algorithm {
             Algorithm::Rdmc(Schedule::BinomialTree) => "rdmc-binomial-tree",
             Algorithm::Rdmc(Schedule::BinomialPipeline) => "rdmc-binomial-pipeline",
             Algorithm::Rdmc(Schedule::Hybrid) => "rdmc-hybrid",
+            Algorithm::Dissemination => "dissemination",
         }
     }
 
@@ -191,7 +200,8 @@ impl Algorithm {
             Algorithm::DoubleBinaryTree
             | Algorithm::Long
             | Algorithm::SpreadRoll
-            | Algorithm::Rdmc(_) => false,
+            | Algorithm::Rdmc(_)
+            | Algorithm::Dissemination => false,
         }
     }
 
@@ -214,7 +224,7 @@ impl Algorithm {
             | Algorithm::Kary(_)
             | Algorithm::DoubleBinaryTree
             | Algorithm::Rdmc(_) => (size / (64 << 10)).clamp(1, 256),
-            Algorithm::Long | Algorithm::SpreadRoll => members.into(),
+            Algorithm::Long | Algorithm::SpreadRoll | Algorithm::Dissemination => members.into(),
             Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Unicast | Algorithm::Ring(_) => 1,
         };
         u32::try_from(least.max(wanted)).unwrap_or(u32::MAX)
@@ -230,7 +240,55 @@ impl Algorithm {
         }
     }
 
-    /// The plan of one member. What it costs grows with what the member sends and receives, and no faster.
+    /// Whether it brings a collective about.
+    pub const fn does(self, collective: Collective) -> bool {
+        match collective {
+            Collective::Broadcast => !matches!(self, Algorithm::Dissemination),
+            Collective::Scatter => matches!(self, Algorithm::Unicast | Algorithm::Binomial),
+            Collective::Allgather => matches!(
+                self,
+                Algorithm::Alfirk | Algorithm::Ring(Ring::One) | Algorithm::Dissemination
+            ),
+            Collective::Barrier => matches!(
+                self,
+                Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Dissemination
+            ),
+        }
+    }
+
+    /// How many slices a collective other than a broadcast wants: a piece for each member at least, or a barrier's signs.
+    pub fn slices_for(self, collective: Collective, size: u64, members: u32) -> u32 {
+        match collective {
+            Collective::Broadcast => self.default_slices(size, members),
+            Collective::Scatter | Collective::Allgather => {
+                let least = size.div_ceil(MAX_MESSAGE).max(1);
+                let each = u32::try_from(least).unwrap_or(u32::MAX);
+                each.saturating_mul(members)
+            }
+            Collective::Barrier => barrier::signs(members),
+        }
+    }
+
+    /// The plan of one member of a collective that the algorithm [`does`](Algorithm::does). Where members of a group take turns, it is
+    /// another.
+    pub(super) fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
+        let members = shape.members;
+        match (collective, self) {
+            (Collective::Scatter, Algorithm::Unicast) => scatter::direct(shape, rank),
+            (Collective::Scatter, _) => scatter::binomial(shape, rank),
+            (Collective::Allgather, Algorithm::Dissemination) => {
+                allgather::dissemination(shape, rank)
+            }
+            (Collective::Allgather, _) => allgather::ring(shape, rank),
+            (Collective::Barrier, Algorithm::Alfirk) => barrier::alfirk(rank),
+            (Collective::Barrier, Algorithm::Binomial) => barrier::binomial(members, rank),
+            (Collective::Barrier, _) => barrier::dissemination(members, rank),
+            (Collective::Broadcast, _) => self.plan(shape, rank),
+        }
+    }
+
+    /// The plan of one member of a broadcast. What it costs grows with what the member sends and receives, and no faster; it is empty
+    /// if the algorithm makes no broadcasts.
     pub fn plan(self, shape: Shape<'_>, rank: u32) -> Plan {
         match self {
             Algorithm::Alfirk => alfirk::plan(shape, rank),
@@ -243,6 +301,7 @@ impl Algorithm {
             Algorithm::Long => long::ring(shape, rank),
             Algorithm::SpreadRoll => long::spread_roll(shape, rank),
             Algorithm::Rdmc(schedule) => rdmc::plan(schedule, shape, rank),
+            Algorithm::Dissemination => Plan::default(),
         }
     }
 }
@@ -300,7 +359,7 @@ mod tests {
 
     #[test]
     fn everybody_gets_everything_by_every_algorithm() {
-        for algorithm in Algorithm::ALL {
+        for algorithm in Collective::Broadcast.algorithms() {
             delivers_everything_once(algorithm);
         }
         for fan_out in [1, 2, 3, 600] {
@@ -337,7 +396,10 @@ mod tests {
             slices,
             racks: &racks,
         };
-        for algorithm in Algorithm::ALL.into_iter().filter(|a| !a.needs_group()) {
+        for algorithm in Collective::Broadcast
+            .algorithms()
+            .filter(|a| !a.needs_group())
+        {
             let mut entries = 0;
             for rank in 0..members {
                 let plan = algorithm.plan(shape, rank);

@@ -101,7 +101,7 @@ impl Transfer {
         }
     }
 
-    /// How many slices are here. They come in order.
+    /// How many slices are here, from the first one on without a gap.
     pub fn held(&self) -> u32 {
         let here = self.held.iter().position(|held| !held);
         here.unwrap_or(self.held.len()) as u32

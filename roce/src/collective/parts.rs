@@ -56,7 +56,7 @@ impl TransferSpec {
                 slices: self.slices,
                 racks: &self.racks,
             };
-            let plan = self.algorithm.plan(shape, self.rank);
+            let plan = self.algorithm.plan_for(self.collective, shape, self.rank);
             return Plan {
                 whole: plan.whole || self.store_and_forward,
                 ..plan

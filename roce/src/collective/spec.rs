@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
+use super::barrier;
+use super::kind::Collective;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
 
@@ -118,6 +120,8 @@ impl GroupSpec {
 /// What a transfer is to do, from the view of one member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferSpec {
+    #[serde(default)]
+    pub collective: Collective,
     pub algorithm: Algorithm,
     /// This member; 0 is the root.
     pub rank: u32,
@@ -195,6 +199,20 @@ pub enum SpecError {
     UnevenParts { slices: u32, parts: u32 },
     #[error("slices come in no order by {0}, so their number does not say where another algorithm is to go on")]
     NoOrder(Algorithm),
+    #[error("{algorithm} makes no {collective}")]
+    NotDone {
+        algorithm: Algorithm,
+        collective: Collective,
+    },
+    #[error("a barrier of {members} members has {signs} signs and no data, not {slices} slices of {size} bytes")]
+    NoBarrier {
+        members: usize,
+        signs: u32,
+        slices: u32,
+        size: u64,
+    },
+    #[error("{0} knows no schedule of blocks: only a broadcast waits for everything, for ready receivers, or tells its size")]
+    OnlyBroadcast(Collective),
     #[error("the data cannot be cut into 0 slices")]
     NoSlices,
     #[error("with 0 receives posted nothing can arrive")]
@@ -229,6 +247,7 @@ impl TransferSpec {
     /// A SEND of `size` bytes in one slice, and nothing special about it.
     pub fn new(algorithm: Algorithm, rank: u32, members: Vec<Ipv4Addr>, size: u64) -> TransferSpec {
         TransferSpec {
+            collective: Collective::Broadcast,
             algorithm,
             rank,
             members,
@@ -294,6 +313,7 @@ impl TransferSpec {
                 size: self.size,
             });
         }
+        self.check_collective()?;
         if self.algorithm.needs_group() && self.group.is_none() {
             return Err(SpecError::NoGroup(self.algorithm));
         }
@@ -309,6 +329,31 @@ impl TransferSpec {
             return Err(SpecError::NoStoreAndForward(self.algorithm));
         }
         self.check_sources()?;
+        Ok(())
+    }
+
+    fn check_collective(&self) -> Result<(), SpecError> {
+        let (algorithm, collective) = (self.algorithm, self.collective);
+        if !algorithm.does(collective) {
+            return Err(SpecError::NotDone {
+                algorithm,
+                collective,
+            });
+        }
+        let special = self.announce || self.store_and_forward || self.ready.is_some();
+        if collective != Collective::Broadcast && special {
+            return Err(SpecError::OnlyBroadcast(collective));
+        }
+        let members = self.members.len();
+        let signs = barrier::signs(members as u32);
+        if collective == Collective::Barrier && (self.slices, self.size) != (signs, 0) {
+            return Err(SpecError::NoBarrier {
+                members,
+                signs,
+                slices: self.slices,
+                size: self.size,
+            });
+        }
         Ok(())
     }
 

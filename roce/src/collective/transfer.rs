@@ -132,6 +132,12 @@ pub(super) struct Connection {
     pub(super) completed: usize,
 }
 
+impl Connection {
+    fn is_group(&self) -> bool {
+        matches!(self.flow.edge, EdgeId::Group { .. })
+    }
+}
+
 /// The application of one host in one collective.
 pub struct Transfer {
     pub(super) spec: TransferSpec,
@@ -146,7 +152,9 @@ pub struct Transfer {
     lanes: Vec<Lane>,
     /// Whether nothing is passed on before everything is here.
     pub(super) whole: bool,
-    /// Whether the others may be told that this member is ready.
+    /// Whether slices are but signs: [`Plan::signs`](super::Plan::signs).
+    signs_only: bool,
+    /// Whether this member has been told to begin: it may tell others that it is ready, and has come to a barrier.
     pub(super) begun: bool,
     /// Where words without content come to.
     pub(super) signs: Option<MemoryKey>,
@@ -175,7 +183,8 @@ impl Transfer {
         spec.check(host.ip())?;
         let plan = spec.edges();
         // A root that sends everything sends it from where it is given.
-        let memory = match (spec.is_root() && !spec.takes_turns()) || !spec.knows_size() {
+        let shares = spec.is_root() && !spec.takes_turns() && !spec.collective.begins_everywhere();
+        let memory = match shares || !spec.knows_size() {
             true => None,
             false => Some(register(host, &spec)?),
         };
@@ -188,9 +197,10 @@ impl Transfer {
             incoming: Vec::new(),
             outgoing: Vec::new(),
             held: vec![false; spec.slices as usize],
-            missing: spec.slices,
+            missing: 0,
             lanes: Vec::new(),
             whole: plan.whole,
+            signs_only: plan.signs,
             begun: false,
             signs: None,
             connecting: BTreeMap::new(),
@@ -204,6 +214,7 @@ impl Transfer {
             legs: Legs::new(spec.group_write() == Some(WriteMode::PerRequest)),
             spec,
         };
+        transfer.hold_nothing();
         let mut endpoints = Vec::new();
         for (flow, first) in plan.incoming.into_iter().zip(comes_first) {
             let connection = transfer.open(host, flow)?;
@@ -224,6 +235,7 @@ impl Transfer {
             transfer.outgoing.push(connection);
         }
         transfer.make_lanes();
+        transfer.count_missing();
         Ok((transfer, endpoints))
     }
 
@@ -306,6 +318,9 @@ impl Transfer {
         now: u64,
         data: Arc<[u8]>,
     ) -> Result<(), TransferError> {
+        if self.spec.collective.begins_everywhere() && !self.spec.takes_turns() {
+            return self.begin(host, now, &data);
+        }
         if !self.spec.is_source() {
             return Err(TransferError::NotRoot(self.spec.rank));
         }
@@ -313,15 +328,7 @@ impl Transfer {
         let part = parts
             .find(|part| self.spec.source_of(*part) == self.spec.rank)
             .ok_or(TransferError::Started)?;
-        if !self.is_ready() {
-            let open = self.incoming.len() + self.outgoing.len();
-            let missing = if self.connected {
-                self.connecting.len()
-            } else {
-                open
-            };
-            return Err(TransferError::NotReady(missing));
-        }
+        self.expect_ready()?;
         let got = data.len() as u64;
         let (offset, size) = self.spec.part(part);
         if got != size {
@@ -342,9 +349,54 @@ impl Transfer {
         }
         self.legs.begin();
         self.next_part = part + 1;
-        self.missing -= slices.len() as u32;
+        self.missing = self.missing.saturating_sub(slices.len() as u32);
         self.held[slices.start as usize..slices.end as usize].fill(true);
         self.advance(host, now)
+    }
+
+    /// Begins where every member does, each with its own data.
+    fn begin(&mut self, host: &mut dyn Verbs, now: u64, data: &[u8]) -> Result<(), TransferError> {
+        if self.begun {
+            return Err(TransferError::Started);
+        }
+        self.expect_ready()?;
+        let got = data.len() as u64;
+        let (offset, size) = self.spec.own_bytes();
+        if got != size {
+            return Err(TransferError::WrongSize { got, size });
+        }
+        if let Some(key) = self.memory.filter(|_| size > 0) {
+            host.write_memory(key, offset, data)?;
+        }
+        self.legs.begin();
+        self.begun = true;
+        for slice in self.spec.own_slices() {
+            self.take_slice(slice);
+        }
+        if self.waits_to_receive() {
+            let qpns: Vec<QpNum> = self.incoming.iter().map(|c| c.qpn).collect();
+            for qpn in qpns {
+                self.post_allowed_receives(host, qpn)?;
+            }
+        }
+        self.advance(host, now)
+    }
+
+    /// Whether nothing may come in before this member has begun: the switches of a group acknowledge the root's sign for all, so each
+    /// must be late with its receive as long as it is late itself.
+    fn waits_to_receive(&self) -> bool {
+        self.signs_only && self.spec.algorithm.needs_group()
+    }
+
+    fn expect_ready(&self) -> Result<(), TransferError> {
+        if self.is_ready() {
+            return Ok(());
+        }
+        let open = self.incoming.len() + self.outgoing.len();
+        Err(TransferError::NotReady(match self.connected {
+            true => self.connecting.len(),
+            false => open,
+        }))
     }
 
     /// Goes on where the last source has ended.
@@ -540,6 +592,9 @@ impl Transfer {
         host: &mut dyn Verbs,
         qpn: QpNum,
     ) -> Result<(), TransferError> {
+        if self.waits_to_receive() && !self.begun {
+            return Ok(());
+        }
         let on_qp = self.incoming.iter().filter(|c| c.qpn == qpn);
         let posted: usize = on_qp.map(|c| c.receives).sum();
         let limit = self.spec.receives_kept().map_or(usize::MAX, |n| n as usize);
@@ -577,7 +632,27 @@ impl Transfer {
     /// Nothing is here yet.
     pub(super) fn hold_nothing(&mut self) {
         self.held = vec![false; self.spec.slices as usize];
-        self.missing = self.spec.slices;
+        self.count_missing();
+    }
+
+    /// What is to come until this member has all that it is to have; a barrier's signs are those that come in.
+    fn count_missing(&mut self) {
+        self.missing = match self.signs_only {
+            true => self
+                .incoming
+                .iter()
+                .map(|c| c.flow.slices.len() as u32)
+                .sum(),
+            false => self.spec.final_slices().len() as u32,
+        };
+    }
+
+    /// A slice is here.
+    fn take_slice(&mut self, slice: u32) {
+        let is_new = !std::mem::replace(&mut self.held[slice as usize], true);
+        if is_new && (self.signs_only || self.spec.final_slices().contains(&slice)) {
+            self.missing -= 1;
+        }
     }
 
     /// Orders what goes out by the steps of its schedules, if it has any.
@@ -667,9 +742,7 @@ impl Transfer {
                 if let Some(connection) = self.incoming.iter_mut().find(|c| c.qpn == qpn) {
                     connection.completed += 1;
                 }
-                if !std::mem::replace(&mut self.held[slice as usize], true) {
-                    self.missing -= 1;
-                }
+                self.take_slice(slice);
                 if self.spec.receives_kept().is_some() && !self.legs.is_left() {
                     self.post_receives(host, qpn, 1)?;
                 }
@@ -722,11 +795,15 @@ impl Transfer {
             }
         }
         self.tell_parts(now);
-        let all_here = self.missing == 0;
-        let all_sent = self
-            .outgoing
-            .iter()
-            .all(|c| c.completed == c.flow.slices.len());
+        let takes_turns = self.spec.takes_turns();
+        let begins = self.spec.collective.begins_everywhere() && !takes_turns;
+        let all_here = self.missing == 0 && (self.begun || !begins);
+        let mut outgoing = self.outgoing.iter();
+        let all_sent = match begins {
+            // Others need not have everything yet; but only the acknowledgement of a group's sign says that all have begun.
+            true => outgoing.all(|c| c.completed > 0 || !c.is_group()),
+            false => outgoing.all(|c| c.completed == c.flow.slices.len()),
+        };
         if !self.done && all_here && (all_sent || !self.spec.is_source()) {
             self.done = true;
             self.finish(host, now)?;
@@ -746,8 +823,21 @@ impl Transfer {
             return Ok(false);
         };
         let is_expected = self.spec.ready.is_none() || connection.posted < connection.credit;
+        let is_due = match self.signs_only {
+            true => {
+                let step = connection.flow.steps.get(connection.posted);
+                let earlier = self.incoming.iter().flat_map(|c| {
+                    let comes = c.flow.slices.iter().zip(&c.flow.steps);
+                    comes.filter(|(_, at)| step.is_some_and(|step| *at < step))
+                });
+                let mut earlier = earlier.map(|(slice, _)| self.held[*slice as usize]);
+                // A group's second sign says that the first one is acknowledged.
+                self.begun && earlier.all(|here| here) && connection.completed == connection.posted
+            }
+            false => self.held[slice as usize],
+        };
         if self.legs.keeps_back(slice)
-            || !self.held[slice as usize]
+            || !is_due
             || !is_expected
             || !connection.is_told(host, &self.spec, slice)?
         {
@@ -781,7 +871,10 @@ impl Transfer {
 
     /// Verifies the data and reports it.
     fn finish(&mut self, host: &dyn Verbs, now: u64) -> Result<(), TransferError> {
+        let (offset, len) = self.spec.final_bytes();
         let data = self.data(host);
+        let data = data.get(offset as usize..(offset + len) as usize);
+        let data = data.unwrap_or_default();
         let got = match &self.original {
             Some(original) => original.digest_of(data),
             None => Digest::of(data),
@@ -793,7 +886,7 @@ impl Transfer {
         }
         self.events.push_back(TransferEvent::Done {
             sha256: got,
-            bytes: self.spec.size,
+            bytes: len,
             at: now,
         });
         Ok(())

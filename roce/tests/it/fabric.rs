@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use alfirk_aggregation::{classify, Answer, Config, Feedback, Group, Port, Sent, Strategy};
 use alfirk_roce::collective::{
-    Algorithm, Digest, Endpoint, GroupSpec, Transfer, TransferError, TransferEvent, TransferOp,
-    TransferSpec, WriteMode,
+    Algorithm, Collective as Kind, Digest, Endpoint, GroupSpec, Transfer, TransferError,
+    TransferEvent, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::host::HostEvent;
 use alfirk_roce::icrc::neutral::{ExitPairs, ExitRewrite, NeutralConstants, NeutralPair};
@@ -493,6 +493,44 @@ fn members_take_turns_on_the_same_queue_pairs() {
         }
         let told = 10 * 3 * 16 * u64::from(write == WriteMode::PerRequest);
         assert_eq!(sent, 1_000_000 + told, "{op:?}");
+    }
+}
+
+/// The minimum over all members is a barrier: a member that has not come has no receive for the root's sign.
+#[test]
+fn nobody_leaves_a_groups_barrier_before_everybody_has_come() {
+    let group = GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0xff_ffff));
+    let members = 5;
+    let spec = |rank| TransferSpec {
+        collective: Kind::Barrier,
+        slices: Algorithm::Alfirk.slices_for(Kind::Barrier, 0, 5),
+        group: Some(group),
+        ..TransferSpec::new(Algorithm::Alfirk, rank, (0..5).map(ip).collect(), 0)
+    };
+    for late in [0, 1, 4] {
+        let hosts = (0..members).map(|i| host(i, 4200, 1)).collect();
+        let mut net = Net::new(hosts, Fabric::default(), 1);
+        let register = |fabric: &mut Fabric, ends: &[Endpoint]| fabric.register(&group, ends);
+        let mut run = Collective::prepare(&mut net, spec, register);
+        run.run_until(&mut net, 1_000_000_000, Collective::ready);
+        let come = |run: &mut Collective, net: &mut Net<Fabric>, rank: usize| {
+            let (host, now) = (&mut net.hosts[rank], net.now);
+            let nothing = Arc::from(&[][..]);
+            run.transfers[rank].start(host, now, nothing).unwrap();
+        };
+        for rank in (0..members).filter(|rank| *rank != late) {
+            come(&mut run, &mut net, rank);
+        }
+        let early = net.now + 3_000_000;
+        run.run_until_time(&mut net, early);
+        let done = |run: &Collective| {
+            let done = |event: &TransferEvent| matches!(event, TransferEvent::Done { .. });
+            run.events.iter().filter(|(_, event)| done(event)).count()
+        };
+        assert_eq!(done(&run), 0, "without {late}");
+        come(&mut run, &mut net, late);
+        run.run_until(&mut net, 1_000_000_000, Collective::finished);
+        assert_eq!(done(&run), members);
     }
 }
 

@@ -272,6 +272,20 @@ impl Collective {
         }
     }
 
+    /// Runs until nothing happens any more or `deadline` has come.
+    pub fn run_until_time<M: Medium>(&mut self, net: &mut Net<M>, deadline: u64) {
+        while net.now < deadline && net.step() {
+            for (i, event) in net.take_events() {
+                self.transfers[i].handle_event(&mut net.hosts[i], net.now, &event);
+            }
+            for (i, transfer) in self.transfers.iter_mut().enumerate() {
+                while let Some(event) = transfer.poll() {
+                    self.events.push((i, event));
+                }
+            }
+        }
+    }
+
     /// Whether every member has told that a part is done; its `source` need not, if there is one given.
     pub fn part_done(&self, part: u32, source: Option<u32>) -> bool {
         let told = |rank| {

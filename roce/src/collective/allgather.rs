@@ -1,0 +1,45 @@
+//! Allgathers: each member's piece reaches all others.
+
+use super::pieces::slices;
+use super::plan::{Draft, Plan, Shape};
+
+/// Each piece goes once around the ring, the own one first.
+pub(super) fn ring(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    let n = shape.members;
+    let (before, after) = ((rank + n - 1) % n, (rank + 1) % n);
+    for back in 0..n - 1 {
+        draft.receive(before, pieces(shape, before, back..back + 1));
+        draft.send(after, 0, pieces(shape, rank, back..back + 1));
+    }
+    draft.finish()
+}
+
+/// In round t everybody sends what it has, or what is still lacking there, to the member 2^t ranks on. (J. Bruck and others,
+/// "Efficient Algorithms for All-to-All Communications in Multiport Message-Passing Systems", 1997.)
+pub(super) fn dissemination(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    let n = shape.members;
+    let mut distance = 1;
+    while distance < n {
+        let has = 0..distance.min(n - distance);
+        let before = (rank + n - distance) % n;
+        draft.receive(before, pieces(shape, before, has.clone()));
+        draft.send((rank + distance) % n, 0, pieces(shape, rank, has));
+        distance *= 2;
+    }
+    draft.finish()
+}
+
+/// The pieces of the members so many ranks back from one, in this order.
+fn pieces(
+    shape: Shape<'_>,
+    rank: u32,
+    back: std::ops::Range<u32>,
+) -> impl Iterator<Item = u32> + use<'_> {
+    let n = shape.members;
+    back.flat_map(move |back| {
+        let piece = (rank + n - back) % n;
+        slices(shape, piece..piece + 1)
+    })
+}

@@ -1,0 +1,136 @@
+//! Barriers: signs go from member to member, and nobody is done before everybody has begun.
+
+use super::binomial;
+use super::plan::{Draft, Flow, Plan};
+use super::spec::EdgeId;
+
+/// How many signs the members of a barrier number.
+pub(super) const fn signs(members: u32) -> u32 {
+    rounds(members) + 1
+}
+
+const fn rounds(members: u32) -> u32 {
+    members.next_power_of_two().ilog2()
+}
+
+/// In round t everybody gives a sign to the member 2^t ranks on, when it has got that of the round before. (D. Hensgen, R. Finkel,
+/// U. Manber, "Two Algorithms for Barrier Synchronization", 1988.)
+pub(super) fn dissemination(members: u32, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    for round in 0..rounds(members) {
+        let distance = 1 << round;
+        draft.receive_at(round, (rank + members - distance) % members, round);
+        draft.send_at(round, (rank + distance) % members, 0, round);
+    }
+    signed(draft)
+}
+
+/// Signs are gathered up a binomial tree, and the root's goes down again.
+pub(super) fn binomial(members: u32, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    let rounds = rounds(members);
+    // A member's own sign comes after those of its children, which are nearer to it.
+    let (up, down) = (|bit: u32| bit, |bit: u32| 2 * rounds - bit);
+    let children: Vec<u32> = binomial::children(members, rank).collect();
+    for &child in children.iter().rev() {
+        let bit = child.trailing_zeros();
+        draft.receive_at(up(bit), child, bit);
+    }
+    if rank > 0 {
+        let (parent, bit) = (binomial::parent(rank), rank.trailing_zeros());
+        draft.send_at(up(bit), parent, 0, bit);
+        draft.receive_at(down(bit), parent, rounds);
+    }
+    for &child in &children {
+        draft.send_at(down(child.trailing_zeros()), child, 0, rounds);
+    }
+    signed(draft)
+}
+
+/// On a group of the fabric: members receive nothing before they have begun, so the root's sign, of which switches acknowledge the
+/// minimum, is acknowledged when all have. The second one tells them.
+pub(super) fn alfirk(rank: u32) -> Plan {
+    let flow = Flow::all(EdgeId::Group { root: 0 }, 2, 0);
+    let (incoming, outgoing) = match rank {
+        0 => (Vec::new(), vec![flow]),
+        _ => (vec![flow], Vec::new()),
+    };
+    Plan {
+        incoming,
+        outgoing,
+        signs: true,
+        ..Plan::default()
+    }
+}
+
+fn signed(draft: Draft) -> Plan {
+    Plan {
+        signs: true,
+        ..draft.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::plan::testing::sizes;
+
+    /// Who each member knows to have begun when it is done, if all signs that it waits for have come.
+    fn known(plans: &[Plan]) -> Vec<Vec<bool>> {
+        let n = plans.len();
+        let mut known: Vec<Vec<bool>> = (0..n)
+            .map(|rank| (0..n).map(|other| rank == other).collect())
+            .collect();
+        let steps = plans
+            .iter()
+            .flat_map(|p| p.outgoing.iter().flat_map(|f| f.steps.clone()));
+        let steps: std::collections::BTreeSet<u32> = steps.collect();
+        for step in steps {
+            let before = known.clone();
+            for (rank, plan) in plans.iter().enumerate() {
+                for flow in plan.outgoing.iter().filter(|f| f.steps.contains(&step)) {
+                    let EdgeId::Pair { to, .. } = flow.edge else {
+                        panic!("no group");
+                    };
+                    for (other, knows) in before[rank].iter().enumerate() {
+                        known[to as usize][other] |= knows;
+                    }
+                }
+            }
+        }
+        known
+    }
+
+    #[test]
+    fn whoever_is_done_knows_that_all_have_begun() {
+        for members in sizes() {
+            for barrier in [dissemination, binomial] {
+                let plans: Vec<Plan> = (0..members).map(|rank| barrier(members, rank)).collect();
+                let known = known(&plans);
+                assert!(known.iter().flatten().all(|knows| *knows), "of {members}");
+            }
+        }
+    }
+
+    #[test]
+    fn signs_of_later_steps_wait_for_those_of_earlier_ones() {
+        // A member of the tree sends up after its children have, and down after its parent has.
+        for members in sizes() {
+            for rank in 1..members {
+                let plan = binomial(members, rank);
+                let own = rank.trailing_zeros();
+                for flow in &plan.outgoing {
+                    let waits = plan.incoming.iter().filter(|f| f.steps[0] < flow.steps[0]);
+                    let EdgeId::Pair { to, .. } = flow.edge else {
+                        panic!("no group");
+                    };
+                    let expected = match to < rank {
+                        true => plan.incoming.len() - 1,
+                        false => plan.incoming.len(),
+                    };
+                    assert_eq!(waits.count(), expected, "{rank} ({own}) to {to}");
+                }
+            }
+        }
+    }
+}

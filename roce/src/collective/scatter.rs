@@ -1,0 +1,21 @@
+//! Scatters: each member gets its piece of the root's data.
+
+use super::pieces::{slices, spread};
+use super::plan::{Draft, Plan, Shape};
+
+/// The root sends each member its piece, all by turns.
+pub(super) fn direct(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    match rank {
+        0 => (1..shape.members).for_each(|to| draft.send(to, 0, slices(shape, to..to + 1))),
+        _ => draft.receive(0, slices(shape, rank..rank + 1)),
+    }
+    draft.finish()
+}
+
+/// Pieces go down a binomial tree, those for a whole subtree together.
+pub(super) fn binomial(shape: Shape<'_>, rank: u32) -> Plan {
+    let mut draft = Draft::new(rank);
+    spread(&mut draft, shape, rank);
+    draft.finish()
+}
