@@ -177,6 +177,14 @@ pub struct Traffic {
 }
 
 impl Traffic {
+    /// What has gone over links when nothing has: what others are added to.
+    pub fn nothing() -> Traffic {
+        Traffic {
+            dropped_packets: Some(0),
+            ..Traffic::default()
+        }
+    }
+
     /// Both together.
     pub fn plus(&self, other: &Traffic) -> Traffic {
         Traffic {

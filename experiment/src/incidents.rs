@@ -110,6 +110,21 @@ impl Incidents {
         }
     }
 
+    /// The survivors of an overlay have agreed on what is stable, and go on.
+    pub(super) fn agreed(&mut self, agreed_at: u64, went_on_at: u64) {
+        for incident in &mut self.past {
+            if incident.repaired.is_none() {
+                incident.repaired = Some((agreed_at, 0));
+                incident.moved_at = Some(went_on_at);
+            }
+        }
+    }
+
+    /// Whether anything has broken.
+    pub(super) fn any(&self) -> bool {
+        !self.past.is_empty()
+    }
+
     pub(super) fn report(&self) -> Vec<Failure> {
         let begun_at = self.begun_at.unwrap_or(0);
         let past = self.past.iter().map(|incident| Failure {

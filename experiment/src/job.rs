@@ -1,6 +1,7 @@
 //! One algorithm of the main job, from queue pairs to checked bytes. Pure orchestration: the same on every fabric.
 
 mod guarded;
+mod recovery;
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -197,6 +198,7 @@ pub fn run_algorithm(
         spec: None,
         sending: 0,
         moved: (0, 0),
+        received: (0, 0, 0),
         answers_later: 0,
         incidents: Incidents::new(&job.kills),
         outages: Outages::new(&job.outages),
@@ -225,10 +227,18 @@ struct Run<'a> {
     sending: usize,
     /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
     moved: (u64, u64),
+    /// How many bytes all receivers had together when that last changed, when that was, and when it was last looked at.
+    received: (u64, u64, u64),
     /// By how much the controller delays the group's acknowledgements, in nanoseconds.
     answers_later: u64,
     incidents: Incidents,
     outages: Outages,
+}
+
+/// What the queue pairs of legs that are over have cost, and the counters when the present one began.
+struct Cost {
+    spent: Traffic,
+    before: Traffic,
 }
 
 /// What the members have told by now, by rank.
@@ -240,8 +250,10 @@ struct Told {
     parts: Vec<Vec<Option<u64>>>,
     /// Whose relayed data is acknowledged, too.
     finished: Vec<bool>,
-    /// How many slices each held when it had left a leg.
-    left: Vec<Option<u32>>,
+    /// How many slices each held, from the first one on, when it had left a leg, and which beyond.
+    left: Vec<Option<(u32, Vec<u32>)>>,
+    /// Whether a member has noticed that another one is dead.
+    broken: bool,
     /// Who is out of the group, or dead, and need not be waited for.
     lost: Vec<bool>,
 }
@@ -254,6 +266,7 @@ impl Told {
             parts: vec![vec![None; members]; parts as usize],
             finished: vec![false; members],
             left: vec![None; members],
+            broken: false,
             lost: vec![false; members],
         }
     }
@@ -303,7 +316,7 @@ impl Run<'_> {
                 (Err(error), _) => return self.on_fabric(Err(error)),
             }
         }
-        self.connect(&endpoints)?;
+        self.connect(&self.job.members, &endpoints)?;
         let mut told = Told::new(self.job.members.len(), self.parts());
         self.wait(
             &mut told,
@@ -318,20 +331,30 @@ impl Run<'_> {
         let counted = self.counts()?;
         let before = self.traffic()?;
         let posted_at = self.send(&mut told, watch)?;
-        self.wait(
-            &mut told,
-            "is not done",
-            |t, rank| t.done[rank].is_some(),
-            watch,
-        )?;
-        // The last acknowledgements belong to what the transfer costs, though nobody waits for them.
-        self.wait(
-            &mut told,
-            "has not finished",
-            |t, rank| t.finished[rank],
-            watch,
-        )?;
-        let traffic = self.traffic()?.since(&before);
+        let mut cost = Cost {
+            spent: Traffic::nothing(),
+            before,
+        };
+        loop {
+            self.wait(
+                &mut told,
+                "is not done",
+                |t, rank| t.done[rank].is_some(),
+                watch,
+            )?;
+            // The last acknowledgements belong to what the transfer costs, though nobody waits for them.
+            self.wait(
+                &mut told,
+                "has not finished",
+                |t, rank| t.finished[rank],
+                watch,
+            )?;
+            if !told.broken {
+                break;
+            }
+            self.recover(&mut told, &mut cost, watch)?;
+        }
+        let traffic = cost.spent.plus(&self.traffic()?.since(&cost.before));
         let counts = counted.zip(self.counts()?);
         let counts = counts.map(|(before, after)| after - before);
 
@@ -450,9 +473,9 @@ impl Run<'_> {
         }
     }
 
-    /// Connects all members, each to the ends of its own edges.
-    fn connect(&mut self, endpoints: &[Endpoint]) -> Result<(), JobError> {
-        let mut peers: Vec<Vec<Endpoint>> = vec![Vec::new(); self.job.members.len()];
+    /// Connects members, given by their ranks, each to the ends of its own edges.
+    fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
+        let mut peers: Vec<Vec<Endpoint>> = vec![Vec::new(); members.len()];
         for endpoint in endpoints {
             match endpoint.edge {
                 EdgeId::Pair { from, to } => {
@@ -464,7 +487,7 @@ impl Run<'_> {
                 }
             }
         }
-        for (&host, peers) in self.job.members.iter().zip(&peers) {
+        for (&host, peers) in members.iter().zip(&peers) {
             let connected = self.fabric.connect(host, peers);
             self.on_fabric(connected)?;
         }
@@ -533,10 +556,7 @@ impl Run<'_> {
             _ => None,
         };
         let slices = block.map_or(slices, |block| blocks(size, block));
-        let racks = job.members.iter();
-        let racks: Vec<u32> = racks
-            .map(|&host| self.topology.attachment(host).0 .0 as u32)
-            .collect();
+        let racks = self.racks(&job.members);
         let mut endpoints = Vec::new();
         for (rank, &host) in job.members.iter().enumerate() {
             let spec = TransferSpec {
@@ -552,10 +572,7 @@ impl Run<'_> {
                 receives: job.receives.filter(|_| !is_rdmc),
                 rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
-                racks: match self.algorithm.needs_racks() {
-                    true => racks.clone(),
-                    false => Vec::new(),
-                },
+                racks: racks.clone(),
                 store_and_forward: job.store_and_forward
                     && is_overlay
                     && self.algorithm.is_one_tree(),
@@ -584,6 +601,15 @@ impl Run<'_> {
             endpoints.extend(self.on_fabric(prepared)?);
         }
         Ok(endpoints)
+    }
+
+    /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
+    fn racks(&self, members: &[HostIndex]) -> Vec<u32> {
+        let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
+        match self.algorithm.needs_racks() {
+            true => members.iter().map(rack).collect(),
+            false => Vec::new(),
+        }
     }
 
     fn rc(&self, host: HostIndex) -> RcConfig {
@@ -702,6 +728,11 @@ impl Run<'_> {
             if self.grouped && self.guarded().is_none() {
                 let looked = self.look_after(told);
                 self.on_fabric(looked)?;
+            } else if self.closes() {
+                self.strike(told)?;
+                if told.broken {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -813,9 +844,12 @@ impl Run<'_> {
                 }
             }
             MemberEvent::Finished => told.finished[rank] = true,
-            MemberEvent::Left { held } => told.left[rank] = Some(held),
+            MemberEvent::Left { held, beyond } => told.left[rank] = Some((held, beyond)),
             // The controller's news tell the same.
             MemberEvent::Group(_) => {}
+            MemberEvent::Failed { .. } if self.closes() && self.incidents.any() => {
+                told.broken = true;
+            }
             MemberEvent::Failed { why } => {
                 return Err(JobError::Member {
                     algorithm: self.algorithm,

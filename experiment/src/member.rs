@@ -14,8 +14,8 @@ pub enum MemberEvent {
     PartDone { part: u32, at: u64 },
     /// This member is done, and everything that it passed on is acknowledged, too.
     Finished,
-    /// The queue pairs of the transfer's leg are gone, and this member holds so many slices.
-    Left { held: u32 },
+    /// The queue pairs of the transfer's leg are gone, and this member holds so many slices from the first one on, and those `beyond`.
+    Left { held: u32, beyond: Vec<u32> },
     /// The transfer has ended without success at this member.
     Failed { why: String },
     /// News of the group that this host leads, if it was registered in band.

@@ -459,9 +459,13 @@ impl Report {
                 )?;
             }
             for failure in &row.failures {
+                let [acted, moved] = match row.registration_ns {
+                    Some(_) => ["the controller acted", "acknowledgements came again"],
+                    None => ["the survivors agreed on what is stable", "went on"],
+                };
                 writeln!(
                     out,
-                    "{name}: {} died after {}; the controller acted {}, acknowledgements came again {}",
+                    "{name}: {} died after {}; {acted} {}, {moved} {}",
                     failure.what,
                     duration(failure.at_ns),
                     after(failure.repaired_ns, "never"),

@@ -286,9 +286,13 @@ impl Driver {
                 running.transfer.leave(self.station.verbs_mut());
                 // What the queue pairs have delivered waits among the events.
                 self.events();
-                let held = find(&mut self.transfers, transfer)?.transfer.held();
-                self.control
-                    .broadcast(&Line::Event(Event::Left { transfer, held }));
+                let machine = &find(&mut self.transfers, transfer)?.transfer;
+                let (held, beyond) = (machine.held(), machine.held_beyond());
+                self.control.broadcast(&Line::Event(Event::Left {
+                    transfer,
+                    held,
+                    beyond,
+                }));
                 Ok(Reply::Accepted)
             }
             Request::Resume { transfer, leg } => {

@@ -206,8 +206,13 @@ pub enum Event {
     PartDone { transfer: u32, part: u32, at: u64 },
     /// Everything that this member passes on is acknowledged, too.
     Finished { transfer: u32 },
-    /// The queue pairs of its leg are gone, and so many slices are here.
-    Left { transfer: u32, held: u32 },
+    /// The queue pairs of its leg are gone, and so many slices are here from the first one on, and those beyond.
+    Left {
+        transfer: u32,
+        held: u32,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        beyond: Vec<u32>,
+    },
     /// The transfer has ended without success.
     Failed { transfer: u32, error: String },
     /// News of the group that this host leads.

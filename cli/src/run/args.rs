@@ -193,7 +193,8 @@ pub struct Args {
     #[arg(long, value_name = "RATE", requires = "fallback_below")]
     normal_goodput: Option<String>,
 
-    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; only alfirk heals
+    /// Break a host, a switch, or a link (NODE-NODE) so long after the post; alfirk heals, and RDMC's groups close and go on
+    /// without hosts
     #[arg(long, value_name = "NODE@TIME", value_delimiter = ',')]
     kill: Vec<String>,
 
@@ -857,15 +858,34 @@ impl Args {
         if self.kill.is_empty() {
             return Ok(Vec::new());
         }
-        if let Some(algorithm) = algorithms.iter().find(|a| !a.needs_group()) {
+        let survives = |a: &&Algorithm| a.needs_group() || matches!(a, Algorithm::Rdmc(_));
+        if let Some(algorithm) = algorithms.iter().find(|a| !survives(a)) {
             return Err(Failure::bad_input(format_args!(
-                "--kill: {algorithm} does not survive a death; use --algorithms alfirk"
+                "--kill: {algorithm} does not survive a death; use alfirk, or RDMC's schedules"
             )));
         }
-        self.kill
-            .iter()
-            .map(|text| kill(topology, source, text))
-            .collect()
+        let kills = self.kill.iter();
+        let kills = kills.map(|text| kill(topology, source, text));
+        let kills = kills.collect::<Result<Vec<Kill>, Failure>>()?;
+        let is_host = |kill: &&Kill| matches!(kill.victim, Victim::Host(_));
+        if let (Some(algorithm), Some(kill)) = (
+            algorithms.iter().find(|a| !a.needs_group()),
+            kills.iter().find(|kill| !is_host(kill)),
+        ) {
+            return Err(Failure::bad_input(format_args!(
+                "--kill {}: {algorithm} goes on without hosts, but not around switches and links; use --algorithms alfirk",
+                kill.name
+            )));
+        }
+        if let (Driver::Mininet, [one, other, ..], [kill, ..]) =
+            (self.driver, algorithms, &kills[..])
+        {
+            return Err(Failure::bad_input(format_args!(
+                "--kill {}: on Mininet the dead stay dead for what comes next; run {one} and {other} one by one",
+                kill.name
+            )));
+        }
+        Ok(kills)
     }
 }
 

@@ -96,6 +96,21 @@ fn deaths_that_cannot_be() {
         &["--kill", "h2@1us", "--algorithms", "chain"],
         &["chain does not survive"],
     );
+    run(
+        &["--kill", "s1@1us", "--algorithms", "rdmc-chain"],
+        &["--kill s1", "rdmc-chain goes on without hosts"],
+    );
+    run(
+        &[
+            "--driver",
+            "mininet",
+            "--kill",
+            "h2@1us",
+            "--algorithms",
+            "alfirk,rdmc-chain",
+        ],
+        &["--kill h2", "one by one"],
+    );
 }
 
 #[test]

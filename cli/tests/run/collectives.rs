@@ -1,7 +1,7 @@
 //! Every algorithm of every collective, through the compiled pipelines, with loss on all links.
 
-use alfirk_ctrl::topology::{leaf_spine, Topology};
-use alfirk_experiment::Job;
+use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
+use alfirk_experiment::{Job, Kill, Row, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp};
 use alfirk_sim::engine::FaultProbabilities;
 use proptest::prelude::*;
@@ -75,6 +75,81 @@ fn a_group_of_512_gets_every_byte_by_every_algorithm_with_loss() {
     for algorithm in Collective::Broadcast.algorithms() {
         let job = of(Collective::Broadcast, 512, 6_000, 1);
         delivers(&topology, &job, algorithm, 0.01).unwrap();
+    }
+}
+
+/// RDMC's groups close when a member dies, and the survivors go on with what is not stable.
+fn survives(
+    topology: &Topology,
+    job: &Job,
+    algorithm: Algorithm,
+    loss: f64,
+) -> Result<Row, String> {
+    let mut fabric = fabric(topology, FaultProbabilities::lossy(loss), job.seed);
+    let row = run(&mut fabric, topology, job, algorithm);
+    let row = row.map_err(|error| format!("{algorithm}: {error}"))?;
+    match row.verified {
+        true => Ok(row),
+        false => Err(format!("{algorithm}: {row:?}")),
+    }
+}
+
+fn kill(topology: &Topology, host: usize, after: u64) -> Kill {
+    Kill {
+        victim: Victim::Host(HostIndex(host)),
+        name: topology.host(HostIndex(host)).name.clone(),
+        after,
+    }
+}
+
+#[test]
+fn survivors_of_a_death_get_every_byte_by_rdmc() {
+    let topology = forty_hosts();
+    for schedule in Algorithm::RDMC {
+        let job = Job {
+            kills: vec![kill(&topology, 3, 20_000)],
+            ..of(Collective::Broadcast, 11, 300_000, 1)
+        };
+        let row = survives(&topology, &job, Algorithm::Rdmc(schedule), 0.0).unwrap();
+        assert_eq!(row.lost, ["h4"], "{schedule:?}");
+        assert_eq!(row.receivers_verified, 9, "{schedule:?}");
+        assert!(row.failures[0].going_on_ns.is_some(), "{schedule:?}");
+    }
+}
+
+#[test]
+fn a_source_that_all_others_leave_is_done() {
+    let topology = forty_hosts();
+    let job = Job {
+        kills: vec![kill(&topology, 1, 5_000), kill(&topology, 2, 20_000)],
+        ..of(Collective::Broadcast, 3, 300_000, 1)
+    };
+    let algorithm = Algorithm::Rdmc(alfirk_roce::collective::Schedule::BinomialPipeline);
+    let row = survives(&topology, &job, algorithm, 0.0).unwrap();
+    assert_eq!(row.lost, ["h2", "h3"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn survivors_of_some_deaths_get_every_byte_by_rdmc(
+        schedule in prop::sample::select(Algorithm::RDMC.to_vec()),
+        members in 3usize..20,
+        deaths in prop::collection::vec((1usize..20, 0u64..200_000), 1..4),
+        size in 0usize..200_000,
+        block in 500u32..20_000,
+        loss in prop_oneof![Just(0.0), 0.0f64..0.01],
+        seed in 0u64..1 << 32,
+    ) {
+        let topology = forty_hosts();
+        let deaths = deaths.into_iter().filter(|(host, _)| *host < members);
+        let job = Job {
+            block: Some(block),
+            kills: deaths.map(|(host, after)| kill(&topology, host, after)).collect(),
+            ..of(Collective::Broadcast, members, size, seed)
+        };
+        survives(&topology, &job, Algorithm::Rdmc(schedule), loss).map_err(TestCaseError::fail)?;
     }
 }
 

@@ -55,7 +55,7 @@ impl Run<'_> {
             guard: Safeguard::new(config),
             to,
             posted_at: None,
-            spent: Traffic::default(),
+            spent: Traffic::nothing(),
             before: Traffic::default(),
             looked: (0, 0),
             limit: 0,
@@ -70,7 +70,7 @@ impl Run<'_> {
             Ok(()) => {
                 registration_ns = Some(self.fabric.now() - asked_at);
                 self.grouped = true;
-                self.connect(&endpoints)?;
+                self.connect(&self.job.members, &endpoints)?;
                 self.wait(
                     &mut told,
                     "is not connected",
@@ -178,6 +178,7 @@ impl Run<'_> {
             group: None,
             held,
             limit: Some(state.limit),
+            survivors: None,
         };
         let everywhere = fewest(&leg.held);
         let began = self.begin(told, state, leg, watch)?;
@@ -260,6 +261,7 @@ impl Run<'_> {
             group: Some(group),
             held,
             limit: None,
+            survivors: None,
         };
         let began = self.begin(told, state, leg, watch)?;
         let refusals = std::mem::take(&mut state.refusals);
@@ -319,9 +321,10 @@ impl Run<'_> {
         )?;
         let slices = self.slices();
         let held = told.left.iter().enumerate();
-        let held = held.map(|(rank, held)| match rank {
-            0 => slices,
-            _ => held.unwrap_or(0),
+        let held = held.map(|(rank, left)| match (rank, left) {
+            (0, _) => slices,
+            (_, Some((held, _))) => *held,
+            (_, None) => 0,
         });
         Ok(held.collect())
     }
@@ -341,7 +344,7 @@ impl Run<'_> {
             let resumed = self.fabric.resume(host, leg.clone());
             endpoints.extend(self.on_fabric(resumed)?);
         }
-        self.connect(&endpoints)?;
+        self.connect(&self.job.members, &endpoints)?;
         self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
         state.before = self.traffic()?;
         for &host in &self.job.members[1..] {

@@ -79,7 +79,8 @@ impl TransferSpec {
         first.map(|flow| flow.edge).collect()
     }
 
-    fn plan_of(&self, slices: u32) -> Plan {
+    /// The plan of a broadcast of so many slices.
+    pub(super) fn plan_of(&self, slices: u32) -> Plan {
         let shape = Shape {
             members: self.members.len() as u32,
             slices,
@@ -278,6 +279,16 @@ impl Transfer {
             self.post_allowed_receives(host, qpn)?;
         }
         Ok(())
+    }
+
+    /// Gives up the room for first blocks that will not come.
+    pub(super) fn give_up_scratch(&mut self, host: &mut dyn Verbs) {
+        for connection in &mut self.incoming {
+            if let Some(key) = connection.scratch.take() {
+                // Nothing is written there any more: its queue pair is gone.
+                let _ = host.deregister(key);
+            }
+        }
     }
 
     /// Where first blocks come to that have not come.

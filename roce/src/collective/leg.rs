@@ -5,15 +5,21 @@
 //! come in order whatever the algorithm, so this number says all. The orchestrator gathers it from all members, and the next leg
 //! carries to each member exactly the slices that it lacks: [`Transfer::resume`], [`Transfer::connect`], [`Transfer::proceed`].
 //!
+//! When members have died, an overlay closes, and those who are left go on as another one with the slices that are not stable, that is,
+//! which not all of them hold: [`Survivors`]. Then any order will do.
+//!
 //! A group sends the same to everybody. So a leg over a group begins where all members hold the same, which the leg before sees to when
 //! it is paused: [`Transfer::pause`]. The group's queue pairs can be made while the leg before still runs ([`Transfer::stand_by`]), so
 //! that a group that is refused again costs nothing.
 
+use std::net::Ipv4Addr;
+
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
-use super::plan::Flow;
-use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError};
+use super::plan::{Flow, Plan};
+use super::post::register;
+use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
 use super::transfer::{Connection, Transfer, TransferError, TransferEvent};
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
@@ -31,6 +37,23 @@ pub struct Leg {
     /// paused needs a limit, because what is posted is sent.
     #[serde(default)]
     pub limit: Option<u32>,
+    /// Who goes on when others have died, and with what; then nothing is said in `held`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survivors: Option<Survivors>,
+}
+
+/// What those have agreed on who are left when members have died: the group closes, and they are another group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Survivors {
+    /// Their addresses by their new ranks; the root is the first one still.
+    pub members: Vec<Ipv4Addr>,
+    /// Their racks, for algorithms that want to know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub racks: Vec<u32>,
+    /// How much there is, which some may not have heard yet.
+    pub size: u64,
+    /// The slices that are not stable: those that not all of them hold, ascending.
+    pub lacking: Vec<u32>,
 }
 
 /// What is known of legs beside the connections of the present one.
@@ -91,9 +114,11 @@ impl Legs {
 }
 
 impl Transfer {
-    /// Destroys the queue pairs of this leg. What they have delivered is still told by events that are under way.
+    /// Destroys the queue pairs of this leg. What they have delivered is still told by events that are under way. If the leg has failed,
+    /// the transfer may go on by another one.
     pub fn leave(&mut self, host: &mut dyn Verbs) {
         self.legs.stage = Stage::Left;
+        self.failed = false;
         self.connecting.clear();
         for connection in self.connections() {
             // An absent queue pair is as good as a destroyed one.
@@ -107,6 +132,13 @@ impl Transfer {
         here.unwrap_or(self.held.len()) as u32
     }
 
+    /// The slices that are here beyond the first that is not: none where they come in order.
+    pub fn held_beyond(&self) -> Vec<u32> {
+        let beyond = self.held.iter().enumerate().skip(self.held() as usize);
+        let beyond = beyond.filter(|(_, held)| **held);
+        beyond.map(|(slice, _)| slice as u32).collect()
+    }
+
     /// Makes the queue pairs of the next leg, which this member has no part in yet: see [`Transfer::connect`] and
     /// [`Transfer::proceed`].
     pub fn resume(
@@ -114,13 +146,15 @@ impl Transfer {
         host: &mut dyn Verbs,
         leg: Leg,
     ) -> Result<Vec<Endpoint>, TransferError> {
-        self.check_leg(&leg)?;
+        self.check_leg(host.ip(), &leg)?;
         if !self.legs.is_left() {
             self.leave(host);
         }
+        self.give_up_scratch(host);
         self.incoming.clear();
         self.outgoing.clear();
         self.connected = false;
+        self.begun = false;
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
         self.legs.stage = Stage::Waiting;
@@ -135,15 +169,25 @@ impl Transfer {
             flow.skip_to(first);
             (!flow.slices.is_empty()).then_some(flow)
         };
-        let plan = self.spec.plan();
+        let plan = match leg.survivors {
+            Some(survivors) => self.regroup(host, survivors)?,
+            None => {
+                let plan = self.spec.plan();
+                Plan {
+                    incoming: plan.incoming.into_iter().filter_map(lacks).collect(),
+                    outgoing: plan.outgoing.into_iter().filter_map(lacks).collect(),
+                    ..plan
+                }
+            }
+        };
         self.whole = plan.whole;
         let mut endpoints = Vec::new();
-        for flow in plan.incoming.into_iter().filter_map(lacks) {
+        for flow in plan.incoming {
             let connection = self.open_leg(host, flow)?;
             endpoints.push(self.endpoint(host, &connection, true)?);
             self.receive_by(host, connection)?;
         }
-        for flow in plan.outgoing.into_iter().filter_map(lacks) {
+        for flow in plan.outgoing {
             let connection = self.open_leg(host, flow)?;
             endpoints.push(self.endpoint(host, &connection, false)?);
             self.listen(host, connection.qpn)?;
@@ -232,9 +276,76 @@ impl Transfer {
         }
     }
 
-    fn check_leg(&self, leg: &Leg) -> Result<(), TransferError> {
+    /// Becomes a member of the group that is left; gives its plan, in which those slices pass that are not stable.
+    fn regroup(
+        &mut self,
+        host: &mut dyn Verbs,
+        survivors: Survivors,
+    ) -> Result<Plan, TransferError> {
+        let rank = survivors.members.iter().position(|ip| *ip == host.ip());
+        self.spec.rank = rank.expect("the leg was checked") as u32;
+        self.spec.members = survivors.members;
+        self.spec.racks = survivors.racks;
+        if self.memory.is_none() && !self.spec.is_root() {
+            self.spec.set_size(survivors.size);
+            self.hold_nothing();
+            self.memory = Some(register(host, &self.spec)?);
+        }
+        // Everybody knows now.
+        self.spec.announce = false;
+        let lacking = survivors.lacking;
+        if lacking.is_empty() {
+            return Ok(Plan::default());
+        }
+        let mut plan = self.spec.plan_of(lacking.len() as u32);
+        for flow in plan.incoming.iter_mut().chain(&mut plan.outgoing) {
+            for slice in &mut flow.slices {
+                *slice = lacking[*slice as usize];
+            }
+        }
+        Ok(plan)
+    }
+
+    fn check_survivors(
+        &self,
+        own: Ipv4Addr,
+        leg: &Leg,
+        survivors: &Survivors,
+    ) -> Result<(), TransferError> {
+        let spec = TransferSpec {
+            algorithm: leg.algorithm,
+            members: survivors.members.clone(),
+            racks: survivors.racks.clone(),
+            ..self.spec.clone()
+        };
+        let rank = spec.members.iter().position(|ip| *ip == own);
+        let is_root_still = rank.is_some_and(|rank| (rank == 0) == self.spec.is_root());
+        let mut known = TransferSpec {
+            rank: rank.unwrap_or(usize::MAX) as u32,
+            announce: false,
+            ..spec
+        };
+        known.set_size(survivors.size);
+        let is_known = |slice: &u32| *slice < known.slices;
+        if !is_root_still || !survivors.lacking.iter().all(is_known) {
+            return Err(TransferError::NoSurvivor {
+                own,
+                members: survivors.members.clone(),
+            });
+        }
+        known.check(own)?;
+        if known.algorithm.needs_group() {
+            return Err(SpecError::NoGroup(known.algorithm).into());
+        }
+        Ok(())
+    }
+
+    fn check_leg(&self, own: Ipv4Addr, leg: &Leg) -> Result<(), TransferError> {
         if self.spec.takes_turns() {
             return Err(SpecError::NoTurns(leg.algorithm).into());
+        }
+        if let Some(survivors) = &leg.survivors {
+            return self.check_survivors(own, leg, survivors);
         }
         if leg.algorithm.needs_group() && leg.group.is_none() {
             return Err(SpecError::NoGroup(leg.algorithm).into());

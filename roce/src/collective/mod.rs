@@ -46,7 +46,7 @@ pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use announce::blocks;
 pub use digest::{BadDigest, Digest, Original};
 pub use kind::{Collective, UnknownCollective};
-pub use leg::Leg;
+pub use leg::{Leg, Survivors};
 pub use plan::{Flow, Plan, Shape};
 pub use rdmc::Schedule;
 pub use ring::Ring;

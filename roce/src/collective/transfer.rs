@@ -59,6 +59,11 @@ pub enum TransferError {
         own: u32,
         told: Vec<u32>,
     },
+    #[error("the leg of the survivors {members:?} is not for {own}: it or its place is not among them, or they lack what there is not")]
+    NoSurvivor {
+        own: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    },
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
         qpn: QpNum,
@@ -166,7 +171,7 @@ pub struct Transfer {
     /// Which parts have been told as done, where members take turns.
     parts_told: Vec<bool>,
     done: bool,
-    failed: bool,
+    pub(super) failed: bool,
     /// What the data probably is.
     original: Option<Arc<Original>>,
     pub(super) events: VecDeque<TransferEvent>,

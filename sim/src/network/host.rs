@@ -325,8 +325,10 @@ impl HostNode {
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
             Message::Start { data } => self.started(data, ctx),
             Message::Left => {
-                let held = self.transfer.as_ref().map_or(0, Transfer::held);
-                self.tell(MemberEvent::Left { held }, ctx);
+                let transfer = self.transfer.as_ref();
+                let held = transfer.map_or(0, Transfer::held);
+                let beyond = transfer.map_or_else(Vec::new, Transfer::held_beyond);
+                self.tell(MemberEvent::Left { held, beyond }, ctx);
             }
             _ => unreachable!("nobody sends this to a host"),
         }
@@ -383,7 +385,9 @@ impl HostNode {
             MemberEvent::Done { at, .. } => format!("done at {at}"),
             MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
             MemberEvent::Finished => "finished".to_string(),
-            MemberEvent::Left { held } => format!("left with {held} slices"),
+            MemberEvent::Left { held, beyond } => {
+                format!("left with {} slices", *held as usize + beyond.len())
+            }
             MemberEvent::Failed { why } => format!("failed: {why}"),
             MemberEvent::Group(event) => format!("group: {event:?}"),
         });

@@ -752,7 +752,11 @@ fn member_event(event: Event, current: u32) -> Option<MemberEvent> {
         } => (transfer, MemberEvent::Done { sha256, at }),
         Event::PartDone { transfer, part, at } => (transfer, MemberEvent::PartDone { part, at }),
         Event::Finished { transfer } => (transfer, MemberEvent::Finished),
-        Event::Left { transfer, held } => (transfer, MemberEvent::Left { held }),
+        Event::Left {
+            transfer,
+            held,
+            beyond,
+        } => (transfer, MemberEvent::Left { held, beyond }),
         Event::Failed { transfer, error } => (transfer, MemberEvent::Failed { why: error }),
         Event::Group { told } => return Some(MemberEvent::Group(told)),
         Event::Progress { .. } => return None,

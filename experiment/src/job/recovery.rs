@@ -1,0 +1,145 @@
+//! RDMC when a member dies: the group closes, the survivors agree on what is stable, and go on as another group.
+//!
+//! Whoever notices that a neighbour does not answer ends its transfer, and the others may wait for ever: so all who are alive leave the
+//! group, and tell which blocks they hold. A block that all of them hold is stable. They are then a group of their own, with ranks without
+//! gaps, in which the source sends the others: of these every survivor gets all, and what it held already it gets again.
+//!
+//! Connections between members wait for words that a dead one will never say, so it may be that none of them breaks; then it is noticed
+//! that nobody gets anything any more. Who is dead the job knows, as a membership service would.
+
+use std::collections::BTreeSet;
+
+use alfirk_ctrl::topology::HostIndex;
+use alfirk_roce::collective::{Algorithm, Leg, Progress, Survivors};
+
+use super::{Cost, JobError, Run, Told};
+use crate::fabric::Victim;
+
+impl Run<'_> {
+    /// Whether the group closes and goes on without them when members die.
+    pub(super) fn closes(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Rdmc(_)) && !self.job.kills.is_empty()
+    }
+
+    /// Breaks what is due to break.
+    pub(super) fn strike(&mut self, told: &mut Told) -> Result<(), JobError> {
+        let now = self.fabric.now();
+        while let Some(victim) = self.incidents.take_due(now) {
+            let killed = self.fabric.kill(victim);
+            self.on_fabric(killed)?;
+            if let Victim::Host(dead) = victim {
+                let rank = self.job.members.iter().position(|host| *host == dead);
+                if let Some(rank) = rank {
+                    told.lost[rank] = true;
+                }
+            }
+            self.received.1 = now;
+        }
+        if self.incidents.any() && now >= self.received.2 {
+            self.received.2 = now + self.fabric.tick();
+            let bytes = self.progress()?.bytes;
+            if bytes != self.received.0 {
+                (self.received.0, self.received.1) = (bytes, now);
+            }
+            told.broken |= now - self.received.1 >= self.fabric.patience();
+        }
+        Ok(())
+    }
+
+    /// Has the survivors leave, agree, and go on.
+    pub(super) fn recover(
+        &mut self,
+        told: &mut Told,
+        cost: &mut Cost,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        if self.fabric.now() - self.begun > self.job.time_limit {
+            let is_done = |t: &Told, rank: usize| t.done[rank].is_some();
+            return Err(self.too_late("is not done", told.missing(&is_done)));
+        }
+        let traffic = self.traffic()?.since(&cost.before);
+        cost.spent = cost.spent.plus(&traffic);
+        told.left.fill(None);
+        for &host in &self.survivors(told) {
+            let left = self.fabric.leave(host);
+            self.on_fabric(left)?;
+        }
+        // Another one may die meanwhile; and what it breaks is broken already.
+        told.broken = false;
+        while told.missing(&has_left).next().is_some() {
+            told.broken = false;
+            self.wait(told, "has not left the group", has_left, watch)?;
+        }
+        told.broken = false;
+        self.received.1 = self.fabric.now();
+        let agreed_at = self.fabric.now();
+        let lacking = self.lacking(told);
+
+        let survivors = self.survivors(told);
+        if survivors.len() < 2 {
+            // The source has nobody to send to any more.
+            told.done[0] = Some((agreed_at, self.job.data.sha256()));
+            told.finished[0] = true;
+            return Ok(());
+        }
+        let leg = Leg {
+            algorithm: self.algorithm,
+            group: None,
+            held: Vec::new(),
+            limit: None,
+            survivors: Some(Survivors {
+                members: survivors
+                    .iter()
+                    .map(|&host| self.topology.host(host).ip)
+                    .collect(),
+                racks: self.racks(&survivors),
+                size: self.job.data.bytes().len() as u64,
+                lacking,
+            }),
+        };
+        told.ready.fill(false);
+        told.finished.fill(false);
+        let mut endpoints = Vec::new();
+        for &host in &survivors {
+            let resumed = self.fabric.resume(host, leg.clone());
+            endpoints.extend(self.on_fabric(resumed)?);
+        }
+        self.connect(&survivors, &endpoints)?;
+        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
+        cost.before = self.traffic()?;
+        if told.broken {
+            return Ok(());
+        }
+        // The source last: the others are to be ready.
+        for &host in survivors[1..].iter().chain(&survivors[..1]) {
+            let proceeded = self.fabric.proceed(host);
+            self.on_fabric(proceeded)?;
+        }
+        self.incidents.agreed(agreed_at, self.fabric.now());
+        Ok(())
+    }
+
+    fn survivors(&self, told: &Told) -> Vec<HostIndex> {
+        let alive = self.job.members.iter().zip(&told.lost);
+        let alive = alive.filter(|(_, lost)| !**lost);
+        alive.map(|(host, _)| *host).collect()
+    }
+
+    /// The slices that not every survivor holds.
+    fn lacking(&self, told: &Told) -> Vec<u32> {
+        let slices = self.spec.as_ref().map_or(0, |spec| spec.slices);
+        let mut lacking = BTreeSet::new();
+        // The source, which is the first, holds everything.
+        let receivers = told.left.iter().zip(&told.lost).skip(1);
+        for (left, _) in receivers.filter(|(_, lost)| !**lost) {
+            let (held, beyond) = left.clone().unwrap_or_default();
+            let beyond: BTreeSet<u32> = beyond.into_iter().collect();
+            lacking.extend((held..slices).filter(|slice| !beyond.contains(slice)));
+        }
+        lacking.into_iter().collect()
+    }
+}
+
+fn has_left(told: &Told, rank: usize) -> bool {
+    told.left[rank].is_some()
+}
