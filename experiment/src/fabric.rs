@@ -6,7 +6,7 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
-use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
+use alfirk_roce::collective::{Endpoint, LegAnswer, LegVerb, Original, Progress, TransferSpec};
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
@@ -72,27 +72,25 @@ pub trait Fabric {
     /// Ends the transfer at a member.
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError>;
 
-    /// Destroys the queue pairs of the transfer's leg at a member. [`MemberEvent::Left`] follows when what they have delivered is
-    /// seen.
-    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError>;
+    /// Has a member's transfer do something about its legs. After [`LegVerb::Leave`] [`MemberEvent::Left`] follows, when what the leg's
+    /// queue pairs have delivered is seen.
+    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError>;
 
-    /// Makes the queue pairs of the transfer's next leg at a member that has left the one before; then connect them.
-    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError>;
+    /// The same, for a verb that gives queue pairs.
+    fn endpoints(&mut self, host: HostIndex, verb: LegVerb) -> Result<Vec<Endpoint>, FabricError> {
+        match self.act(host, verb)? {
+            LegAnswer::Endpoints(endpoints) => Ok(endpoints),
+            other => Err(FabricError::Broken(format!("unexpected answer {other:?}"))),
+        }
+    }
 
-    /// Has a member begin to send in the leg.
-    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError>;
-
-    /// Lets the root post the slices before `limit` in the leg.
-    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError>;
-
-    /// Has the root post nothing new in the leg; gives how many slices each member will hold when it is over.
-    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError>;
-
-    /// Makes a member's queue pair for a group that may become the transfer's next leg.
-    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError>;
-
-    /// Gives it up.
-    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError>;
+    /// The same, for a verb that says how far it goes.
+    fn limit(&mut self, host: HostIndex, verb: LegVerb) -> Result<u32, FabricError> {
+        match self.act(host, verb)? {
+            LegAnswer::Limit(limit) => Ok(limit),
+            other => Err(FabricError::Broken(format!("unexpected answer {other:?}"))),
+        }
+    }
 
     /// How many slices a member holds.
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;

@@ -12,8 +12,8 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective, Digest, EdgeId, Endpoint, GroupSpec, Original, Progress,
-    TransferOp, TransferSpec, WriteMode,
+    blocks, Algorithm, Collective, Digest, EdgeId, Endpoint, GroupSpec, LegVerb, Original,
+    Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::hostile::Target;
@@ -498,7 +498,7 @@ impl Run<'_> {
     fn make_ready(&mut self) -> Result<(), JobError> {
         let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
         for &host in self.job.members[1..].iter().filter(|_| tells) {
-            let proceeded = self.fabric.proceed(host);
+            let proceeded = self.fabric.act(host, LegVerb::Proceed);
             self.on_fabric(proceeded)?;
         }
         Ok(())

@@ -9,7 +9,7 @@ use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
 use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
 use alfirk_roce::collective::{
-    Endpoint, GroupSpec, Leg, Original, Progress, Transfer, TransferError, TransferSpec,
+    Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -316,45 +316,14 @@ impl Fabric for VirtualFabric {
         Ok(())
     }
 
-    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.network.leave(host);
-        Ok(())
-    }
-
-    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError> {
-        let resumed = self.network.resume(host, leg);
-        self.on_host(host, resumed)
-    }
-
-    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        let proceeded = self.network.proceed(host);
-        // A leg without connections is over at once.
-        self.collect();
-        self.on_host(host, proceeded)
-    }
-
-    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError> {
-        let paced = self.network.pace(root, limit);
-        self.on_host(root, paced)
-    }
-
-    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError> {
-        let paused = self.network.pause(root);
-        self.on_host(root, paused)
-    }
-
-    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError> {
-        let made = self.network.stand_by(host, group).ok_or_else(|| {
+    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+        let acted = self.network.act(host, verb).ok_or_else(|| {
             let host = self.network.topology().host(host).name.clone();
             let why = "there is no transfer: prepare it first".to_string();
             FabricError::Host { host, why }
         })?;
-        self.on_host(host, made)
-    }
-
-    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.network.stand_down(host);
-        Ok(())
+        self.collect();
+        self.on_host(host, acted)
     }
 
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use alfirk_bmv2::driver::packet_io::{monotonic, Poller};
-use alfirk_roce::collective::{Progress, Transfer, TransferEvent};
+use alfirk_roce::collective::{LegVerb, Progress, Transfer, TransferEvent};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{LeaderTiming, Registrar};
 use nix::sys::signal::{SigSet, Signal};
@@ -281,61 +281,25 @@ impl Driver {
                     .map_err(text)?;
                 Ok(Reply::Started { at })
             }
-            Request::Leave { transfer } => {
+            Request::Leg { transfer, verb } => {
+                let leaves = verb == LegVerb::Leave;
                 let running = find(&mut self.transfers, transfer)?;
-                running.transfer.leave(self.station.verbs_mut());
-                // What the queue pairs have delivered waits among the events.
-                self.events();
-                let machine = &find(&mut self.transfers, transfer)?.transfer;
-                let (held, beyond) = (machine.held(), machine.held_beyond());
-                self.control.broadcast(&Line::Event(Event::Left {
-                    transfer,
-                    held,
-                    beyond,
-                }));
-                Ok(Reply::Accepted)
-            }
-            Request::Resume { transfer, leg } => {
-                let running = find(&mut self.transfers, transfer)?;
-                running.finished_told = false;
-                let resumed = running.transfer.resume(self.station.verbs_mut(), leg);
-                let endpoints = resumed.map_err(text)?;
-                Ok(Reply::Prepared { endpoints })
-            }
-            Request::Proceed { transfer } => {
-                let running = find(&mut self.transfers, transfer)?;
-                running
-                    .transfer
-                    .proceed(self.station.verbs_mut(), monotonic())
-                    .map_err(text)?;
-                Ok(Reply::Accepted)
-            }
-            Request::Pace { transfer, limit } => {
-                let running = find(&mut self.transfers, transfer)?;
-                running
-                    .transfer
-                    .pace(self.station.verbs_mut(), monotonic(), limit)
-                    .map_err(text)?;
-                Ok(Reply::Accepted)
-            }
-            Request::Pause { transfer } => {
-                let running = find(&mut self.transfers, transfer)?;
-                let limit = running
-                    .transfer
-                    .pause(self.station.verbs_mut(), monotonic())
-                    .map_err(text)?;
-                Ok(Reply::Paused { limit })
-            }
-            Request::StandBy { transfer, group } => {
-                let running = find(&mut self.transfers, transfer)?;
-                let made = running.transfer.stand_by(self.station.verbs_mut(), group);
-                let endpoints = vec![made.map_err(text)?];
-                Ok(Reply::Prepared { endpoints })
-            }
-            Request::StandDown { transfer } => {
-                let running = find(&mut self.transfers, transfer)?;
-                running.transfer.stand_down(self.station.verbs_mut());
-                Ok(Reply::Accepted)
+                running.finished_told &= !matches!(verb, LegVerb::Resume { .. });
+                let host = self.station.verbs_mut();
+                let acted = running.transfer.act(host, monotonic(), verb);
+                let answer = acted.map_err(text)?;
+                if leaves {
+                    // What the queue pairs have delivered waits among the events.
+                    self.events();
+                    let machine = &find(&mut self.transfers, transfer)?.transfer;
+                    let (held, beyond) = (machine.held(), machine.held_beyond());
+                    self.control.broadcast(&Line::Event(Event::Left {
+                        transfer,
+                        held,
+                        beyond,
+                    }));
+                }
+                Ok(Reply::Acted { answer })
             }
             Request::Status { transfer } => {
                 let machine = &find(&mut self.transfers, transfer)?.transfer;

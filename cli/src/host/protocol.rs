@@ -18,11 +18,11 @@
 //! On the way a transfer may go on by another algorithm:
 //!
 //! ```text
-//! > {"id":5,"request":"leave","transfer":7}                      at every member; the queue pairs are gone
+//! > {"id":5,"request":"leg","transfer":7,"verb":"leave"}         at every member; the queue pairs are gone
 //! < {"event":"left","transfer":7,"held":12}
-//! > {"id":6,"request":"resume","transfer":7,"leg":{"algorithm":"chain","held":[64,12,15],"limit":26}}
-//! < {"id":6,"reply":"prepared","endpoints":[..]}                  then `connect`, and when all are ready
-//! > {"id":8,"request":"proceed","transfer":7}
+//! > {"id":6,"request":"leg","transfer":7,"verb":"resume","leg":{"algorithm":"chain","held":[64,12,15],"limit":26}}
+//! < {"id":6,"reply":"acted","answer":{"endpoints":[..]}}          then `connect`, and when all are ready
+//! > {"id":8,"request":"leg","transfer":7,"verb":"proceed"}
 //! ```
 //!
 //! Every request gets one answer with its `id`: a reply or `{"id":..,"error":".."}`. Events go to every client. Times are
@@ -32,7 +32,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use alfirk_roce::collective::{
-    Digest, EdgeId, Endpoint, GroupSpec as TransferGroup, Leg, Progress, TransferSpec,
+    Digest, EdgeId, Endpoint, LegAnswer, LegVerb, Progress, TransferSpec,
 };
 use alfirk_roce::host::HostStats;
 use alfirk_roce::hostile::Target;
@@ -68,20 +68,12 @@ pub enum Request {
     Connect { transfer: u32, peers: Vec<Endpoint> },
     /// Send the content of a file; at the root only, or at the source of the next part. Answer: [`Reply::Started`].
     Start { transfer: u32, file: PathBuf },
-    /// Destroy its queue pairs, so that it can go on another way. Answer: [`Reply::Accepted`]; then [`Event::Left`].
-    Leave { transfer: u32 },
-    /// Make the queue pairs of its next leg; `connect` follows. Answer: [`Reply::Prepared`].
-    Resume { transfer: u32, leg: Leg },
-    /// Begin to send in the leg. Answer: [`Reply::Accepted`].
-    Proceed { transfer: u32 },
-    /// Post the slices before `limit` in the leg; at the root only. Answer: [`Reply::Accepted`].
-    Pace { transfer: u32, limit: u32 },
-    /// Post nothing new in the leg; at the root only. Answer: [`Reply::Paused`].
-    Pause { transfer: u32 },
-    /// Make a queue pair for a group that may become its next leg. Answer: [`Reply::Prepared`].
-    StandBy { transfer: u32, group: TransferGroup },
-    /// Give that queue pair up. Answer: [`Reply::Accepted`].
-    StandDown { transfer: u32 },
+    /// Do something about its legs. Answer: [`Reply::Acted`]; and after `leave` [`Event::Left`].
+    Leg {
+        transfer: u32,
+        #[serde(flatten)]
+        verb: LegVerb,
+    },
     /// How far is it? Answer: [`Reply::Status`].
     Status { transfer: u32 },
     /// Write the data to a file. Answer: [`Reply::Accepted`].
@@ -138,9 +130,9 @@ pub enum Reply {
     Started {
         at: u64,
     },
-    /// So many slices each member will hold when the leg is over.
-    Paused {
-        limit: u32,
+    /// What came of a [`LegVerb`].
+    Acted {
+        answer: LegAnswer,
     },
     Status(Status),
 }
@@ -270,6 +262,30 @@ mod tests {
                 progress,
             }),
             r#"{"event":"progress","transfer":7,"bytes":1,"total":2}"#,
+        );
+    }
+
+    #[test]
+    fn verbs_of_legs_are_passed_on_as_they_are() {
+        let request = NumberedRequest {
+            id: 3,
+            request: Request::Leg {
+                transfer: 7,
+                verb: LegVerb::Pace { limit: 26 },
+            },
+        };
+        round_trip(
+            &request,
+            r#"{"id":3,"request":"leg","transfer":7,"verb":"pace","limit":26}"#,
+        );
+        round_trip(
+            &Line::Reply {
+                id: 3,
+                reply: Reply::Acted {
+                    answer: LegAnswer::Done,
+                },
+            },
+            r#"{"id":3,"reply":"acted","answer":"done"}"#,
         );
     }
 

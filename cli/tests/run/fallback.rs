@@ -12,7 +12,8 @@ use alfirk_experiment::{
     SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
-    Algorithm, Endpoint, GroupSpec, Leg, Original, Progress, TransferOp, TransferSpec, WriteMode,
+    Algorithm, Endpoint, LegAnswer, LegVerb, Original, Progress, TransferOp, TransferSpec,
+    WriteMode,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -298,26 +299,8 @@ impl Fabric for Crowded {
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
         self.inner.close(host)
     }
-    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        Fabric::leave(&mut self.inner, host)
-    }
-    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError> {
-        self.inner.resume(host, leg)
-    }
-    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.inner.proceed(host)
-    }
-    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError> {
-        self.inner.pace(root, limit)
-    }
-    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError> {
-        self.inner.pause(root)
-    }
-    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError> {
-        self.inner.stand_by(host, group)
-    }
-    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.inner.stand_down(host)
+    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
+        self.inner.act(host, verb)
     }
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
         self.inner.held(host)

@@ -4,7 +4,7 @@
 //! settled before the next one begins (`alfirk_roce::collective::Leg`), so each receiver gets each slice once. Each leg over the group
 //! has a registration, an McstID and queue pairs of its own: nothing that is left of one can be taken for the next one's.
 
-use alfirk_roce::collective::{Algorithm, Leg, Progress};
+use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
 
 use super::{JobError, Row, Run, Told};
 use crate::fabric::Traffic;
@@ -207,7 +207,9 @@ impl Run<'_> {
         let limit = held + self.ahead() + 2 * held.saturating_sub(had);
         if limit > state.limit {
             state.limit = limit;
-            let paced = self.fabric.pace(self.job.members[0], limit);
+            let paced = self
+                .fabric
+                .act(self.job.members[0], LegVerb::Pace { limit });
             self.on_fabric(paced)?;
         }
         Ok(now + pause)
@@ -228,8 +230,8 @@ impl Run<'_> {
         let group = self.group();
         let mut endpoints = Vec::new();
         for &host in &self.job.members {
-            let made = self.fabric.stand_by(host, group);
-            endpoints.push(self.on_fabric(made)?);
+            let made = self.fabric.endpoints(host, LegVerb::StandBy { group });
+            endpoints.extend(self.on_fabric(made)?);
         }
         match self.register(&endpoints) {
             Ok(()) => {}
@@ -242,7 +244,7 @@ impl Run<'_> {
             Err(error) => return self.on_fabric(Err(error)),
         }
         let asked_at = self.fabric.now();
-        let paused = self.fabric.pause(self.job.members[0]);
+        let paused = self.fabric.limit(self.job.members[0], LegVerb::Pause);
         let limit = self.on_fabric(paused)?;
         if limit >= self.slices() {
             // Everything is posted already: the group comes too late.
@@ -310,7 +312,7 @@ impl Run<'_> {
         }
         told.left.fill(None);
         for &host in &self.job.members {
-            let left = self.fabric.leave(host);
+            let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
         self.wait(
@@ -341,18 +343,20 @@ impl Run<'_> {
         told.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &self.job.members {
-            let resumed = self.fabric.resume(host, leg.clone());
+            let resumed = self
+                .fabric
+                .endpoints(host, LegVerb::Resume { leg: leg.clone() });
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&self.job.members, &endpoints)?;
         self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
         state.before = self.traffic()?;
         for &host in &self.job.members[1..] {
-            let proceeded = self.fabric.proceed(host);
+            let proceeded = self.fabric.act(host, LegVerb::Proceed);
             self.on_fabric(proceeded)?;
         }
         if state.posted_at.is_some() {
-            let proceeded = self.fabric.proceed(self.job.members[0]);
+            let proceeded = self.fabric.act(self.job.members[0], LegVerb::Proceed);
             self.on_fabric(proceeded)?;
             return Ok(self.fabric.now());
         }
@@ -372,7 +376,7 @@ impl Run<'_> {
 
     fn stand_down(&mut self) -> Result<(), JobError> {
         for &host in &self.job.members {
-            let done = self.fabric.stand_down(host);
+            let done = self.fabric.act(host, LegVerb::StandDown);
             self.on_fabric(done)?;
         }
         Ok(())

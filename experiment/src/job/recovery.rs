@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::HostIndex;
-use alfirk_roce::collective::{Algorithm, Leg, Progress, Survivors};
+use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
 
 use super::{Cost, JobError, Run, Told};
 use crate::fabric::Victim;
@@ -61,7 +61,7 @@ impl Run<'_> {
         cost.spent = cost.spent.plus(&traffic);
         told.left.fill(None);
         for &host in &self.survivors(told) {
-            let left = self.fabric.leave(host);
+            let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
         // Another one may die meanwhile; and what it breaks is broken already.
@@ -101,7 +101,9 @@ impl Run<'_> {
         told.finished.fill(false);
         let mut endpoints = Vec::new();
         for &host in &survivors {
-            let resumed = self.fabric.resume(host, leg.clone());
+            let resumed = self
+                .fabric
+                .endpoints(host, LegVerb::Resume { leg: leg.clone() });
             endpoints.extend(self.on_fabric(resumed)?);
         }
         self.connect(&survivors, &endpoints)?;
@@ -112,7 +114,7 @@ impl Run<'_> {
         }
         // The source last: the others are to be ready.
         for &host in survivors[1..].iter().chain(&survivors[..1]) {
-            let proceeded = self.fabric.proceed(host);
+            let proceeded = self.fabric.act(host, LegVerb::Proceed);
             self.on_fabric(proceeded)?;
         }
         self.incidents.agreed(agreed_at, self.fabric.now());

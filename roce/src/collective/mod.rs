@@ -41,6 +41,7 @@ mod scatter;
 mod spec;
 mod transfer;
 mod unicast;
+mod verb;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use announce::blocks;
@@ -54,3 +55,4 @@ pub use spec::{
     EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
 };
 pub use transfer::{Progress, Transfer, TransferError, TransferEvent};
+pub use verb::{LegAnswer, LegVerb};

@@ -8,7 +8,7 @@ use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_roce::collective::{
-    Endpoint, GroupSpec as TransferGroup, Leg, Original, TransferError, TransferSpec,
+    Endpoint, LegAnswer, LegVerb, Original, TransferError, TransferSpec,
 };
 use alfirk_roce::host::{Host, HostConfig};
 use alfirk_roce::hostile::{Hostile, Target};
@@ -260,43 +260,13 @@ impl Network {
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Destroys the queue pairs of a transfer's leg at a host.
-    pub fn leave(&mut self, host: HostIndex) {
-        self.with_host(host, |node, ctx| node.leave(ctx));
-    }
-
-    /// Makes the queue pairs of a transfer's next leg at a host.
-    pub fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, TransferError> {
-        self.with_host(host, |node, _| node.resume(leg))
-    }
-
-    /// Makes a queue pair at a host for a group that may become a transfer's next leg; `None` if the host has no transfer.
-    pub fn stand_by(
+    /// Has the transfer at a host do something about its legs; `None` if there is no transfer.
+    pub fn act(
         &mut self,
         host: HostIndex,
-        group: TransferGroup,
-    ) -> Option<Result<Endpoint, TransferError>> {
-        self.with_host(host, |node, _| node.stand_by(group))
-    }
-
-    /// Gives it up.
-    pub fn stand_down(&mut self, host: HostIndex) {
-        self.with_host(host, |node, _| node.stand_down());
-    }
-
-    /// Has a host begin to send in a transfer's leg.
-    pub fn proceed(&mut self, host: HostIndex) -> Result<(), TransferError> {
-        self.with_host(host, |node, ctx| node.proceed(ctx))
-    }
-
-    /// Lets the root post the slices before `limit` in a transfer's leg.
-    pub fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), TransferError> {
-        self.with_host(root, |node, ctx| node.pace(limit, ctx))
-    }
-
-    /// Has a host post nothing new in a transfer's leg; gives how many slices each member will hold.
-    pub fn pause(&mut self, host: HostIndex) -> Result<u32, TransferError> {
-        self.with_host(host, |node, ctx| node.pause(ctx))
+        verb: LegVerb,
+    ) -> Option<Result<LegAnswer, TransferError>> {
+        self.with_host(host, |node, ctx| node.act(verb, ctx))
     }
 
     /// What the transfer at a host has to tell.

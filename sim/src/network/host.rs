@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use alfirk_experiment::MemberEvent;
 use alfirk_roce::collective::{
-    Endpoint, GroupSpec as TransferGroup, Leg, Original, Progress, Transfer, TransferError,
-    TransferEvent, TransferSpec,
+    Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
+    TransferSpec,
 };
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::hostile::Hostile;
@@ -124,75 +124,34 @@ impl HostNode {
 
     // ---- Legs of a transfer ----
 
-    /// Destroys the queue pairs of the transfer's leg; [`MemberEvent::Left`] follows when the application has seen what they delivered.
-    pub(super) fn leave(&mut self, ctx: &mut Context<'_, Message>) {
-        if let Some(transfer) = &mut self.transfer {
-            ctx.note(|| "leave".to_string());
-            transfer.leave(&mut self.host);
-        }
-        self.settle(ctx);
-        let seen = self.free_at.max(ctx.now()) - ctx.now();
-        ctx.send(ctx.node(), Message::Left, seen + self.model.post_delay);
-    }
-
-    /// Makes the queue pairs of the transfer's next leg.
-    pub(super) fn resume(&mut self, leg: Leg) -> Result<Vec<Endpoint>, TransferError> {
-        self.finished = false;
-        match &mut self.transfer {
-            Some(transfer) => transfer.resume(&mut self.host, leg),
-            None => Ok(Vec::new()),
-        }
-    }
-
-    /// Makes a queue pair for a group that may become the transfer's next leg.
-    pub(super) fn stand_by(
+    /// Has the transfer do something about its legs; `None` if there is no transfer. After [`LegVerb::Leave`] [`MemberEvent::Left`]
+    /// follows when the application has seen what the leg's queue pairs delivered.
+    pub(super) fn act(
         &mut self,
-        group: TransferGroup,
-    ) -> Option<Result<Endpoint, TransferError>> {
-        let transfer = self.transfer.as_mut()?;
-        Some(transfer.stand_by(&mut self.host, group))
-    }
-
-    /// Gives it up.
-    pub(super) fn stand_down(&mut self) {
-        if let Some(transfer) = &mut self.transfer {
-            transfer.stand_down(&mut self.host);
-        }
-    }
-
-    /// Begins to send in the transfer's leg.
-    pub(super) fn proceed(&mut self, ctx: &mut Context<'_, Message>) -> Result<(), TransferError> {
-        let Some(transfer) = &mut self.transfer else {
-            return Ok(());
-        };
-        transfer.proceed(&mut self.host, ctx.now())?;
-        self.collect(ctx);
-        self.settle(ctx);
-        Ok(())
-    }
-
-    /// Lets the root post the slices before `limit`.
-    pub(super) fn pace(
-        &mut self,
-        limit: u32,
+        verb: LegVerb,
         ctx: &mut Context<'_, Message>,
-    ) -> Result<(), TransferError> {
-        let Some(transfer) = &mut self.transfer else {
-            return Ok(());
+    ) -> Option<Result<LegAnswer, TransferError>> {
+        let transfer = self.transfer.as_mut()?;
+        let (leaves, resumes) = match verb {
+            LegVerb::Leave => (true, false),
+            LegVerb::Resume { .. } => (false, true),
+            _ => (false, false),
         };
-        transfer.pace(&mut self.host, ctx.now(), limit)?;
+        if leaves {
+            ctx.note(|| "leave".to_string());
+        }
+        self.finished &= !resumes;
+        let answer = transfer.act(&mut self.host, ctx.now(), verb);
+        if !leaves && !resumes {
+            // A leg without connections is over at once.
+            self.collect(ctx);
+        }
         self.settle(ctx);
-        Ok(())
-    }
-
-    /// Posts nothing new in the transfer's leg; gives how many slices each member will hold.
-    pub(super) fn pause(&mut self, ctx: &mut Context<'_, Message>) -> Result<u32, TransferError> {
-        let Some(transfer) = &mut self.transfer else {
-            return Ok(0);
-        };
-        let limit = transfer.pause(&mut self.host, ctx.now())?;
-        self.settle(ctx);
-        Ok(limit)
+        if leaves {
+            let seen = self.free_at.max(ctx.now()) - ctx.now();
+            ctx.send(ctx.node(), Message::Left, seen + self.model.post_delay);
+        }
+        Some(answer)
     }
 
     /// What the transfer has to tell.

@@ -15,7 +15,7 @@ use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
-use alfirk_roce::collective::{Endpoint, GroupSpec, Leg, Original, Progress, TransferSpec};
+use alfirk_roce::collective::{Endpoint, LegAnswer, LegVerb, Original, Progress, TransferSpec};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
@@ -511,48 +511,12 @@ impl Fabric for MininetFabric {
         self.accepted(host, Request::Close { transfer })
     }
 
-    fn leave(&mut self, host: HostIndex) -> Result<(), FabricError> {
+    fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
         let transfer = self.transfer;
-        self.accepted(host, Request::Leave { transfer })
-    }
-
-    fn resume(&mut self, host: HostIndex, leg: Leg) -> Result<Vec<Endpoint>, FabricError> {
-        let transfer = self.transfer;
-        match self.ask(host, Request::Resume { transfer, leg })? {
-            Reply::Prepared { endpoints } => Ok(endpoints),
+        match self.ask(host, Request::Leg { transfer, verb })? {
+            Reply::Acted { answer } => Ok(answer),
             other => Err(self.unexpected(host, &other)),
         }
-    }
-
-    fn proceed(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        let transfer = self.transfer;
-        self.accepted(host, Request::Proceed { transfer })
-    }
-
-    fn pace(&mut self, root: HostIndex, limit: u32) -> Result<(), FabricError> {
-        let transfer = self.transfer;
-        self.accepted(root, Request::Pace { transfer, limit })
-    }
-
-    fn pause(&mut self, root: HostIndex) -> Result<u32, FabricError> {
-        let transfer = self.transfer;
-        match self.ask(root, Request::Pause { transfer })? {
-            Reply::Paused { limit } => Ok(limit),
-            other => Err(self.unexpected(root, &other)),
-        }
-    }
-
-    fn stand_by(&mut self, host: HostIndex, group: GroupSpec) -> Result<Endpoint, FabricError> {
-        let transfer = self.transfer;
-        match self.ask(host, Request::StandBy { transfer, group })? {
-            Reply::Prepared { mut endpoints } if endpoints.len() == 1 => Ok(endpoints.remove(0)),
-            other => Err(self.unexpected(host, &other)),
-        }
-    }
-
-    fn stand_down(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        let transfer = self.transfer;
-        self.accepted(host, Request::StandDown { transfer })
     }
 
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
