@@ -159,8 +159,7 @@ impl Transfer {
     fn listen_once(&mut self, host: &mut dyn Verbs, qpn: QpNum) -> Result<(), TransferError> {
         let key = match self.signs {
             Some(key) => key,
-            // There is no memory of length 0.
-            None => *self.signs.insert(host.register_memory(1, false)?),
+            None => *self.signs.insert(host.register_memory(0, false)?),
         };
         let (offset, len) = (0, 0);
         let buffer = MemorySlice { key, offset, len };

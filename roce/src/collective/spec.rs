@@ -383,6 +383,7 @@ impl TransferSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::Schedule;
 
     fn spec(size: u64, slices: u32) -> TransferSpec {
         TransferSpec {
@@ -498,6 +499,111 @@ mod tests {
             overlay.check(host),
             Err(SpecError::NoTurns(Algorithm::Chain))
         );
+    }
+
+    #[test]
+    fn what_an_algorithm_cannot_do_is_refused() {
+        let host = Ipv4Addr::new(10, 0, 0, 1);
+        let (chain, alfirk) = (Algorithm::Chain, Algorithm::Alfirk);
+        let hybrid = Algorithm::Rdmc(Schedule::Hybrid);
+        let good = TransferSpec {
+            block: Some(4),
+            announce: true,
+            ready: Some(1),
+            ..spec(10, 3)
+        };
+        assert_eq!(good.check(host), Ok(()));
+        let of = |algorithm| TransferSpec {
+            algorithm,
+            ..spec(10, 2)
+        };
+        let group = GroupSpec::new(Ipv4Addr::new(10, 255, 0, 1), QpNum::new(2), Psn::new(0));
+        let refused = [
+            (
+                TransferSpec {
+                    block: None,
+                    ..good.clone()
+                },
+                SpecError::NoBlock,
+            ),
+            (
+                TransferSpec {
+                    slices: 2,
+                    ..good.clone()
+                },
+                SpecError::WrongBlocks {
+                    slices: 2,
+                    size: 10,
+                    block: 4,
+                },
+            ),
+            (
+                TransferSpec {
+                    op: TransferOp::Write,
+                    ..good.clone()
+                },
+                SpecError::AnnouncedWrite,
+            ),
+            (
+                TransferSpec {
+                    ready: Some(0),
+                    ..of(chain)
+                },
+                SpecError::NoReceives,
+            ),
+            (
+                TransferSpec {
+                    receives: Some(1),
+                    ..good.clone()
+                },
+                SpecError::ReadyAndReceives,
+            ),
+            (
+                TransferSpec {
+                    ready: Some(1),
+                    group: Some(group),
+                    ..of(alfirk)
+                },
+                SpecError::NotInGroup(alfirk),
+            ),
+            (
+                of(hybrid),
+                SpecError::NoRacks {
+                    algorithm: hybrid,
+                    members: 2,
+                    racks: 0,
+                },
+            ),
+            (
+                TransferSpec {
+                    store_and_forward: true,
+                    ..of(Algorithm::Long)
+                },
+                SpecError::NoStoreAndForward(Algorithm::Long),
+            ),
+            (
+                of(Algorithm::Dissemination),
+                SpecError::NotDone {
+                    algorithm: Algorithm::Dissemination,
+                    collective: Collective::Broadcast,
+                },
+            ),
+            (
+                TransferSpec {
+                    collective: Collective::Barrier,
+                    ..of(Algorithm::Binomial)
+                },
+                SpecError::NoBarrier {
+                    members: 2,
+                    signs: 2,
+                    slices: 2,
+                    size: 10,
+                },
+            ),
+        ];
+        for (spec, error) in refused {
+            assert_eq!(spec.check(host), Err(error));
+        }
     }
 
     #[test]

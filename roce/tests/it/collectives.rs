@@ -1,9 +1,11 @@
 //! Every algorithm, with every operation, delivers to everybody.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective as Kind, Digest, TransferEvent, TransferOp, TransferSpec,
+    blocks, Algorithm, Collective as Kind, Digest, Leg, Schedule, Survivors, Transfer,
+    TransferError, TransferEvent, TransferOp, TransferSpec,
 };
 use proptest::prelude::*;
 
@@ -142,6 +144,85 @@ fn receivers_learn_the_size_from_the_first_block() {
                 delivers(&mut net, |rank| {
                     announced(algorithm, members, rank, size, 1_000)
                 });
+            }
+        }
+    }
+}
+
+/// The slices that a member holds.
+fn held(transfer: &Transfer) -> BTreeSet<u32> {
+    let beyond = transfer.held_beyond();
+    (0..transfer.held()).chain(beyond).collect()
+}
+
+#[test]
+fn survivors_go_on_with_what_is_not_stable() {
+    let (members, size, block) = (7, 400_000, 4_096);
+    let algorithm = Algorithm::Rdmc(Schedule::BinomialPipeline);
+    let count = blocks(size as u64, block);
+    for dead in [1, 4, 6] {
+        for after in [0, 40_000, 100_000] {
+            let data = data(size);
+            let mut net = segment(members, 1500, 1);
+            let of = |rank| announced(algorithm, members, rank, size, block);
+            let mut run = Collective::prepare(&mut net, of, |_, _| {});
+            run.run_until(&mut net, 1_000_000_000, Collective::ready);
+            let now = net.now;
+            for rank in 1..members {
+                run.transfers[rank]
+                    .proceed(&mut net.hosts[rank], now)
+                    .unwrap();
+            }
+            run.transfers[0]
+                .start(&mut net.hosts[0], now, data.clone())
+                .unwrap();
+            run.run_until_time(&mut net, now + after);
+            // What is seen of it is that one of them is closed.
+            for (transfer, host) in run.transfers.iter_mut().zip(&mut net.hosts) {
+                transfer.leave(host);
+            }
+            run.run_until_time(&mut net, now + after + 1_000);
+            let alive: Vec<usize> = (0..members).filter(|rank| *rank != dead).collect();
+            let stable = alive[1..].iter().map(|rank| held(&run.transfers[*rank]));
+            let stable = stable.reduce(|all, has| &all & &has).unwrap();
+            let leg = Leg {
+                algorithm,
+                group: None,
+                held: Vec::new(),
+                limit: None,
+                survivors: Some(Survivors {
+                    members: alive.iter().map(|rank| ip(*rank)).collect(),
+                    racks: Vec::new(),
+                    size: size as u64,
+                    lacking: (0..count).filter(|slice| !stable.contains(slice)).collect(),
+                }),
+            };
+            let refused = run.transfers[dead].resume(&mut net.hosts[dead], leg.clone());
+            assert!(matches!(refused, Err(TransferError::NoSurvivor { .. })));
+            let mut ends = Vec::new();
+            for &rank in &alive {
+                let resumed = run.transfers[rank].resume(&mut net.hosts[rank], leg.clone());
+                ends.extend(resumed.unwrap());
+            }
+            for &rank in &alive {
+                let now = net.now;
+                run.transfers[rank]
+                    .connect(&mut net.hosts[rank], now, &ends)
+                    .unwrap();
+            }
+            let ready = |run: &Collective| alive.iter().all(|rank| run.transfers[*rank].is_ready());
+            run.run_until(&mut net, 1_000_000_000, ready);
+            for &rank in alive[1..].iter().chain(&alive[..1]) {
+                let now = net.now;
+                run.transfers[rank]
+                    .proceed(&mut net.hosts[rank], now)
+                    .unwrap();
+            }
+            let finished =
+                |run: &Collective| alive.iter().all(|rank| run.transfers[*rank].is_finished());
+            run.run_until(&mut net, 1_000_000_000, finished);
+            for &rank in &alive {
+                assert_eq!(end(&run, rank), Some(Digest::of(&data)), "{dead} {after}");
             }
         }
     }
