@@ -10,6 +10,7 @@
 mod builder;
 mod generate;
 mod model;
+pub mod n_tree;
 mod paths;
 mod print;
 pub mod units;

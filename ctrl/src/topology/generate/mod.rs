@@ -43,7 +43,7 @@ pub enum GenerateError {
     },
 }
 
-fn check(
+pub(super) fn check(
     topology: &'static str,
     parameter: &'static str,
     given: u32,

@@ -1,0 +1,181 @@
+//! The labels of a network that is an m-port n-tree.
+
+use std::collections::BTreeMap;
+
+use super::{HostLabel, Shape, SwitchLabel};
+use crate::topology::{End, HostIndex, Node, SwitchIndex, Topology};
+
+/// A topology that is an m-port n-tree, with the labels of its nodes.
+///
+/// Labels follow from the ports that are linked, not from names or from the order of a file.
+#[derive(Clone, Debug)]
+pub struct NTree {
+    shape: Shape,
+    hosts: Vec<HostLabel>,
+    switches: Vec<SwitchLabel>,
+}
+
+/// A topology that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("topology {topology} is no m-port n-tree ({why}); `alfirk topology n-tree --ports M --levels N` makes one")]
+pub struct NotAnNTree {
+    /// Its name.
+    pub topology: String,
+    /// What it differs in.
+    pub why: String,
+}
+
+impl NTree {
+    /// Finds the labels; work is linear in the links.
+    pub fn recognise(topology: &Topology) -> Result<NTree, NotAnNTree> {
+        let found = shape_of(topology).and_then(|shape| {
+            let hosts = host_labels(topology, shape)?;
+            let switches = switch_labels(topology, shape, &hosts)?;
+            Ok(NTree {
+                shape,
+                hosts,
+                switches,
+            })
+        });
+        found.map_err(|why| NotAnNTree {
+            topology: topology.name().to_owned(),
+            why,
+        })
+    }
+
+    /// m and n.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// A host's label.  Panics on an index of another topology.
+    pub fn host(&self, host: HostIndex) -> &HostLabel {
+        &self.hosts[host.0]
+    }
+
+    /// A switch's label.  Panics on an index of another topology.
+    pub fn switch(&self, switch: SwitchIndex) -> &SwitchLabel {
+        &self.switches[switch.0]
+    }
+}
+
+/// The shape with these numbers of ports, switches, hosts and links.
+fn shape_of(topology: &Topology) -> Result<Shape, String> {
+    let ports = topology
+        .switch_indexes()
+        .flat_map(|switch| topology.neighbours(switch))
+        .map(|neighbour| neighbour.port);
+    let ports = ports.max().unwrap_or(0);
+    let (switches, hosts, links) = (
+        topology.switches().len(),
+        topology.hosts().len(),
+        topology.links().len(),
+    );
+    (1..=16)
+        .filter_map(|levels| Shape::new(ports, levels).ok())
+        .find(|shape| {
+            shape.switch_count() == switches as u64
+                && shape.host_count() as usize == hosts
+                && shape.link_count() == links as u64
+        })
+        .ok_or_else(|| {
+            format!(
+                "none has {hosts} hosts, {links} links and {switches} switches of {ports} ports"
+            )
+        })
+}
+
+/// A host's digits are the ports down to it from any top switch; they are read on the way up by the first port.
+fn host_labels(topology: &Topology, shape: Shape) -> Result<Vec<HostLabel>, String> {
+    let label = |host| {
+        let (mut switch, port) = topology.attachment(host);
+        let mut digits = vec![port - 1];
+        for _ in 1..shape.levels() {
+            let up = topology.behind(switch, shape.half() + 1).map(|n| n.peer);
+            match up.map(|peer| (peer.node, peer.port)) {
+                Some((Node::Switch(upper), port)) => {
+                    digits.push(port - 1);
+                    switch = upper;
+                }
+                _ => return Err(misses(topology, switch, shape.half() + 1)),
+            }
+        }
+        digits.reverse();
+        let label = HostLabel(digits);
+        match shape.has_host(&label) {
+            true => Ok(label),
+            false => Err(format!(
+                "host {} hangs from a port that it cannot have",
+                topology.host(host).name
+            )),
+        }
+    };
+    topology.host_indexes().map(label).collect()
+}
+
+/// From the leaves up; every port must lead where the rule says.
+fn switch_labels(
+    topology: &Topology,
+    shape: Shape,
+    hosts: &[HostLabel],
+) -> Result<Vec<SwitchLabel>, String> {
+    let mut labels = Labels {
+        topology,
+        by_switch: vec![None; topology.switches().len()],
+        taken: BTreeMap::new(),
+        todo: Vec::new(),
+    };
+    for (host, label) in topology.host_indexes().zip(hosts) {
+        let (switch, _) = topology.attachment(host);
+        labels.give(switch, shape.leaf(label).0)?;
+    }
+    while let Some((switch, label)) = labels.todo.pop() {
+        for port in shape.half() + 1..=shape.ports() {
+            let Some(above) = shape.above(&label, port) else {
+                continue;
+            };
+            match topology.behind(switch, port).map(|n| n.peer) {
+                Some(peer) if peer.port == above.port => match peer.node {
+                    Node::Switch(upper) => labels.give(upper, above.switch)?,
+                    Node::Host(_) => return Err(misses(topology, switch, port)),
+                },
+                _ => return Err(misses(topology, switch, port)),
+            }
+        }
+    }
+    let all: Option<Vec<SwitchLabel>> = labels.by_switch.into_iter().collect();
+    all.ok_or_else(|| "some switches have no hosts below them".to_owned())
+}
+
+struct Labels<'a> {
+    topology: &'a Topology,
+    by_switch: Vec<Option<SwitchLabel>>,
+    taken: BTreeMap<SwitchLabel, SwitchIndex>,
+    /// Labelled, but not what is above them.
+    todo: Vec<(SwitchIndex, SwitchLabel)>,
+}
+
+impl Labels<'_> {
+    /// Labels a switch, unless it has another label or the label another switch.
+    fn give(&mut self, switch: SwitchIndex, label: SwitchLabel) -> Result<(), String> {
+        let taken = *self.taken.entry(label.clone()).or_insert(switch);
+        let known = &mut self.by_switch[switch.0];
+        match known {
+            None if taken == switch => {
+                *known = Some(label.clone());
+                self.todo.push((switch, label));
+                Ok(())
+            }
+            Some(known) if taken == switch && *known == label => Ok(()),
+            _ => Err(format!(
+                "switch {} is linked unlike any of them",
+                self.topology.switch(switch).name
+            )),
+        }
+    }
+}
+
+fn misses(topology: &Topology, switch: SwitchIndex, port: u32) -> String {
+    let end = topology.show_end(End::switch(switch, port));
+    format!("{end} does not lead where it must")
+}
