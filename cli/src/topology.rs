@@ -1,5 +1,8 @@
-//! `alfirk topology`: prints topology files.
+//! `alfirk topology`: prints topology files, and the tables of m-port n-trees.
 
+mod tables;
+
+use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
 use alfirk_ctrl::topology::{self, Topology};
 use clap::Subcommand;
 use serde_json::json;
@@ -12,12 +15,15 @@ use crate::exit::{print, Failure, Outcome};
 Examples:
   alfirk topology fat-tree --k 8 > fat-tree-k8.yaml
   alfirk topology leaf-spine --leaves 4 --spines 2 --hosts 4
+  alfirk topology n-tree --ports 8 --levels 3 > m8-port-n3-tree.yaml
+  alfirk topology n-tree --ports 4 --levels 3 --tables
+  alfirk topology n-tree --ports 4 --levels 3 --multicast 000,200,201,210,211
   alfirk topology check fat-tree-k8.yaml")]
 pub struct Args {
     #[command(subcommand)]
     kind: Kind,
 
-    /// Print one JSON object that tells the size instead of the network itself
+    /// Print one JSON object: the size instead of the network itself, or the tables
     #[arg(long, global = true)]
     json: bool,
 }
@@ -41,13 +47,26 @@ enum Kind {
         hosts: u32,
     },
     /// An m-port n-tree: 2(m/2)^n hosts on n levels of m-port switches
-    MPortNTree {
-        /// Ports per switch, even
-        #[arg(long, value_name = "PORTS")]
-        m: u32,
-        /// Levels
-        #[arg(long, value_name = "LEVELS")]
-        n: u32,
+    #[command(alias = "m-port-n-tree")]
+    NTree {
+        /// m: ports per switch, even
+        #[arg(long, alias = "m", value_name = "M")]
+        ports: u32,
+        /// n: levels of switches
+        #[arg(long, alias = "n", value_name = "N")]
+        levels: u32,
+        /// Print labels, LIDs and the forwarding table of each switch (InfiniBand) instead of the network
+        #[arg(long)]
+        tables: bool,
+        /// Print the DLIDs that the first of these hosts chooses for the others, the paths, and the multicast table, by
+        /// cyclic multicast; hosts are given by their digits: 000,200,201
+        #[arg(
+            long,
+            value_name = "HOSTS",
+            value_delimiter = ',',
+            conflicts_with = "tables"
+        )]
+        multicast: Vec<HostLabel>,
     },
     /// One switch with four hosts
     Testbed,
@@ -67,7 +86,21 @@ pub fn run(args: Args) -> Outcome {
             spines,
             hosts,
         } => generated(topology::leaf_spine(leaves, spines, hosts))?,
-        Kind::MPortNTree { m, n } => generated(topology::m_port_n_tree(m, n))?,
+        Kind::NTree {
+            ports,
+            levels,
+            tables,
+            multicast,
+        } => {
+            let shape = Shape::new(ports, levels).map_err(Failure::bad_input)?;
+            if tables {
+                return tables::print_unicast(shape, args.json);
+            }
+            if !multicast.is_empty() {
+                return tables::print_multicast(shape, &multicast, args.json);
+            }
+            generated(topology::m_port_n_tree(ports, levels))?
+        }
         Kind::Testbed => topology::testbed(),
         Kind::Check { file } => read(&file)?,
     };

@@ -61,6 +61,8 @@ pub struct Settings {
     pub min_psn: String,
     /// How data ICRCs are kept right: `neutral`, `recompute` or `punt`.
     pub icrc: String,
+    /// How the group's tree chooses ports: `reuse-least-loaded`, `cyclic` or `spanning`.
+    pub tree_policy: String,
     /// How often the source of the group changed.
     pub switch_source: u32,
     /// Whether a source began while the one before might still wait for acknowledgements.
@@ -285,6 +287,9 @@ impl Report {
         }
         if settings.icrc != "neutral" {
             write!(out, ", ICRCs by {}", settings.icrc)?;
+        }
+        if settings.tree_policy != "reuse-least-loaded" {
+            write!(out, ", {} tree", settings.tree_policy)?;
         }
         if settings.congestion != "none" {
             write!(out, ", {}", settings.congestion.to_uppercase())?;
@@ -595,6 +600,7 @@ mod tests {
                 write: None,
                 min_psn: "tree".to_string(),
                 icrc: "neutral".to_string(),
+                tree_policy: "reuse-least-loaded".to_string(),
                 switch_source: 0,
                 switch_early: false,
                 congestion: "none".to_string(),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
+use alfirk_ctrl::tree::{Planner, Policy};
 use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
@@ -83,6 +84,10 @@ pub struct Args {
     /// How switches find the minimum PSN of the group's feedback
     #[arg(long, value_enum, value_name = "HOW", default_value_t = MinPsnArg::Tree)]
     min_psn: MinPsnArg,
+
+    /// How the group's tree chooses among ports of equal cost: reuse-least-loaded, cyclic (on m-port n-trees) or spanning
+    #[arg(long, value_name = "POLICY", default_value_t)]
+    tree_policy: Policy,
 
     /// How the ICRC of the group's data is kept right; that of feedback is always recomputed
     #[arg(long, value_enum, value_name = "HOW", default_value_t = IcrcArg::Neutral)]
@@ -418,6 +423,7 @@ pub struct Config {
     pub op: TransferOp,
     pub write: WriteMode,
     pub strategies: Strategies,
+    pub tree_policy: Policy,
     pub congestion: Congestion,
     pub ecn: Option<EcnProfile>,
     pub switch_source: u32,
@@ -472,6 +478,8 @@ impl Args {
             (true, false, _) => vec![Algorithm::Alfirk],
             (false, ..) => algorithms(&self.algorithms, collective)?,
         };
+        Planner::new(self.tree_policy, &topology)
+            .map_err(|why| Failure::bad_input(format_args!("--tree-policy: {why}")))?;
         let members = members(&topology, self.source.as_deref(), self.group, self.rotate)?;
         // Those of `all` that cannot be here are left out; what is asked for by name is refused.
         let algorithms = match self.algorithms.iter().any(|name| name.trim() == ALL) {
@@ -553,6 +561,7 @@ impl Args {
                     IcrcArg::Punt => IcrcMode::Punt,
                 },
             },
+            tree_policy: self.tree_policy,
             congestion: match self.congestion {
                 Control::None => Congestion::None,
                 Control::Dcqcn => Congestion::Dcqcn,

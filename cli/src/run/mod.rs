@@ -209,6 +209,7 @@ fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
         probe_interval_ns: config.dead_after / 8,
         dead_member_ns: config.dead_after,
         dead_switch_ns: config.dead_after,
+        policy: config.tree_policy,
         strategies: config.strategies,
         ecn: config.ecn,
         ..ControllerConfig::new(program.p4info.clone(), program.device_config.clone())
@@ -256,6 +257,7 @@ fn report(config: &Config, results: Vec<Row>) -> Report {
             }),
             min_psn: config.strategies.min_psn.to_string(),
             icrc: config.strategies.icrc.to_string(),
+            tree_policy: config.tree_policy.to_string(),
             switch_source: config.switch_source,
             switch_early: config.switch_early,
             congestion: match config.congestion {

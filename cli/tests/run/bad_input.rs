@@ -51,6 +51,39 @@ fn topology_that_is_malformed_is_told_with_its_line() {
 }
 
 #[test]
+fn a_tree_policy_that_the_topology_cannot_have() {
+    let leaf_spine = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/leaf-spine.yaml");
+    refused(
+        2,
+        &["run", "--topology", leaf_spine, "--tree-policy", "cyclic"],
+        &["--tree-policy", "is no m-port n-tree", "spanning"],
+    );
+    run(
+        &["--tree-policy", "random"],
+        &["random", "cyclic or spanning"],
+    );
+}
+
+#[test]
+fn tables_of_n_trees_that_are_none() {
+    let tree = ["topology", "n-tree", "--ports", "4", "--levels", "3"];
+    let with = |more: &[&'static str]| [&tree[..], more].concat();
+    refused(
+        2,
+        &with(&["--multicast", "000,400"]),
+        &["no host P(400)", "P(000) to P(311)"],
+    );
+    refused(2, &with(&["--multicast", "000"]), &["one more host"]);
+    refused(2, &with(&["--multicast", "0x0"]), &["`0x0`", "P(201)"]);
+    let odd = ["topology", "n-tree", "--ports", "3", "--levels", "2"];
+    refused(2, &odd, &["m = 3", "even"]);
+    let huge = [
+        "topology", "n-tree", "--ports", "64", "--levels", "3", "--tables",
+    ];
+    refused(2, &huge, &["--tables", "fewer ports or levels"]);
+}
+
+#[test]
 fn unknown_host() {
     run(&["--source", "h9"], &["h9", "h1, h2, h3, h4"]);
     run(&["--source", "s1"], &["s1", "no host"]);

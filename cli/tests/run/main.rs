@@ -11,3 +11,4 @@ mod mininet;
 mod network;
 mod random;
 mod strategies;
+mod tree_policies;

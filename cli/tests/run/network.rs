@@ -10,6 +10,7 @@ use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::{ControllerConfig, GroupError, RegisterGroup};
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{leaf_spine, testbed, HostIndex, LinkIndex, SwitchIndex, Topology};
+use alfirk_ctrl::tree::Policy;
 use alfirk_experiment::{
     run_algorithm, stream, Congestion, Fabric, FabricError, Job, JobError, Row,
 };
@@ -34,6 +35,17 @@ pub fn pipeline() -> ControllerConfig {
 
 fn network(topology: &Topology, faults: FaultProbabilities, seed: u64) -> Network {
     Network::build(topology, pipeline(), Model::default(), faults, seed).unwrap()
+}
+
+/// A fabric without faults whose groups have trees of this policy.
+pub fn fabric_by(policy: Policy, topology: &Topology) -> VirtualFabric {
+    let config = ControllerConfig {
+        policy,
+        ..pipeline()
+    };
+    let faults = FaultProbabilities::default();
+    let network = Network::build(topology, config, Model::default(), faults, 1).unwrap();
+    VirtualFabric::bring_up(network).unwrap()
 }
 
 pub fn fabric(topology: &Topology, faults: FaultProbabilities, seed: u64) -> VirtualFabric {

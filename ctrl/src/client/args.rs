@@ -46,9 +46,9 @@ pub struct CtrlArgs {
     /// Where the control service listens; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9560")]
     pub listen: SocketAddr,
-    /// How trees choose among ports of equal cost: reuse-least-loaded.
-    #[arg(long, value_name = "POLICY", default_value_t)]
-    pub policy: Policy,
+    /// How trees choose among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
+    #[arg(long, visible_alias = "policy", value_name = "POLICY", default_value_t)]
+    pub tree_policy: Policy,
     /// Addresses that may stand for groups; no host may have one of them.
     #[arg(long, value_name = "PREFIX", default_value = "10.255.0.0/16", value_parser = parse_range)]
     pub group_range: GroupRange,
@@ -163,7 +163,7 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
     }
     let dead_after = (args.dead_after * 1e9) as u64;
     let config = ControllerConfig {
-        policy: args.policy,
+        policy: args.tree_policy,
         election_id: args.election_id,
         group_range: args.group_range,
         // Another one with each start: what went before is known from saved state alone.

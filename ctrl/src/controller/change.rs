@@ -33,7 +33,7 @@ use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
 use crate::constants::{REGISTER_ACK, REGISTER_AGG};
 use crate::topology::SwitchIndex;
-use crate::tree::{Tree, View};
+use crate::tree::Tree;
 
 /// A change under way.
 #[derive(Debug)]
@@ -190,16 +190,11 @@ impl Controller {
         let members = self.resolve_members(&specs)?;
         let member = members[members.len() - 1];
         let mut tree = group.tree.clone();
-        let view = View {
-            topology: &self.topology,
-            paths: &self.paths,
-            loads: &self.loads,
-        };
         let (root, _) = self.topology.attachment(members[0].host);
         if !self.paths.reaches(root, member.host) {
             return Err(GroupError::Unreachable(spec.ip));
         }
-        tree.extend(self.config.policy, &view, root, member.host);
+        tree.extend(&self.planner, &self.view(), members[0].host, member.host);
         let next = Group {
             members,
             ..group.clone()
@@ -247,12 +242,7 @@ impl Controller {
             return Err(GroupError::Unreachable(ip));
         }
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
-        let view = View {
-            topology: &self.topology,
-            paths: &self.paths,
-            loads: &self.loads,
-        };
-        let tree = Tree::grow(self.config.policy, &view, &hosts);
+        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
         let lost = cut_off.iter().map(|member| member.spec.ip).collect();
         let next = Group {
             members,

@@ -9,7 +9,7 @@ use crate::punt_limits::PuntLimits;
 use crate::strategy::Strategies;
 use crate::tables::ProgramError;
 use crate::topology::Topology;
-use crate::tree::Policy;
+use crate::tree::{Policy, UnfitPolicy};
 
 /// Settings of a [`super::Controller`].
 #[derive(Clone, Debug)]
@@ -212,6 +212,9 @@ pub enum ConfigError {
     /// The pipeline is another one.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// Trees that the network cannot have.
+    #[error(transparent)]
+    Policy(#[from] UnfitPolicy),
     /// No election id.
     #[error("election id 0 never becomes primary; use 1 or more")]
     ElectionId,

@@ -67,12 +67,13 @@ use virtual_qpns::VirtualQpns;
 use crate::constants::REGISTER_OP_INIT_GROUP;
 use crate::tables::Program;
 use crate::topology::{Paths, SwitchIndex, Topology};
-use crate::tree::PortLoads;
+use crate::tree::{Planner, PortLoads, View};
 
 /// The control plane of one fabric.
 pub struct Controller {
     topology: Topology,
     paths: Paths,
+    planner: Planner,
     config: ControllerConfig,
     program: Program,
     /// Of the pipeline, which is large and does not change.
@@ -148,6 +149,7 @@ impl Controller {
         let program = Program::resolve(&config.p4info)?;
         let paths = Paths::new(&topology);
         config.check(&topology)?;
+        let planner = Planner::new(config.policy, &topology)?;
         fabric::check(&program, &topology, &paths)?;
         let switches = topology
             .switches()
@@ -166,6 +168,7 @@ impl Controller {
             unready: topology.switch_indexes().collect(),
             topology,
             paths,
+            planner,
             fingerprint: session::fingerprint(&config.device_config),
             program,
             switches,
@@ -293,6 +296,15 @@ impl Controller {
             avoided: self.health.avoided(&self.topology),
             registrations: self.mrp_stats(),
             punts: self.punts.stats,
+        }
+    }
+
+    /// What tree policies look at.
+    fn view(&self) -> View<'_> {
+        View {
+            topology: &self.topology,
+            paths: &self.paths,
+            loads: &self.loads,
         }
     }
 

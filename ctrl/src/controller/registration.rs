@@ -22,7 +22,7 @@ use super::{ApiReply, Controller, Owner};
 use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
 use crate::strategy::{IcrcMode, Strategies};
 use crate::topology::{SwitchIndex, Topology};
-use crate::tree::{Tree, View};
+use crate::tree::Tree;
 
 /// A group and how far it is.
 #[derive(Debug)]
@@ -526,12 +526,7 @@ impl Controller {
         if let Some(member) = cut_off {
             return Err(GroupError::Unreachable(member.spec.ip));
         }
-        let view = View {
-            topology: &self.topology,
-            paths: &self.paths,
-            loads: &self.loads,
-        };
-        let tree = Tree::grow(self.config.policy, &view, &hosts);
+        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
         self.check_switches(&tree, |_| BTreeMap::new())?;
         let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
         let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {

@@ -4,9 +4,11 @@
 //! through every port of the tree but the one it came in by.  Policies decide which of the equal-cost ports become part
 //! of it; [`PortLoads`] remembers how many groups use each port.
 
+mod cyclic;
 mod load;
 mod policy;
-mod reuse_least_loaded;
+mod spanning;
+mod walk;
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 
 pub use load::PortLoads;
-pub use policy::{Policy, UnknownPolicy};
+pub use policy::{Planner, Policy, UnfitPolicy, UnknownPolicy};
 
 /// The switches of a group and, for each, the ports that belong to its tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,20 +27,58 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Grows a tree over `members`; the first one is the leader, from whose switch it grows.
+    /// Grows a tree over `members`, of which the first one is the leader.
     ///
     /// Panics when there is no member.
-    pub fn grow(policy: Policy, view: &View, members: &[HostIndex]) -> Tree {
-        match policy {
-            Policy::ReuseLeastLoaded => reuse_least_loaded::grow(view, members),
+    pub fn grow(planner: &Planner, view: &View, members: &[HostIndex]) -> Tree {
+        let root = planner.root(view, members);
+        let mut tree = Tree::new(root);
+        for member in members {
+            tree.reach(planner, view, root, members[0], *member);
         }
+        tree
     }
 
-    /// Adds what is missing between a switch of the tree and one more member.
-    pub fn extend(&mut self, policy: Policy, view: &View, root: SwitchIndex, member: HostIndex) {
-        match policy {
-            Policy::ReuseLeastLoaded => reuse_least_loaded::reach(view, self, root, member),
+    /// Adds what is missing between the leader's switch and one more member.
+    pub fn extend(&mut self, planner: &Planner, view: &View, leader: HostIndex, member: HostIndex) {
+        let (from, _) = view.topology.attachment(leader);
+        self.reach(planner, view, from, leader, member);
+    }
+
+    fn reach(
+        &mut self,
+        planner: &Planner,
+        view: &View,
+        from: SwitchIndex,
+        leader: HostIndex,
+        member: HostIndex,
+    ) {
+        walk::reach(view, self, from, |tree, at| {
+            planner.port(view, at, leader, member, |port| tree.has_port(at, port))
+        });
+    }
+
+    /// The hosts of the tree and, for each, the port of `at` that leads to it.
+    pub fn ports_to_hosts(&self, topology: &Topology, at: SwitchIndex) -> BTreeMap<HostIndex, u32> {
+        let mut found = BTreeMap::new();
+        for first in self.ports_on(at) {
+            let mut todo = vec![(at, first)];
+            while let Some((switch, port)) = todo.pop() {
+                let Some(peer) = topology.behind(switch, port).map(|n| n.peer) else {
+                    continue;
+                };
+                match peer.node {
+                    Node::Host(host) => {
+                        found.insert(host, first);
+                    }
+                    Node::Switch(next) => {
+                        let onward = self.ports_on(next).filter(|port| *port != peer.port);
+                        todo.extend(onward.map(|port| (next, port)));
+                    }
+                }
+            }
         }
+        found
     }
 
     /// The tree without these hosts, and without the branches that led to them alone.
@@ -168,8 +208,8 @@ impl Tree {
 
 impl View<'_> {
     /// Of the ports of `at` that lead to `member`, the one with the fewest groups among those that the tree has, or else
-    /// among all; the lowest of equals.
-    pub fn least_loaded(
+    /// among all; the lowest of equals (Gleam, algorithm 4).
+    fn least_loaded(
         &self,
         at: SwitchIndex,
         member: HostIndex,

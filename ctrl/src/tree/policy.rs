@@ -1,7 +1,11 @@
-//! The names of tree policies.
+//! Tree policies: their names, and how each chooses ports on one topology.
 
 use std::fmt;
 use std::str::FromStr;
+
+use super::{cyclic, spanning, View};
+use crate::topology::n_tree::{NTree, NotAnNTree};
+use crate::topology::{HostIndex, SwitchIndex, Topology};
 
 /// How trees choose among ports of equal cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,16 +13,22 @@ pub enum Policy {
     /// A port that the tree has already, else the one with the fewest groups (Gleam, algorithm 4).
     #[default]
     ReuseLeastLoaded,
+    /// The union of the paths from the leader, which its digits choose; for m-port n-trees.
+    Cyclic,
+    /// One spanning tree of first ports, as OpenSM makes it.
+    Spanning,
 }
 
 impl Policy {
     /// All policies.
-    pub const ALL: [Policy; 1] = [Policy::ReuseLeastLoaded];
+    pub const ALL: [Policy; 3] = [Policy::ReuseLeastLoaded, Policy::Cyclic, Policy::Spanning];
 
     /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Policy::ReuseLeastLoaded => "reuse-least-loaded",
+            Policy::Cyclic => "cyclic",
+            Policy::Spanning => "spanning",
         }
     }
 }
@@ -31,7 +41,7 @@ impl fmt::Display for Policy {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no tree policy `{0}`; use reuse-least-loaded")]
+#[error("there is no tree policy `{0}`; use reuse-least-loaded, cyclic or spanning")]
 pub struct UnknownPolicy(String);
 
 impl FromStr for Policy {
@@ -42,5 +52,66 @@ impl FromStr for Policy {
             .into_iter()
             .find(|policy| policy.name() == name)
             .ok_or_else(|| UnknownPolicy(name.to_owned()))
+    }
+}
+
+/// A policy that a topology cannot have.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("tree policy cyclic: {0}; reuse-least-loaded and spanning take any network")]
+pub struct UnfitPolicy(#[from] NotAnNTree);
+
+/// A policy with what it has to know of one topology.
+#[derive(Clone, Debug)]
+pub enum Planner {
+    /// [`Policy::ReuseLeastLoaded`].
+    ReuseLeastLoaded,
+    /// [`Policy::Cyclic`], with the labels of the nodes.
+    Cyclic(NTree),
+    /// [`Policy::Spanning`].
+    Spanning,
+}
+
+impl Planner {
+    /// Fits a policy to a topology.
+    pub fn new(policy: Policy, topology: &Topology) -> Result<Planner, UnfitPolicy> {
+        Ok(match policy {
+            Policy::ReuseLeastLoaded => Planner::ReuseLeastLoaded,
+            Policy::Cyclic => Planner::Cyclic(NTree::recognise(topology)?),
+            Policy::Spanning => Planner::Spanning,
+        })
+    }
+
+    /// Whether a switch that knows the leader and the members behind some port, and no others, chooses as the whole tree would.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Planner::ReuseLeastLoaded | Planner::Cyclic(_) => true,
+            Planner::Spanning => false,
+        }
+    }
+
+    /// Where a tree begins to grow; the first member is the leader.
+    pub(super) fn root(&self, view: &View, members: &[HostIndex]) -> SwitchIndex {
+        match self {
+            Planner::ReuseLeastLoaded | Planner::Cyclic(_) => {
+                view.topology.attachment(members[0]).0
+            }
+            Planner::Spanning => spanning::root(view, members),
+        }
+    }
+
+    /// The port by which the tree goes on from `at` to `member`, if it has these ports there already.
+    pub fn port(
+        &self,
+        view: &View,
+        at: SwitchIndex,
+        leader: HostIndex,
+        member: HostIndex,
+        has_port: impl Fn(u32) -> bool,
+    ) -> u32 {
+        match self {
+            Planner::ReuseLeastLoaded => view.least_loaded(at, member, has_port),
+            Planner::Cyclic(labels) => cyclic::port(view, labels, at, leader, member),
+            Planner::Spanning => spanning::port(view, at, member, has_port),
+        }
     }
 }

@@ -1,19 +1,25 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::topology::n_tree::NTree;
 use crate::topology::{
-    fat_tree, leaf_spine, m_port_n_tree, testbed, Builder, End, Host, LinkAttributes, MacAddr,
-    Paths,
+    fat_tree, leaf_spine, m_port_n_tree, testbed, Builder, End, Host, LinkAttributes, LinkIndex,
+    MacAddr, Paths,
 };
 
 fn grow(topology: &Topology, loads: &PortLoads, members: &[HostIndex]) -> Tree {
+    grow_by(Policy::ReuseLeastLoaded, topology, loads, members)
+}
+
+fn grow_by(policy: Policy, topology: &Topology, loads: &PortLoads, members: &[HostIndex]) -> Tree {
     let paths = Paths::new(topology);
     let view = View {
         topology,
         paths: &paths,
         loads,
     };
-    Tree::grow(Policy::ReuseLeastLoaded, &view, members)
+    let planner = Planner::new(policy, topology).unwrap();
+    Tree::grow(&planner, &view, members)
 }
 
 /// Checks that the ports make a tree whose leaves are exactly the members.
@@ -134,10 +140,139 @@ fn a_removed_group_leaves_no_load() {
 
 #[test]
 fn policies_are_known_by_name() {
-    assert_eq!("reuse-least-loaded".parse(), Ok(Policy::ReuseLeastLoaded));
+    for policy in Policy::ALL {
+        assert_eq!(policy.to_string().parse(), Ok(policy));
+    }
     assert_eq!(
         "random".parse::<Policy>().unwrap_err().to_string(),
-        "there is no tree policy `random`; use reuse-least-loaded"
+        "there is no tree policy `random`; use reuse-least-loaded, cyclic or spanning"
+    );
+}
+
+/// The host with these digits.
+fn labelled(topology: &Topology, digits: &str) -> HostIndex {
+    let labels = NTree::recognise(topology).unwrap();
+    let label = digits.parse().unwrap();
+    let mut hosts = topology.host_indexes();
+    hosts.find(|host| *labels.host(*host) == label).unwrap()
+}
+
+#[test]
+fn the_cyclic_tree_of_p000_has_the_ports_of_section_3_3_2() {
+    let topology = m_port_n_tree(4, 3).unwrap();
+    let members = ["000", "200", "201", "210", "211"].map(|p| labelled(&topology, p));
+    let tree = grow_by(Policy::Cyclic, &topology, &PortLoads::default(), &members);
+    assert_spans(&topology, &tree, &members);
+    let labels = NTree::recognise(&topology).unwrap();
+    let found: BTreeMap<String, Vec<u32>> = tree
+        .switches()
+        .map(|(switch, ports)| {
+            (
+                labels.switch(switch).to_string(),
+                ports.iter().copied().collect(),
+            )
+        })
+        .collect();
+    // What the paper lists as outputs, and the ports that the packet comes in by.
+    let expected = [
+        ("SW<00,0>", vec![1, 3]),
+        ("SW<00,1>", vec![1, 3]),
+        ("SW<00,2>", vec![1, 3]),
+        ("SW<20,1>", vec![1, 2, 3]),
+        ("SW<20,2>", vec![1, 2, 3]),
+        ("SW<21,2>", vec![1, 2, 3]),
+    ];
+    assert_eq!(
+        found,
+        expected
+            .map(|(name, ports)| (name.to_owned(), ports))
+            .into()
+    );
+}
+
+#[test]
+fn cyclic_trees_are_the_unions_of_the_paths_for_every_pair_and_leader() {
+    for (m, n) in [(2, 3), (4, 1), (4, 2), (4, 3), (6, 2)] {
+        let topology = m_port_n_tree(m, n).unwrap();
+        let labels = NTree::recognise(&topology).unwrap();
+        let hosts: Vec<_> = topology.host_indexes().collect();
+        for leader in &hosts {
+            for second in hosts.iter().filter(|host| *host != leader) {
+                let step = (second.0 + 1) % 3 + 1;
+                let mut members = vec![*leader, *second];
+                let others = hosts.iter().step_by(step).filter(|h| !members.contains(h));
+                let others: Vec<_> = others.copied().collect();
+                members.extend(others);
+                let tree = grow_by(Policy::Cyclic, &topology, &PortLoads::default(), &members);
+                assert_spans(&topology, &tree, &members);
+                let table = labels.shape().multicast(
+                    labels.host(*leader),
+                    members.iter().map(|member| labels.host(*member)),
+                );
+                for (switch, ports) in tree.switches() {
+                    let table = &table[labels.switch(switch)];
+                    assert!(table.is_subset(ports));
+                    // Besides, there is the one port by which the leader's packets come.
+                    assert_eq!(ports.len(), table.len() + 1);
+                }
+                assert_eq!(tree.switches().count(), table.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn cyclic_trees_of_different_leaders_spread_over_the_top_and_spanning_trees_do_not() {
+    let topology = m_port_n_tree(8, 3).unwrap();
+    let hosts: Vec<_> = topology.host_indexes().collect();
+    let tops = |policy| {
+        let mut tops = BTreeSet::new();
+        for leader in 0..16 {
+            // Members under all top ports.
+            let members: Vec<_> = (0..8).map(|n| hosts[(leader + 16 * n) % 128]).collect();
+            let tree = grow_by(policy, &topology, &PortLoads::default(), &members);
+            assert_spans(&topology, &tree, &members);
+            let names = tree
+                .switches()
+                .map(|(s, _)| topology.switch(s).name.clone());
+            tops.extend(names.filter(|name| name.starts_with("l0")));
+        }
+        tops
+    };
+    assert_eq!(tops(Policy::Cyclic).len(), 16);
+    assert_eq!(tops(Policy::Spanning), BTreeSet::from(["l0s1".to_owned()]));
+}
+
+#[test]
+fn a_spanning_tree_has_its_root_where_the_farthest_member_is_nearest() {
+    let topology = fat_tree(4).unwrap();
+    let named = |names: &[&str]| -> Vec<HostIndex> {
+        let hosts = names.iter().map(|name| topology.host_named(name));
+        hosts.collect::<Option<_>>().unwrap()
+    };
+    for (members, switches) in [
+        (&["h1", "h2"][..], &["p1e1"][..]),
+        (&["h4", "h1"], &["p1e1", "p1e2", "p1a1"]),
+        (&["h16", "h1"], &["p1e1", "p4e2", "p1a1", "p4a1", "c1"]),
+    ] {
+        let members = named(members);
+        let tree = grow_by(Policy::Spanning, &topology, &PortLoads::default(), &members);
+        assert_spans(&topology, &tree, &members);
+        let found = tree
+            .switches()
+            .map(|(s, _)| topology.switch(s).name.as_str());
+        assert_eq!(found.collect::<Vec<_>>(), switches);
+    }
+}
+
+#[test]
+fn cyclic_refuses_a_network_that_is_no_n_tree() {
+    let refusal = Planner::new(Policy::Cyclic, &leaf_spine(4, 2, 4).unwrap()).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "tree policy cyclic: topology leaf-spine-4x2x4 is no m-port n-tree (none has 16 hosts, 24 links and 6 \
+         switches of 6 ports); `alfirk topology n-tree --ports M --levels N` makes one; reuse-least-loaded and \
+         spanning take any network"
     );
 }
 
@@ -198,6 +333,7 @@ proptest! {
     #[test]
     fn every_group_on_every_network_gets_a_tree(
         topology in prop_oneof![random_network(), regular_network()],
+        policy in prop::sample::select(&[Policy::ReuseLeastLoaded, Policy::Spanning]),
         groups in proptest::collection::vec(proptest::collection::vec(any::<prop::sample::Index>(), 2..20), 1..6),
     ) {
         let mut loads = PortLoads::default();
@@ -212,10 +348,60 @@ proptest! {
             if members.len() < 2 {
                 continue;
             }
-            let tree = grow(&topology, &loads, &members);
+            let tree = grow_by(policy, &topology, &loads, &members);
             assert_spans(&topology, &tree, &members);
-            prop_assert_eq!(&tree, &grow(&topology, &loads, &members));
+            prop_assert_eq!(&tree, &grow_by(policy, &topology, &loads, &members));
             loads.add(&tree);
+        }
+    }
+
+    #[test]
+    fn every_policy_leads_around_broken_links_and_switches(
+        topology in regular_network(),
+        policy in prop::sample::select(&Policy::ALL),
+        links in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
+        switches in proptest::collection::vec(any::<prop::sample::Index>(), 0..4),
+        group in proptest::collection::vec(any::<prop::sample::Index>(), 2..12),
+        joiner in any::<prop::sample::Index>(),
+    ) {
+        let Ok(planner) = Planner::new(policy, &topology) else {
+            prop_assert!(policy == Policy::Cyclic && topology.name().starts_with("leaf-spine"));
+            return Ok(());
+        };
+        let links = links.iter().map(|i| LinkIndex(i.index(topology.links().len()))).collect();
+        let switches = switches.iter().map(|i| SwitchIndex(i.index(topology.switches().len()))).collect();
+        let paths = Paths::without(&topology, &links, &switches);
+        let hosts = group.iter().map(|i| HostIndex(i.index(topology.hosts().len())));
+        let leader = HostIndex(group[0].index(topology.hosts().len()));
+        let (own, _) = topology.attachment(leader);
+        let mut members: Vec<HostIndex> = Vec::new();
+        for host in hosts.filter(|host| paths.reaches(own, *host)) {
+            if !members.contains(&host) {
+                members.push(host);
+            }
+        }
+        if members.len() < 2 || members[0] != leader {
+            return Ok(());
+        }
+        let view = View { topology: &topology, paths: &paths, loads: &PortLoads::default() };
+        let is_whole = |tree: &Tree| tree.ports().all(|(switch, port)| {
+            let neighbour = topology.behind(switch, port).unwrap();
+            !links.contains(&neighbour.link) && !switches.contains(&switch)
+        });
+        let mut tree = Tree::grow(&planner, &view, &members);
+        assert_spans(&topology, &tree, &members);
+        prop_assert!(is_whole(&tree));
+        // What each switch's ports lead to is what the tree says.
+        for (switch, _) in tree.switches() {
+            let found: BTreeSet<_> = tree.ports_to_hosts(&topology, switch).into_keys().collect();
+            prop_assert_eq!(found, members.iter().copied().collect());
+        }
+        let joiner = HostIndex(joiner.index(topology.hosts().len()));
+        if paths.reaches(own, joiner) && !members.contains(&joiner) {
+            tree.extend(&planner, &view, leader, joiner);
+            members.push(joiner);
+            assert_spans(&topology, &tree, &members);
+            prop_assert!(is_whole(&tree));
         }
     }
 }

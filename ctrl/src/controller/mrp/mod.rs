@@ -30,7 +30,7 @@ use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::VIRTUAL_MAC;
 use crate::topology::{HostIndex, Node as Place, SwitchIndex};
-use crate::tree::{Policy, Tree, View};
+use crate::tree::Tree;
 use agent::{Agent, Part, Stage};
 use agreement::Invitations;
 use frame::Received;
@@ -71,6 +71,8 @@ pub struct MrpStats {
 #[derive(Debug)]
 pub(super) struct Growth {
     leader: Ipv4Addr,
+    /// For all switches, if the policy does not let each choose by itself.
+    tree: Option<Tree>,
     /// Members that the leader has named.
     expected: usize,
     /// Why it is to be undone.
@@ -355,7 +357,8 @@ impl Controller {
         let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
             return Ok(());
         };
-        let (routed, members) = self.mrp_choose(switch, agent)?;
+        let tree = self.mrp_tree(mcst_id, agent)?;
+        let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
         let expected = agent.nodes().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
@@ -372,6 +375,7 @@ impl Controller {
                 .map_err(|_| Refusal::Taken)?;
             let growth = Growth {
                 leader,
+                tree,
                 expected,
                 refusal: None,
             };
@@ -412,13 +416,40 @@ impl Controller {
         Ok(())
     }
 
-    /// Algorithm 4: a port for each node.
-    fn mrp_choose(&self, switch: SwitchIndex, agent: &Agent) -> Result<Local, Refusal> {
-        let view = View {
-            topology: &self.topology,
-            paths: &self.paths,
-            loads: &self.loads,
-        };
+    /// The whole tree, where the policy needs it: from the first agent, which is told of every node, to all later ones.
+    fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
+        if self.planner.is_local() {
+            return Ok(None);
+        }
+        if let Some(registration) = self.groups.get(&mcst_id) {
+            return Ok(registration.growth().and_then(|growth| growth.tree.clone()));
+        }
+        let ips = agent.nodes().map(|node| node.ip);
+        let others = ips.filter(|ip| *ip != agent.leader);
+        let hosts: Option<Vec<_>> = [agent.leader]
+            .into_iter()
+            .chain(others)
+            .map(|ip| self.topology.host_with_ip(ip))
+            .collect();
+        let hosts = hosts.ok_or(Refusal::BadNodes)?;
+        let (own, _) = self.topology.attachment(hosts[0]);
+        if !hosts.iter().all(|host| self.paths.reaches(own, *host)) {
+            return Err(Refusal::SwitchFailed);
+        }
+        Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
+    }
+
+    /// A port for each node, by the tree or, where that is not needed, by the policy's own choice at this switch.
+    fn mrp_choose(
+        &self,
+        switch: SwitchIndex,
+        agent: &Agent,
+        tree: Option<&Tree>,
+    ) -> Result<Local, Refusal> {
+        let view = self.view();
+        let planned = tree.map(|tree| tree.ports_to_hosts(&self.topology, switch));
+        let leader = self.topology.host_with_ip(agent.leader);
+        let leader = leader.ok_or(Refusal::BadNodes)?;
         let mut ports = BTreeSet::from([agent.port]);
         let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
         let mut members: Vec<GroupMember> = Vec::new();
@@ -438,10 +469,13 @@ impl Controller {
             let (own, host_port) = self.topology.attachment(host);
             let port = match own == switch {
                 true => host_port,
-                false => {
-                    let Policy::ReuseLeastLoaded = self.config.policy;
-                    view.least_loaded(switch, host, |port| ports.contains(&port))
-                }
+                false => match &planned {
+                    Some(planned) => *planned.get(&host).ok_or(Refusal::SwitchFailed)?,
+                    None => {
+                        let has_port = |port| ports.contains(&port);
+                        self.planner.port(&view, switch, leader, host, has_port)
+                    }
+                },
             };
             if own == switch {
                 let member = GroupMember {

@@ -91,7 +91,7 @@ proptest! {
         let paths = Paths::new(&topology);
         let loads = PortLoads::default();
         let view = crate::tree::View { topology: &topology, paths: &paths, loads: &loads };
-        let tree = Tree::grow(crate::tree::Policy::default(), &view, &hosts);
+        let tree = Tree::grow(&crate::tree::Planner::ReuseLeastLoaded, &view, &hosts);
         let granted = Granted {
             index: 0,
             slots: (1..=4).zip(0..).collect(),

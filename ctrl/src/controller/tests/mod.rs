@@ -18,6 +18,7 @@ use alfirk_roce::wire::{Psn, QpNum};
 
 use super::*;
 use crate::topology::Topology;
+use crate::tree::Policy;
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
 
 /// What members address, where a test or a leader chooses it.
@@ -37,7 +38,12 @@ pub(super) struct Fabric {
 
 impl Fabric {
     pub(super) fn new(topology: Topology) -> Fabric {
+        Fabric::new_with(topology, Policy::default())
+    }
+
+    fn new_with(topology: Topology, policy: Policy) -> Fabric {
         let config = ControllerConfig {
+            policy,
             // What else is waited for is seen better without.
             lease_ns: 0,
             ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
@@ -63,7 +69,12 @@ impl Fabric {
 
     /// A fabric whose switches are all ready.
     pub(super) fn ready(topology: Topology) -> Fabric {
-        let mut fabric = Fabric::new(topology);
+        Fabric::ready_with(topology, Policy::default())
+    }
+
+    /// The same with trees of another policy.
+    pub(super) fn ready_with(topology: Topology, policy: Policy) -> Fabric {
+        let mut fabric = Fabric::new_with(topology, policy);
         fabric.connect_all();
         assert!(fabric.controller.is_ready(), "{:?}", fabric.said);
         fabric.said.clear();

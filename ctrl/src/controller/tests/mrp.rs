@@ -15,7 +15,8 @@ use alfirk_roce::wire::{arp, ethernet, ipv4};
 
 use super::*;
 use crate::constants::{PACKET_IN_MRP, VIRTUAL_MAC};
-use crate::topology::{fat_tree, leaf_spine, testbed, HostIndex, Node};
+use crate::topology::{fat_tree, leaf_spine, m_port_n_tree, testbed, HostIndex, Node};
+use crate::tree::Policy;
 
 const TIMING: LeaderTiming = LeaderTiming {
     interval: 1_000_000,
@@ -245,8 +246,7 @@ fn region(host: usize) -> Option<mrp::Region> {
     mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
 }
 
-fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
-    let mut fabric = Fabric::ready(topology);
+fn api_contents(mut fabric: Fabric, hosts: &[usize]) -> Vec<Vec<String>> {
     let members = hosts.iter().map(|host| MemberSpec {
         ip: fabric.controller.topology().host(HostIndex(*host)).ip,
         qpn: qpn(*host),
@@ -270,20 +270,56 @@ fn api_contents(topology: Topology, hosts: &[usize]) -> Vec<Vec<String>> {
 
 #[test]
 fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
+    let least_loaded = Policy::ReuseLeastLoaded;
     let cases = [
-        (testbed(), vec![0, 2, 3]),
-        (leaf_spine(3, 2, 3).unwrap(), vec![4, 1, 0, 8]),
-        (fat_tree(4).unwrap(), (0..16).collect()),
-        (fat_tree(6).unwrap(), vec![20, 3, 50, 21, 7, 8, 33]),
+        (least_loaded, testbed(), vec![0, 2, 3]),
+        (least_loaded, leaf_spine(3, 2, 3).unwrap(), vec![4, 1, 0, 8]),
+        (least_loaded, fat_tree(4).unwrap(), (0..16).collect()),
+        (
+            least_loaded,
+            fat_tree(6).unwrap(),
+            vec![20, 3, 50, 21, 7, 8, 33],
+        ),
+        (
+            Policy::Cyclic,
+            fat_tree(4).unwrap(),
+            (0..16).rev().collect(),
+        ),
+        (
+            Policy::Cyclic,
+            m_port_n_tree(6, 3).unwrap(),
+            vec![20, 3, 50, 21, 7, 8, 33],
+        ),
+        (
+            Policy::Spanning,
+            leaf_spine(3, 2, 3).unwrap(),
+            vec![4, 1, 0, 8],
+        ),
+        (
+            Policy::Spanning,
+            fat_tree(4).unwrap(),
+            (0..16).rev().collect(),
+        ),
+        // The root lies beside the way from the leader to the next member.
+        (
+            Policy::Spanning,
+            m_port_n_tree(6, 3).unwrap(),
+            vec![20, 3, 50, 21, 7, 8, 33],
+        ),
     ];
-    for (topology, hosts) in cases {
-        let mut world = World::new(topology.clone());
+    for (policy, topology, hosts) in cases {
+        let ready = || Fabric::ready_with(topology.clone(), policy);
+        let mut world = World::over(ready());
         let mut leader = world.leader(GROUP, &hosts);
         assert_eq!(world.run(hosts[0], &mut leader), LeaderEvent::Registered);
         // Members are gathered in the order of their addresses.
         let mut order = hosts.clone();
         order[1..].sort_unstable();
-        assert_eq!(world.fabric.contents(), api_contents(topology, &order));
+        assert_eq!(
+            world.fabric.contents(),
+            api_contents(ready(), &order),
+            "{policy}"
+        );
         assert!(matches!(
             world.fabric.said.last(),
             Some(ApiReply::GroupFormed { group }) if group.members == hosts.len()
@@ -310,7 +346,7 @@ fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
         );
         assert_eq!(
             world.fabric.contents(),
-            api_contents(fat_tree(4).unwrap(), &hosts)
+            api_contents(Fabric::ready(fat_tree(4).unwrap()), &hosts)
         );
         assert!(world.told[1..].iter().all(|told| told.len() == 1));
         leader.deregister(&mut world.hosts[0], world.fabric.now);
