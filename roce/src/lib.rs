@@ -1,4 +1,4 @@
-//! RoCEv2 endpoints: wire formats, ICRC algebra, reliable connection, and collectives on it.
+//! RoCEv2 endpoints: wire formats, ICRC algebra, reliable connection, datagrams, and collectives on them.
 //!
 //! Everything here is a state machine without I/O and without a clock: time comes in as `now`, in nanoseconds since
 //! an epoch of the caller's choice, and randomness comes from a seed. Two drivers use it: the simulator in virtual
@@ -13,5 +13,6 @@ pub mod hostile;
 pub mod icrc;
 pub mod rc;
 pub mod registration;
+pub mod ud;
 pub mod verbs;
 pub mod wire;

@@ -419,7 +419,9 @@ impl Transfer {
         let qpn = match event {
             HostEvent::Connected { qpn } | HostEvent::QpFailed { qpn, .. } => *qpn,
             HostEvent::Completion(completion) => completion.qpn,
-            HostEvent::Udp { .. } => return false,
+            HostEvent::Datagram(_) | HostEvent::Resolved { .. } | HostEvent::Udp { .. } => {
+                return false
+            }
         };
         let mut all = self.incoming.iter().chain(&self.outgoing);
         if all.all(|connection| connection.qpn != qpn) {
@@ -442,7 +444,7 @@ impl Transfer {
             }
             HostEvent::QpFailed { failure, .. } => Err(failed_connection(host, qpn, *failure)),
             HostEvent::Completion(completion) => self.handle_completion(host, now, completion),
-            HostEvent::Udp { .. } => Ok(()),
+            HostEvent::Datagram(_) | HostEvent::Resolved { .. } | HostEvent::Udp { .. } => Ok(()),
         };
         if let Err(error) = result {
             self.fail(error);

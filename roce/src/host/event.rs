@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use crate::rc::{Completion, QpFailure};
+use crate::ud::UdCompletion;
 use crate::wire::QpNum;
 
 /// Something happened that the user should know.
@@ -14,7 +15,11 @@ pub enum HostEvent {
     Completion(Completion),
     /// A queue pair went to the error state. Its work requests have completed with errors before.
     QpFailed { qpn: QpNum, failure: QpFailure },
-    /// A datagram came for a port that [`super::Host::bind_udp`] opened.
+    /// A work request of a datagram queue pair is done.
+    Datagram(UdCompletion),
+    /// The link-layer address of a destination of datagrams is known, or nobody answered for it ([`super::Host::resolve`]).
+    Resolved { ip: Ipv4Addr, is_known: bool },
+    /// A UDP datagram came for a port that [`super::Host::bind_udp`] opened.
     Udp {
         source: Ipv4Addr,
         source_port: u16,

@@ -4,6 +4,7 @@ use std::net::Ipv4Addr;
 
 use crate::icrc;
 use crate::rc::RcHeaders;
+use crate::ud::UdHeaders;
 use crate::wire::{arp, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
 /// Addresses and ports of a datagram.
@@ -17,6 +18,44 @@ pub(super) struct Envelope {
     pub(super) destination_port: u16,
     /// Type of service; ECN in its low two bits.
     pub(super) tos: u8,
+}
+
+/// The transport headers of a packet.
+pub(super) trait Headers {
+    /// Their length in bytes.
+    fn len(&self) -> usize;
+    /// Bytes of padding behind the payload.
+    fn pad(&self) -> usize;
+    /// Writes them to the first [`Headers::len`] bytes of `buffer`, which must hold them.
+    fn emit(&self, buffer: &mut [u8]);
+}
+
+impl Headers for RcHeaders {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn pad(&self) -> usize {
+        self.bth.pad_count.into()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) {
+        self.emit(buffer);
+    }
+}
+
+impl Headers for UdHeaders {
+    fn len(&self) -> usize {
+        self.len()
+    }
+
+    fn pad(&self) -> usize {
+        self.bth.pad_count.into()
+    }
+
+    fn emit(&self, buffer: &mut [u8]) {
+        self.emit(buffer);
+    }
 }
 
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
@@ -59,9 +98,8 @@ impl Envelope {
     }
 
     /// A RoCEv2 packet with padding and ICRC.
-    pub(super) fn roce(&self, headers: &RcHeaders, payload: &[u8]) -> Vec<u8> {
-        let pad = usize::from(headers.bth.pad_count);
-        let body = headers.len() + payload.len() + pad;
+    pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
+        let body = headers.len() + payload.len() + headers.pad();
         let mut frame = self.frame(body + trailer::TRAILER_LEN);
         let end = UDP_PAYLOAD + body;
         headers.emit(&mut frame[UDP_PAYLOAD..]);

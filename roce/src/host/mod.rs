@@ -16,6 +16,7 @@ mod event;
 mod frame;
 mod neighbor;
 mod stats;
+mod ud;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
@@ -31,12 +32,14 @@ use frame::Envelope;
 use neighbor::{Due, Neighbors};
 use stats::DropReason;
 pub use stats::{Drops, HostStats};
+use ud::Datagrams;
 
 use crate::icrc;
 use crate::rc::{
     BadMtu, MemoryError, MemoryKey, MemorySlice, MemoryTable, ModifyError, PostError, QpFailure,
     QpState, QueuePair, RcConfig, RcPacket, RecvRequest, Remote, SendRequest,
 };
+use crate::ud::MULTICAST_QPN;
 use crate::wire::{arp, bth, ethernet, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
 
 /// RoCEv2 source ports are in the range for private use (0xc000 to 0xffff) so that they spread over ECMP paths.
@@ -59,6 +62,7 @@ pub struct Host {
     qps: BTreeMap<QpNum, QueuePair>,
     /// Queue pairs that wait for the address of their next hop.
     resolving: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
+    datagrams: Datagrams,
     memory: MemoryTable,
     neighbors: Neighbors,
     /// Frames that go before those of queue pairs.
@@ -85,6 +89,7 @@ impl Host {
             rng,
             config,
             qps: BTreeMap::new(),
+            datagrams: Datagrams::default(),
             resolving: BTreeMap::new(),
             neighbors: Neighbors::default(),
             control: VecDeque::new(),
@@ -178,11 +183,7 @@ impl Host {
     /// Makes a queue pair with a number and an initial PSN of the host's choice.
     pub fn create_qp(&mut self, config: RcConfig) -> QpNum {
         let psn = Psn::new(self.rng.next_u32());
-        while self.next_qpn < FIRST_QPN || self.qps.contains_key(&QpNum::new(self.next_qpn)) {
-            self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
-        }
-        let qpn = QpNum::new(self.next_qpn);
-        self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
+        let qpn = self.free_qpn();
         self.qps.insert(qpn, QueuePair::new(qpn, psn, config));
         qpn
     }
@@ -368,7 +369,7 @@ impl Host {
     fn receive(&mut self, now: u64, frame: &[u8]) -> Result<(), DropReason> {
         let ethernet = ethernet::View::new_checked(frame)?;
         let to = ethernet.destination();
-        if to != self.config.mac && to != MacAddr::BROADCAST {
+        if to != self.config.mac && to != MacAddr::BROADCAST && !self.datagrams.hears(to) {
             return Err(DropReason::NotForUs);
         }
         match ethernet.ethertype() {
@@ -419,7 +420,7 @@ impl Host {
 
     fn receive_ipv4(&mut self, now: u64, bytes: &[u8]) -> Result<(), DropReason> {
         let ip = ipv4::View::new_checked(bytes)?;
-        if ip.destination() != self.config.ip {
+        if ip.destination() != self.config.ip && !self.datagrams.is_attached(ip.destination()) {
             return Err(DropReason::NotForUs);
         }
         ip.check_checksum().map_err(|_| DropReason::IpChecksum)?;
@@ -454,6 +455,9 @@ impl Host {
         udp: &udp::View<'_>,
     ) -> Result<(), DropReason> {
         let tail = trailer::View::new_checked(udp.payload())?;
+        if bth::View::new_checked(tail.covered())?.opcode().has_deth() {
+            return self.receive_datagram(ip, &tail);
+        }
         let packet = RcPacket::parse(tail.covered())?;
         let bth = &packet.headers.bth;
         let qp = self
@@ -467,11 +471,7 @@ impl Host {
         if bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
             return Err(DropReason::WrongPkey);
         }
-        let covered = ip.header_len() + udp::HEADER_LEN + tail.covered().len();
-        let bytes = ip.whole().get(..covered).ok_or(DropReason::Malformed)?;
-        if ip.header_len() != ipv4::HEADER_LEN || icrc::compute(bytes) != Ok(tail.icrc()) {
-            return Err(DropReason::Icrc);
-        }
+        check_icrc(ip, &tail)?;
         let qpn = bth.dest_qp;
         qp.handle_packet(now, &packet, &mut self.memory);
         if ip.tos() & ipv4::ECN_MASK == ipv4::ECN_CE {
@@ -485,6 +485,12 @@ impl Host {
 
     fn poll_queue_pairs(&mut self, now: u64) -> Option<Vec<u8>> {
         while let Some(qpn) = self.arbiter.dequeue() {
+            if self.datagrams.has(qpn) {
+                match self.poll_datagram(qpn) {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
             let Some(qp) = self.qps.get_mut(&qpn) else {
                 continue;
             };
@@ -513,7 +519,7 @@ impl Host {
                 source: self.config.ip,
                 destination: remote.ip,
                 identification: next_identification(&mut self.next_identification),
-                source_port: FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff),
+                source_port: source_port(qpn),
                 destination_port: udp::PORT_ROCE,
                 tos: match outgoing.ecn_capable {
                     true => ipv4::ECN_ECT0,
@@ -547,6 +553,19 @@ impl Host {
     }
 
     // ---- Helpers ----
+
+    /// A number that no queue pair has, nor all of a multicast group together.
+    fn free_qpn(&mut self) -> QpNum {
+        let is_taken = |host: &Host, qpn| {
+            host.qps.contains_key(&qpn) || host.datagrams.has(qpn) || qpn == MULTICAST_QPN
+        };
+        while self.next_qpn < FIRST_QPN || is_taken(self, QpNum::new(self.next_qpn)) {
+            self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
+        }
+        let qpn = QpNum::new(self.next_qpn);
+        self.next_qpn = (self.next_qpn + 1) & 0x00ff_ffff;
+        qpn
+    }
 
     /// Brings the host's books up to date after anything happened to a queue pair.
     fn after(&mut self, qpn: QpNum) {
@@ -590,6 +609,7 @@ impl Host {
 
     /// A next hop has an address now: what waited for it goes on.
     fn resolved(&mut self, hop: Ipv4Addr, destination_mac: MacAddr) {
+        self.tell_resolved(hop, true);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
             let ready = self
                 .qps
@@ -615,6 +635,7 @@ impl Host {
 
     fn give_up(&mut self, hop: Ipv4Addr) {
         self.waiting.retain(|(ip, _, _)| *ip != hop);
+        self.tell_resolved(hop, false);
         for qpn in self.resolving.remove(&hop).unwrap_or_default() {
             self.fail_qp(qpn, QpFailure::Unreachable(hop));
         }
@@ -627,6 +648,20 @@ fn next_hop(config: &HostConfig, ip: Ipv4Addr) -> Option<Ipv4Addr> {
         Some(ip)
     } else {
         config.gateway
+    }
+}
+
+/// The UDP source port of a queue pair's packets.
+fn source_port(qpn: QpNum) -> u16 {
+    FIRST_SOURCE_PORT | (qpn.get() as u16 & 0x3fff)
+}
+
+fn check_icrc(ip: &ipv4::View<'_>, tail: &trailer::View<'_>) -> Result<(), DropReason> {
+    let covered = ip.header_len() + udp::HEADER_LEN + tail.covered().len();
+    let bytes = ip.whole().get(..covered).ok_or(DropReason::Malformed)?;
+    match ip.header_len() == ipv4::HEADER_LEN && icrc::compute(bytes) == Ok(tail.icrc()) {
+        true => Ok(()),
+        false => Err(DropReason::Icrc),
     }
 }
 

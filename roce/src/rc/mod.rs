@@ -4,7 +4,7 @@
 //! business of [`crate::host::Host`]. It is as strict as a hardware or kernel stack: PSN, opcode sequence, lengths, memory
 //! bounds and keys are all checked, and what is wrong gets the NAK that the specification names.
 //!
-//! Not here: READ and atomics (a group of receivers has no one answer), UD and UC.
+//! Not here: READ and atomics (a group of receivers has no one answer), UC. Datagrams are in [`crate::ud`].
 
 mod buffer;
 mod completion;
@@ -20,6 +20,7 @@ mod violations;
 pub use completion::{Completed, Completion, CompletionError, Operation};
 pub use config::{AckTimeout, BadMtu, MsnRule, NakRule, PathMtu, RcConfig, Retries};
 pub use memory::{MemoryError, MemoryKey, MemoryRegion, MemorySlice, MemoryTable};
+pub(crate) use packet::unpadded;
 pub use packet::{RcHeaders, RcPacket};
 pub use qp::{
     ModifyError, Outgoing, Payload, PostError, QpFailure, QpState, QpStats, QueuePair, RecvRequest,

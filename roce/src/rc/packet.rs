@@ -82,26 +82,22 @@ impl<'a> RcPacket<'a> {
             headers.immediate = Some(immdt::View::new_checked(rest)?.immediate());
             rest = &rest[immdt::HEADER_LEN..];
         }
-        if rest.len() % 4 != 0 {
-            return Err(WireError {
-                header: Header::Bth,
-                reason: Reason::BadLength {
-                    field: "payload and padding",
-                    value: rest.len(),
-                },
-            });
-        }
-        let pad = usize::from(headers.bth.pad_count);
-        let length = rest.len().checked_sub(pad).ok_or(WireError {
-            header: Header::Bth,
-            reason: Reason::BadLength {
-                field: "pad count",
-                value: pad,
-            },
-        })?;
-        Ok(RcPacket {
-            headers,
-            payload: &rest[..length],
-        })
+        let payload = unpadded(rest, headers.bth.pad_count)?;
+        Ok(RcPacket { headers, payload })
     }
+}
+
+/// The payload in `bytes`, which together with its padding fills words of four bytes.
+pub(crate) fn unpadded(bytes: &[u8], pad_count: u8) -> Result<&[u8], WireError> {
+    let bad = |field, value| WireError {
+        header: Header::Bth,
+        reason: Reason::BadLength { field, value },
+    };
+    if bytes.len() % 4 != 0 {
+        return Err(bad("payload and padding", bytes.len()));
+    }
+    let pad = usize::from(pad_count);
+    let length = bytes.len().checked_sub(pad);
+    let length = length.ok_or_else(|| bad("pad count", pad))?;
+    Ok(&bytes[..length])
 }

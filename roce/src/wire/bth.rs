@@ -1,4 +1,4 @@
-//! Base Transport Header (IBTA vol. 1, 9.2), with the opcodes of the reliable connection.
+//! Base Transport Header (IBTA vol. 1, 9.2), with the opcodes of the reliable connection and of unreliable datagrams.
 
 use super::error::{need, Header, WireError};
 use super::field::{get_u16, get_u24, put_u16, put_u24};
@@ -18,7 +18,7 @@ const DEST_QP: usize = 5;
 const ACK_REQ: usize = 8;
 const PSN: usize = 9;
 
-/// What a packet does. The upper three bits of the byte name the transport service (0: reliable connection).
+/// What a packet does. The upper three bits of the byte name the transport service (0: reliable connection, 3: unreliable datagram).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Opcode {
     SendFirst,
@@ -44,6 +44,9 @@ pub enum Opcode {
     FetchAdd,
     SendLastInvalidate,
     SendOnlyInvalidate,
+    /// A datagram.
+    UdSendOnly,
+    UdSendOnlyImm,
     /// Congestion notification packet (annex A17).
     Cnp,
     /// Reserved, or of another transport service.
@@ -51,7 +54,7 @@ pub enum Opcode {
 }
 
 /// Byte, name, and position of every opcode we know.
-const OPCODES: [(u8, Opcode); 24] = [
+const OPCODES: [(u8, Opcode); 26] = [
     (0x00, Opcode::SendFirst),
     (0x01, Opcode::SendMiddle),
     (0x02, Opcode::SendLast),
@@ -75,6 +78,8 @@ const OPCODES: [(u8, Opcode); 24] = [
     (0x14, Opcode::FetchAdd),
     (0x16, Opcode::SendLastInvalidate),
     (0x17, Opcode::SendOnlyInvalidate),
+    (0x64, Opcode::UdSendOnly),
+    (0x65, Opcode::UdSendOnlyImm),
     (0x81, Opcode::Cnp),
 ];
 
@@ -117,8 +122,17 @@ impl Opcode {
     pub const fn has_immediate(self) -> bool {
         matches!(
             self,
-            Opcode::SendLastImm | Opcode::SendOnlyImm | Opcode::WriteLastImm | Opcode::WriteOnlyImm
+            Opcode::SendLastImm
+                | Opcode::SendOnlyImm
+                | Opcode::WriteLastImm
+                | Opcode::WriteOnlyImm
+                | Opcode::UdSendOnlyImm
         )
+    }
+
+    /// Whether a DETH follows: the packet is a datagram.
+    pub const fn has_deth(self) -> bool {
+        matches!(self, Opcode::UdSendOnly | Opcode::UdSendOnlyImm)
     }
 
     /// Whether an AETH follows.
@@ -133,7 +147,7 @@ impl Opcode {
         )
     }
 
-    /// Whether the packet belongs to a SEND.
+    /// Whether the packet belongs to a SEND of a connection.
     pub const fn is_send(self) -> bool {
         matches!(
             self,

@@ -1,6 +1,7 @@
 //! Ethernet II header (IEEE 802.3 clause 3).
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,12 @@ pub struct MacAddr(pub [u8; 6]);
 impl MacAddr {
     /// The address that every station hears.
     pub const BROADCAST: MacAddr = MacAddr([0xff; 6]);
+
+    /// The address of an IPv4 multicast group, by the lower 23 bits of its address (RFC 1112, 6.4; annex A17.3.2.1).
+    pub const fn of_multicast(group: Ipv4Addr) -> MacAddr {
+        let [_, b, c, d] = group.octets();
+        MacAddr([0x01, 0x00, 0x5e, b & 0x7f, c, d])
+    }
 
     /// Whether the group bit is set (broadcast included).
     pub const fn is_multicast(self) -> bool {

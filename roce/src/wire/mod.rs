@@ -8,6 +8,7 @@ pub mod arp;
 pub mod atomic_eth;
 pub mod bth;
 pub mod cnp;
+pub mod deth;
 mod error;
 pub mod ethernet;
 mod field;

@@ -73,7 +73,10 @@ impl Group {
                     self.inbox.push_back(done);
                 }
                 HostEvent::QpFailed { qpn, failure } => self.failures.push((qpn, failure)),
-                HostEvent::Connected { .. } | HostEvent::Udp { .. } => {}
+                HostEvent::Connected { .. }
+                | HostEvent::Datagram(_)
+                | HostEvent::Resolved { .. }
+                | HostEvent::Udp { .. } => {}
             }
         }
     }

@@ -1,0 +1,230 @@
+//! Queue pairs of the datagram service on a host, and its multicast groups.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use rand_core::Rng;
+
+use super::frame::Envelope;
+use super::stats::DropReason;
+use super::{check_icrc, next_hop, next_identification, source_port, Host, HostEvent};
+use crate::rc::{ModifyError, RecvRequest};
+use crate::ud::{UdConfig, UdPacket, UdPostError, UdQueuePair, UdSendRequest, MULTICAST_QPN};
+use crate::wire::{bth, icrc as trailer, ipv4, udp, MacAddr, Psn, QpNum};
+
+#[derive(Default)]
+pub(super) struct Datagrams {
+    qps: BTreeMap<QpNum, UdQueuePair>,
+    /// The queue pairs of each group.
+    groups: BTreeMap<Ipv4Addr, BTreeSet<QpNum>>,
+    /// Destinations whose next hop is asked for, by next hop.
+    asked: BTreeMap<Ipv4Addr, BTreeSet<Ipv4Addr>>,
+}
+
+impl Datagrams {
+    pub(super) fn has(&self, qpn: QpNum) -> bool {
+        self.qps.contains_key(&qpn)
+    }
+
+    /// Whether frames to this multicast address are for a group of ours.
+    pub(super) fn hears(&self, mac: MacAddr) -> bool {
+        mac.is_multicast()
+            && self
+                .groups
+                .keys()
+                .any(|ip| MacAddr::of_multicast(*ip) == mac)
+    }
+
+    pub(super) fn is_attached(&self, group: Ipv4Addr) -> bool {
+        self.groups.contains_key(&group)
+    }
+}
+
+impl Host {
+    /// Makes a datagram queue pair with a number of the host's choice.
+    pub fn create_ud_qp(&mut self, config: UdConfig) -> QpNum {
+        let psn = Psn::new(self.rng.next_u32());
+        let qpn = self.free_qpn();
+        let qp = UdQueuePair::new(qpn, psn, config);
+        self.datagrams.qps.insert(qpn, qp);
+        qpn
+    }
+
+    /// Ends a datagram queue pair; it leaves its groups, and nothing more is heard of its work requests.
+    pub fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        let gone = self.datagrams.qps.remove(&qpn);
+        gone.ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        self.datagrams.groups.retain(|_, qps| {
+            qps.remove(&qpn);
+            !qps.is_empty()
+        });
+        Ok(())
+    }
+
+    /// A datagram queue pair, to read its state and counters.
+    pub fn ud_qp(&self, qpn: QpNum) -> Option<&UdQueuePair> {
+        self.datagrams.qps.get(&qpn)
+    }
+
+    /// Has a queue pair get what is sent to a multicast group (224.0.0.0/4).  Other hosts' datagrams reach this one only when
+    /// the fabric delivers the group here; what this host sends itself does not come back.
+    pub fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
+        if !self.datagrams.has(qpn) {
+            return Err(UdPostError::NoSuchQueuePair(qpn));
+        }
+        if !group.is_multicast() {
+            return Err(UdPostError::WrongQueuePair(group));
+        }
+        self.datagrams.groups.entry(group).or_default().insert(qpn);
+        Ok(())
+    }
+
+    /// The opposite; nothing happens if it was not attached.
+    pub fn detach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) {
+        if let Some(qps) = self.datagrams.groups.get_mut(&group) {
+            qps.remove(&qpn);
+            if qps.is_empty() {
+                self.datagrams.groups.remove(&group);
+            }
+        }
+    }
+
+    /// Finds the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    pub fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
+        let event = |is_known| HostEvent::Resolved { ip, is_known };
+        match self.next_hop(ip) {
+            None => self.events.push_back(event(false)),
+            Some(hop) if self.neighbors.keep(hop) => self.events.push_back(event(true)),
+            Some(hop) => {
+                self.datagrams.asked.entry(hop).or_default().insert(ip);
+                self.neighbors.resolve(now, hop);
+            }
+        }
+    }
+
+    pub(super) fn tell_resolved(&mut self, hop: Ipv4Addr, is_known: bool) {
+        for ip in self.datagrams.asked.remove(&hop).unwrap_or_default() {
+            if is_known {
+                self.neighbors.keep(hop);
+            }
+            self.events.push_back(HostEvent::Resolved { ip, is_known });
+        }
+    }
+
+    /// Queues a datagram.
+    pub fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
+        let ip = request.to.ip;
+        let is_resolved = ip.is_multicast()
+            || self
+                .next_hop(ip)
+                .is_some_and(|hop| self.neighbors.keep(hop));
+        let qp = self.datagrams.qps.get_mut(&qpn);
+        let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
+        if !is_resolved {
+            return Err(UdPostError::Unresolved(ip));
+        }
+        qp.post_send(&self.memory, request)?;
+        self.after_datagram(qpn);
+        Ok(())
+    }
+
+    /// Queues a buffer for a datagram to come, with room for [`crate::ud::GRH_LEN`] bytes before it.
+    pub fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
+        let qp = self.datagrams.qps.get_mut(&qpn);
+        let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
+        qp.post_recv(&self.memory, request)
+    }
+
+    /// Checks as for connections: queue pair, partition key, Q_Key, ICRC.
+    pub(super) fn receive_datagram(
+        &mut self,
+        ip: &ipv4::View<'_>,
+        tail: &trailer::View<'_>,
+    ) -> Result<(), DropReason> {
+        let packet = UdPacket::parse(tail.covered())?;
+        let UdPacket { headers, .. } = &packet;
+        let (to, group) = (headers.bth.dest_qp, ip.destination());
+        let qpns: Vec<QpNum> = match group.is_multicast() {
+            // To a group and to one of its queue pairs is neither.
+            true if to != MULTICAST_QPN => Vec::new(),
+            true => self
+                .datagrams
+                .groups
+                .get(&group)
+                .into_iter()
+                .flatten()
+                .copied()
+                .collect(),
+            false => Some(to)
+                .filter(|qpn| self.datagrams.has(*qpn))
+                .into_iter()
+                .collect(),
+        };
+        if qpns.is_empty() {
+            return Err(DropReason::UnknownQp);
+        }
+        if headers.bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
+            return Err(DropReason::WrongPkey);
+        }
+        check_icrc(ip, tail)?;
+        for qpn in qpns {
+            if let Some(qp) = self.datagrams.qps.get_mut(&qpn) {
+                if qp.check_qkey(headers.deth.qkey) {
+                    let memory = &mut self.memory;
+                    qp.handle_packet(&packet, ip.header(), ip.source(), group, memory);
+                }
+            }
+            self.after_datagram(qpn);
+        }
+        Ok(())
+    }
+
+    pub(super) fn poll_datagram(&mut self, qpn: QpNum) -> Option<Vec<u8>> {
+        let outgoing = self.datagrams.qps.get_mut(&qpn)?.poll_transmit()?;
+        // It has been known since the datagram was posted.
+        let destination_mac = self.mac_of(outgoing.to);
+        let qp = self.datagrams.qps.get_mut(&qpn)?;
+        let payload = outgoing
+            .payload
+            .read(&self.memory, 0, outgoing.payload.len());
+        let (Some(destination_mac), Ok(payload)) = (destination_mac, payload) else {
+            // Memory may have been given up since.
+            qp.fail_send(outgoing.wr_id);
+            self.after_datagram(qpn);
+            return None;
+        };
+        qp.sent(outgoing.wr_id);
+        let envelope = Envelope {
+            source_mac: self.config.mac,
+            destination_mac,
+            source: self.config.ip,
+            destination: outgoing.to,
+            identification: next_identification(&mut self.next_identification),
+            source_port: source_port(qpn),
+            destination_port: udp::PORT_ROCE,
+            tos: 0,
+        };
+        let frame = envelope.roce(&outgoing.headers, payload);
+        self.after_datagram(qpn);
+        Some(frame)
+    }
+
+    fn mac_of(&self, ip: Ipv4Addr) -> Option<MacAddr> {
+        match ip.is_multicast() {
+            true => Some(MacAddr::of_multicast(ip)),
+            false => self.neighbors.lookup(next_hop(&self.config, ip)?),
+        }
+    }
+
+    fn after_datagram(&mut self, qpn: QpNum) {
+        let Some(qp) = self.datagrams.qps.get_mut(&qpn) else {
+            return;
+        };
+        while let Some(completion) = qp.poll_completion() {
+            self.events.push_back(HostEvent::Datagram(completion));
+        }
+        if qp.wants_transmit() {
+            self.arbiter.enqueue(qpn, qp.config().priority);
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! A queue pair of the datagram service.
+
+use std::collections::VecDeque;
+use std::net::Ipv4Addr;
+
+use super::packet::{UdHeaders, UdPacket};
+use crate::rc::{
+    CompletionError, MemoryError, MemorySlice, MemoryTable, PathMtu, Payload, RecvRequest, Remote,
+};
+use crate::wire::{bth, deth, Opcode, Psn, QpNum};
+
+/// What a datagram to a multicast group has as destination queue pair (IBTA vol. 1, 10.5.1).
+pub const MULTICAST_QPN: QpNum = QpNum::new(0xff_ffff);
+/// Bytes at the start of each receive buffer that are no message: room for a GRH (IBTA vol. 1, 10.2.5).  With IPv4 its last 20 hold the IPv4 header (annex A17.4.5.1).
+pub const GRH_LEN: u64 = 40;
+/// A Q_Key in a work request with this bit set stands for that of the queue pair (IBTA vol. 1, 11.4.1.1).
+const CONTROLLED_QKEY: u32 = 1 << 31;
+
+/// Settings of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UdConfig {
+    /// The longest message.
+    pub mtu: PathMtu,
+    /// What datagrams must carry to come in, and what they carry when the work request leaves it to the queue pair.
+    pub qkey: u32,
+    /// Queue pairs of the host with a smaller number send first; equal ones take turns.
+    pub priority: u8,
+}
+
+/// Where a datagram goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct UdDestination {
+    /// A host, or a multicast group (224.0.0.0/4).
+    pub ip: Ipv4Addr,
+    /// A queue pair, or [`MULTICAST_QPN`].
+    pub qpn: QpNum,
+    /// The Q_Key of that queue pair; with its highest bit set the sender's own is sent instead.
+    pub qkey: u32,
+}
+
+/// A message.
+#[derive(Debug, Clone)]
+pub struct UdSendRequest {
+    /// A number of the user's choice, handed back with the completion.
+    pub wr_id: u64,
+    pub to: UdDestination,
+    pub immediate: Option<u32>,
+    pub payload: Payload,
+}
+
+/// Why a work request was not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum UdPostError {
+    #[error("datagram queue pair {0} does not exist")]
+    NoSuchQueuePair(QpNum),
+    #[error("datagram queue pair {0} is in the error state; make another one")]
+    Dead(QpNum),
+    #[error("a datagram of {len} bytes does not fit the path MTU of {mtu}; cut the message into segments")]
+    TooLong { len: u64, mtu: usize },
+    #[error("datagrams to {0} need queue pair 0xffffff, and other ones must not have it")]
+    WrongQueuePair(Ipv4Addr),
+    #[error("the link-layer address of {0} is not known; resolve it first")]
+    Unresolved(Ipv4Addr),
+    #[error("a buffer of {0} bytes has no room for the global route header; give 40 bytes more than the message")]
+    NoRoomForGrh(u64),
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+}
+
+/// A work request is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct UdCompletion {
+    /// The local queue pair.
+    pub qpn: QpNum,
+    /// The number the user gave to the work request.
+    pub wr_id: u64,
+    pub outcome: Result<UdCompleted, CompletionError>,
+}
+
+/// A work request that went well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UdCompleted {
+    /// The message has left; nobody knows whether it arrives.
+    Sent,
+    /// A message is in the buffer, [`GRH_LEN`] bytes after its start.
+    Received {
+        /// Bytes of the message and of the room before it, as verbs count them.
+        bytes: u64,
+        immediate: Option<u32>,
+        /// Who sent it.
+        source: Remote,
+        /// The host's own address, or the group's.
+        destination: Ipv4Addr,
+    },
+}
+
+/// Counters of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct UdStats {
+    pub sent: u64,
+    pub received: u64,
+    /// Dropped: the Q_Key is another one (a NIC also counts these in its bad Q_Key counter, IBTA vol. 1, 10.2.5).
+    pub bad_qkey: u64,
+    /// Dropped: no receive buffer was posted.
+    pub no_buffer: u64,
+    /// Dropped: longer than the path MTU.
+    pub too_long: u64,
+}
+
+/// A packet to be framed.
+pub(crate) struct UdOutgoing {
+    pub(crate) wr_id: u64,
+    pub(crate) to: Ipv4Addr,
+    pub(crate) headers: UdHeaders,
+    pub(crate) payload: Payload,
+}
+
+/// The state machine of one queue pair.
+pub struct UdQueuePair {
+    qpn: QpNum,
+    config: UdConfig,
+    next_psn: Psn,
+    sends: VecDeque<UdSendRequest>,
+    receives: VecDeque<RecvRequest>,
+    completions: VecDeque<UdCompletion>,
+    is_dead: bool,
+    stats: UdStats,
+}
+
+impl UdQueuePair {
+    pub(crate) fn new(qpn: QpNum, first_psn: Psn, config: UdConfig) -> UdQueuePair {
+        UdQueuePair {
+            qpn,
+            config,
+            next_psn: first_psn,
+            sends: VecDeque::new(),
+            receives: VecDeque::new(),
+            completions: VecDeque::new(),
+            is_dead: false,
+            stats: UdStats::default(),
+        }
+    }
+
+    pub fn config(&self) -> &UdConfig {
+        &self.config
+    }
+
+    pub fn stats(&self) -> UdStats {
+        self.stats
+    }
+
+    /// Whether an error of a receive buffer has ended it.
+    pub fn is_dead(&self) -> bool {
+        self.is_dead
+    }
+
+    /// Queues a message.
+    pub(crate) fn post_send(
+        &mut self,
+        memory: &MemoryTable,
+        request: UdSendRequest,
+    ) -> Result<(), UdPostError> {
+        if self.is_dead {
+            return Err(UdPostError::Dead(self.qpn));
+        }
+        if request.to.ip.is_multicast() != (request.to.qpn == MULTICAST_QPN) {
+            return Err(UdPostError::WrongQueuePair(request.to.ip));
+        }
+        let (len, mtu) = (request.payload.len(), self.config.mtu.bytes());
+        if len > mtu as u64 {
+            return Err(UdPostError::TooLong { len, mtu });
+        }
+        request.payload.read(memory, 0, len)?;
+        self.sends.push_back(request);
+        Ok(())
+    }
+
+    /// Queues a buffer for a message to come.
+    pub(crate) fn post_recv(
+        &mut self,
+        memory: &MemoryTable,
+        request: RecvRequest,
+    ) -> Result<(), UdPostError> {
+        if self.is_dead {
+            return Err(UdPostError::Dead(self.qpn));
+        }
+        memory.check(request.buffer)?;
+        if request.buffer.len < GRH_LEN {
+            return Err(UdPostError::NoRoomForGrh(request.buffer.len));
+        }
+        self.receives.push_back(request);
+        Ok(())
+    }
+
+    pub(crate) fn wants_transmit(&self) -> bool {
+        !self.sends.is_empty()
+    }
+
+    pub(crate) fn poll_transmit(&mut self) -> Option<UdOutgoing> {
+        let request = self.sends.pop_front()?;
+        let opcode = match request.immediate {
+            None => Opcode::UdSendOnly,
+            Some(_) => Opcode::UdSendOnlyImm,
+        };
+        let pad_count = (request.payload.len().wrapping_neg() & 3) as u8;
+        let bth = bth::Repr {
+            pad_count,
+            ..bth::Repr::new(opcode, request.to.qpn, self.next_psn)
+        };
+        let qkey = match request.to.qkey & CONTROLLED_QKEY {
+            0 => request.to.qkey,
+            _ => self.config.qkey,
+        };
+        let headers = UdHeaders {
+            bth,
+            deth: deth::Repr {
+                qkey,
+                src_qp: self.qpn,
+            },
+            immediate: request.immediate,
+        };
+        self.next_psn = self.next_psn.next();
+        Some(UdOutgoing {
+            wr_id: request.wr_id,
+            to: request.to.ip,
+            headers,
+            payload: request.payload,
+        })
+    }
+
+    /// A packet is on its way.
+    pub(crate) fn sent(&mut self, wr_id: u64) {
+        self.stats.sent += 1;
+        self.completions.push_back(UdCompletion {
+            qpn: self.qpn,
+            wr_id,
+            outcome: Ok(UdCompleted::Sent),
+        });
+    }
+
+    /// The memory of a packet is no longer there.
+    pub(crate) fn fail_send(&mut self, wr_id: u64) {
+        self.completions.push_back(UdCompletion {
+            qpn: self.qpn,
+            wr_id,
+            outcome: Err(CompletionError::LocalProtection),
+        });
+        self.die();
+    }
+
+    pub(crate) fn poll_completion(&mut self) -> Option<UdCompletion> {
+        self.completions.pop_front()
+    }
+
+    /// Whether a datagram with this Q_Key may come in; counted if not.
+    pub(crate) fn check_qkey(&mut self, qkey: u32) -> bool {
+        let is_good = qkey == self.config.qkey;
+        self.stats.bad_qkey += u64::from(!is_good);
+        is_good
+    }
+
+    /// Takes a packet whose Q_Key and ICRC are right; `ip_header` has 20 bytes.
+    pub(crate) fn handle_packet(
+        &mut self,
+        packet: &UdPacket<'_>,
+        ip_header: &[u8],
+        source: Ipv4Addr,
+        destination: Ipv4Addr,
+        memory: &mut MemoryTable,
+    ) {
+        if self.is_dead {
+            return;
+        }
+        if packet.payload.len() > self.config.mtu.bytes() {
+            self.stats.too_long += 1;
+            return;
+        }
+        let Some(receive) = self.receives.pop_front() else {
+            self.stats.no_buffer += 1;
+            return;
+        };
+        let bytes = GRH_LEN + packet.payload.len() as u64;
+        let outcome = if bytes > receive.buffer.len {
+            Err(CompletionError::LocalLength)
+        } else {
+            let MemorySlice { key, offset, .. } = receive.buffer;
+            let at_header = offset + GRH_LEN - ip_header.len() as u64;
+            memory
+                .write(key, at_header, ip_header)
+                .and_then(|()| memory.write(key, offset + GRH_LEN, packet.payload))
+                .map_err(|_| CompletionError::LocalProtection)
+        };
+        let received = UdCompleted::Received {
+            bytes,
+            immediate: packet.headers.immediate,
+            source: Remote {
+                ip: source,
+                qpn: packet.headers.deth.src_qp,
+            },
+            destination,
+        };
+        self.completions.push_back(UdCompletion {
+            qpn: self.qpn,
+            wr_id: receive.wr_id,
+            outcome: outcome.map(|()| received),
+        });
+        match outcome {
+            Ok(()) => self.stats.received += 1,
+            Err(_) => self.die(),
+        }
+    }
+
+    /// A failed work request ends the queue pair (IBTA vol. 1, 10.3.1.7): all others are flushed.
+    fn die(&mut self) {
+        self.is_dead = true;
+        let sends = self.sends.drain(..).map(|request| request.wr_id);
+        let receives = self.receives.drain(..).map(|request| request.wr_id);
+        let flushed = sends.chain(receives).map(|wr_id| UdCompletion {
+            qpn: self.qpn,
+            wr_id,
+            outcome: Err(CompletionError::Flushed),
+        });
+        self.completions.extend(flushed);
+    }
+}
