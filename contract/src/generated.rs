@@ -63,6 +63,19 @@ pub const OPCODE_RC_FETCH_ADD: u8 = 20;
 /// `OPCODE_CNP`.
 pub const OPCODE_CNP: u8 = 129;
 
+/// The upper three bits of the opcodes of unreliable datagrams (the same table).
+pub const OPCODE_CLASS_UD: u8 = 3;
+
+/// Multicast of datagrams: all queue pairs of a group (IBTA vol. 1, section 10.5), addresses that stand for groups, and the
+/// first 24 bits of their MAC addresses, before a zero and the lower 23 of the IPv4 address (RFC 1112, section 6.4).
+pub const MULTICAST_QPN: u32 = 0xff_ffff;
+
+/// `IPV4_MULTICAST`.
+pub const IPV4_MULTICAST: u8 = 14;
+
+/// `MULTICAST_MAC`.
+pub const MULTICAST_MAC: u32 = 0x1_005e;
+
 /// AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
 pub const AETH_ACK: u8 = 0;
 
@@ -392,11 +405,13 @@ pub enum Drop {
     RefusalLimited = 29,
     /// more for the controller than the port may send it (punt_limit.p4)
     PuntLimited = 30,
+    /// a datagram to a group by a MAC address that is not the group's
+    WrongMulticastMac = 31,
 }
 
 impl Drop {
     /// All of them, in the program's order.
-    pub const ALL: [Drop; 31] = [
+    pub const ALL: [Drop; 32] = [
         Drop::None,
         Drop::ParserError,
         Drop::Ipv4Checksum,
@@ -428,6 +443,7 @@ impl Drop {
         Drop::MayNotSend,
         Drop::RefusalLimited,
         Drop::PuntLimited,
+        Drop::WrongMulticastMac,
     ];
 }
 
@@ -721,6 +737,12 @@ pub const MAX_PATHS: u32 = 64;
 /// Groups per switch.
 pub const MAX_GROUPS: u32 = 0x400;
 
+/// Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups, which begin with 1.
+pub const MAX_DATAGRAM_GROUPS: u32 = 0x400;
+
+/// `FIRST_DATAGRAM_PRE_GROUP`.
+pub const FIRST_DATAGRAM_PRE_GROUP: u16 = 0x401;
+
 /// `SIZE_PATHS`.
 pub const SIZE_PATHS: u32 = 0x1_0000;
 
@@ -763,6 +785,9 @@ pub const INSTANCE_EGRESS_CLONE: u32 = 2;
 
 /// `INSTANCE_RECIRCULATED`.
 pub const INSTANCE_RECIRCULATED: u32 = 4;
+
+/// `INSTANCE_REPLICATION`.
+pub const INSTANCE_REPLICATION: u32 = 5;
 
 /// No path at all.
 pub const PATH_NONE: u8 = 255;

@@ -34,6 +34,15 @@ const bit<8> OPCODE_RC_COMPARE_SWAP = 0x13;
 const bit<8> OPCODE_RC_FETCH_ADD = 0x14;
 const bit<8> OPCODE_CNP = 0x81;
 
+// The upper three bits of the opcodes of unreliable datagrams (the same table).
+const bit<3> OPCODE_CLASS_UD = 3;
+
+// Multicast of datagrams: all queue pairs of a group (IBTA vol. 1, section 10.5), addresses that stand for groups, and the
+// first 24 bits of their MAC addresses, before a zero and the lower 23 of the IPv4 address (RFC 1112, section 6.4).
+const qpn_t MULTICAST_QPN = 0xffffff;
+const bit<4> IPV4_MULTICAST = 0xe;
+const bit<24> MULTICAST_MAC = 0x01005e;
+
 // AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
 const bit<3> AETH_ACK = 0b000;
 const bit<3> AETH_RNR_NAK = 0b001;
@@ -183,7 +192,8 @@ enum bit<8> Drop {
     WRONG_PKEY = 27,  // a member's packet of another partition
     MAY_NOT_SEND = 28,  // data of a member that may only receive
     REFUSAL_LIMITED = 29,  // a READ or ATOMIC of a host that was refused one just before
-    PUNT_LIMITED = 30  // more for the controller than the port may send it (punt_limit.p4)
+    PUNT_LIMITED = 30,  // more for the controller than the port may send it (punt_limit.p4)
+    WRONG_MULTICAST_MAC = 31  // a datagram to a group by a MAC address that is not the group's
 }
 
 const bit<32> SIZE_DROP_REASONS = 32;

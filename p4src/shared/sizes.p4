@@ -35,6 +35,10 @@ const bit<32> MAX_PATHS = 32w1 << PATH_BITS;
 // Groups per switch.
 const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
 
+// Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups, which begin with 1.
+const bit<32> MAX_DATAGRAM_GROUPS = 1024;
+const bit<16> FIRST_DATAGRAM_PRE_GROUP = (bit<16>)MAX_GROUPS + 1;
+
 const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
 const bit<32> SIZE_ROUTES = 8192;

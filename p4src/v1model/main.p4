@@ -21,6 +21,7 @@
 #include "../shared/source_guard.p4"
 #include "../shared/arp_responder.p4"
 #include "ipv4_routing.p4"
+#include "../shared/datagram_multicast.p4"
 #include "../shared/group_lookup.p4"
 #include "../shared/classify.p4"
 #include "../shared/bridge_entry.p4"
@@ -40,6 +41,7 @@ control ingress(inout headers_t hdr,
     CheckRegisterControl() check_register_control;
     SourceGuard() source_guard;
     ArpResponder() arp_responder;
+    DatagramMulticast() datagram_multicast;
     GroupLookup() group_lookup;
     Classify() classify;
     BridgeEntry() bridge_entry;
@@ -86,6 +88,8 @@ control ingress(inout headers_t hdr,
             if (meta.drop_reason == Drop.NONE) {
                 if (hdr.arp.isValid()) {
                     arp_responder.apply(hdr, meta, standard_metadata.ingress_port, standard_metadata.egress_spec);
+                } else if (hdr.ipv4.isValid() && hdr.ipv4.dst[31:28] == IPV4_MULTICAST) {
+                    datagram_multicast.apply(hdr, meta, standard_metadata.mcast_grp);
                 } else if (hdr.ipv4.isValid()) {
                     is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
                     group_lookup.apply(hdr, meta, standard_metadata.ingress_port, is_group);
@@ -208,6 +212,10 @@ control egress(inout headers_t hdr,
 
         if (meta.drop_reason != Drop.NONE) {
             // A copy that its path does not need.
+        } else if (meta.verdict == Verdict.NONE && standard_metadata.instance_type == INSTANCE_REPLICATION
+                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
+            // Of a datagram.
+            meta.drop_reason = Drop.OWN_COPY;
         } else if (is_mirror) {
             meta.drop_reason = Drop.FEEDBACK_RECORDED;
         } else if (meta.verdict == Verdict.RECORD) {

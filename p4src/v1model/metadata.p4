@@ -13,6 +13,7 @@ const port_t CPU_PORT = 510;
 const bit<32> INSTANCE_INGRESS_CLONE = 1;
 const bit<32> INSTANCE_EGRESS_CLONE = 2;
 const bit<32> INSTANCE_RECIRCULATED = 4;
+const bit<32> INSTANCE_REPLICATION = 5;
 
 // What clones and recirculated packets keep.
 #define FIELD_LIST_CARRIED 1

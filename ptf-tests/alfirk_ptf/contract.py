@@ -32,6 +32,15 @@ OPCODE_RC_ACKNOWLEDGE = 17
 OPCODE_RC_COMPARE_SWAP = 19
 OPCODE_RC_FETCH_ADD = 20
 OPCODE_CNP = 129
+#: The upper three bits of the opcodes of unreliable datagrams (the same table).
+OPCODE_CLASS_UD = 3
+#: Multicast of datagrams: all queue pairs of a group (IBTA vol. 1, section 10.5), addresses that
+#: stand for groups, and the
+#: first 24 bits of their MAC addresses, before a zero and the lower 23 of the IPv4 address (RFC
+#: 1112, section 6.4).
+MULTICAST_QPN = 0xFFFFFF
+IPV4_MULTICAST = 14
+MULTICAST_MAC = 0x1005E
 #: AETH syndromes (IBTA vol. 1, section 9.7.5.1.4): two type bits after a zero, then a value.
 AETH_ACK = 0
 AETH_RNR_NAK = 1
@@ -227,6 +236,8 @@ class Drop(IntEnum):
     REFUSAL_LIMITED = 29
     #: more for the controller than the port may send it (punt_limit.p4)
     PUNT_LIMITED = 30
+    #: a datagram to a group by a MAC address that is not the group's
+    WRONG_MULTICAST_MAC = 31
 
 
 SIZE_DROP_REASONS = 32
@@ -425,6 +436,10 @@ class TreeOp(IntEnum):
 MAX_PATHS = 64
 #: Groups per switch.
 MAX_GROUPS = 0x400
+#: Groups of datagrams per switch; their PRE groups are numbered behind those of reliable groups,
+#: which begin with 1.
+MAX_DATAGRAM_GROUPS = 0x400
+FIRST_DATAGRAM_PRE_GROUP = 0x401
 SIZE_PATHS = 0x10000
 SIZE_ARP_TARGETS = 0x400
 SIZE_ROUTES = 0x2000
@@ -446,5 +461,6 @@ CPU_PORT = 0x1FE
 INSTANCE_INGRESS_CLONE = 1
 INSTANCE_EGRESS_CLONE = 2
 INSTANCE_RECIRCULATED = 4
+INSTANCE_REPLICATION = 5
 #: No path at all.
 PATH_NONE = 255

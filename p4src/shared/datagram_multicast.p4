@@ -1,0 +1,54 @@
+// Unreliable datagrams to a multicast group of hosts, from any host.
+//
+//   groups ──> replicate ──> PRE group ──> one copy per port; that of the port it came from is dropped in egress
+//
+// RoCEv2 maps a multicast GID to an IPv4 group address (224.0.0.0/4) and to the MAC address of RFC 1112, and queue pairs
+// hear it under number 0xffffff (IBTA vol. 1, annex A17.3.2 and section 10.5). Nothing is changed on the way: to its hosts the fabric
+// is one link, and group traffic often starts with a TTL of 1. A group's table entries are on every switch, so that those
+// outside its tree lead to it.
+
+#ifndef ALFIRK_DATAGRAM_MULTICAST_P4
+#define ALFIRK_DATAGRAM_MULTICAST_P4
+
+control DatagramMulticast(inout headers_t hdr,
+                          inout metadata_t meta,
+                          inout bit<16> mcast_grp) {
+    @id(10) DIRECT_COUNTER(groups_counter);
+
+    @id(24)
+    action not_a_group() {
+        groups_counter.count();
+        meta.drop_reason = Drop.NO_ROUTE;
+    }
+
+    // PRE groups behind those of reliable multicast, which are 1 to MAX_GROUPS.
+    @id(25)
+    action replicate(bit<16> index) {
+        groups_counter.count();
+        mcast_grp = FIRST_DATAGRAM_PRE_GROUP + index;
+    }
+
+    @id(10)
+    @entry_restriction("group_ip >= 0xe0000000 && group_ip < 0xf0000000")
+    table groups {
+        key = { hdr.ipv4.dst: exact @name("group_ip"); }
+        actions = { replicate; @defaultonly not_a_group; }
+        const default_action = not_a_group();
+        counters = groups_counter;
+        size = MAX_DATAGRAM_GROUPS;
+    }
+
+    apply {
+        if (!hdr.bth.isValid() || hdr.bth.opcode[7:5] != OPCODE_CLASS_UD) {
+            meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
+        } else if (hdr.bth.dest_qp != MULTICAST_QPN) {
+            meta.drop_reason = Drop.WRONG_QPN;
+        } else if (hdr.ethernet.dst != MULTICAST_MAC ++ 1w0 ++ hdr.ipv4.dst[22:0]) {
+            meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
+        } else {
+            groups.apply();
+        }
+    }
+}
+
+#endif  // ALFIRK_DATAGRAM_MULTICAST_P4
