@@ -3,6 +3,7 @@
 mod bad_input;
 mod collectives;
 mod common;
+mod datagrams;
 mod fallback;
 mod groups;
 mod job;

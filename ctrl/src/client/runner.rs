@@ -102,6 +102,8 @@ enum Call {
         Vec<Ipv4Addr>,
         oneshot::Sender<Result<(), GroupError>>,
     ),
+    JoinDatagrams(Ipv4Addr, Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
+    LeaveDatagrams(Ipv4Addr, Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     Suspect(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     Refresh(Ipv4Addr, oneshot::Sender<Result<(), GroupError>>),
     /// Names of two nodes, and whether the links between them are up; the answer is how many these are.
@@ -148,6 +150,26 @@ impl Handle {
         members: Vec<Ipv4Addr>,
     ) -> Option<Result<(), GroupError>> {
         self.call(|reply| Call::Leave(mcst_id, members, reply))
+            .await
+    }
+
+    /// Has a host get what is sent to a group of datagrams; `None` when the runner has ended.
+    pub async fn join_datagrams(
+        &self,
+        group: Ipv4Addr,
+        host: Ipv4Addr,
+    ) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::JoinDatagrams(group, host, reply))
+            .await
+    }
+
+    /// The opposite; `None` when the runner has ended.
+    pub async fn leave_datagrams(
+        &self,
+        group: Ipv4Addr,
+        host: Ipv4Addr,
+    ) -> Option<Result<(), GroupError>> {
+        self.call(|reply| Call::LeaveDatagrams(group, host, reply))
             .await
     }
 
@@ -364,6 +386,14 @@ impl Runner {
                     member,
                 })]);
             }
+            Call::JoinDatagrams(group, host, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle([Event::Api(ApiRequest::JoinDatagrams { tag, group, host })]);
+            }
+            Call::LeaveDatagrams(group, host, reply) => {
+                self.waiting.insert(tag, Waiting::Done(reply));
+                self.handle([Event::Api(ApiRequest::LeaveDatagrams { tag, group, host })]);
+            }
             Call::Leave(mcst_id, members, reply) => {
                 self.waiting.insert(tag, Waiting::Done(reply));
                 self.handle([Event::Api(ApiRequest::Leave {
@@ -461,6 +491,7 @@ impl Runner {
             }
             ApiReply::GroupRemoved { tag, .. }
             | ApiReply::MembersLeft { tag, .. }
+            | ApiReply::DatagramGroup { tag, .. }
             | ApiReply::Refreshed { tag, .. }
             | ApiReply::Probing { tag, .. } => {
                 if let Some(Waiting::Done(reply)) = self.waiting.remove(&tag) {

@@ -12,7 +12,8 @@ use tonic::{Code, Request, Response, Status};
 use super::control::control_server::Control;
 use super::control::{
     self, group_status, switch_status, CountRequest, CountResponse, DeregisterRequest,
-    DeregisterResponse, JoinRequest, JoinResponse, LeaveRequest, LeaveResponse, Member,
+    DeregisterResponse, JoinDatagramsRequest, JoinDatagramsResponse, JoinRequest, JoinResponse,
+    LeaveDatagramsRequest, LeaveDatagramsResponse, LeaveRequest, LeaveResponse, Member,
     RefreshRequest, RefreshResponse, RegisterRequest, RegisterResponse, SetLinkRequest,
     SetLinkResponse, StatusRequest, StatusResponse, SuspectRequest, SuspectResponse, WatchRequest,
 };
@@ -103,6 +104,30 @@ impl Control for ControlService {
             .ok_or_else(ended)?
             .map_err(|error| status(&error))?;
         Ok(Response::new(LeaveResponse {}))
+    }
+
+    async fn join_datagrams(
+        &self,
+        request: Request<JoinDatagramsRequest>,
+    ) -> Result<Response<JoinDatagramsResponse>, Status> {
+        let request = request.into_inner();
+        let group = address("group", &request.group)?;
+        let host = address("host", &request.host)?;
+        let joined = self.handle.join_datagrams(group, host).await;
+        joined.ok_or_else(ended)?.map_err(|error| status(&error))?;
+        Ok(Response::new(JoinDatagramsResponse {}))
+    }
+
+    async fn leave_datagrams(
+        &self,
+        request: Request<LeaveDatagramsRequest>,
+    ) -> Result<Response<LeaveDatagramsResponse>, Status> {
+        let request = request.into_inner();
+        let group = address("group", &request.group)?;
+        let host = address("host", &request.host)?;
+        let left = self.handle.leave_datagrams(group, host).await;
+        left.ok_or_else(ended)?.map_err(|error| status(&error))?;
+        Ok(Response::new(LeaveDatagramsResponse {}))
     }
 
     async fn suspect(
@@ -343,6 +368,7 @@ fn status(error: &GroupError) -> Status {
         GroupError::TooFewMembers(_)
         | GroupError::LargerThanTopology { .. }
         | GroupError::UnknownHost(_)
+        | GroupError::NotMulticast(_)
         | GroupError::MemberTwice { .. }
         | GroupError::QueuePair(_)
         | GroupError::Region { .. }
@@ -355,6 +381,7 @@ fn status(error: &GroupError) -> Status {
         }
         GroupError::NoAddress { .. }
         | GroupError::SwitchFull { .. }
+        | GroupError::DatagramGroupsFull(_)
         | GroupError::TooManyPaths { .. } => Code::ResourceExhausted,
         GroupError::NoSuchGroup(_) | GroupError::NotMember { .. } => Code::NotFound,
         GroupError::Busy(_) | GroupError::InUse(_) | GroupError::NotAgreed { .. } => {

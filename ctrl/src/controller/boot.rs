@@ -200,13 +200,17 @@ impl Controller {
     }
 
     pub(super) fn fabric(&self, switch: SwitchIndex) -> fabric::FabricEntries {
-        fabric::entries(
+        let mut entries = fabric::entries(
             &self.program,
             &self.topology,
             &self.paths,
             &self.config,
             switch,
-        )
+        );
+        let (first, second) = self.datagram_entries(switch);
+        entries.first.extend(first);
+        entries.second.extend(second);
+        entries
     }
 
     /// Groups that are in use and have the switch in their tree.

@@ -107,6 +107,12 @@ pub enum GroupError {
     /// An address that is no host's.
     #[error("{0} is not the address of any host of the topology")]
     UnknownHost(Ipv4Addr),
+    /// An address that cannot stand for a group of datagrams.
+    #[error("{0} is no multicast address; groups of datagrams are in 224.0.0.0/4")]
+    NotMulticast(Ipv4Addr),
+    /// The pipeline's table of them is full.
+    #[error("there are {0} groups of datagrams, and switches have no room for more; leave one, or compile p4src/ with a larger MAX_DATAGRAM_GROUPS")]
+    DatagramGroupsFull(u32),
     /// A host named more than once.
     #[error("host {host} ({ip}) is a member twice; each host can be one once")]
     MemberTwice {

@@ -169,6 +169,25 @@ pub enum ApiRequest {
         /// The group.
         mcst_id: Ipv4Addr,
     },
+    /// Have a host get what is sent to a multicast group of unreliable datagrams; answered by [`ApiReply::DatagramGroup`] or
+    /// [`ApiReply::Failed`].
+    JoinDatagrams {
+        /// Given back in the reply.
+        tag: Tag,
+        /// An address of 224.0.0.0/4.
+        group: Ipv4Addr,
+        /// A host of the topology.
+        host: Ipv4Addr,
+    },
+    /// The opposite; a group without members is gone.  Answered in the same way.
+    LeaveDatagrams {
+        /// Given back in the reply.
+        tag: Tag,
+        /// The group.
+        group: Ipv4Addr,
+        /// The host.
+        host: Ipv4Addr,
+    },
     /// Read what the switches count; answered by [`ApiReply::Counted`].
     Count {
         /// Given back in the reply.
@@ -336,6 +355,15 @@ pub enum ApiReply {
         tag: Tag,
         /// Why.
         error: GroupError,
+    },
+    /// The members of a group of datagrams are as asked for, on every switch that is ready.
+    DatagramGroup {
+        /// Of the request.
+        tag: Tag,
+        /// The group.
+        group: Ipv4Addr,
+        /// Hosts in it now.
+        members: usize,
     },
     /// What the switches have counted.
     Counted {

@@ -335,6 +335,7 @@ impl Controller {
                 self.submit(now, switch, Owner::Nobody, Task::Write(updates));
             }
         }
+        self.lead_datagrams_around(now);
         let groups = self.groups.keys().copied();
         let broken: Vec<Ipv4Addr> = groups.filter(|group| self.is_broken(*group)).collect();
         for mcst_id in broken {

@@ -12,6 +12,7 @@ mod boot;
 mod change;
 mod config;
 mod counting;
+mod datagrams;
 mod error;
 mod event;
 mod fabric;
@@ -54,6 +55,7 @@ use adoption::Orphan;
 use boot::Boot;
 use change::Origin;
 use counting::Counting;
+use datagrams::Datagrams;
 use health::Health;
 use lease::Leases;
 use mrp::Mrp;
@@ -103,6 +105,7 @@ pub struct Controller {
     leases: Leases,
     punts: Punts,
     counting: Counting,
+    datagrams: Datagrams,
 }
 
 /// One switch.
@@ -136,6 +139,8 @@ enum Owner {
     Path(SwitchIndex, u16),
     /// The agent of a switch that registers a group in band.
     Agent(SwitchIndex, Ipv4Addr),
+    /// A change of a group of datagrams.
+    Datagrams(Tag),
     /// Nobody.
     Nobody,
 }
@@ -190,6 +195,7 @@ impl Controller {
             leases: Leases::default(),
             punts: Punts::default(),
             counting: Counting::default(),
+            datagrams: Datagrams::default(),
         })
     }
 
@@ -246,6 +252,12 @@ impl Controller {
             }) => self.leave(now, Origin::Api(tag), mcst_id, members),
             Event::Api(ApiRequest::Suspect { tag, mcst_id }) => self.suspect(now, tag, mcst_id),
             Event::Api(ApiRequest::Refresh { tag, mcst_id }) => self.refresh(now, tag, mcst_id),
+            Event::Api(ApiRequest::JoinDatagrams { tag, group, host }) => {
+                self.change_datagrams(now, tag, group, host, true);
+            }
+            Event::Api(ApiRequest::LeaveDatagrams { tag, group, host }) => {
+                self.change_datagrams(now, tag, group, host, false);
+            }
             Event::Link { link, is_up } => self.link_changed(now, link, is_up),
             Event::Api(ApiRequest::Count { tag }) => self.count(now, tag),
             Event::Api(ApiRequest::Status { tag }) => {
@@ -391,6 +403,7 @@ impl Controller {
                             self.path_read((switch, group), task, result);
                         }
                         Some(Owner::Adoption(mcst_id)) => self.adoption_done(mcst_id, result),
+                        Some(Owner::Datagrams(tag)) => self.datagrams_done(tag, task, result),
                         Some(Owner::Nobody) | None => {}
                     },
                 }

@@ -206,6 +206,7 @@ mod tests {
     use super::*;
 
     const SIZES: Sizes = Sizes {
+        datagram_groups: 16,
         groups: 4,
         paths: 8,
         mft: 12,

@@ -7,6 +7,7 @@ mod arp_targets;
 mod clone_sessions;
 mod constraints;
 mod counters;
+mod datagram_groups;
 mod ecn_marking;
 mod groups;
 mod members;
@@ -29,6 +30,7 @@ pub use arp_targets::{ArpTarget, ArpTargets};
 pub use clone_sessions::CloneSession;
 pub use constraints::{AnnotationError, ConstraintError, Constraints};
 pub use counters::{Counters, Counts, Work};
+pub use datagram_groups::{DatagramGroupKey, DatagramGroups};
 pub use ecn_marking::{EcnMarking, Marking, MarkingPort};
 pub use groups::{GroupEntry, GroupKey, Groups};
 pub use members::{Member, MemberKey, Members};
@@ -112,6 +114,8 @@ pub struct Program {
     pub routes: Routes,
     /// `ingress.ipv4_routing.next_hops`
     pub next_hops: NextHops,
+    /// `ingress.datagram_multicast.groups`
+    pub datagram_groups: DatagramGroups,
     /// `ingress.group_lookup.groups`
     pub groups: Groups,
     /// `ingress.group_lookup.mft`
@@ -143,6 +147,8 @@ pub struct Sizes {
     pub groups: u32,
     /// Paths per group and switch: from the size of the registers that hold one cell for each.
     pub paths: u32,
+    /// Entries of `datagram_groups`, each with a PRE group behind those of `groups`.
+    pub datagram_groups: u32,
     /// Entries of `mft`.
     pub mft: u32,
     /// Entries of `members`.
@@ -173,6 +179,7 @@ impl Program {
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,
+            datagram_groups: schema.table(DatagramGroups::NAME)?.size()?,
             mft: schema.table(Mft::NAME)?.size()?,
             members: schema.table(Members::NAME)?.size()?,
             receivers: schema.table(Receivers::NAME)?.size()?.min(region_cells),
@@ -189,6 +196,7 @@ impl Program {
             arp_targets: ArpTargets::resolve(&schema)?,
             routes,
             next_hops,
+            datagram_groups: DatagramGroups::resolve(&schema)?,
             groups,
             mft: Mft::resolve(&schema)?,
             members: Members::resolve(&schema)?,
@@ -205,11 +213,12 @@ impl Program {
     }
 
     /// The ids of all tables that the controller writes.
-    pub fn table_ids(&self) -> [u32; 9] {
+    pub fn table_ids(&self) -> [u32; 10] {
         [
             self.arp_targets.id(),
             self.routes.id(),
             self.next_hops.id(),
+            self.datagram_groups.id(),
             self.groups.id(),
             self.mft.id(),
             self.members.id(),
@@ -234,6 +243,15 @@ impl Program {
             }
             _ => None,
         }
+    }
+
+    /// Whether an update is about the packet replication engine.
+    pub fn is_replication(&self, update: &Update) -> bool {
+        let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
+        matches!(
+            entity,
+            Some(entity::Entity::PacketReplicationEngineEntry(_))
+        )
     }
 
     /// What an update is about, for messages: `table ingress.group_lookup.groups`.

@@ -1,6 +1,7 @@
 //! The controller against switches in memory: no time passes but what the tests let pass, nothing is sent anywhere.
 
 mod boot;
+mod datagrams;
 mod failures;
 mod fake_switch;
 mod groups;

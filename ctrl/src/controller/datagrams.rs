@@ -1,0 +1,270 @@
+//! Multicast groups of unreliable datagrams: who is in them, and what every switch holds for that.
+//!
+//! A group is an address of 224.0.0.0/4 and the hosts that have joined; nobody registers it, and any host may send to it.  Its
+//! tree grows by the tree policy, from the member with the lowest place in the topology.  Switches outside the tree
+//! send towards that member's switch, and so to the tree.  There is no state in registers: entries are written by difference
+//! whenever members or paths change, in any order, and datagrams may be lost meanwhile.
+//!
+//! Who has joined is known to this controller alone, and forgotten when it ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::Update;
+
+use super::error::{GroupError, SwitchError};
+use super::event::{ApiReply, Tag};
+use super::session::{Task, TaskId};
+use super::{Controller, Owner};
+use crate::tables::{DatagramGroupKey, MulticastGroup, Program, Replica, Snapshot, Table};
+use crate::topology::{HostIndex, SwitchIndex};
+use crate::tree::Tree;
+
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    groups: BTreeMap<Ipv4Addr, DatagramGroup>,
+    requests: BTreeMap<Tag, Request>,
+}
+
+#[derive(Clone, Debug)]
+struct DatagramGroup {
+    /// The same on all switches.
+    index: u16,
+    members: BTreeSet<HostIndex>,
+    tree: Tree,
+    /// Of the switches outside the tree: the port that leads to it.
+    entrances: BTreeMap<SwitchIndex, u32>,
+}
+
+/// What a user waits for.
+#[derive(Debug)]
+struct Request {
+    group: Ipv4Addr,
+    pending: BTreeSet<TaskId>,
+    error: Option<SwitchError>,
+}
+
+impl DatagramGroup {
+    /// What a switch holds of the group: first the PRE group, then what refers to it.
+    fn entries(&self, program: &Program, group_ip: Ipv4Addr, switch: SwitchIndex) -> Vec<Update> {
+        let on_tree = self.tree.ports_on(switch);
+        let ports: BTreeSet<u32> = on_tree
+            .chain(self.entrances.get(&switch).copied())
+            .collect();
+        if ports.is_empty() {
+            return Vec::new();
+        }
+        // PRE groups are numbered behind those of reliable groups.
+        let behind = u16::try_from(program.sizes.groups).expect("checked when it was resolved");
+        let copies = MulticastGroup {
+            group_index: behind + self.index,
+            replicas: ports
+                .into_iter()
+                .map(|port| Replica {
+                    port,
+                    path_index: 0,
+                })
+                .collect(),
+        };
+        let key = DatagramGroupKey { group_ip };
+        vec![
+            copies.insert(),
+            program.datagram_groups.insert(&key, &self.index),
+        ]
+    }
+}
+
+impl Controller {
+    /// Adds a host to a group, or takes it out; there is nothing to do for one that is in or out already.
+    pub(super) fn change_datagrams(
+        &mut self,
+        now: u64,
+        tag: Tag,
+        group: Ipv4Addr,
+        host: Ipv4Addr,
+        is_join: bool,
+    ) {
+        match self.planned_datagrams(group, host, is_join) {
+            Err(error) => self.say(ApiReply::Failed { tag, error }),
+            Ok(next) => {
+                let pending = self.replace_datagrams(now, group, next, Owner::Datagrams(tag));
+                let request = Request {
+                    group,
+                    pending,
+                    error: None,
+                };
+                self.datagrams.requests.insert(tag, request);
+                self.tell_datagrams(tag);
+            }
+        }
+    }
+
+    fn planned_datagrams(
+        &self,
+        group: Ipv4Addr,
+        host: Ipv4Addr,
+        is_join: bool,
+    ) -> Result<Option<DatagramGroup>, GroupError> {
+        if !group.is_multicast() {
+            return Err(GroupError::NotMulticast(group));
+        }
+        let index = self.topology.host_with_ip(host);
+        let index = index.ok_or(GroupError::UnknownHost(host))?;
+        let known = self.datagrams.groups.get(&group);
+        let mut members = known.map_or_else(BTreeSet::new, |known| known.members.clone());
+        match is_join {
+            true => members.insert(index),
+            false => members.remove(&index),
+        };
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let index = match known {
+            Some(known) => known.index,
+            None => self.free_datagram_index()?,
+        };
+        Ok(Some(self.grown_datagrams(index, members)))
+    }
+
+    fn free_datagram_index(&self) -> Result<u16, GroupError> {
+        let taken: BTreeSet<u16> = self.datagrams.groups.values().map(|g| g.index).collect();
+        let room = self.program.sizes.datagram_groups;
+        let mut all = (0..=u16::MAX).take(room as usize);
+        all.find(|index| !taken.contains(index))
+            .ok_or(GroupError::DatagramGroupsFull(room))
+    }
+
+    /// A tree over the members that can be reached, and the ways into it.
+    fn grown_datagrams(&self, index: u16, members: BTreeSet<HostIndex>) -> DatagramGroup {
+        let reached_from = |first: HostIndex| -> Vec<HostIndex> {
+            let (root, _) = self.topology.attachment(first);
+            let rest = members.iter().copied().filter(|host| *host != first);
+            [first]
+                .into_iter()
+                .chain(rest)
+                .filter(|host| self.paths.reaches(root, *host))
+                .collect()
+        };
+        // Broken links may have cut the first member off.
+        let trees = members.iter().map(|first| reached_from(*first));
+        let reached =
+            trees.max_by_key(|hosts| (hosts.len(), std::cmp::Reverse(hosts.first().copied())));
+        let reached = reached.filter(|hosts| !hosts.is_empty());
+        let mut group = DatagramGroup {
+            index,
+            members,
+            tree: Tree::from_ports(BTreeMap::new()),
+            entrances: BTreeMap::new(),
+        };
+        if let Some(hosts) = reached {
+            group.tree = Tree::grow(&self.planner, &self.view(), &hosts);
+            for switch in self.topology.switch_indexes() {
+                let is_outside = group.tree.ports_on(switch).next().is_none();
+                if is_outside && self.paths.reaches(switch, hosts[0]) {
+                    // Each step is nearer to that member, and its switch is in the tree.
+                    let port = self.paths.next_hops(switch, hosts[0])[0];
+                    group.entrances.insert(switch, port);
+                }
+            }
+        }
+        group
+    }
+
+    /// Puts another state of a group into force; gives the tasks that write it to the switches that are ready.
+    fn replace_datagrams(
+        &mut self,
+        now: u64,
+        group: Ipv4Addr,
+        next: Option<DatagramGroup>,
+        owner: Owner,
+    ) -> BTreeSet<TaskId> {
+        let old = match next.clone() {
+            Some(next) => self.datagrams.groups.insert(group, next),
+            None => self.datagrams.groups.remove(&group),
+        };
+        if let Some(old) = &old {
+            self.loads.remove(&old.tree);
+        }
+        if let Some(next) = &next {
+            self.loads.add(&next.tree);
+        }
+        let mut tasks = BTreeSet::new();
+        for switch in self.topology.switch_indexes() {
+            if !self.switches[switch.0].boot.is_ready() {
+                continue;
+            }
+            let entries = |state: &Option<DatagramGroup>| {
+                let state = state.as_ref();
+                state.map_or_else(Vec::new, |s| s.entries(&self.program, group, switch))
+            };
+            let (before, after) = (entries(&old), entries(&next));
+            let held = Snapshot::of_updates(&before);
+            let table = self.program.datagram_groups.id();
+            let surplus = held.surplus(&Snapshot::of_updates(&after), table, |_| false);
+            let mut updates = held.missing(after);
+            updates.extend(surplus);
+            if !updates.is_empty() {
+                tasks.insert(self.submit(now, switch, owner, Task::Write(updates)));
+            }
+        }
+        tasks
+    }
+
+    /// Paths have changed: trees follow.
+    pub(super) fn lead_datagrams_around(&mut self, now: u64) {
+        for group in self.datagrams.groups.keys().copied().collect::<Vec<_>>() {
+            if let Some(known) = self.datagrams.groups.get(&group) {
+                let next = self.grown_datagrams(known.index, known.members.clone());
+                self.replace_datagrams(now, group, Some(next), Owner::Nobody);
+            }
+        }
+    }
+
+    /// What a switch holds of all groups, in two steps: the second refers to the first.
+    pub(super) fn datagram_entries(&self, switch: SwitchIndex) -> (Vec<Update>, Vec<Update>) {
+        let groups = self.datagrams.groups.iter();
+        let entries = groups.flat_map(|(ip, group)| group.entries(&self.program, *ip, switch));
+        entries.partition(|update| self.program.is_replication(update))
+    }
+
+    pub(super) fn datagrams_done(
+        &mut self,
+        tag: Tag,
+        task: TaskId,
+        result: Result<u64, SwitchError>,
+    ) {
+        if let Some(request) = self.datagrams.requests.get_mut(&tag) {
+            request.pending.remove(&task);
+            if let Err(error) = result {
+                request.error.get_or_insert(error);
+            }
+            self.tell_datagrams(tag);
+        }
+    }
+
+    fn tell_datagrams(&mut self, tag: Tag) {
+        let is_done = |request: &Request| request.pending.is_empty();
+        if !self.datagrams.requests.get(&tag).is_some_and(is_done) {
+            return;
+        }
+        let Some(request) = self.datagrams.requests.remove(&tag) else {
+            return;
+        };
+        let group = request.group;
+        self.say(match request.error {
+            Some(error) => ApiReply::Failed {
+                tag,
+                error: GroupError::Switch(error),
+            },
+            None => ApiReply::DatagramGroup {
+                tag,
+                group,
+                members: self
+                    .datagrams
+                    .groups
+                    .get(&group)
+                    .map_or(0, |known| known.members.len()),
+            },
+        });
+    }
+}
