@@ -6,6 +6,7 @@
 //!
 //! Collectives and registrations work over [`verbs::Verbs`], which [`host::Host`] is, and any other RDMA stack can be.
 
+pub mod binomial_ack;
 pub mod collective;
 pub mod dcqcn;
 pub mod host;

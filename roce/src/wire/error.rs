@@ -20,6 +20,7 @@ pub enum Header {
     Icrc,
     Mrp,
     MrInfo,
+    BinomialAck,
 }
 
 impl fmt::Display for Header {
@@ -40,6 +41,7 @@ impl fmt::Display for Header {
             Header::Icrc => "icrc",
             Header::Mrp => "mrp",
             Header::MrInfo => "mr info",
+            Header::BinomialAck => "binomial ack",
         })
     }
 }

@@ -1,0 +1,30 @@
+//! Reliable multicast by unreliable datagrams and acknowledgements up a binomial tree (Mansoor and Meehan, "Reliable Multicast
+//! Protocol Using Infiniband Remote Direct Memory Access").
+//!
+//! A root multicasts a message once.  Every member that has it waits for its children in a binomial tree whose root is the
+//! sender, and then acknowledges to its parent, for itself and all below it: `log2 n` cycles instead of `n` acknowledgements at
+//! one host.  A parent that misses a child's acknowledgement for a time that grows with the child's level sends it the message
+//! over their connection; one that gets an acknowledgement of what it lacks itself asks that child for it.
+//! [`Effect::Completed`] comes when everybody has the message, so that a broadcast that waits for it needs no barrier
+//! behind it.
+//!
+//! The members are a list that a fixed [`Manager`] makes in versions; messages name the version by which they are acknowledged.
+//! Beyond the paper: messages of any length are cut into segments, all members are told when a message is complete and forget
+//! it then, and where a member is taken out while messages are under way, the one above it adopts those below it.
+//!
+//! [`Node`] has no I/O: it is given datagrams, packets of connections and the time, and says what to send.  Connections are
+//! taken to be reliable, as queue pairs of [`crate::rc`] are; whether they are kept or made anew for each packet is their owner's
+//! choice.
+
+mod membership;
+mod node;
+mod tree;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use membership::{Manager, Member, Membership, MembershipError};
+pub use node::{Config, Effect, MulticastError, Node};
+pub use tree::AckTree;
+pub use wire::{Body, MessageId, Packet, HEADER_LEN};

@@ -1,0 +1,191 @@
+//! What nodes send each other: segments of a message as datagrams, and the rest over connections.
+//!
+//! Every packet begins with 28 bytes, big-endian: kind (1), three zeros, version of the membership (4), number of the root (4),
+//! the root's number of the message (4), length of the whole message (8), and the place of the segment in it (4), in
+//! segments; all but the last are as long as the first.
+
+use crate::wire::{Header, Reason, WireError};
+
+/// Length of what is before the bytes of a message.
+pub const HEADER_LEN: usize = 28;
+
+/// Names a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MessageId {
+    /// The communication number of who multicasts it.
+    pub root: u32,
+    /// Counted by the root, from 0.
+    pub message: u32,
+}
+
+/// What a packet says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// A part of the message, by multicast.
+    Segment { place: u32, bytes: &'a [u8] },
+    /// The whole message, to one node that lacks it.
+    Content { bytes: &'a [u8] },
+    /// The sender and all below it have the message.
+    Ack,
+    /// The sender lacks the message, and asks a node that has it.
+    Request,
+    /// All have the message; nobody will ask for it any more.
+    Release,
+}
+
+/// A packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packet<'a> {
+    pub id: MessageId,
+    /// The list of members by which the message is acknowledged.
+    pub version: u32,
+    /// Bytes of the whole message.
+    pub len: u64,
+    pub body: Body<'a>,
+}
+
+impl<'a> Packet<'a> {
+    /// Reads a packet; what contradicts itself is refused.
+    pub fn parse(packet: &'a [u8]) -> Result<Packet<'a>, WireError> {
+        crate::wire::need(Header::BinomialAck, packet, HEADER_LEN)?;
+        let (head, bytes) = packet.split_at(HEADER_LEN);
+        let word =
+            |at: usize| u32::from_be_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let len = u64::from(word(16)) << 32 | u64::from(word(20));
+        let bad = |field, value: usize| WireError {
+            header: Header::BinomialAck,
+            reason: Reason::BadLength { field, value },
+        };
+        let empty = |body| match bytes.is_empty() {
+            true => Ok(body),
+            false => Err(bad("payload", bytes.len())),
+        };
+        let body = match head[0] {
+            0 if bytes.len() as u64 > len => return Err(bad("segment", bytes.len())),
+            0 => Body::Segment {
+                place: word(24),
+                bytes,
+            },
+            1 if bytes.len() as u64 != len => return Err(bad("content", bytes.len())),
+            1 => Body::Content { bytes },
+            2 => empty(Body::Ack)?,
+            3 => empty(Body::Request)?,
+            4 => empty(Body::Release)?,
+            kind => {
+                return Err(WireError::bad_field(
+                    Header::BinomialAck,
+                    "kind",
+                    kind.into(),
+                ));
+            }
+        };
+        Ok(Packet {
+            id: MessageId {
+                root: word(8),
+                message: word(12),
+            },
+            version: word(4),
+            len,
+            body,
+        })
+    }
+
+    /// The packet in bytes.
+    pub fn emit(&self) -> Vec<u8> {
+        let (kind, place, bytes): (u8, u32, &[u8]) = match self.body {
+            Body::Segment { place, bytes } => (0, place, bytes),
+            Body::Content { bytes } => (1, 0, bytes),
+            Body::Ack => (2, 0, &[]),
+            Body::Request => (3, 0, &[]),
+            Body::Release => (4, 0, &[]),
+        };
+        let mut out = Vec::with_capacity(HEADER_LEN + bytes.len());
+        out.extend([kind, 0, 0, 0]);
+        out.extend(self.version.to_be_bytes());
+        out.extend(self.id.root.to_be_bytes());
+        out.extend(self.id.message.to_be_bytes());
+        out.extend(self.len.to_be_bytes());
+        out.extend(place.to_be_bytes());
+        out.extend(bytes);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::testing::refuses_every_shorter;
+    use proptest::prelude::*;
+
+    fn packet(body: Body<'_>, len: u64) -> Packet<'_> {
+        Packet {
+            id: MessageId {
+                root: 0x0102_0304,
+                message: 5,
+            },
+            version: 7,
+            len,
+            body,
+        }
+    }
+
+    #[test]
+    fn a_segment_is_laid_out_as_the_module_says() {
+        let body = Body::Segment {
+            place: 2,
+            bytes: b"ab",
+        };
+        let bytes = packet(body, 10).emit();
+        let expected = [
+            &[0, 0, 0, 0, 0, 0, 0, 7, 1, 2, 3, 4, 0, 0, 0, 5][..],
+            &[0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 0, 2],
+            b"ab",
+        ];
+        assert_eq!(bytes, expected.concat());
+    }
+
+    #[test]
+    fn truncated_header_is_refused() {
+        let bytes = packet(Body::Ack, 3).emit();
+        refuses_every_shorter(&bytes, Header::BinomialAck, |b| {
+            Packet::parse(b).map(|_| ())
+        });
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused() {
+        let mut ack = packet(Body::Ack, 3).emit();
+        ack.push(0);
+        assert!(Packet::parse(&ack).is_err());
+        ack[0] = 9;
+        assert!(Packet::parse(&ack).is_err());
+        let short = packet(Body::Content { bytes: b"ab" }, 3).emit();
+        assert!(Packet::parse(&short).is_err());
+        let long = Body::Segment {
+            place: 0,
+            bytes: b"abcd",
+        };
+        assert!(Packet::parse(&packet(long, 3).emit()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn emitted_packets_parse_back(kind in 0..5, place: u32, bytes in prop::collection::vec(any::<u8>(), 0..50), more: u32) {
+            let (body, len) = match kind {
+                0 => (Body::Segment { place, bytes: &bytes }, bytes.len() as u64 + u64::from(more)),
+                1 => (Body::Content { bytes: &bytes }, bytes.len() as u64),
+                2 => (Body::Ack, more.into()),
+                3 => (Body::Request, more.into()),
+                _ => (Body::Release, more.into()),
+            };
+            let packet = packet(body, len);
+            let emitted = packet.emit();
+            prop_assert_eq!(Packet::parse(&emitted), Ok(packet));
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            let _ = Packet::parse(&bytes);
+        }
+    }
+}
