@@ -99,6 +99,33 @@ impl VirtualFabric {
         })
     }
 
+    /// Has a host get what is sent to a multicast group of datagrams.
+    pub fn join_datagrams(&mut self, group: Ipv4Addr, host: Ipv4Addr) -> Result<(), FabricError> {
+        let tag = self.tag();
+        self.network
+            .ask(ApiRequest::JoinDatagrams { tag, group, host });
+        self.until_changed(tag)
+    }
+
+    /// The opposite.
+    pub fn leave_datagrams(&mut self, group: Ipv4Addr, host: Ipv4Addr) -> Result<(), FabricError> {
+        let tag = self.tag();
+        self.network
+            .ask(ApiRequest::LeaveDatagrams { tag, group, host });
+        self.until_changed(tag)
+    }
+
+    fn until_changed(&mut self, tag: Tag) -> Result<(), FabricError> {
+        self.until(
+            "the group of datagrams is not changed",
+            |reply| match reply {
+                ApiReply::DatagramGroup { tag: of, .. } if of == tag => Some(Ok(())),
+                ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
+                _ => None,
+            },
+        )
+    }
+
     /// Runs until `pick` makes something of a reply of the controller.
     fn until<T>(
         &mut self,

@@ -106,6 +106,7 @@ impl Hosts {
             },
             immediate: None,
             payload: Payload::Bytes(Arc::from(bytes)),
+            is_signaled: true,
         };
         let qpn = self.qpns[source];
         let network = self.fabric.network();

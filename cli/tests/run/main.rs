@@ -1,6 +1,7 @@
 //! The main job: as a user runs it, with wrong input, and on fabrics where things go wrong.
 
 mod bad_input;
+mod binomial_ack;
 mod collectives;
 mod common;
 mod datagrams;

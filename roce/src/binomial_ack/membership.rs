@@ -2,12 +2,16 @@
 
 use std::net::Ipv4Addr;
 
+use crate::wire::QpNum;
+
 /// One member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member {
     /// Its communication number; the manager gives each number once.
     pub number: u32,
     pub ip: Ipv4Addr,
+    /// Its datagram queue pair.
+    pub qpn: QpNum,
 }
 
 /// The members at one time.
@@ -66,15 +70,15 @@ impl Manager {
         }
     }
 
-    /// Lets a node in, and tells its number.
-    pub fn join(&mut self, ip: Ipv4Addr) -> Result<(u32, Membership), MembershipError> {
+    /// Lets a node in by its address and datagram queue pair, and tells its number.
+    pub fn join(&mut self, ip: Ipv4Addr, qpn: QpNum) -> Result<(u32, Membership), MembershipError> {
         if self.members.iter().any(|member| member.ip == ip) {
             return Err(MembershipError::Joined(ip));
         }
         let number = self.next_number;
         self.next_number = number.checked_add(1).ok_or(MembershipError::NoNumber)?;
         // Numbers only grow, so the list stays in order.
-        self.members.push(Member { number, ip });
+        self.members.push(Member { number, ip, qpn });
         self.version += 1;
         Ok((number, self.membership()))
     }
@@ -93,6 +97,8 @@ impl Manager {
 mod tests {
     use super::*;
 
+    const QPN: QpNum = QpNum::new(0x11);
+
     fn ip(n: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 0, 0, n)
     }
@@ -100,8 +106,8 @@ mod tests {
     #[test]
     fn every_change_is_a_version_and_no_number_comes_twice() {
         let mut manager = Manager::new();
-        let (a, one) = manager.join(ip(1)).unwrap();
-        let (b, two) = manager.join(ip(2)).unwrap();
+        let (a, one) = manager.join(ip(1), QPN).unwrap();
+        let (b, two) = manager.join(ip(2), QPN).unwrap();
         assert_eq!((one.version, two.version), (1, 2));
         assert_eq!((two.place(a), two.place(b)), (Some(0), Some(1)));
         let three = manager.leave(a).unwrap();
@@ -109,10 +115,13 @@ mod tests {
             (three.version, three.place(b), three.place(a)),
             (3, Some(0), None)
         );
-        let (again, four) = manager.join(ip(1)).unwrap();
+        let (again, four) = manager.join(ip(1), QPN).unwrap();
         assert!(again > b);
         assert_eq!(four.place(again), Some(1));
-        assert_eq!(manager.join(ip(2)), Err(MembershipError::Joined(ip(2))));
+        assert_eq!(
+            manager.join(ip(2), QPN),
+            Err(MembershipError::Joined(ip(2)))
+        );
         assert_eq!(manager.leave(a), Err(MembershipError::NoSuchMember(a)));
         assert_eq!(manager.membership(), four);
     }

@@ -12,10 +12,11 @@
 //! Beyond the paper: messages of any length are cut into segments, all members are told when a message is complete and forget
 //! it then, and where a member is taken out while messages are under way, the one above it adopts those below it.
 //!
-//! [`Node`] has no I/O: it is given datagrams, packets of connections and the time, and says what to send.  Connections are
-//! taken to be reliable, as queue pairs of [`crate::rc`] are; whether they are kept or made anew for each packet is their owner's
-//! choice.
+//! [`Node`] is the protocol: it is given datagrams, packets of connections and the time, and says what to send.  [`Endpoint`] is
+//! a node on a [`crate::host::Host`], with a UD queue pair for the group and RC queue pairs between members, kept or made anew each
+//! time ([`Connections`]).  Lists of members reach it by its owner's way.
 
+mod endpoint;
 mod membership;
 mod node;
 mod tree;
@@ -24,6 +25,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
+pub use endpoint::{Connections, Endpoint, EndpointConfig, EndpointEvent};
 pub use membership::{Manager, Member, Membership, MembershipError};
 pub use node::{Config, Effect, MulticastError, Node};
 pub use tree::AckTree;

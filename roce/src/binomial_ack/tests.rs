@@ -10,6 +10,7 @@ use rand_core::{Rng, SeedableRng};
 
 use super::*;
 use crate::rc::PathMtu;
+use crate::wire::QpNum;
 
 const CONFIG: Config = Config {
     mtu: PathMtu::B256,
@@ -82,7 +83,7 @@ impl World {
 
     fn join(&mut self) -> u32 {
         let ip = Ipv4Addr::from(0x0a00_0001 + self.sent as u32);
-        let (number, list) = self.manager.join(ip).unwrap();
+        let (number, list) = self.manager.join(ip, QpNum::new(0x11)).unwrap();
         self.nodes.insert(number, Node::new(number, CONFIG));
         self.publish(&list);
         number

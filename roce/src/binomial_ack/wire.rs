@@ -4,7 +4,7 @@
 //! the root's number of the message (4), length of the whole message (8), and the place of the segment in it (4), in
 //! segments; all but the last are as long as the first.
 
-use crate::wire::{Header, Reason, WireError};
+use crate::wire::{Header, Psn, QpNum, Reason, WireError};
 
 /// Length of what is before the bytes of a message.
 pub const HEADER_LEN: usize = 28;
@@ -111,6 +111,62 @@ impl<'a> Packet<'a> {
     }
 }
 
+/// How members connect queue pairs, by datagrams: kind (1, from 16), three zeros, and 24-bit numbers in four bytes each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manage {
+    /// The sender has this queue pair, and its first PSN is this.
+    Request { qpn: QpNum, psn: Psn },
+    /// The answer to the request of queue pair `of`.
+    Reply { of: QpNum, qpn: QpNum, psn: Psn },
+    /// The sender's queue pair is no more.
+    Disconnect { qpn: QpNum },
+}
+
+impl Manage {
+    /// Reads such a datagram; none if it is another one.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Manage> {
+        let (head, rest) = bytes.split_first_chunk::<4>()?;
+        let number = |at: usize| {
+            let word = rest.get(4 * at..4 * at + 4)?.try_into().ok()?;
+            Some(u32::from_be_bytes(word))
+        };
+        let words = match head[0] {
+            16 => 2,
+            17 => 3,
+            18 => 1,
+            _ => return None,
+        };
+        if rest.len() != 4 * words {
+            return None;
+        }
+        Some(match head[0] {
+            16 => Manage::Request {
+                qpn: QpNum::new(number(0)?),
+                psn: Psn::new(number(1)?),
+            },
+            17 => Manage::Reply {
+                of: QpNum::new(number(0)?),
+                qpn: QpNum::new(number(1)?),
+                psn: Psn::new(number(2)?),
+            },
+            _ => Manage::Disconnect {
+                qpn: QpNum::new(number(0)?),
+            },
+        })
+    }
+
+    /// The datagram in bytes.
+    pub(super) fn emit(self) -> Vec<u8> {
+        let (kind, words): (u8, Vec<u32>) = match self {
+            Manage::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),
+            Manage::Reply { of, qpn, psn } => (17, vec![of.get(), qpn.get(), psn.get()]),
+            Manage::Disconnect { qpn } => (18, vec![qpn.get()]),
+        };
+        let words = words.into_iter().flat_map(u32::to_be_bytes);
+        [kind, 0, 0, 0].into_iter().chain(words).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,8 +240,24 @@ mod tests {
         }
 
         #[test]
+        fn emitted_words_of_management_parse_back(kind in 0..3, a in 0u32..1 << 24, b in 0u32..1 << 24, c in 0u32..1 << 24) {
+            let (of, qpn, psn) = (QpNum::new(a), QpNum::new(b), Psn::new(c));
+            let manage = match kind {
+                0 => Manage::Request { qpn, psn },
+                1 => Manage::Reply { of, qpn, psn },
+                _ => Manage::Disconnect { qpn },
+            };
+            let emitted = manage.emit();
+            prop_assert_eq!(Manage::parse(&emitted), Some(manage));
+            prop_assert!(Packet::parse(&emitted).is_err());
+            for len in 0..emitted.len() {
+                prop_assert_eq!(Manage::parse(&emitted[..len]), None);
+            }
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = Packet::parse(&bytes);
+            let _ = (Packet::parse(&bytes), Manage::parse(&bytes));
         }
     }
 }

@@ -193,7 +193,7 @@ impl Host {
             self.after_datagram(qpn);
             return None;
         };
-        qp.sent(outgoing.wr_id);
+        qp.sent(outgoing.wr_id, outgoing.is_signaled);
         let envelope = Envelope {
             source_mac: self.config.mac,
             destination_mac,

@@ -46,6 +46,8 @@ pub struct UdSendRequest {
     pub to: UdDestination,
     pub immediate: Option<u32>,
     pub payload: Payload,
+    /// Whether the user hears when it has left; failures are told in any case.
+    pub is_signaled: bool,
 }
 
 /// Why a work request was not taken.
@@ -110,6 +112,7 @@ pub struct UdStats {
 /// A packet to be framed.
 pub(crate) struct UdOutgoing {
     pub(crate) wr_id: u64,
+    pub(crate) is_signaled: bool,
     pub(crate) to: Ipv4Addr,
     pub(crate) headers: UdHeaders,
     pub(crate) payload: Payload,
@@ -222,6 +225,7 @@ impl UdQueuePair {
         self.next_psn = self.next_psn.next();
         Some(UdOutgoing {
             wr_id: request.wr_id,
+            is_signaled: request.is_signaled,
             to: request.to.ip,
             headers,
             payload: request.payload,
@@ -229,8 +233,11 @@ impl UdQueuePair {
     }
 
     /// A packet is on its way.
-    pub(crate) fn sent(&mut self, wr_id: u64) {
+    pub(crate) fn sent(&mut self, wr_id: u64, is_signaled: bool) {
         self.stats.sent += 1;
+        if !is_signaled {
+            return;
+        }
         self.completions.push_back(UdCompletion {
             qpn: self.qpn,
             wr_id,

@@ -86,6 +86,7 @@ impl Wire {
             to,
             immediate: Some(77),
             payload: Payload::Bytes(Arc::from(bytes)),
+            is_signaled: true,
         };
         self.hosts[n].post_ud_send(self.qpns[n], request)
     }

@@ -7,6 +7,7 @@ use alfirk_bmv2::p4rt::{Programs, Server};
 use alfirk_bmv2::{Switch, SwitchOptions};
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, ConfigError, ControllerConfig};
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex, Node, SwitchIndex, Topology};
+use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, TransferError, TransferSpec,
 };
@@ -219,6 +220,30 @@ impl Network {
     /// counters and memory.
     pub fn on_nic<R>(&mut self, host: HostIndex, act: impl FnOnce(&mut Host, u64) -> R) -> R {
         self.with_host(host, |node, ctx| node.on_nic(act, ctx))
+    }
+
+    /// Has a host take part in a group of datagrams that are acknowledged up a tree, as this member.
+    pub fn set_multicaster(&mut self, host: HostIndex, multicaster: Multicaster) {
+        self.with_host(host, |node, _| node.set_multicaster(multicaster));
+    }
+
+    /// Uses a host's member now; `None` if it has none.
+    pub fn on_multicaster<R>(
+        &mut self,
+        host: HostIndex,
+        act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
+    ) -> Option<R> {
+        self.with_host(host, |node, ctx| node.on_multicaster(act, ctx))
+    }
+
+    /// A host's application posts a message to all members of its group now.
+    pub fn broadcast(&mut self, host: HostIndex, data: Arc<[u8]>) {
+        self.with_host(host, |node, ctx| node.broadcast(data, ctx));
+    }
+
+    /// What a host's member has to tell, and when the application saw what led to it.
+    pub fn next_multicast_event(&mut self, host: HostIndex) -> Option<(u64, EndpointEvent)> {
+        self.with_host(host, |node, _| node.next_multicast_event())
     }
 
     /// Allows a queue pair of a host to be registered in band by another host.

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_experiment::MemberEvent;
+use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent, MulticastError};
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
@@ -40,6 +41,10 @@ pub struct HostNode {
     /// What else it sends, whenever its link is idle.
     hostile: Option<Hostile>,
     events: VecDeque<MemberEvent>,
+    /// A member of a group of datagrams that are acknowledged up a tree.
+    multicaster: Option<Multicaster>,
+    /// What it tells, and when the application saw what led to it.
+    multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
 impl HostNode {
@@ -55,6 +60,8 @@ impl HostNode {
             alive: true,
             hostile: None,
             events: VecDeque::new(),
+            multicaster: None,
+            multicast_events: VecDeque::new(),
         }
     }
 
@@ -180,6 +187,61 @@ impl HostNode {
         result
     }
 
+    // ---- Multicast by acknowledged datagrams ----
+
+    /// Takes part in a group as this member, in place of the one before.
+    pub(super) fn set_multicaster(&mut self, multicaster: Multicaster) {
+        self.multicaster = Some(multicaster);
+        self.multicast_events.clear();
+    }
+
+    /// Uses the member now.
+    pub(super) fn on_multicaster<R>(
+        &mut self,
+        act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
+        ctx: &mut Context<'_, Message>,
+    ) -> Option<R> {
+        let result = act(self.multicaster.as_mut()?, &mut self.host, ctx.now());
+        self.collect_multicast(ctx.now(), ctx);
+        self.settle(ctx);
+        Some(result)
+    }
+
+    /// The application posts a message to all members now.
+    pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+        let message = Message::Multicast { data };
+        ctx.send(ctx.node(), message, self.model.post_delay);
+    }
+
+    fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+        let Some(multicaster) = &mut self.multicaster else {
+            return;
+        };
+        let sent = multicaster.multicast(&mut self.host, ctx.now(), data);
+        if let Err(error @ (MulticastError::NotMember | MulticastError::TooLong { .. })) = sent {
+            let why = error.to_string();
+            self.tell(MemberEvent::Failed { why }, ctx);
+        }
+        self.collect_multicast(ctx.now(), ctx);
+    }
+
+    fn collect_multicast(&mut self, seen_at: u64, ctx: &mut Context<'_, Message>) {
+        while let Some(event) = self.multicaster.as_mut().and_then(Multicaster::poll) {
+            ctx.note(|| match &event {
+                EndpointEvent::Delivered { id, .. } => format!("{id:?} delivered"),
+                EndpointEvent::Completed { message } => format!("message {message} completed"),
+                EndpointEvent::Silent { member } => format!("member {member} is silent"),
+            });
+            self.multicast_events.push_back((seen_at, event));
+            ctx.notify();
+        }
+    }
+
+    /// What the member has to tell, and when the application saw what led to it.
+    pub(super) fn next_multicast_event(&mut self) -> Option<(u64, EndpointEvent)> {
+        self.multicast_events.pop_front()
+    }
+
     // ---- Registration in band ----
 
     /// Allows one of this host's queue pairs to be registered by another host.
@@ -261,6 +323,12 @@ impl HostNode {
         if !self.alive {
             return;
         }
+        if let Some(multicaster) = &mut self.multicaster {
+            if multicaster.poll_timeout().is_some_and(|at| at <= ctx.now()) {
+                multicaster.handle_timeout(&mut self.host, ctx.now());
+                self.collect_multicast(ctx.now(), ctx);
+            }
+        }
         if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
             self.host.handle_timeout(ctx.now());
         }
@@ -282,6 +350,7 @@ impl HostNode {
         match message {
             Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
+            Message::Multicast { data } => self.posted(data, ctx),
             Message::Start { data } => self.started(data, ctx),
             Message::Left => {
                 let transfer = self.transfer.as_ref();
@@ -308,6 +377,11 @@ impl HostNode {
     /// The application saw `event` at `seen_at`; what it posted on that reaches the NIC now.
     fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Context<'_, Message>) {
         let (host, now) = (&mut self.host, ctx.now());
+        if let Some(multicaster) = &mut self.multicaster {
+            if multicaster.handle_event(host, now, event) {
+                return self.collect_multicast(seen_at, ctx);
+            }
+        }
         if !self.registrar.handle_event(host, now, event) {
             if let Some(transfer) = &mut self.transfer {
                 transfer.handle_event(host, seen_at, event);
@@ -373,7 +447,12 @@ impl HostNode {
             };
             ctx.transmit(PORT, frame);
         }
-        let alarms = [self.host.poll_timeout(), self.registrar.poll_timeout()];
+        let multicaster = self.multicaster.as_ref();
+        let alarms = [
+            self.host.poll_timeout(),
+            self.registrar.poll_timeout(),
+            multicaster.and_then(Multicaster::poll_timeout),
+        ];
         if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);
         }

@@ -40,6 +40,8 @@ pub enum Message {
     Handled { event: Box<HostEvent>, seen_at: u64 },
     /// A host to itself: the root's first post reaches the NIC.
     Start { data: Arc<[u8]> },
+    /// A host to itself: a post of its multicast member reaches the NIC.
+    Multicast { data: Arc<[u8]> },
     /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.
     Left,
 }

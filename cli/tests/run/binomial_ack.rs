@@ -1,0 +1,98 @@
+//! Multicast by datagrams that are acknowledged up a binomial tree, on compiled pipelines: real packets, UD and RC queue pairs.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::topology::{fat_tree, HostIndex};
+use alfirk_experiment::stream;
+use alfirk_roce::binomial_ack::Connections;
+use alfirk_roce::rc::PathMtu;
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::DatagramGroup;
+
+use crate::network::fabric;
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
+const LIMIT: u64 = 10_000_000_000;
+
+fn data(seed: u64, len: usize) -> Arc<[u8]> {
+    stream::bytes(seed, "broadcast", len).into()
+}
+
+/// The members take turns as the root, and one joins and one leaves on the way.
+fn broadcasts(connections: Connections, faults: FaultProbabilities, members: usize, seed: u64) {
+    let topology = fat_tree(4).unwrap();
+    let mut fabric = fabric(&topology, faults, seed);
+    let mut group = DatagramGroup::new(GROUP, PathMtu::B4096, connections, &fabric);
+    let mut hosts: Vec<_> = (0..members).map(|n| HostIndex(n * 15 / members)).collect();
+    for host in &hosts {
+        group.join(&mut fabric, *host).unwrap();
+    }
+    let round = |hosts: &[HostIndex], group: &DatagramGroup, fabric: &mut _, n: usize| {
+        let data = data(seed + n as u64, 1 + n * 9_000);
+        let root = hosts[n % hosts.len()];
+        let result = group.broadcast(fabric, root, &data, LIMIT);
+        result.unwrap_or_else(|error| panic!("{members} members, seed {seed}, {n}: {error}"))
+    };
+    for n in 0..3 {
+        round(&hosts, &group, &mut fabric, n);
+    }
+    group.join(&mut fabric, HostIndex(15)).unwrap();
+    hosts.push(HostIndex(15));
+    round(&hosts, &group, &mut fabric, 3);
+    group.leave(&mut fabric, hosts.remove(0)).unwrap();
+    for n in 4..6 {
+        round(&hosts, &group, &mut fabric, n);
+    }
+}
+
+#[test]
+fn every_byte_arrives_without_loss_on_retained_and_on_new_connections() {
+    for connections in [Connections::Retained, Connections::PerPacket] {
+        for members in [2, 3, 8, 15] {
+            broadcasts(connections, FaultProbabilities::default(), members, 1);
+        }
+    }
+}
+
+#[test]
+fn every_byte_arrives_under_loss_of_everything() {
+    let faults = FaultProbabilities::lossy(0.01);
+    for connections in [Connections::Retained, Connections::PerPacket] {
+        for seed in 1..=4 {
+            broadcasts(connections, faults, 12, seed);
+        }
+    }
+}
+
+#[test]
+fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
+    let topology = fat_tree(4).unwrap();
+    let mut completed = Vec::new();
+    for members in [2, 4, 8, 16] {
+        let mut fabric = fabric(&topology, FaultProbabilities::default(), 1);
+        let mut group = DatagramGroup::new(GROUP, PathMtu::B4096, Connections::Retained, &fabric);
+        for host in 0..members {
+            group.join(&mut fabric, HostIndex(host)).unwrap();
+        }
+        let data = data(1, 1_000);
+        // The first one makes the connections.
+        for _ in 0..2 {
+            let result = group
+                .broadcast(&mut fabric, HostIndex(0), &data, LIMIT)
+                .unwrap();
+            completed.push(result.completed);
+        }
+    }
+    let kept: Vec<u64> = completed.iter().copied().skip(1).step_by(2).collect();
+    let new: Vec<u64> = completed.iter().copied().step_by(2).collect();
+    assert!(
+        kept.iter().zip(&new).all(|(kept, new)| kept < new),
+        "{kept:?} {new:?}"
+    );
+    // A level more costs one way of an acknowledgement, and not twice as many.
+    for pair in kept.windows(2) {
+        let level = pair[1] - pair[0];
+        assert!((1_000..15_000).contains(&level), "{kept:?}");
+    }
+}
