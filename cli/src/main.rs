@@ -11,6 +11,7 @@ mod link;
 mod names;
 mod p4c;
 mod program;
+mod reproduce;
 mod run;
 mod runtime_cli;
 mod stf;
@@ -61,6 +62,7 @@ enum Command {
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
     P4cDriver(alfirk_compiler::driver::StepArgs),
+    Reproduce(reproduce::Args),
     Run(run::Args),
     Switch(alfirk_bmv2::driver::SwitchArgs),
     Stf(stf::Args),
@@ -79,6 +81,7 @@ impl Command {
             Command::Link(args) => link::run(&args),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),
+            Command::Reproduce(args) => reproduce::run(&args),
             Command::Run(args) => run::run(args),
             Command::Switch(args) => switch::run(&args),
             Command::Stf(args) => stf::run(&args),

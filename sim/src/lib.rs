@@ -11,8 +11,8 @@
 //! * [`frame`]: what a frame is, for counters and traces.
 
 pub mod capture;
-pub mod engine;
 mod datagrams;
+pub mod engine;
 mod fabric;
 pub mod frame;
 pub mod network;

@@ -10,6 +10,7 @@ use alfirk_roce::rc::PathMtu;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::DatagramGroup;
 
+use crate::common::good;
 use crate::network::fabric;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
@@ -95,4 +96,31 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
         let level = pair[1] - pair[0];
         assert!((1_000..15_000).contains(&level), "{kept:?}");
     }
+}
+
+/// The figures are the model's; what the table must show is their order.
+#[test]
+fn table_1_is_printed_by_one_command() {
+    let run = || good(&["reproduce", "binomial-ack-table-1", "--json"]);
+    let json: serde_json::Value = serde_json::from_slice(&run()).unwrap();
+    assert_eq!(run(), run());
+    let rows = json["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    for row in rows {
+        let ns = |name: &str| row[name].as_u64().unwrap();
+        // Two nodes are one step for both, and a datagram has a longer header.
+        let is_tree = row["nodes"].as_u64() > Some(2);
+        assert!(!is_tree || ns("multicast_ns") < ns("mpi_ns"), "{row}");
+        assert!(ns("multicast_ns") < ns("retained_connections_ns"), "{row}");
+        assert!(
+            ns("retained_connections_ns") < ns("new_connections_ns"),
+            "{row}"
+        );
+    }
+    // Multicast takes the same for seven nodes as for two, and MPI does not.
+    let (seven, two) = (&rows[0], &rows[5]);
+    assert_eq!((&seven["nodes"], &two["nodes"]), (&7.into(), &2.into()));
+    assert!(seven["mpi_ns"].as_u64() > two["mpi_ns"].as_u64());
+    let text = String::from_utf8(good(&["reproduce", "binomial-ack-table-1"])).unwrap();
+    assert!(text.contains("2.3919  1.4510 (+39.3 %)"), "{text}");
 }

@@ -1,0 +1,164 @@
+//! Table 1 of Mansoor and Meehan, "Reliable Multicast Protocol Using Infiniband Remote Direct Memory Access".
+
+use std::fmt::Write as _;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::ControllerConfig;
+use alfirk_ctrl::topology::{Builder, End, Host, HostIndex, LinkAttributes, MacAddr, Topology};
+use alfirk_experiment::{run_algorithm, stream, Job};
+use alfirk_roce::binomial_ack::{Connections, HEADER_LEN};
+use alfirk_roce::collective::Algorithm;
+use alfirk_roce::rc::PathMtu;
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::network::{Model, Network};
+use alfirk_sim::{Broadcast, DatagramGroup, VirtualFabric};
+use serde_json::json;
+
+use crate::exit::{print, Failure, Outcome};
+use crate::program::{compile_program, Program};
+
+const SEED: u64 = 1;
+const MTU: PathMtu = PathMtu::B2048;
+/// Fills one datagram together with the protocol's header, as the paper's messages fill theirs.
+const MESSAGE: usize = MTU.bytes() - HEADER_LEN;
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 1, 1);
+/// Nanoseconds.
+const LIMIT: u64 = 1_000_000_000;
+
+/// Nodes, and what the paper gives for them: microseconds of MPI_Bcast and of its own protocol.
+const PAPER: [(usize, f64, f64); 6] = [
+    (7, 2.3919, 1.4510),
+    (6, 2.2550, 1.4459),
+    (5, 2.2098, 1.4682),
+    (4, 2.1962, 1.0930),
+    (3, 2.1158, 1.0768),
+    (2, 2.0298, 0.6692),
+];
+
+/// Nanoseconds.
+struct Row {
+    nodes: usize,
+    mpi: u64,
+    per_packet: Broadcast,
+    retained: Broadcast,
+}
+
+pub fn run(is_json: bool) -> Outcome {
+    let program = compile_program(None)?;
+    let rows = PAPER
+        .iter()
+        .map(|(nodes, _, _)| measure(&program, *nodes))
+        .collect::<Result<Vec<Row>, Failure>>()?;
+    let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
+    if is_json {
+        let rows = rows.iter().zip(PAPER).map(|(row, (_, mpi, own))| {
+            json!({
+                "nodes": row.nodes,
+                "mpi_ns": row.mpi,
+                "multicast_ns": row.retained.delivered,
+                "new_connections_ns": row.per_packet.completed,
+                "retained_connections_ns": row.retained.completed,
+                "paper": { "mpi_us": mpi, "binomial_tree_ack_us": own },
+            })
+        });
+        let object =
+            json!({ "message_bytes": MESSAGE, "seed": SEED, "rows": rows.collect::<Vec<_>>() });
+        return print(format_args!("{object}\n"));
+    }
+    let mut out = format!(
+        "{MESSAGE} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
+         MPI: by a binomial tree of connections, until the last node has the message; nobody knows that it has.\n\
+         Multicast: until the last node has it; and until the sender knows that all have it, by acknowledgements over\n\
+         connections that are made anew each time, as in the paper's measurement, or retained, as it plans.\n\
+         In brackets, how much less time than MPI.\n\n\
+         nodes     MPI   multicast, at the last node    acknowledged, new      and retained        paper: MPI  acknowledged\n",
+        MTU.bytes()
+    );
+    for (row, (_, paper_mpi, paper_own)) in rows.iter().zip(PAPER) {
+        let us = |ns: u64| ns as f64 / 1e3;
+        let mpi = us(row.mpi);
+        let own = |ns: u64| format!("{:7.3} ({:+7.1} %)", us(ns), less(mpi, us(ns)));
+        let _ = writeln!(
+            out,
+            "{:5} {mpi:7.3}           {}  {}  {}     {paper_mpi:.4}  {paper_own:.4} ({:+5.1} %)",
+            row.nodes,
+            own(row.retained.delivered),
+            own(row.per_packet.completed),
+            own(row.retained.completed),
+            less(paper_mpi, paper_own),
+        );
+    }
+    print(out)
+}
+
+fn measure(program: &Program, nodes: usize) -> Result<Row, Failure> {
+    let topology = star(nodes);
+    let data: Arc<[u8]> = stream::bytes(SEED, "message", MESSAGE).into();
+    let members: Vec<HostIndex> = topology.host_indexes().collect();
+    let job = Job {
+        mtu: MTU,
+        slices: Some(1),
+        ..Job::new(members.clone(), Arc::clone(&data))
+    };
+    let mut fabric = bring_up(program, &topology)?;
+    let mpi = run_algorithm(
+        &mut fabric,
+        &topology,
+        &job,
+        Algorithm::Binomial,
+        &mut |_| {},
+    );
+    let acknowledged = |connections| -> Result<Broadcast, Failure> {
+        let mut fabric = bring_up(program, &topology)?;
+        let mut group = DatagramGroup::new(GROUP, MTU, connections, &fabric);
+        for host in &members {
+            group.join(&mut fabric, *host).map_err(Failure::failed)?;
+        }
+        let mut broadcast = || {
+            let done = group.broadcast(&mut fabric, members[0], &data, LIMIT);
+            // What is left to be done afterwards is no part of the next one.
+            let later = fabric.network().now() + LIMIT;
+            fabric.network().run_until(later);
+            done.map_err(Failure::failed)
+        };
+        // The first one finds link-layer addresses, and makes the connections that are retained.
+        broadcast()?;
+        broadcast()
+    };
+    Ok(Row {
+        nodes,
+        mpi: mpi.map_err(Failure::failed)?.completion_ns,
+        per_packet: acknowledged(Connections::PerPacket)?,
+        retained: acknowledged(Connections::Retained)?,
+    })
+}
+
+fn bring_up(program: &Program, topology: &Topology) -> Result<VirtualFabric, Failure> {
+    let config = ControllerConfig::new(program.p4info.clone(), program.device_config.clone());
+    let faults = FaultProbabilities::default();
+    let network = Network::build(topology, config, Model::default(), faults, SEED);
+    VirtualFabric::bring_up(network.map_err(Failure::failed)?).map_err(Failure::failed)
+}
+
+/// The paper's cluster: hosts on one switch of 40 Gbit/s.
+fn star(hosts: usize) -> Topology {
+    const GOOD: &str = "a star has no two of the same";
+    let attributes = LinkAttributes {
+        rate_bps: 40_000_000_000,
+        ..LinkAttributes::default()
+    };
+    let mut builder = Builder::new("star", attributes).expect(GOOD);
+    let switch = builder.switch("s1", 1).expect(GOOD);
+    for (port, n) in (1u32..).zip((1u8..).take(hosts)) {
+        let host = builder.host(Host {
+            name: format!("h{n}"),
+            ip: [10, 0, 0, n].into(),
+            prefix_len: 8,
+            mac: MacAddr([2, 0, 0, 0, 0, n]),
+        });
+        let ends = (End::host(host.expect(GOOD)), End::switch(switch, port));
+        builder.link(ends.0, ends.1).expect(GOOD);
+    }
+    builder.build().expect(GOOD)
+}
