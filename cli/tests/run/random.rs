@@ -46,6 +46,25 @@ fn faults() -> impl Strategy<Value = FaultProbabilities> {
     })
 }
 
+/// Its answers come from switches on whose way to it another member was the source before, and which have heard no count from there since.
+#[test]
+fn a_source_of_before_may_be_told_an_older_count_of_messages() {
+    let topology = fat_tree(4).unwrap();
+    let job = Job {
+        op: TransferOp::WriteImm,
+        switch_source: 2,
+        switch_early: true,
+        initial_psn: Some(Psn::new(0)),
+        time_limit: 20_000_000_000,
+        ..job(9, 6_146, 1_846_110_532)
+    };
+    let faults = FaultProbabilities::lossy(0.003_544_324_821_394);
+    let mut fabric = fabric(&topology, faults, job.seed);
+    let row = run(&mut fabric, &topology, &job, Algorithm::Alfirk).unwrap();
+    assert!(row.verified);
+    assert_eq!(row.implausible_packets, 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
 

@@ -409,6 +409,7 @@ impl QueuePair {
         }
         let (psn, ssn) = (self.requester.end_psn(), self.requester.ssn());
         self.responder.follow(psn, ssn);
+        self.requester.be_followed();
         self.handed_over = true;
         Ok(())
     }

@@ -15,7 +15,7 @@ pub struct Violations {
     /// Answers with more completed messages than were sent (9.7.7.1).
     pub msn_beyond_sent: u64,
     /// Answers that acknowledge more packets than the last one, and fewer messages. They are taken without their count, which
-    /// only matters for credits.
+    /// only matters for credits. Where another end of a group has begun to send since, they are no violation.
     pub msn_went_back: u64,
     /// Answers with a syndrome or NAK code that is reserved, or of a service that was not used (table 47).
     pub bad_syndrome: u64,

@@ -352,3 +352,29 @@ fn what_everybody_is_known_to_have_needs_no_ack() {
     assert_eq!(stats.violations.total(), 0);
     assert_eq!(stats.stale_acks, 2);
 }
+
+/// Switches answer it, and those on the way to it may have heard no count from there since another end was the source.
+#[test]
+fn a_source_of_before_may_be_told_an_older_count() {
+    let script = |next: &str| {
+        format!(
+            "recv len=1
+             > SendOnly 0 len=1 ack
+             < Ack 0 msn=1
+             ! Receive #0: 1 bytes
+             take-over
+             post send len=257
+             < SendFirst 1 len=256
+             < SendLast 2 len=1 ack
+             {next}
+             > Ack 1 msn=0
+             > Ack 2 msn=2
+             ! Send #1: 257 bytes"
+        )
+    };
+    let before = converse(config(), &script("expect-next"));
+    assert_eq!((before.violations.total(), before.inexact_msns), (0, 1));
+    // The source of now is told what the fabric has told before, or more.
+    let now = converse(config(), &script(""));
+    assert_eq!(now.violations.msn_went_back, 1);
+}
