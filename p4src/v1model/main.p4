@@ -88,12 +88,15 @@ control ingress(inout headers_t hdr,
             if (meta.drop_reason == Drop.NONE) {
                 if (hdr.arp.isValid()) {
                     arp_responder.apply(hdr, meta, standard_metadata.ingress_port, standard_metadata.egress_spec);
-                } else if (hdr.ipv4.isValid() && hdr.ipv4.dst[31:28] == IPV4_MULTICAST) {
-                    datagram_multicast.apply(hdr, meta, standard_metadata.mcast_grp);
                 } else if (hdr.ipv4.isValid()) {
                     is_mrp = hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP;
                     group_lookup.apply(hdr, meta, standard_metadata.ingress_port, is_group);
-                    if (!is_group) {
+                    if (is_group) {
+                        // Most packets.
+                    } else if (hdr.ipv4.dst[31:28] == IPV4_MULTICAST) {
+                        datagram_multicast.apply(hdr, meta, standard_metadata.mcast_grp);
+                        is_mrp = false;
+                    } else {
                         ipv4_routing.apply(hdr, meta, standard_metadata);
                         is_mrp = is_mrp && meta.drop_reason == Drop.NO_ROUTE;
                     }
@@ -212,10 +215,6 @@ control egress(inout headers_t hdr,
 
         if (meta.drop_reason != Drop.NONE) {
             // A copy that its path does not need.
-        } else if (meta.verdict == Verdict.NONE && standard_metadata.instance_type == INSTANCE_REPLICATION
-                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
-            // Of a datagram.
-            meta.drop_reason = Drop.OWN_COPY;
         } else if (is_mirror) {
             meta.drop_reason = Drop.FEEDBACK_RECORDED;
         } else if (meta.verdict == Verdict.RECORD) {
@@ -235,6 +234,10 @@ control egress(inout headers_t hdr,
                 region_owner = hdr.reth.va[31:0];
             }
             bridge_exit.apply(hdr, meta, standard_metadata.egress_port, is_to_host, receiver);
+        } else if (standard_metadata.instance_type == INSTANCE_REPLICATION
+                   && standard_metadata.egress_port == standard_metadata.ingress_port) {
+            // Of a datagram.
+            meta.drop_reason = Drop.OWN_COPY;
         } else {
             is_packet_in = meta.packet_in_reason != 0;
         }
