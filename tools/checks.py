@@ -111,6 +111,7 @@ def python_sources() -> list[str]:
         "interop",
         "ptf-tests",
         "labs",
+        "experiments/tests",
         "thrift/tests",
     ]
     return [root for root in roots if any((ROOT / root).rglob("*.py"))]

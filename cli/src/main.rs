@@ -6,6 +6,7 @@
 mod check_pcap;
 mod ctrl;
 mod exit;
+mod experiment;
 mod host;
 mod link;
 mod names;
@@ -57,6 +58,7 @@ enum Command {
     CheckPcap(check_pcap::Args),
     Cli(runtime_cli::Args),
     Ctrl(alfirk_ctrl::CtrlArgs),
+    Experiment(experiment::Args),
     Host(host::HostArgs),
     Link(link::Args),
     P4c(alfirk_compiler::driver::P4cArgs),
@@ -77,6 +79,7 @@ impl Command {
             Command::CheckPcap(args) => check_pcap::run(&args),
             Command::Cli(args) => runtime_cli::run(&args),
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::Experiment(args) => experiment::run(args),
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
             Command::P4c(args) => p4c::run(&args),

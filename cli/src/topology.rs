@@ -116,9 +116,41 @@ pub fn run(args: Args) -> Outcome {
     print(topology.to_yaml())
 }
 
-/// Reads a topology file.
+/// How the generators are called where a file may stand, too.
+pub const GENERATED: &str =
+    "fat-tree:K, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, testbed";
+
+/// Whether the word calls a generator, rightly or not.
+pub fn is_generated(word: &str) -> bool {
+    let kind = word.split(':').next().unwrap_or(word);
+    word == "testbed"
+        || (word.contains(':') && ["fat-tree", "leaf-spine", "n-tree"].contains(&kind))
+}
+
+/// `fat-tree:16` and the like.
+fn generate(word: &str) -> Result<Topology, Failure> {
+    let wrong =
+        |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("topology {word}: {why}"));
+    let (kind, numbers) = word.split_once(':').unwrap_or((word, ""));
+    let numbers = numbers.split(',').filter(|number| !number.is_empty());
+    let numbers: Result<Vec<u32>, _> = numbers.map(str::parse).collect();
+    let numbers = numbers.map_err(|error| wrong(&error))?;
+    let topology = match (kind, &numbers[..]) {
+        ("testbed", []) => return Ok(topology::testbed()),
+        ("fat-tree", [k]) => topology::fat_tree(*k),
+        ("leaf-spine", [leaves, spines, hosts]) => topology::leaf_spine(*leaves, *spines, *hosts),
+        ("n-tree", [ports, levels]) => topology::m_port_n_tree(*ports, *levels),
+        _ => return Err(wrong(&format_args!("write {GENERATED}"))),
+    };
+    topology.map_err(|error| wrong(&error))
+}
+
+/// Reads a topology file, or calls a generator by a word such as `fat-tree:16`.
 pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
+    if is_generated(&name) && !file.exists() {
+        return generate(&name);
+    }
     let text = std::fs::read_to_string(file).map_err(|error| {
         Failure::bad_input(format_args!("cannot read the topology {name}: {error}"))
     })?;

@@ -517,7 +517,7 @@ fn plural(n: usize, one: &str, many: &str) -> String {
 }
 
 /// Nanoseconds with three digits behind the point, in the unit that leaves one to three before it.
-fn duration(ns: u64) -> String {
+pub fn duration(ns: u64) -> String {
     let (unit, divisor) = match ns {
         0..1_000 => return format!("{ns} ns"),
         1_000..1_000_000 => ("us", 1e3),

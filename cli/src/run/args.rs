@@ -14,7 +14,7 @@ use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
-use super::input::{Input, Source};
+use super::input::Source;
 use super::losses::{find_link, Losses};
 use crate::exit::Failure;
 
@@ -39,7 +39,8 @@ Examples:
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
 pub struct Args {
-    /// The network, as YAML [default: a fat-tree with k = 4: 16 hosts, 20 switches]
+    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, leaf-spine:4,2,4, n-tree:8,3, testbed [default: a
+    /// fat-tree with k = 4: 16 hosts, 20 switches]
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
 
@@ -417,7 +418,7 @@ pub struct Config {
     pub topology: Topology,
     /// The source first.
     pub members: Vec<HostIndex>,
-    pub input: Input,
+    pub source: Source,
     pub algorithms: Vec<Algorithm>,
     pub collective: Collective,
     pub op: TransferOp,
@@ -462,7 +463,7 @@ pub struct Config {
 }
 
 impl Args {
-    /// Reads the files named and checks everything that can be checked before anything is built.
+    /// Reads the topology and checks everything that can be checked before anything is built or the message is read.
     pub fn check(self) -> Result<Config, Failure> {
         let topology = match &self.topology {
             Some(file) => crate::topology::read(file)?,
@@ -536,7 +537,7 @@ impl Args {
         };
         Ok(Config {
             members,
-            input: Input::load(source, self.seed)?,
+            source,
             algorithms,
             collective,
             op: match self.op {

@@ -12,6 +12,7 @@ use crate::exit::Failure;
 use alfirk_roce::rc::MAX_MESSAGE;
 
 /// Where the content comes from.
+#[derive(Debug)]
 pub enum Source {
     File(PathBuf),
     /// So many bytes from the run's seed.
@@ -27,36 +28,25 @@ pub struct Input {
     pub data: Arc<Original>,
 }
 
-impl std::fmt::Debug for Input {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "Input({:?}, {} bytes)",
-            self.file,
-            self.data.bytes().len()
-        )
-    }
-}
-
 impl Input {
-    pub fn load(source: Source, seed: u64) -> Result<Input, Failure> {
+    pub fn load(source: &Source, seed: u64) -> Result<Input, Failure> {
         let (file, bytes) = match source {
             Source::File(path) => {
                 let name = path.display().to_string();
                 let bad = |what: &dyn std::fmt::Display| {
                     Failure::bad_input(format_args!("--input {name}: {what}"))
                 };
-                let length = fs::metadata(&path).map_err(|e| bad(&e))?.len();
+                let length = fs::metadata(path).map_err(|e| bad(&e))?.len();
                 check(length).map_err(|e| bad(&e))?;
-                let bytes = fs::read(&path).map_err(|e| bad(&e))?;
+                let bytes = fs::read(path).map_err(|e| bad(&e))?;
                 check(bytes.len() as u64).map_err(|e| bad(&e))?;
                 (Some(name), bytes)
             }
             Source::Nothing => (None, Vec::new()),
             Source::Seeded(length) => {
-                check(length)
+                check(*length)
                     .map_err(|e| Failure::bad_input(format_args!("--size {length}B: {e}")))?;
-                (None, stream::bytes(seed, "input", length as usize))
+                (None, stream::bytes(seed, "input", *length as usize))
             }
         };
         Ok(Input {

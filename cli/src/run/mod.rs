@@ -24,8 +24,8 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 
-pub use args::Args;
-use args::{Config, Driver};
+pub use args::{Args, Config, Driver};
+use input::Input as Content;
 use progress::Bars;
 use records::Records;
 
@@ -46,11 +46,7 @@ pub fn run(args: Args) -> Outcome {
         Some(thread) => thread.join().expect("the compiler reports errors"),
         None => program::compile_program(config.p4src.as_deref()),
     }?;
-    let results = match config.driver {
-        Driver::Virtual => run_virtual(&config, &program)?,
-        Driver::Mininet => mininet::run(&config, &program)?,
-    };
-    let report = report(&config, results);
+    let report = measure(&config, &program)?;
     if config.json {
         let object = serde_json::to_string(&report).expect("a report has no strange keys");
         print(format_args!("{object}\n"))?;
@@ -64,6 +60,20 @@ pub fn run(args: Args) -> Outcome {
             "some receivers do not hold the bytes that were sent",
         ))
     }
+}
+
+/// Reads the input, runs every algorithm, and prints nothing.
+///
+/// # Errors
+/// The input cannot be read, the driver cannot work here, or a run failed.
+pub fn measure(config: &Config, program: &Program) -> Result<Report, Failure> {
+    let input = Content::load(&config.source, config.seed)?;
+    let job = job(config, &input);
+    let results = match config.driver {
+        Driver::Virtual => run_virtual(config, program, &job)?,
+        Driver::Mininet => mininet::run(config, program, &job)?,
+    };
+    Ok(report(config, &input, results))
 }
 
 /// A line for each algorithm.
@@ -83,8 +93,8 @@ fn algorithms() -> String {
 
 /// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
 /// several can run at once, on every processor one. Nothing of a result depends on that.
-fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> {
-    let (job, bars) = (job(config), Bars::new());
+fn run_virtual(config: &Config, program: &Program, job: &Job) -> Result<Vec<Row>, Failure> {
+    let bars = Bars::new();
     let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
     let threads = processors.min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
@@ -99,7 +109,7 @@ fn run_virtual(config: &Config, program: &Program) -> Result<Vec<Row>, Failure> 
         let Some((&algorithm, row)) = next else {
             return;
         };
-        *row = Some(run_in_virtual_time(config, program, &job, algorithm, &bars));
+        *row = Some(run_in_virtual_time(config, program, job, algorithm, &bars));
     };
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -169,10 +179,10 @@ fn run_one(
     result.map_err(Failure::failed)
 }
 
-fn job(config: &Config) -> Job {
+fn job(config: &Config, input: &Content) -> Job {
     Job {
         members: config.members.clone(),
-        data: Arc::clone(&config.input.data),
+        data: Arc::clone(&input.data),
         collective: config.collective,
         op: config.op,
         write: config.write,
@@ -216,16 +226,16 @@ fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
     }
 }
 
-fn report(config: &Config, results: Vec<Row>) -> Report {
+fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let topology = &config.topology;
     let name = |&host| topology.host(host).name.clone();
     let members: Vec<String> = config.members.iter().map(name).collect();
     Report {
         results,
         input: Input {
-            file: config.input.file.clone(),
-            size: config.input.data.bytes().len() as u64,
-            sha256: config.input.data.sha256().to_string(),
+            file: input.file.clone(),
+            size: input.data.bytes().len() as u64,
+            sha256: input.data.sha256().to_string(),
         },
         topology: TopologySummary {
             name: topology.name().to_string(),

@@ -1,34 +1,12 @@
 //! What is wrong with the input is told in one message, with exit code 2, before anything is built.
 
 use std::fs;
-use std::path::Path;
 
-use crate::common::{alfirk, TESTBED};
-
-/// Runs the command and expects one message with all of `words`, nothing on stdout, and exit code `code`.
-fn refused(code: i32, arguments: &[&str], words: &[&str]) {
-    let output = alfirk(arguments);
-    let message = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
-    assert_eq!(output.stdout, b"", "{arguments:?}");
-    for word in words {
-        assert!(
-            message.contains(word),
-            "{arguments:?}: no {word:?} in {message}"
-        );
-    }
-    assert!(!message.contains("panicked"), "{message}");
-}
+use crate::common::{alfirk, file, refused, TESTBED};
 
 fn run(arguments: &[&str], words: &[&str]) {
     let with_testbed = ["run", "--topology", TESTBED];
     refused(2, &[&with_testbed, arguments].concat(), words);
-}
-
-fn file(folder: &Path, name: &str, content: &str) -> String {
-    let path = folder.join(name);
-    fs::write(&path, content).unwrap();
-    path.to_str().unwrap().to_string()
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Runs the command.
 
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 pub const TESTBED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../topologies/testbed.yaml");
@@ -25,4 +27,26 @@ pub fn good(arguments: &[&str]) -> Vec<u8> {
 /// The same, for the one JSON object that it prints.
 pub fn json(arguments: &[&str]) -> serde_json::Value {
     serde_json::from_slice(&good(arguments)).expect("the output is one JSON object")
+}
+
+/// Runs the command and expects one message with all of `words`, nothing on stdout, and exit code `code`.
+pub fn refused(code: i32, arguments: &[&str], words: &[&str]) {
+    let output = alfirk(arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {message}");
+    assert_eq!(output.stdout, b"", "{arguments:?}");
+    for word in words {
+        assert!(
+            message.contains(word),
+            "{arguments:?}: no {word:?} in {message}"
+        );
+    }
+    assert!(!message.contains("panicked"), "{message}");
+}
+
+/// Writes a file and gives its name.
+pub fn file(folder: &Path, name: &str, content: &str) -> String {
+    let path = folder.join(name);
+    fs::write(&path, content).unwrap();
+    path.to_str().unwrap().to_string()
 }

@@ -5,6 +5,7 @@ mod binomial_ack;
 mod collectives;
 mod common;
 mod datagrams;
+mod experiments;
 mod fallback;
 mod groups;
 mod job;

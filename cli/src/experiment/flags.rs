@@ -1,0 +1,117 @@
+//! The flags of `alfirk run`, as an experiment may give them: clap knows them, nobody lists them again.
+
+use std::any::TypeId;
+use std::path::PathBuf;
+
+use clap::{Args as _, Command, FromArgMatches};
+
+use super::spec::Setting;
+use crate::run;
+
+/// What a flag takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing: it is given or not.
+    Switch,
+    Value,
+    /// Several values, with commas.
+    List,
+    /// The name of a file.
+    File,
+    /// A point cannot have it; why.
+    Refused(&'static str),
+}
+
+/// The flags of `alfirk run`.
+pub struct Flags(Vec<(String, Kind)>);
+
+impl Flags {
+    pub fn new() -> Flags {
+        let command = command();
+        let flags = command.get_arguments().filter_map(|argument| {
+            let name = argument.get_long()?;
+            let file = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            let kind = match name {
+                "json" | "list-algorithms" => Kind::Refused("says what is printed, and a point prints its results"),
+                "pcap" | "trace" => {
+                    Kind::Refused("records one run; take the command of a point from `alfirk experiment list` and add it there")
+                }
+                "help" | "version" => return None,
+                _ if !argument.get_action().takes_values() => Kind::Switch,
+                _ if argument.get_value_delimiter().is_some() => Kind::List,
+                _ if file => Kind::File,
+                _ => Kind::Value,
+            };
+            Some((name.to_owned(), kind))
+        });
+        Flags(flags.collect())
+    }
+
+    /// What a flag takes; `None` if there is no such flag.
+    pub fn kind(&self, name: &str) -> Option<Kind> {
+        let found = self.0.iter().find(|(flag, _)| flag == name);
+        found.map(|(_, kind)| *kind)
+    }
+
+    /// Of all that an experiment may give.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let allowed = self
+            .0
+            .iter()
+            .filter(|(_, kind)| !matches!(kind, Kind::Refused(_)));
+        allowed.map(|(name, _)| name.as_str())
+    }
+}
+
+/// The flags as words of a command line.
+pub fn words(settings: &[Setting]) -> Vec<String> {
+    let given = settings.iter().filter_map(|setting| {
+        let flag = &setting.flag;
+        Some(match setting.value.as_ref()?.as_str() {
+            "" => format!("--{flag}"),
+            value => format!("--{flag}={value}"),
+        })
+    });
+    given.collect()
+}
+
+/// The same as a command that a shell takes.
+pub fn command_line(settings: &[Setting]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,%@+".contains(c);
+    let words = words(settings)
+        .into_iter()
+        .map(|word| match word.chars().all(plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        });
+    ["alfirk run".to_owned()]
+        .into_iter()
+        .chain(words)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// What clap makes of them.
+///
+/// # Errors
+/// clap's first line: which value is wrong.
+pub fn parse(settings: &[Setting]) -> Result<run::Args, String> {
+    let words = ["alfirk run".to_owned()].into_iter().chain(words(settings));
+    let matches = command().try_get_matches_from(words);
+    let args = matches.and_then(|matches| run::Args::from_arg_matches(&matches));
+    args.map_err(|error| {
+        let text = error.to_string();
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .take_while(|line| !line.is_empty());
+        let line = lines.collect::<Vec<_>>().join(" ");
+        line.strip_prefix("error: ").unwrap_or(&line).to_owned()
+    })
+}
+
+fn command() -> Command {
+    let mut command = run::Args::augment_args(Command::new("alfirk run"));
+    command.build();
+    command
+}

@@ -1,0 +1,365 @@
+//! `alfirk experiment`: a sweep of runs, described by a file.
+
+mod flags;
+mod plot;
+mod points;
+mod rows;
+mod spec;
+mod store;
+mod table;
+
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::fmt::Write;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+
+use alfirk_roce::collective::Digest;
+use clap::Subcommand;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+
+use crate::exit::{print, Failure, Outcome};
+use crate::program::{self, Program};
+use crate::run::{self, Driver};
+use flags::Flags;
+use points::{Point, ALGORITHMS};
+use spec::Experiment;
+use store::{Record, Store, VERSION};
+
+/// Run `alfirk run` with all combinations of flags that a file names, and put the results side by side.
+///
+/// Each point is one run of one algorithm, the same to the byte wherever and whenever it is run. A finished point is kept: a
+/// run that was stopped, or a file with more values, goes on with the points that are missing.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  alfirk experiment run experiments/overlays.yaml
+  alfirk experiment list experiments/overlays.yaml
+  alfirk experiment point experiments/overlays.yaml chain_64B_1_5d1c0a77
+  alfirk experiment collect experiments/overlays.yaml
+
+In experiments/README.md: the form of the file, and the same points on a cluster with Snakemake.")]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the points that are missing, side by side, and collect; one such command for a folder at a time
+    Run {
+        #[command(flatten)]
+        place: Place,
+        /// Points at once [default: one for each processor, and one on Mininet]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        jobs: Option<u32>,
+        /// Measure every point anew
+        #[arg(long)]
+        again: bool,
+    },
+    /// Print the points, one in a line
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// Print an array of objects with each point's command and whether it is finished
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run one point, whether it is finished or not
+    Point {
+        #[command(flatten)]
+        place: Place,
+        /// As `list` prints it
+        #[arg(value_name = "POINT")]
+        id: String,
+    },
+    /// Write results.csv and the plots of the points that are finished, and print the tables
+    Collect {
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+struct Place {
+    /// The experiment, as YAML
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// The folder of its results [default: results/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+pub fn run(args: Args) -> Outcome {
+    match args.verb {
+        Verb::Run { place, jobs, again } => {
+            let set = Set::open(&place)?;
+            set.store.make()?;
+            set.store.tidy()?;
+            let missing = match again {
+                true => set.points.iter().collect(),
+                false => set.missing()?,
+            };
+            set.measure(missing, jobs)?;
+            set.collect()
+        }
+        Verb::List { place, json } => Set::open(&place)?.list(json),
+        Verb::Point { place, id } => {
+            let set = Set::open(&place)?;
+            let Some(point) = set.points.iter().find(|point| point.id == id) else {
+                return Err(Failure::bad_input(format_args!(
+                    "{} has no point {id}; `alfirk experiment list` prints those that it has",
+                    place.file.display()
+                )));
+            };
+            set.store.make()?;
+            set.measure(vec![point], Some(1))
+        }
+        Verb::Collect { place } => {
+            let set = Set::open(&place)?;
+            set.store.make()?;
+            set.collect()
+        }
+    }
+}
+
+/// An experiment with its points and its folder.
+struct Set {
+    experiment: Experiment,
+    points: Vec<Point>,
+    store: Store,
+    /// By the file that they were compiled from.
+    programs: BTreeMap<Option<PathBuf>, Compiled>,
+}
+
+/// A data plane, and what results name it by.
+struct Compiled {
+    program: Program,
+    sha256: String,
+}
+
+impl Set {
+    fn open(place: &Place) -> Result<Set, Failure> {
+        let shown = place.file.display();
+        let text = fs::read_to_string(&place.file).map_err(|error| {
+            Failure::bad_input(format_args!("cannot read the experiment {shown}: {error}"))
+        })?;
+        let experiment =
+            Experiment::parse(&place.file, &text, &Flags::new()).map_err(Failure::bad_input)?;
+        let points = points::enumerate(&experiment)?;
+        let mut programs = BTreeMap::new();
+        for point in &points {
+            if let Entry::Vacant(place) = programs.entry(program_file(point)) {
+                let program = program::compile_program(place.key().as_deref())?;
+                let sha256 = Digest::of(&program.device_config).to_string();
+                place.insert(Compiled { program, sha256 });
+            }
+        }
+        let folder = match &place.out {
+            Some(folder) => folder.clone(),
+            None => Path::new("results").join(&experiment.name),
+        };
+        Ok(Set {
+            store: Store::new(&folder),
+            experiment,
+            points,
+            programs,
+        })
+    }
+
+    fn compiled(&self, point: &Point) -> &Compiled {
+        &self.programs[&program_file(point)]
+    }
+
+    fn load(&self, point: &Point) -> Result<Option<Record>, Failure> {
+        self.store.load(point, &self.compiled(point).sha256)
+    }
+
+    fn missing(&self) -> Result<Vec<&Point>, Failure> {
+        let mut missing = Vec::new();
+        for point in &self.points {
+            if self.load(point)?.is_none() {
+                missing.push(point);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Runs points side by side. A point that fails does not keep the others from being run.
+    fn measure(&self, points: Vec<&Point>, jobs: Option<u32>) -> Outcome {
+        let on_mininet = points
+            .iter()
+            .any(|point| point.value("driver") == Driver::Mininet.name());
+        let jobs = match (jobs, on_mininet) {
+            (Some(2..), true) => {
+                return Err(Failure::bad_input(
+                    "--jobs: a machine holds one Mininet network at a time; leave it out, or give --jobs 1",
+                ));
+            }
+            (Some(jobs), _) => jobs as usize,
+            (None, true) => 1,
+            (None, false) => {
+                thread::available_parallelism().map_or(1, |processors| processors.get())
+            }
+        };
+        let total = points.len();
+        let bar = bar(total);
+        let waiting = Mutex::new(points.into_iter());
+        let failed = Mutex::new(Vec::new());
+        let work = || loop {
+            let next = waiting.lock().expect("taking one cannot fail").next();
+            let Some(point) = next else { return };
+            bar.set_message(point.id.clone());
+            if let Err(failure) = self.measure_one(point) {
+                let command = flags::command_line(&point.settings);
+                let what = format!("{}: {}", command, message(failure));
+                failed.lock().expect("pushing cannot fail").push(what);
+            }
+            bar.inc(1);
+        };
+        thread::scope(|scope| {
+            for _ in 1..jobs.min(total.max(1)) {
+                scope.spawn(work);
+            }
+            work();
+        });
+        bar.finish_and_clear();
+        let failed = failed.into_inner().expect("pushing cannot fail");
+        match failed.first() {
+            None => Ok(()),
+            Some(_) => {
+                let count = failed.len();
+                let list = failed.join("\n");
+                Err(Failure::failed(format_args!(
+                    "{count} of {total} points failed:\n{list}"
+                )))
+            }
+        }
+    }
+
+    fn measure_one(&self, point: &Point) -> Outcome {
+        let Compiled { program, sha256 } = self.compiled(point);
+        let config = point.config()?;
+        let report = run::measure(&config, program)?;
+        let record = Record {
+            experiment: self.experiment.name.clone(),
+            id: point.id.clone(),
+            version: VERSION.to_owned(),
+            program: sha256.clone(),
+            command: flags::command_line(&point.settings),
+            report: serde_json::to_value(&report).expect("a report has no strange keys"),
+        };
+        self.store.save(&record)
+    }
+
+    fn list(&self, json: bool) -> Outcome {
+        let mut text = String::new();
+        if !json {
+            for point in &self.points {
+                let _ = writeln!(text, "{}", point.id);
+            }
+            return print(text);
+        }
+        let mut list = Vec::new();
+        for point in &self.points {
+            list.push(json!({
+                "point": point.id,
+                "command": flags::command_line(&point.settings),
+                "finished": self.load(point)?.is_some(),
+            }));
+        }
+        print(format_args!("{}\n", serde_json::Value::from(list)))
+    }
+
+    fn collect(&self) -> Outcome {
+        let mut found = Vec::new();
+        for point in &self.points {
+            if let Some(record) = self.load(point)? {
+                found.push((point, record));
+            }
+        }
+        let records: Vec<(&Point, &Record)> = found
+            .iter()
+            .map(|(point, record)| (*point, record))
+            .collect();
+        let mut axes: Vec<&str> = self
+            .experiment
+            .sweep
+            .iter()
+            .map(|axis| axis.flag.as_str())
+            .collect();
+        if !axes.contains(&ALGORITHMS) {
+            axes.push(ALGORITHMS);
+        }
+        let (finished, total) = (records.len(), self.points.len());
+        let csv = self
+            .store
+            .save_file("results.csv", &rows::csv(&axes, &records))?;
+        let mut text = format!(
+            "{}: {finished} of {total} points, in {}\n",
+            self.experiment.name,
+            csv.display()
+        );
+        if !self.experiment.about.is_empty() {
+            let _ = writeln!(text, "{}", self.experiment.about);
+        }
+        for table in &self.experiment.tables {
+            text += &table::text(table, &axes, &records);
+        }
+        for plot in &self.experiment.plots {
+            for (name, svg) in plot::draw(plot, &axes, &records) {
+                let path = self.store.save_file(&name, svg.as_bytes())?;
+                let _ = writeln!(text, "\n{}", path.display());
+            }
+        }
+        print(text)?;
+        let wrong: Vec<&str> = records
+            .iter()
+            .filter(|(_, record)| !rows::verified(record))
+            .map(|(point, _)| point.id.as_str())
+            .collect();
+        match wrong.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::failed(format_args!(
+                "some receivers do not hold the bytes that were sent, in {}",
+                wrong.join(", ")
+            ))),
+        }
+    }
+}
+
+fn program_file(point: &Point) -> Option<PathBuf> {
+    let setting = point
+        .settings
+        .iter()
+        .find(|setting| setting.flag == "p4src")?;
+    setting.value.as_ref().map(PathBuf::from)
+}
+
+fn message(failure: Failure) -> String {
+    match failure {
+        Failure::Failed(error) | Failure::BadInput(error) => format!("{error:#}"),
+        Failure::Quiet(code) => format!("exit code {code}"),
+        Failure::PipeClosed => "a pipe was closed".to_owned(),
+    }
+}
+
+/// How far the points are, on a terminal only.
+fn bar(total: usize) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(
+        Some(total as u64),
+        match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        },
+    );
+    let style = ProgressStyle::with_template(
+        "{bar:40} {pos} of {len} points, {elapsed}, {eta} left  {msg}",
+    );
+    bar.set_style(style.expect("the template is right"));
+    bar
+}

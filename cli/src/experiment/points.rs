@@ -1,0 +1,161 @@
+//! The points of an experiment: one run of one algorithm each.
+
+use alfirk_roce::collective::Digest;
+
+use super::flags;
+use super::spec::{Axis, Experiment, Setting, MOST_POINTS};
+use crate::exit::Failure;
+use crate::run::Config;
+
+/// One run: all its flags, and a name that no other run has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Point {
+    /// What it is among the others, then a hash of its flags: the same for the same run, wherever it stands in the file.
+    pub id: String,
+    /// With the algorithm and the seed.
+    pub settings: Vec<Setting>,
+}
+
+/// The axis that every experiment has, if only with one value.
+pub const ALGORITHMS: &str = "algorithms";
+const SEED: &str = "seed";
+
+impl Point {
+    /// The value of a flag, as it stands on the command line; a switch is `on` or `off`.
+    pub fn value(&self, flag: &str) -> &str {
+        let setting = self.settings.iter().find(|setting| setting.flag == flag);
+        match setting.map(|setting| setting.value.as_deref()) {
+            None | Some(None) => "off",
+            Some(Some("")) => "on",
+            Some(Some(value)) => value,
+        }
+    }
+
+    /// What the run is configured to, checked again.
+    ///
+    /// # Errors
+    /// A flag's value cannot be used here.
+    pub fn config(&self) -> Result<Config, Failure> {
+        check(&self.settings)
+    }
+}
+
+/// All points, in the order of the sweep, each checked as far as `alfirk run` checks before it builds anything.
+///
+/// # Errors
+/// A combination that cannot be run, named.
+pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
+    let mut points: Vec<Point> = Vec::new();
+    let mut at = vec![0; experiment.sweep.len()];
+    loop {
+        let chosen: Vec<(&Axis, &Setting)> = experiment
+            .sweep
+            .iter()
+            .zip(&at)
+            .map(|(axis, &index)| (axis, &axis.values[index]))
+            .collect();
+        let mut settings = experiment.fixed.clone();
+        settings.extend(chosen.iter().map(|(_, setting)| (*setting).clone()));
+        for algorithm in algorithms(&settings)? {
+            points.extend(repeats(experiment, &settings, &algorithm));
+        }
+        if points.len() > MOST_POINTS {
+            return Err(Failure::bad_input(format_args!(
+                "{}: it has more than {MOST_POINTS} points",
+                experiment.name
+            )));
+        }
+        if !step(&mut at, &experiment.sweep) {
+            break;
+        }
+    }
+    Ok(points)
+}
+
+/// Goes on to the next combination, the last axis first; false when there is none.
+fn step(at: &mut [usize], sweep: &[Axis]) -> bool {
+    for (index, axis) in at.iter_mut().zip(sweep).rev() {
+        *index += 1;
+        if *index < axis.values.len() {
+            return true;
+        }
+        *index = 0;
+    }
+    false
+}
+
+/// Those that a combination compares; `all` stands for what fits the rest of it.
+fn algorithms(settings: &[Setting]) -> Result<Vec<String>, Failure> {
+    let config = check(settings)?;
+    Ok(config.algorithms.iter().map(ToString::to_string).collect())
+}
+
+fn check(settings: &[Setting]) -> Result<Config, Failure> {
+    let name = |what: &dyn std::fmt::Display| {
+        Failure::bad_input(format_args!("{}: {what}", flags::command_line(settings)))
+    };
+    let args = flags::parse(settings).map_err(|what| name(&what))?;
+    args.check().map_err(|failure| match failure {
+        Failure::BadInput(what) => name(&what),
+        other => other,
+    })
+}
+
+fn repeats(experiment: &Experiment, settings: &[Setting], algorithm: &str) -> Vec<Point> {
+    let one = |seed: Option<u64>| {
+        let mut settings = settings.to_vec();
+        replace(&mut settings, ALGORITHMS, algorithm.to_owned());
+        if let Some(seed) = seed {
+            replace(&mut settings, SEED, seed.to_string());
+        }
+        let id = id(experiment, &settings);
+        Point { id, settings }
+    };
+    let seeded = settings.iter().any(|setting| setting.flag == SEED);
+    match seeded {
+        true => vec![one(None)],
+        false => (1..=experiment.repeats)
+            .map(|seed| one(Some(seed)))
+            .collect(),
+    }
+}
+
+fn replace(settings: &mut Vec<Setting>, flag: &str, value: String) {
+    let value = Some(value);
+    match settings.iter_mut().find(|setting| setting.flag == flag) {
+        Some(setting) => setting.value = value,
+        None => settings.push(Setting {
+            flag: flag.to_owned(),
+            value,
+        }),
+    }
+}
+
+fn id(experiment: &Experiment, settings: &[Setting]) -> String {
+    let varied = |setting: &&Setting| {
+        experiment
+            .sweep
+            .iter()
+            .any(|axis| axis.flag == setting.flag)
+            || [ALGORITHMS, SEED].contains(&setting.flag.as_str())
+    };
+    let mut name = String::new();
+    for setting in settings.iter().filter(varied) {
+        let Some(value) = &setting.value else {
+            continue;
+        };
+        let last = value.rsplit('/').next().unwrap_or(value);
+        let word = if last.is_empty() { &setting.flag } else { last };
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || c == '.' {
+                c
+            } else {
+                '-'
+            }
+        };
+        name.extend(word.chars().map(plain).take(40));
+        name.push('_');
+    }
+    let digest = Digest::of(flags::words(settings).join("\0").as_bytes());
+    name + &digest.to_string()[..8]
+}

@@ -1,0 +1,140 @@
+//! Results as rows: of a CSV file, and as numbers by the values of their axes.
+
+use serde_json::{Map, Value};
+
+use super::points::Point;
+use super::store::Record;
+
+/// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
+pub const MEASURED: [&str; 10] = [
+    "completion_ns",
+    "goodput_gbps",
+    "sender_tx_bytes",
+    "sender_payload_bytes",
+    "wire_packets",
+    "sender_acks",
+    "retransmissions",
+    "dropped_packets",
+    "implausible_packets",
+    "registration_ns",
+];
+
+/// The one row of a record's report; a point runs one algorithm.
+fn result(record: &Record) -> Option<&Map<String, Value>> {
+    record.report.get("results")?.get(0)?.as_object()
+}
+
+/// One of [`MEASURED`]; `None` where the run has no such number.
+pub fn measured(record: &Record, column: &str) -> Option<f64> {
+    result(record)?.get(column)?.as_f64()
+}
+
+/// Whether every receiver had the bytes that were sent.
+pub fn verified(record: &Record) -> bool {
+    let verified = result(record).and_then(|row| row.get("verified"));
+    verified.and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// All records as CSV (RFC 4180): who and how, the flags that vary, then everything that a report has, objects within it by
+/// names with dots. A cell is empty where a run has nothing of the kind.
+pub fn csv(axes: &[&str], records: &[(&Point, &Record)]) -> Vec<u8> {
+    let rows: Vec<Map<String, Value>> = records
+        .iter()
+        .map(|(point, record)| row(axes, point, record))
+        .collect();
+    let mut columns: Vec<&String> = Vec::new();
+    for name in rows.iter().flat_map(Map::keys) {
+        if !columns.contains(&name) {
+            columns.push(name);
+        }
+    }
+    let mut out = csv::Writer::from_writer(Vec::new());
+    let in_memory = "memory takes everything";
+    out.write_record(&columns).expect(in_memory);
+    for row in &rows {
+        let cells = columns
+            .iter()
+            .map(|name| row.get(*name).map(cell).unwrap_or_default());
+        out.write_record(cells).expect(in_memory);
+    }
+    out.into_inner().expect(in_memory)
+}
+
+fn row(axes: &[&str], point: &Point, record: &Record) -> Map<String, Value> {
+    let mut row = Map::new();
+    for (name, value) in [
+        ("experiment", &record.experiment),
+        ("point", &record.id),
+        ("version", &record.version),
+        ("program", &record.program),
+        ("command", &record.command),
+    ] {
+        row.insert(name.to_owned(), value.clone().into());
+    }
+    for axis in axes {
+        row.insert(format!("flag.{axis}"), point.value(axis).into());
+    }
+    if let Some(result) = result(record) {
+        flatten("", result, &mut row);
+    }
+    if let Some(report) = record.report.as_object() {
+        let rest = report.iter().filter(|(name, _)| *name != "results");
+        let rest: Map<String, Value> = rest
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        flatten("", &rest, &mut row);
+    }
+    row
+}
+
+fn flatten(prefix: &str, object: &Map<String, Value>, row: &mut Map<String, Value>) {
+    for (name, value) in object {
+        let name = format!("{prefix}{name}");
+        match value {
+            Value::Object(inner) => flatten(&format!("{name}."), inner, row),
+            other => {
+                row.insert(name, other.clone());
+            }
+        }
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Some numbers of the same thing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stats {
+    pub mean: f64,
+    pub least: f64,
+    pub most: f64,
+}
+
+impl Stats {
+    /// `None` of no numbers.
+    pub fn of(numbers: &[f64]) -> Option<Stats> {
+        let count = numbers.len();
+        (count > 0).then(|| Stats {
+            mean: numbers.iter().sum::<f64>() / count as f64,
+            least: numbers.iter().copied().fold(f64::INFINITY, f64::min),
+            most: numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        })
+    }
+}
+
+/// The values of an axis, in the order in which points have them.
+pub fn values<'p>(axis: &str, points: impl IntoIterator<Item = &'p Point>) -> Vec<&'p str> {
+    let mut values = Vec::new();
+    for point in points {
+        let value = point.value(axis);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}

@@ -1,0 +1,146 @@
+//! The folder of an experiment's results: one file for each finished point, whole or not there.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::flags;
+use super::points::Point;
+use crate::exit::Failure;
+
+/// What one point found out, with everything that it depends on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    pub experiment: String,
+    /// Of the point.
+    pub id: String,
+    /// Of the command.
+    pub version: String,
+    /// SHA-256 of the compiled data plane.
+    pub program: String,
+    /// That gives the same.
+    pub command: String,
+    /// The object of `alfirk run --json`.
+    pub report: Value,
+}
+
+/// Of this command, as results name it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The folder.
+pub struct Store {
+    folder: PathBuf,
+    points: PathBuf,
+}
+
+impl Store {
+    /// Of a folder that need not be there yet.
+    pub fn new(folder: &Path) -> Store {
+        Store {
+            points: folder.join("points"),
+            folder: folder.to_path_buf(),
+        }
+    }
+
+    /// Makes the folder, if need be.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn make(&self) -> Result<(), Failure> {
+        let points = &self.points;
+        fs::create_dir_all(points).map_err(|error| unusable("make", points, &error))
+    }
+
+    /// Removes what killed runs left half written. Only for who knows that nobody else is writing.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn tidy(&self) -> Result<(), Failure> {
+        let unreadable = |error| unusable("read", &self.points, &error);
+        for entry in fs::read_dir(&self.points).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            if entry.file_name().to_string_lossy().starts_with('.') {
+                let path = entry.path();
+                fs::remove_file(&path).map_err(|error| unusable("remove", &path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of a point, if it is there.
+    ///
+    /// # Errors
+    /// The file is damaged, or another version or data plane has written it.
+    pub fn load(&self, point: &Point, program: &str) -> Result<Option<Record>, Failure> {
+        let path = self.path(&point.id);
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(unusable("read", &path, &error)),
+        };
+        let shown = path.display();
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            Failure::bad_input(format_args!(
+                "{shown} is no result: {error}; remove it to measure that point again"
+            ))
+        })?;
+        let other = if record.version != VERSION {
+            format!("alfirk {}, and this is {VERSION}", record.version)
+        } else if record.program != program {
+            "a data plane that has changed since".to_owned()
+        } else if record.command != flags::command_line(&point.settings) {
+            "other flags".to_owned()
+        } else {
+            return Ok(Some(record));
+        };
+        Err(Failure::bad_input(format_args!(
+            "{shown} comes from {other}; give another folder with --out, or --again to measure every point anew"
+        )))
+    }
+
+    /// Writes a result: afterwards it is there whole, or the one before is.
+    ///
+    /// # Errors
+    /// The disk is full, or the folder cannot be written.
+    pub fn save(&self, record: &Record) -> Result<(), Failure> {
+        let mut text = serde_json::to_vec_pretty(record).expect("a record has no strange keys");
+        text.push(b'\n');
+        self.write(&self.path(&record.id), &text)
+    }
+
+    /// Writes a file of the folder, whole or not at all.
+    pub fn save_file(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Failure> {
+        let path = self.folder.join(name);
+        self.write(&path, bytes)?;
+        Ok(path)
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+        // Beside the file, for a rename stays within a file system; of this process, as others may do other points.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let half = path.with_file_name(format!(".{name}.{}", std::process::id()));
+        let written = fs::File::create(&half).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+        written.and_then(|()| fs::rename(&half, path)).map_err(|error| {
+            // Nothing more can be done about it.
+            let _ = fs::remove_file(&half);
+            let path = path.display();
+            Failure::failed(format_args!(
+                "cannot write {path}: {error}; finished points are kept, and the same command goes on with the others"
+            ))
+        })
+    }
+
+    fn path(&self, id: &str) -> PathBuf {
+        self.points.join(format!("{id}.json"))
+    }
+}
+
+fn unusable(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::bad_input(format_args!("cannot {what} {}: {error}", path.display()))
+}

@@ -1,0 +1,111 @@
+//! Tables of results for a terminal.
+
+use std::fmt::Write;
+
+use alfirk_experiment::duration;
+
+use super::points::Point;
+use super::rows::{measured, values, Stats};
+use super::spec::Table;
+use super::store::Record;
+
+/// Points that differ in two axes, and in repeats, and in nothing else.
+pub struct Slice<'r> {
+    /// What they have in common of the other axes, for people; empty if there are none.
+    pub title: String,
+    pub records: Vec<(&'r Point, &'r Record)>,
+}
+
+/// Cuts the results along all axes but those `shown`.
+pub fn slices<'r>(
+    axes: &[&str],
+    shown: [&str; 2],
+    records: &[(&'r Point, &'r Record)],
+) -> Vec<Slice<'r>> {
+    let mut slices: Vec<Slice<'r>> = Vec::new();
+    for (point, record) in records {
+        let others = axes.iter().filter(|axis| !shown.contains(*axis));
+        let title = others.map(|axis| format!("{axis} {}", point.value(axis)));
+        let title = title.collect::<Vec<_>>().join(", ");
+        match slices.iter_mut().find(|slice| slice.title == title) {
+            Some(slice) => slice.records.push((point, record)),
+            None => slices.push(Slice {
+                title,
+                records: vec![(point, record)],
+            }),
+        }
+    }
+    slices
+}
+
+/// The numbers of one column where the axes have these values.
+pub fn stats(slice: &Slice<'_>, at: [(&str, &str); 2], column: &str) -> Option<Stats> {
+    let here = slice
+        .records
+        .iter()
+        .filter(|(point, _)| at.iter().all(|(axis, value)| point.value(axis) == *value));
+    let numbers: Vec<f64> = here
+        .filter_map(|(_, record)| measured(record, column))
+        .collect();
+    Stats::of(&numbers)
+}
+
+/// The table of each slice: means, and from where to where if repeats differ.
+pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> String {
+    let mut out = String::new();
+    for slice in slices(axes, [&table.rows, &table.columns], records) {
+        let comma = if slice.title.is_empty() { "" } else { ", " };
+        let _ = writeln!(out, "\n{}{comma}{}", table.value, slice.title);
+        let points = || slice.records.iter().map(|(point, _)| *point);
+        let columns = values(&table.columns, points());
+        let mut lines = vec![vec![table.rows.clone()]];
+        lines[0].extend(columns.iter().map(|value| (*value).to_owned()));
+        for row in values(&table.rows, points()) {
+            let mut line = vec![row.to_owned()];
+            line.extend(columns.iter().map(|column| {
+                let at = [(&*table.rows, row), (&*table.columns, *column)];
+                cell(&table.value, stats(&slice, at, &table.value))
+            }));
+            lines.push(line);
+        }
+        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
+        let widths: Vec<usize> = (0..lines[0].len())
+            .map(|column| width(column).unwrap_or(0))
+            .collect();
+        for line in &lines {
+            let first = widths[0];
+            let _ = write!(out, "{:<first$}", line[0]);
+            for (cell, width) in line.iter().zip(&widths).skip(1) {
+                let _ = write!(out, "  {cell:>width$}");
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn cell(column: &str, stats: Option<Stats>) -> String {
+    let Some(stats) = stats else {
+        return "-".to_owned();
+    };
+    let show = |number| show(column, number);
+    match stats.least == stats.most {
+        true => show(stats.mean),
+        false => format!(
+            "{} ({} to {})",
+            show(stats.mean),
+            show(stats.least),
+            show(stats.most)
+        ),
+    }
+}
+
+/// A number of a column, with its unit where the column's name has one.
+pub fn show(column: &str, number: f64) -> String {
+    match column {
+        name if name.ends_with("_ns") => duration(number.round() as u64),
+        name if name.ends_with("_gbps") => format!("{number:.3}"),
+        _ if number.fract() == 0.0 => format!("{number:.0}"),
+        _ => format!("{number:.1}"),
+    }
+}

@@ -1,0 +1,234 @@
+//! Sweeps of runs that a file describes: every point once, kept, and the same as the run by itself.
+
+use std::fs;
+use std::path::Path;
+
+use alfirk_roce::collective::Digest;
+use serde_json::Value;
+
+use crate::common::{file, good, json, refused};
+
+const SMALL: &str = "
+name: small
+run: {topology: testbed}
+sweep:
+  size: [64B, 8KiB]
+  algorithms: [alfirk, chain]
+  switch-early: [false]
+repeats: 2
+tables:
+  - {rows: algorithms, columns: size, value: completion_ns}
+plots:
+  - {name: completion, x: size, y: completion_ns, lines: algorithms}
+";
+
+/// The points of an experiment in a folder of its own, with their commands.
+fn list(spec: &str, out: &str) -> Vec<Value> {
+    let list = json(&["experiment", "list", spec, "--out", out, "--json"]);
+    list.as_array().expect("it is a list").clone()
+}
+
+fn run(spec: &str, out: &str, more: &[&str]) -> String {
+    let arguments = ["experiment", "run", spec, "--out", out];
+    String::from_utf8(good(&[&arguments[..], more].concat())).unwrap()
+}
+
+/// Name and SHA-256 of every file below a folder.
+fn files(folder: &Path) -> Vec<(String, Digest)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            files.push((name, Digest::of(&fs::read(&path).unwrap())));
+        }
+    }
+    files.sort_by(|(a, _), (b, _)| a.cmp(b));
+    files
+}
+
+#[test]
+fn a_point_is_the_run_that_its_command_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = file(folder.path(), "small.yaml", SMALL);
+    let out = folder.path().join("out");
+    let table = run(&spec, out.to_str().unwrap(), &[]);
+    assert!(table.contains("8 of 8 points"), "{table}");
+    let points = list(&spec, out.to_str().unwrap());
+    assert_eq!(points.len(), 8);
+    for point in &points {
+        assert_eq!(point["finished"], true);
+        let command = point["command"].as_str().unwrap();
+        let words: Vec<&str> = command.split(' ').skip(1).chain(["--json"]).collect();
+        let name = format!("points/{}.json", point["point"].as_str().unwrap());
+        let record: Value = serde_json::from_slice(&fs::read(out.join(name)).unwrap()).unwrap();
+        assert_eq!(record["report"], json(&words), "{command}");
+    }
+    let csv = fs::read_to_string(out.join("results.csv")).unwrap();
+    let mut lines = csv.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    for column in [
+        "command",
+        "version",
+        "flag.size",
+        "completion_ns",
+        "settings.mtu",
+        "seed",
+    ] {
+        assert!(
+            columns.contains(&column),
+            "{column} is missing in {columns:?}"
+        );
+    }
+    assert_eq!(lines.count(), 8);
+    let plot = fs::read_to_string(out.join("completion.svg")).unwrap();
+    assert!(plot.contains("chain") && plot.contains("8KiB"));
+}
+
+#[test]
+fn results_do_not_depend_on_who_runs_them_or_in_which_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = file(folder.path(), "small.yaml", SMALL);
+    let [together, alone] = ["together", "alone"].map(|name| folder.path().join(name));
+    run(&spec, together.to_str().unwrap(), &["--jobs", "3"]);
+    let out = alone.to_str().unwrap();
+    for point in list(&spec, out).iter().rev() {
+        let id = point["point"].as_str().unwrap();
+        good(&["experiment", "point", &spec, id, "--out", out]);
+    }
+    good(&["experiment", "collect", &spec, "--out", out]);
+    assert_eq!(files(&together), files(&alone));
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = file(folder.path(), "small.yaml", SMALL);
+    let out = folder.path().join("out");
+    run(&spec, out.to_str().unwrap(), &[]);
+    let whole = files(&out);
+    let ids: Vec<String> = list(&spec, out.to_str().unwrap())
+        .iter()
+        .map(|point| point["point"].as_str().unwrap().to_owned())
+        .collect();
+    let point = |id: &String| out.join(format!("points/{id}.json"));
+    // One is missing, another one was half written when the run was killed.
+    fs::remove_file(point(&ids[2])).unwrap();
+    let half = out.join(format!("points/.{}.json.4711", ids[3]));
+    fs::write(&half, &fs::read(point(&ids[3])).unwrap()[..20]).unwrap();
+    fs::remove_file(point(&ids[3])).unwrap();
+    let kept = fs::metadata(point(&ids[0])).unwrap().modified().unwrap();
+    run(&spec, out.to_str().unwrap(), &[]);
+    assert_eq!(files(&out), whole, "half-written files are gone, too");
+    let after = fs::metadata(point(&ids[0])).unwrap().modified().unwrap();
+    assert_eq!(kept, after, "a finished point is not run again");
+}
+
+#[test]
+fn all_algorithms_are_those_that_fit_the_rest() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name: all\nsweep: {topology: [testbed, fat-tree:4], algorithms: [all]}\n";
+    let spec = file(folder.path(), "all.yaml", text);
+    let out = folder.path().join("out");
+    let points = list(&spec, out.to_str().unwrap());
+    let hybrids = points.iter().filter(|point| {
+        let command = point["command"].as_str().unwrap();
+        command.contains("rdmc-hybrid") && command.contains("fat-tree:4")
+    });
+    assert_eq!(hybrids.count(), 1, "a single rack has no hybrid");
+    assert!(points.len() > 30);
+}
+
+#[test]
+fn files_that_make_no_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = |text: &str, words: &[&str]| {
+        let spec = file(folder.path(), "bad.yaml", text);
+        let out = folder.path().join("out").display().to_string();
+        refused(2, &["experiment", "list", &spec, "--out", &out], words);
+    };
+    bad("name: [\n", &["bad.yaml"]);
+    bad("about: x\n", &["name is missing"]);
+    bad("name: ../x\n", &["../x", "letters"]);
+    bad(
+        "name: x\nsweeps: {}\n",
+        &["`sweeps`", "did you mean `sweep`?"],
+    );
+    bad(
+        "name: x\nrun: {sizes: 1}\n",
+        &["`sizes`", "did you mean `size`?"],
+    );
+    bad("name: x\nrun: {json: true}\n", &["`json`"]);
+    bad(
+        "name: x\nrun: {size: 1KiB}\nsweep: {size: [64B]}\n",
+        &["`size`", "one place"],
+    );
+    bad("name: x\nsweep: {size: []}\n", &["`size` has no values"]);
+    bad(
+        "name: x\nsweep: {size: [1KiB, 64B, 1KiB]}\n",
+        &["1KiB", "twice"],
+    );
+    bad(
+        "name: x\nsweep: {size: [{a: 1}]}\n",
+        &["`size` needs a value"],
+    );
+    bad(
+        "name: x\nsweep: {store-and-forward: [3]}\n",
+        &["true or false"],
+    );
+    bad("name: x\nrepeats: 0\n", &["repeats"]);
+    bad(
+        "name: x\nrepeats: 2\nrun: {seed: 3}\n",
+        &["repeats", "seed"],
+    );
+    bad("name: x\nrepeats: 1000000\n", &["100000 points"]);
+    bad("name: x\nrun: {size: big}\n", &["--size=big", "big"]);
+    bad("name: x\nrun: {driver: moon}\n", &["--driver", "moon"]);
+    bad(
+        "name: x\nsweep: {topology: [fat-tree:4, testbed], algorithms: [rdmc-hybrid]}\n",
+        &["--topology=testbed", "one rack"],
+    );
+    bad("name: x\nrun: {topology: 'fat-tree:x'}\n", &["fat-tree:x"]);
+    bad(
+        "name: x\nsweep: {size: [1KiB]}\ntables: [{rows: size, columns: loss, value: completion_ns}]\n",
+        &["`loss` is not swept"],
+    );
+    bad(
+        "name: x\nsweep: {size: [1KiB], loss: [0]}\ntables: [{rows: size, columns: loss, value: completion}]\n",
+        &["`completion`", "completion_ns"],
+    );
+}
+
+#[test]
+fn results_that_are_not_of_this_experiment() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name: one\nrun: {topology: testbed, size: 64B, algorithms: alfirk}\n";
+    let spec = file(folder.path(), "one.yaml", text);
+    let out = folder.path().join("out");
+    let out = out.to_str().unwrap();
+    run(&spec, out, &[]);
+    let id = list(&spec, out)[0]["point"].as_str().unwrap().to_owned();
+    let path = format!("{out}/points/{id}.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let collect = ["experiment", "collect", &spec, "--out", out];
+    let version = concat!("\"", env!("CARGO_PKG_VERSION"), "\"");
+    fs::write(&path, text.replace(version, "\"0.0.1\"")).unwrap();
+    refused(2, &collect, &[&path, "alfirk 0.0.1", "--again"]);
+    run(&spec, out, &["--again"]);
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    fs::write(&path, &text[..40]).unwrap();
+    refused(2, &collect, &[&path, "remove it"]);
+    refused(
+        2,
+        &["experiment", "point", &spec, "no", "--out", out],
+        &["no point no", "list"],
+    );
+    let in_the_way = file(folder.path(), "file", "");
+    refused(
+        2,
+        &["experiment", "run", &spec, "--out", &in_the_way],
+        &["cannot make", "file"],
+    );
+}
