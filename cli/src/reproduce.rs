@@ -1,36 +1,198 @@
-//! `alfirk reproduce`: tables of the papers, measured anew.
+//! `alfirk reproduce`: figures and tables of the papers, measured anew.
 
 mod binomial_ack_table_1;
+mod report;
 
-use clap::ValueEnum;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::exit::Outcome;
+use serde_json::json;
 
-/// Measure a table of one of the papers anew, in virtual time, and print it beside the paper's.
+use crate::exit::{print, Failure, Outcome};
+use crate::experiment::spec::Extent;
+use crate::experiment::Set;
+
+/// Measure figures and tables of the papers anew, in virtual time, and put them beside what the papers state.
+///
+/// Each is an experiment (`alfirk experiment`) with the paper's claims: what is finished is kept, and a run that was stopped goes on.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  alfirk reproduce binomial-ack-table-1")]
+Examples:
+  alfirk reproduce --list
+  alfirk reproduce cepheus-figure-8
+  alfirk reproduce binomial-ack-table-1
+  alfirk reproduce all --quick --out /tmp/report       # report.html opens with all claims")]
 pub struct Args {
-    /// What to measure
-    #[arg(value_enum, value_name = "FIGURE")]
-    figure: Figure,
+    /// What to measure: names that --list prints, or all
+    #[arg(value_name = "FIGURE", required_unless_present = "list")]
+    figures: Vec<String>,
 
-    /// Print one JSON object instead of the table
+    /// Print the names and what they are
+    #[arg(long)]
+    list: bool,
+
+    /// Smaller groups and fewer points, to see that everything works: claims are about the whole
+    #[arg(long)]
+    quick: bool,
+
+    /// The folder of report.html, and of a folder with the results of each figure [default: results/reproduction, with --quick
+    /// results/reproduction-quick]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+
+    /// Runs at once [default: one for each processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    jobs: Option<u32>,
+
+    /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Figure {
-    /// MPI's broadcast by a binomial tree of connections, and multicast with acknowledgements up a binomial tree (Mansoor and
-    /// Meehan, table 1)
-    #[value(name = "binomial-ack-table-1")]
-    BinomialAckTable1,
+/// A file of `experiments/papers`.
+macro_rules! experiment {
+    ($name:literal) => {
+        (
+            $name,
+            include_str!(concat!("../../experiments/papers/", $name, ".yaml")),
+        )
+    };
 }
 
+/// The figures and tables that are experiments.
+const EXPERIMENTS: [(&str, &str); 9] = [
+    experiment!("cepheus-figure-8"),
+    experiment!("cepheus-figure-9"),
+    experiment!("cepheus-figure-10"),
+    experiment!("cepheus-table-1"),
+    experiment!("cepheus-figure-12"),
+    experiment!("cepheus-figure-12-hosts"),
+    experiment!("cepheus-figure-13"),
+    experiment!("gleam-figure-9"),
+    experiment!("gleam-figure-16"),
+];
+/// The one that is a measurement of its own.
+const BINOMIAL_ACK: &str = "binomial-ack-table-1";
+const BINOMIAL_ACK_ABOUT: &str =
+    "MPI's broadcast by a binomial tree of connections, and multicast with acknowledgements up a binomial tree";
+
 pub fn run(args: &Args) -> Outcome {
-    match args.figure {
-        Figure::BinomialAckTable1 => binomial_ack_table_1::run(args.json),
+    if args.list {
+        return print(list()?);
     }
+    let all = args.figures.iter().any(|name| name == "all");
+    let known =
+        |name: &str| name == BINOMIAL_ACK || EXPERIMENTS.iter().any(|(known, _)| *known == name);
+    if let Some(unknown) = args
+        .figures
+        .iter()
+        .find(|name| *name != "all" && !known(name))
+    {
+        return Err(Failure::bad_input(format_args!(
+            "there is no figure {unknown}; `alfirk reproduce --list` prints those that there are"
+        )));
+    }
+    let wanted = |name: &str| all || args.figures.iter().any(|figure| figure == name);
+    let folder = match (&args.out, args.quick) {
+        (Some(folder), _) => folder.clone(),
+        (None, false) => PathBuf::from("results/reproduction"),
+        (None, true) => PathBuf::from("results/reproduction-quick"),
+    };
+    let extent = if args.quick {
+        Extent::Quick
+    } else {
+        Extent::Whole
+    };
+    let mut sets = Vec::new();
+    for (name, text) in EXPERIMENTS.into_iter().filter(|(name, _)| wanted(name)) {
+        sets.push(Set::new(
+            &file_name(name),
+            text,
+            extent,
+            Some(&folder.join(name)),
+        )?);
+    }
+    for set in &sets {
+        set.measure_missing(false, args.jobs)?;
+    }
+    let results = sets
+        .iter()
+        .map(Set::results)
+        .collect::<Result<Vec<_>, _>>()?;
+    for results in &results {
+        results.verified()?;
+    }
+    let table = wanted(BINOMIAL_ACK)
+        .then(binomial_ack_table_1::measure_all)
+        .transpose()?;
+    let page = report::html(
+        &results,
+        table.as_ref().map(|table| table.text()).as_deref(),
+        args.quick,
+    );
+    let written = folder.join("report.html");
+    let unwritable =
+        |error| Failure::failed(format_args!("cannot write {}: {error}", written.display()));
+    fs::create_dir_all(&folder)
+        .and_then(|()| fs::write(&written, page))
+        .map_err(unwritable)?;
+    if args.json {
+        let claims: Vec<_> = results.iter().flat_map(report::claims).collect();
+        let mut object = json!({ "quick": args.quick, "claims": claims });
+        if let Some(table) = table {
+            object[BINOMIAL_ACK] = table.json();
+        }
+        return print(format_args!("{object}\n"));
+    }
+    let mut out = String::new();
+    for results in &results {
+        let experiment = results.experiment;
+        let _ = writeln!(
+            out,
+            "{}: {}\n{}{}",
+            experiment.name,
+            experiment.source,
+            experiment.about,
+            results.tables()
+        );
+    }
+    if let Some(table) = table {
+        let _ = writeln!(
+            out,
+            "{BINOMIAL_ACK}: {BINOMIAL_ACK_ABOUT}\n\n{}",
+            table.text()
+        );
+    }
+    out += &report::summary(&results, args.quick);
+    let _ = writeln!(out, "\n{}", written.display());
+    print(out)
+}
+
+fn list() -> Result<String, Failure> {
+    let mut out = String::new();
+    let width = EXPERIMENTS
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    for (name, text) in EXPERIMENTS {
+        let set = Set::new(&file_name(name), text, Extent::Quick, None)?;
+        let experiment = set.experiment();
+        let _ = writeln!(
+            out,
+            "{name:width$}  {} [{}]",
+            experiment.about, experiment.source
+        );
+    }
+    let _ = writeln!(
+        out,
+        "{BINOMIAL_ACK:width$}  {BINOMIAL_ACK_ABOUT} [Mansoor and Meehan, table 1]"
+    );
+    Ok(out)
+}
+
+/// For messages.
+fn file_name(name: &str) -> PathBuf {
+    Path::new("experiments/papers").join(format!("{name}.yaml"))
 }

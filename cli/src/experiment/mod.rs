@@ -1,10 +1,11 @@
 //! `alfirk experiment`: a sweep of runs, described by a file.
 
+pub mod claims;
 mod flags;
 mod plot;
 mod points;
 mod rows;
-mod spec;
+pub mod spec;
 mod store;
 mod table;
 
@@ -24,9 +25,10 @@ use serde_json::json;
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Program};
 use crate::run::{self, Driver};
+use claims::Finding;
 use flags::Flags;
 use points::{Point, ALGORITHMS};
-use spec::Experiment;
+use spec::{Experiment, Extent};
 use store::{Record, Store, VERSION};
 
 /// Run `alfirk run` with all combinations of flags that a file names, and put the results side by side.
@@ -92,19 +94,17 @@ struct Place {
     /// The folder of its results [default: results/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+
+    /// With what the file has for where time is short
+    #[arg(long)]
+    quick: bool,
 }
 
 pub fn run(args: Args) -> Outcome {
     match args.verb {
         Verb::Run { place, jobs, again } => {
             let set = Set::open(&place)?;
-            set.store.make()?;
-            set.store.tidy()?;
-            let missing = match again {
-                true => set.points.iter().collect(),
-                false => set.missing()?,
-            };
-            set.measure(missing, jobs)?;
+            set.measure_missing(again, jobs)?;
             set.collect()
         }
         Verb::List { place, json } => Set::open(&place)?.list(json),
@@ -128,7 +128,7 @@ pub fn run(args: Args) -> Outcome {
 }
 
 /// An experiment with its points and its folder.
-struct Set {
+pub struct Set {
     experiment: Experiment,
     points: Vec<Point>,
     store: Store,
@@ -148,8 +148,23 @@ impl Set {
         let text = fs::read_to_string(&place.file).map_err(|error| {
             Failure::bad_input(format_args!("cannot read the experiment {shown}: {error}"))
         })?;
+        let extent = if place.quick {
+            Extent::Quick
+        } else {
+            Extent::Whole
+        };
+        Set::new(&place.file, &text, extent, place.out.as_deref())
+    }
+
+    /// Of the text of a file; `folder` is that of the results, `results/NAME` if it is not given.
+    pub fn new(
+        file: &Path,
+        text: &str,
+        extent: Extent,
+        folder: Option<&Path>,
+    ) -> Result<Set, Failure> {
         let experiment =
-            Experiment::parse(&place.file, &text, &Flags::new()).map_err(Failure::bad_input)?;
+            Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)?;
         let points = points::enumerate(&experiment)?;
         let mut programs = BTreeMap::new();
         for point in &points {
@@ -159,8 +174,8 @@ impl Set {
                 place.insert(Compiled { program, sha256 });
             }
         }
-        let folder = match &place.out {
-            Some(folder) => folder.clone(),
+        let folder = match folder {
+            Some(folder) => folder.to_path_buf(),
             None => Path::new("results").join(&experiment.name),
         };
         Ok(Set {
@@ -169,6 +184,10 @@ impl Set {
             points,
             programs,
         })
+    }
+
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
     }
 
     fn compiled(&self, point: &Point) -> &Compiled {
@@ -187,6 +206,17 @@ impl Set {
             }
         }
         Ok(missing)
+    }
+
+    /// Runs the points that are missing, or all of them again.
+    pub fn measure_missing(&self, again: bool, jobs: Option<u32>) -> Outcome {
+        self.store.make()?;
+        self.store.tidy()?;
+        let missing = match again {
+            true => self.points.iter().collect(),
+            false => self.missing()?,
+        };
+        self.measure(missing, jobs)
     }
 
     /// Runs points side by side. A point that fails does not keep the others from being run.
@@ -276,16 +306,43 @@ impl Set {
     }
 
     fn collect(&self) -> Outcome {
-        let mut found = Vec::new();
+        let results = self.results()?;
+        let (finished, total) = (results.records.len(), self.points.len());
+        let csv = self.store.save_file("results.csv", &results.csv())?;
+        let mut text = format!(
+            "{}: {finished} of {total} points, in {}\n",
+            self.experiment.name,
+            csv.display()
+        );
+        if !self.experiment.about.is_empty() {
+            let _ = writeln!(text, "{}", self.experiment.about);
+        }
+        text += &results.tables();
+        for finding in results.findings() {
+            let _ = writeln!(text, "\n{}", finding.claim.text);
+            let verdict = finding.verdict();
+            let (ours, paper) = (finding.ours(), finding.paper());
+            let _ = writeln!(text, "  measured {ours}, published {paper}: {verdict}");
+        }
+        for (name, svg) in results.plots() {
+            let path = self.store.save_file(&name, svg.as_bytes())?;
+            let _ = writeln!(text, "\n{}", path.display());
+        }
+        print(text)?;
+        results.verified()
+    }
+
+    /// What is finished.
+    ///
+    /// # Errors
+    /// A result is damaged or comes from another version.
+    pub fn results(&self) -> Result<Results<'_>, Failure> {
+        let mut records = Vec::new();
         for point in &self.points {
             if let Some(record) = self.load(point)? {
-                found.push((point, record));
+                records.push((point, record));
             }
         }
-        let records: Vec<(&Point, &Record)> = found
-            .iter()
-            .map(|(point, record)| (*point, record))
-            .collect();
         let mut axes: Vec<&str> = self
             .experiment
             .sweep
@@ -295,29 +352,60 @@ impl Set {
         if !axes.contains(&ALGORITHMS) {
             axes.push(ALGORITHMS);
         }
-        let (finished, total) = (records.len(), self.points.len());
-        let csv = self
-            .store
-            .save_file("results.csv", &rows::csv(&axes, &records))?;
-        let mut text = format!(
-            "{}: {finished} of {total} points, in {}\n",
-            self.experiment.name,
-            csv.display()
-        );
-        if !self.experiment.about.is_empty() {
-            let _ = writeln!(text, "{}", self.experiment.about);
-        }
-        for table in &self.experiment.tables {
-            text += &table::text(table, &axes, &records);
-        }
-        for plot in &self.experiment.plots {
-            for (name, svg) in plot::draw(plot, &axes, &records) {
-                let path = self.store.save_file(&name, svg.as_bytes())?;
-                let _ = writeln!(text, "\n{}", path.display());
-            }
-        }
-        print(text)?;
-        let wrong: Vec<&str> = records
+        Ok(Results {
+            experiment: &self.experiment,
+            axes,
+            records,
+        })
+    }
+}
+
+/// The finished points of an experiment.
+pub struct Results<'s> {
+    pub experiment: &'s Experiment,
+    axes: Vec<&'s str>,
+    records: Vec<(&'s Point, Record)>,
+}
+
+impl Results<'_> {
+    fn all(&self) -> Vec<(&Point, &Record)> {
+        self.records
+            .iter()
+            .map(|(point, record)| (*point, record))
+            .collect()
+    }
+
+    pub fn csv(&self) -> Vec<u8> {
+        rows::csv(&self.axes, &self.all())
+    }
+
+    /// All tables of the experiment, for a terminal.
+    pub fn tables(&self) -> String {
+        let tables = self.experiment.tables.iter();
+        tables
+            .map(|table| table::text(table, &self.axes, &self.all()))
+            .collect()
+    }
+
+    /// Names of files, and the SVG in them.
+    pub fn plots(&self) -> Vec<(String, String)> {
+        let plots = self.experiment.plots.iter();
+        plots
+            .flat_map(|plot| plot::draw(plot, &self.axes, &self.all()))
+            .collect()
+    }
+
+    pub fn findings(&self) -> Vec<Finding<'_>> {
+        let claims = self.experiment.claims.iter();
+        claims
+            .map(|claim| claims::look(claim, &self.axes, &self.all()))
+            .collect()
+    }
+
+    /// Whether all receivers of all runs had what was sent.
+    pub fn verified(&self) -> Outcome {
+        let wrong: Vec<&str> = self
+            .records
             .iter()
             .filter(|(_, record)| !rows::verified(record))
             .map(|(point, _)| point.id.as_str())

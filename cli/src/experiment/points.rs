@@ -56,6 +56,17 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
             .collect();
         let mut settings = experiment.fixed.clone();
         settings.extend(chosen.iter().map(|(_, setting)| (*setting).clone()));
+        for extra in &experiment.per {
+            let here = settings.iter().any(|setting| {
+                setting.flag == extra.axis && setting.value.as_ref() == Some(&extra.value)
+            });
+            if here {
+                for setting in &extra.settings {
+                    settings.retain(|other| other.flag != setting.flag);
+                    settings.push(setting.clone());
+                }
+            }
+        }
         for algorithm in algorithms(&settings)? {
             points.extend(repeats(experiment, &settings, &algorithm));
         }

@@ -13,6 +13,18 @@
 //!   - {rows: algorithms, columns: size, value: completion_ns}
 //! plots:
 //!   - {name: completion, x: size, y: completion_ns, lines: algorithms}
+//! per:                      # flags that go with one value of an axis
+//!   algorithms: {chain: {slices: 4}}
+//! claims:                   # ratios, and what somebody else has found them to be
+//!   - text: Chain takes 3 to 5.2 times as long.
+//!     of: {algorithms: chain}
+//!     to: {algorithms: alfirk}
+//!     at: {size: [64B]}     # only there [default: everywhere]
+//!     value: completion_ns
+//!     paper: [3, 5.2]       # from where to where, or one number: the largest ratio
+//!     why: What explains a difference.
+//! quick: {sweep: {size: [64B]}}      # replaces keys of `run` and `sweep` where time is short
+//! source: Somebody et al., figure 8
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -20,6 +32,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::flags::{Flags, Kind};
+use super::points::ALGORITHMS;
 
 /// A file that cannot be used; what is wrong and what would do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,21 +80,64 @@ pub struct Plot {
     pub lines: String,
 }
 
-/// What is to be measured and shown.
+/// Values of axes.
+pub type Place = Vec<(String, Vec<String>)>;
+
+/// A ratio between two values of axes, and what was published of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// The claim in words.
+    pub text: String,
+    /// One value each.
+    pub of: Place,
+    /// One value each.
+    pub to: Place,
+    /// Where the ratio is looked at, on axes that `of` and `to` leave open.
+    pub at: Place,
+    /// A column of the results.
+    pub value: String,
+    /// The least ratio, if one was published, and the largest.
+    pub paper: (Option<f64>, f64),
+    /// What explains a difference, for people.
+    pub why: String,
+}
+
+/// Flags that go with one value of an axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Extra {
+    pub axis: String,
+    pub value: String,
+    pub settings: Vec<Setting>,
+}
+
+/// What is to be measured and shown.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Experiment {
     pub name: String,
     pub about: String,
+    /// Where the claims were published.
+    pub source: String,
     pub fixed: Vec<Setting>,
     pub sweep: Vec<Axis>,
     /// How often each combination is run, each time with the next seed; from 1.
     pub repeats: u64,
     pub tables: Vec<Table>,
     pub plots: Vec<Plot>,
+    pub per: Vec<Extra>,
+    pub claims: Vec<Claim>,
 }
 
-const KEYS: [&str; 7] = [
-    "name", "about", "run", "sweep", "repeats", "tables", "plots",
+/// How much time there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    Whole,
+    /// With what stands under `quick`.
+    Quick,
+}
+
+const KEYS: [&str; 11] = [
+    "name", "about", "source", "run", "sweep", "repeats", "tables", "plots", "per", "claims",
+    "quick",
 ];
 /// More points than anybody waits for: a slip.
 pub const MOST_POINTS: usize = 100_000;
@@ -91,13 +147,18 @@ impl Experiment {
     ///
     /// # Errors
     /// The text is no YAML of the form above, or names a flag or column that does not exist.
-    pub fn parse(file: &Path, text: &str, flags: &Flags) -> Result<Experiment, SpecError> {
+    pub fn parse(
+        file: &Path,
+        text: &str,
+        flags: &Flags,
+        extent: Extent,
+    ) -> Result<Experiment, SpecError> {
         let reader = Reader {
             file: file.display().to_string(),
             folder: file.parent().unwrap_or(Path::new("")).to_path_buf(),
             flags,
         };
-        reader.experiment(text)
+        reader.experiment(text, extent)
     }
 }
 
@@ -115,7 +176,7 @@ impl Reader<'_> {
         })
     }
 
-    fn experiment(&self, text: &str) -> Result<Experiment, SpecError> {
+    fn experiment(&self, text: &str, extent: Extent) -> Result<Experiment, SpecError> {
         let value: Value = match serde_saphyr::from_str(text) {
             Ok(value) => value,
             Err(error) => {
@@ -125,6 +186,14 @@ impl Reader<'_> {
         };
         let map = self.map("the experiment", &value)?;
         self.known("the experiment", map, &KEYS)?;
+        let replaced;
+        let map = match (extent, map.get("quick")) {
+            (Extent::Quick, Some(quick)) => {
+                replaced = self.replace(map, quick)?;
+                &replaced
+            }
+            _ => map,
+        };
         let name = self.text("name", map.get("name"))?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
@@ -132,10 +201,11 @@ impl Reader<'_> {
                 "name: `{name}` names a folder of results, so it is made of letters, digits, `-`, `_` and `.`"
             ));
         }
-        let about = match map.get("about") {
-            None => String::new(),
-            about => self.text("about", about)?,
+        let optional = |key: &str| match map.get(key) {
+            None => Ok(String::new()),
+            text => self.text(key, text),
         };
+        let (about, source) = (optional("about")?, optional("source")?);
         let sweep = self.sweep(map.get("sweep"))?;
         let fixed = self.fixed(map.get("run"), &sweep)?;
         let repeats = match map.get("repeats") {
@@ -158,18 +228,158 @@ impl Reader<'_> {
         if points.is_none_or(|points| points > MOST_POINTS) {
             return self.wrong(format!("sweep: it has more than {MOST_POINTS} points"));
         }
-        let axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
+        let mut axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
+        if !axes.contains(&ALGORITHMS) {
+            axes.push(ALGORITHMS);
+        }
         let tables = self.tables(map.get("tables"), &axes)?;
         let plots = self.plots(map.get("plots"), &axes)?;
+        let per = self.per(map.get("per"), &axes)?;
+        let claims = self.claims(map.get("claims"), &axes)?;
         Ok(Experiment {
             name,
             about,
+            source,
             fixed,
             sweep,
             repeats,
             tables,
             plots,
+            per,
+            claims,
         })
+    }
+
+    /// The whole with keys of `quick` instead of those of the same name.
+    fn replace(
+        &self,
+        map: &Map<String, Value>,
+        quick: &Value,
+    ) -> Result<Map<String, Value>, SpecError> {
+        let quick = self.map("quick", quick)?;
+        self.known("quick", quick, &["run", "sweep", "repeats"])?;
+        let mut map = map.clone();
+        for (part, keys) in quick {
+            match (map.get_mut(part), keys) {
+                (Some(Value::Object(old)), Value::Object(new)) => {
+                    old.extend(new.iter().map(|(key, value)| (key.clone(), value.clone())));
+                }
+                (_, value) => {
+                    map.insert(part.clone(), value.clone());
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    fn per(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Extra>, SpecError> {
+        let Some(value) = value else {
+            return Ok(Vec::new());
+        };
+        let mut per = Vec::new();
+        for (axis, values) in self.map("per", value)? {
+            self.swept("per", axis, axes)?;
+            for (value, flags) in self.map("per", values)? {
+                let mut settings = Vec::new();
+                for (flag, value) in self.map("per", flags)? {
+                    self.flag("per", flag)?;
+                    if axes.contains(&flag.as_str()) {
+                        return self
+                            .wrong(format!("per: `{flag}` is swept, too; give it in one place"));
+                    }
+                    settings.push(self.setting("per", flag, value)?);
+                }
+                let (axis, value) = (axis.clone(), value.clone());
+                per.push(Extra {
+                    axis,
+                    value,
+                    settings,
+                });
+            }
+        }
+        Ok(per)
+    }
+
+    fn claims(&self, value: Option<&Value>, axes: &[&str]) -> Result<Vec<Claim>, SpecError> {
+        let keys = ["text", "of", "to", "at", "value", "paper", "why"];
+        let mut claims = Vec::new();
+        for map in self.list("claims", value)? {
+            self.known("claims", map, &keys)?;
+            let claim = Claim {
+                text: self.text("claims: text", map.get("text"))?,
+                of: self.place("claims: of", map.get("of"), axes)?,
+                to: self.place("claims: to", map.get("to"), axes)?,
+                at: match map.get("at") {
+                    None => Vec::new(),
+                    at => self.place("claims: at", at, axes)?,
+                },
+                value: self.column("claims: value", map.get("value"))?,
+                paper: self.published(map.get("paper"))?,
+                why: match map.get("why") {
+                    None => String::new(),
+                    why => self.text("claims: why", why)?,
+                },
+            };
+            let names = |place: &Place| {
+                place
+                    .iter()
+                    .map(|(axis, _)| axis.clone())
+                    .collect::<Vec<_>>()
+            };
+            let single = |place: &Place| place.iter().all(|(_, values)| values.len() == 1);
+            if names(&claim.of) != names(&claim.to) || !single(&claim.of) || !single(&claim.to) {
+                return self.wrong(
+                    "claims: `of` and `to` give one value each of the same axes, in the same order",
+                );
+            }
+            claims.push(claim);
+        }
+        Ok(claims)
+    }
+
+    fn place(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<Place, SpecError> {
+        let Some(value) = value else {
+            return self.wrong(format!("{place} is missing"));
+        };
+        let mut found = Vec::new();
+        for (axis, values) in self.map(place, value)? {
+            self.swept(place, axis, axes)?;
+            let values = match values {
+                Value::Array(values) => values.as_slice(),
+                one => std::slice::from_ref(one),
+            };
+            let values = values.iter().map(|value| self.scalar(place, axis, value));
+            found.push((axis.clone(), values.collect::<Result<Vec<_>, _>>()?));
+        }
+        Ok(found)
+    }
+
+    fn published(&self, value: Option<&Value>) -> Result<(Option<f64>, f64), SpecError> {
+        let good = |number: &Value| number.as_f64().filter(|number| *number > 0.0);
+        let numbers = match value {
+            Some(Value::Array(values)) => match values.as_slice() {
+                [least, most] => good(least)
+                    .zip(good(most))
+                    .map(|(least, most)| (Some(least), most)),
+                _ => None,
+            },
+            Some(one) => good(one).map(|most| (None, most)),
+            None => None,
+        };
+        match numbers {
+            Some(numbers) => Ok(numbers),
+            None => self.wrong("claims: `paper` is the largest ratio, or [least, largest]"),
+        }
+    }
+
+    fn swept(&self, place: &str, axis: &str, axes: &[&str]) -> Result<(), SpecError> {
+        match axes.contains(&axis) {
+            true => Ok(()),
+            false => {
+                let axes = axes.join(", ");
+                self.wrong(format!("{place}: `{axis}` is not swept; what is: {axes}"))
+            }
+        }
     }
 
     fn fixed(&self, value: Option<&Value>, sweep: &[Axis]) -> Result<Vec<Setting>, SpecError> {
@@ -291,13 +501,8 @@ impl Reader<'_> {
 
     fn axis(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<String, SpecError> {
         let name = self.text(place, value)?;
-        match axes.contains(&name.as_str()) {
-            true => Ok(name),
-            false => {
-                let axes = axes.join(", ");
-                self.wrong(format!("{place}: `{name}` is not swept; what is: {axes}"))
-            }
-        }
+        self.swept(place, &name, axes)?;
+        Ok(name)
     }
 
     fn column(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {

@@ -13,9 +13,9 @@ use alfirk_roce::rc::PathMtu;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Model, Network};
 use alfirk_sim::{Broadcast, DatagramGroup, VirtualFabric};
-use serde_json::json;
+use serde_json::{json, Value};
 
-use crate::exit::{print, Failure, Outcome};
+use crate::exit::Failure;
 use crate::program::{compile_program, Program};
 
 const SEED: u64 = 1;
@@ -44,15 +44,22 @@ struct Row {
     retained: Broadcast,
 }
 
-pub fn run(is_json: bool) -> Outcome {
+/// The table, measured.
+pub struct Table(Vec<Row>);
+
+/// Measures all of it.
+///
+/// # Errors
+/// A run failed.
+pub fn measure_all() -> Result<Table, Failure> {
     let program = compile_program(None)?;
-    let rows = PAPER
-        .iter()
-        .map(|(nodes, _, _)| measure(&program, *nodes))
-        .collect::<Result<Vec<Row>, Failure>>()?;
-    let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
-    if is_json {
-        let rows = rows.iter().zip(PAPER).map(|(row, (_, mpi, own))| {
+    let rows = PAPER.iter().map(|(nodes, _, _)| measure(&program, *nodes));
+    Ok(Table(rows.collect::<Result<_, _>>()?))
+}
+
+impl Table {
+    pub fn json(&self) -> Value {
+        let rows = self.0.iter().zip(PAPER).map(|(row, (_, mpi, own))| {
             json!({
                 "nodes": row.nodes,
                 "mpi_ns": row.mpi,
@@ -62,34 +69,36 @@ pub fn run(is_json: bool) -> Outcome {
                 "paper": { "mpi_us": mpi, "binomial_tree_ack_us": own },
             })
         });
-        let object =
-            json!({ "message_bytes": MESSAGE, "seed": SEED, "rows": rows.collect::<Vec<_>>() });
-        return print(format_args!("{object}\n"));
+        json!({ "message_bytes": MESSAGE, "seed": SEED, "rows": rows.collect::<Vec<_>>() })
     }
-    let mut out = format!(
-        "{MESSAGE} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
-         MPI: by a binomial tree of connections, until the last node has the message; nobody knows that it has.\n\
-         Multicast: until the last node has it; and until the sender knows that all have it, by acknowledgements over\n\
-         connections that are made anew each time, as in the paper's measurement, or retained, as it plans.\n\
-         In brackets, how much less time than MPI.\n\n\
-         nodes     MPI   multicast, at the last node    acknowledged, new      and retained        paper: MPI  acknowledged\n",
-        MTU.bytes()
-    );
-    for (row, (_, paper_mpi, paper_own)) in rows.iter().zip(PAPER) {
-        let us = |ns: u64| ns as f64 / 1e3;
-        let mpi = us(row.mpi);
-        let own = |ns: u64| format!("{:7.3} ({:+7.1} %)", us(ns), less(mpi, us(ns)));
-        let _ = writeln!(
-            out,
-            "{:5} {mpi:7.3}           {}  {}  {}     {paper_mpi:.4}  {paper_own:.4} ({:+5.1} %)",
-            row.nodes,
-            own(row.retained.delivered),
-            own(row.per_packet.completed),
-            own(row.retained.completed),
-            less(paper_mpi, paper_own),
+
+    pub fn text(&self) -> String {
+        let less = |mpi: f64, own: f64| 100.0 * (mpi - own) / mpi;
+        let mut out = format!(
+            "{MESSAGE} bytes in one datagram of {} bytes, one switch, 40 Gbit/s, virtual time, microseconds.\n\
+             MPI: by a binomial tree of connections, until the last node has the message; nobody knows that it has.\n\
+             Multicast: until the last node has it; and until the sender knows that all have it, by acknowledgements over\n\
+             connections that are made anew each time, as in the paper's measurement, or retained, as it plans.\n\
+             In brackets, how much less time than MPI.\n\n\
+             nodes     MPI   multicast, at the last node    acknowledged, new      and retained        paper: MPI  acknowledged\n",
+            MTU.bytes()
         );
+        for (row, (_, paper_mpi, paper_own)) in self.0.iter().zip(PAPER) {
+            let us = |ns: u64| ns as f64 / 1e3;
+            let mpi = us(row.mpi);
+            let own = |ns: u64| format!("{:7.3} ({:+7.1} %)", us(ns), less(mpi, us(ns)));
+            let _ = writeln!(
+                out,
+                "{:5} {mpi:7.3}           {}  {}  {}     {paper_mpi:.4}  {paper_own:.4} ({:+5.1} %)",
+                row.nodes,
+                own(row.retained.delivered),
+                own(row.per_packet.completed),
+                own(row.retained.completed),
+                less(paper_mpi, paper_own),
+            );
+        }
+        out
     }
-    print(out)
 }
 
 fn measure(program: &Program, nodes: usize) -> Result<Row, Failure> {

@@ -101,10 +101,12 @@ fn acknowledgements_take_as_many_cycles_as_the_tree_has_levels() {
 /// The figures are the model's; what the table must show is their order.
 #[test]
 fn table_1_is_printed_by_one_command() {
-    let run = || good(&["reproduce", "binomial-ack-table-1", "--json"]);
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let run = || good(&["reproduce", "binomial-ack-table-1", "--json", "--out", out]);
     let json: serde_json::Value = serde_json::from_slice(&run()).unwrap();
     assert_eq!(run(), run());
-    let rows = json["rows"].as_array().unwrap();
+    let rows = json["binomial-ack-table-1"]["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 6);
     for row in rows {
         let ns = |name: &str| row[name].as_u64().unwrap();
@@ -121,6 +123,7 @@ fn table_1_is_printed_by_one_command() {
     let (seven, two) = (&rows[0], &rows[5]);
     assert_eq!((&seven["nodes"], &two["nodes"]), (&7.into(), &2.into()));
     assert!(seven["mpi_ns"].as_u64() > two["mpi_ns"].as_u64());
-    let text = String::from_utf8(good(&["reproduce", "binomial-ack-table-1"])).unwrap();
+    let text =
+        String::from_utf8(good(&["reproduce", "binomial-ack-table-1", "--out", out])).unwrap();
     assert!(text.contains("2.3919  1.4510 (+39.3 %)"), "{text}");
 }

@@ -142,6 +142,109 @@ fn all_algorithms_are_those_that_fit_the_rest() {
 }
 
 #[test]
+fn a_value_may_bring_flags_along_and_time_may_be_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "
+name: per
+run: {topology: testbed}
+sweep: {size: [64B, 1MiB], algorithms: [alfirk, chain]}
+per: {algorithms: {chain: {slices: 4}}}
+quick: {run: {group: 3}, sweep: {size: [64B]}}
+";
+    let spec = file(folder.path(), "per.yaml", text);
+    let out = folder.path().join("out");
+    let commands = |list: Vec<Value>| -> Vec<String> {
+        let command = |point: &Value| point["command"].as_str().unwrap().to_owned();
+        list.iter().map(command).collect()
+    };
+    let whole = commands(list(&spec, out.to_str().unwrap()));
+    assert_eq!(whole.len(), 4);
+    for command in &whole {
+        assert_eq!(
+            command.contains("--slices=4"),
+            command.contains("chain"),
+            "{command}"
+        );
+    }
+    let quick = json(&["experiment", "list", &spec, "--quick", "--json"]);
+    let quick = commands(quick.as_array().unwrap().clone());
+    assert_eq!(quick.len(), 2);
+    assert!(quick
+        .iter()
+        .all(|command| command.contains("--group=3") && command.contains("64B")));
+}
+
+#[test]
+fn claims_are_ratios_of_what_was_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "
+name: claims
+run: {topology: testbed, size: 64B}
+sweep: {algorithms: [alfirk, chain], completion-delay: [500ns, 1us]}
+claims:
+  - {text: Three times., of: {algorithms: chain}, to: {algorithms: alfirk}, value: completion_ns, paper: [3, 3]}
+  - {text: Seven times., of: {algorithms: chain}, to: {algorithms: alfirk}, value: completion_ns, paper: 7}
+  - {text: Nowhere., of: {algorithms: chain}, to: {algorithms: alfirk}, at: {completion-delay: 9us}, value: completion_ns, paper: 7}
+";
+    let spec = file(folder.path(), "claims.yaml", text);
+    let out = folder.path().join("out");
+    let said = run(&spec, out.to_str().unwrap(), &[]);
+    // A chain of 4 is three transfers one after another, each like the multicast to all.
+    assert!(
+        said.contains("Three times.\n  measured 3.00, published 3.00: holds"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Seven times.\n  measured 3.00, published 7.00: differs"),
+        "{said}"
+    );
+    assert!(
+        said.contains("Nowhere.\n  measured -, published 7.00: not measured"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_papers_figures_come_with_all_claims_and_one_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let said = json(&["reproduce", "all", "--quick", "--json", "--out", out]);
+    let claims = said["claims"].as_array().unwrap();
+    let of = |figure: &str| {
+        claims
+            .iter()
+            .filter(|claim| claim["figure"] == figure)
+            .count()
+    };
+    let names = String::from_utf8(good(&["reproduce", "--list"])).unwrap();
+    for line in names.lines() {
+        let name = line.split(' ').next().unwrap();
+        assert!(
+            name == "binomial-ack-table-1" || of(name) > 0,
+            "{name} makes no claim"
+        );
+    }
+    let measured = claims.iter().filter(|claim| !claim["measured"].is_null());
+    assert!(measured.count() > 15, "{claims:?}");
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(
+        page.contains("A quick run")
+            && page.contains("<svg")
+            && page.contains("Mansoor and Meehan")
+    );
+    assert!(
+        !page.contains("http://")
+            || page.matches("http://").count() == page.matches("http://www.w3.org").count()
+    );
+    refused(
+        2,
+        &["reproduce", "cepheus-figure-99"],
+        &["cepheus-figure-99", "--list"],
+    );
+    refused(2, &["reproduce"], &["FIGURE"]);
+}
+
+#[test]
 fn files_that_make_no_experiment() {
     let folder = tempfile::tempdir().unwrap();
     let bad = |text: &str, words: &[&str]| {
@@ -194,6 +297,39 @@ fn files_that_make_no_experiment() {
     bad(
         "name: x\nsweep: {size: [1KiB]}\ntables: [{rows: size, columns: loss, value: completion_ns}]\n",
         &["`loss` is not swept"],
+    );
+    let two = "name: x\nsweep: {size: [1KiB], loss: [0]}\n";
+    bad(
+        &format!("{two}per: {{loss: {{0: {{size: 4}}}}}}\n"),
+        &["`size` is swept"],
+    );
+    bad(
+        &format!("{two}per: {{mtu: {{1024: {{}}}}}}\n"),
+        &["`mtu` is not swept"],
+    );
+    let claim = |rest: &str| format!("{two}claims: [{{text: T, value: completion_ns, {rest}}}]\n");
+    bad(
+        &claim("of: {size: 1KiB}, to: {loss: 0}, paper: 1"),
+        &["`of` and `to`"],
+    );
+    bad(
+        &claim("of: {size: 1KiB}, to: {size: 1KiB}, paper: much"),
+        &["`paper`"],
+    );
+    bad(
+        &claim("of: {size: 1KiB}, to: {size: 1KiB}, paper: -1"),
+        &["`paper`"],
+    );
+    bad(
+        &claim("to: {size: 1KiB}, paper: 1"),
+        &["claims: of is missing"],
+    );
+    let quick = format!("{two}quick: {{tables: []}}\n");
+    let spec = file(folder.path(), "bad.yaml", &quick);
+    refused(
+        2,
+        &["experiment", "list", &spec, "--quick"],
+        &["`tables`", "run, sweep"],
     );
     bad(
         "name: x\nsweep: {size: [1KiB], loss: [0]}\ntables: [{rows: size, columns: loss, value: completion}]\n",
