@@ -249,7 +249,8 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     pcap: Option<PathBuf>,
 
-    /// Write one line for every frame on every link to this file (virtual driver)
+    /// Write what happens on every link to this file (virtual driver): one line for every frame, or, by the name's end, a capture of
+    /// all ports for Wireshark (.pcapng) or a timeline for Perfetto and Chrome (.json)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 

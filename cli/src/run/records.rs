@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
+use alfirk_ctrl::topology::Topology;
 use alfirk_roce::collective::Algorithm;
-use alfirk_sim::capture::{PortCapture, Record, TextTrace};
+use alfirk_sim::capture::timeline::Rates;
+use alfirk_sim::capture::{PcapngCapture, PortCapture, Record, TextTrace, Timeline};
 use alfirk_sim::network::Network;
 
 use super::args::Config;
@@ -37,8 +39,25 @@ impl Records {
         }
         if let Some(file) = &config.trace {
             let path = trace_path(file, algorithm, config.algorithms.len() > 1);
-            let (trace, record) = TextTrace::new(create("--trace", &path)?);
-            network.observe(Box::new(trace));
+            let writer = create("--trace", &path)?;
+            let record = match file.extension().and_then(|extension| extension.to_str()) {
+                Some("pcapng") => {
+                    let (capture, record) = PcapngCapture::new(writer)
+                        .map_err(|error| unwritable("--trace", &path, &error))?;
+                    network.observe(Box::new(capture));
+                    record
+                }
+                Some("json") => {
+                    let (timeline, record) = Timeline::new(writer, rates(&config.topology));
+                    network.observe(Box::new(timeline));
+                    record
+                }
+                _ => {
+                    let (trace, record) = TextTrace::new(writer);
+                    network.observe(Box::new(trace));
+                    record
+                }
+            };
             records.push((path, record));
         }
         Ok(Records(records))
@@ -52,6 +71,14 @@ impl Records {
         }
         Ok(())
     }
+}
+
+/// What each port sends at.
+fn rates(topology: &Topology) -> Rates {
+    let links = topology.links().iter();
+    let ends = links.flat_map(|link| link.ends.map(|end| (end, link.attributes.rate_bps)));
+    ends.map(|(end, rate)| ((topology.name_of(end.node).to_owned(), end.port), rate))
+        .collect()
 }
 
 /// The trace of one algorithm of several has its name before the extension: `trace.txt` becomes `trace.chain.txt`.

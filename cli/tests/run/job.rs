@@ -245,6 +245,40 @@ fn same_seed_gives_the_same_bytes() {
 }
 
 #[test]
+fn traces_are_what_their_names_end_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = |name: &str| {
+        let path = folder.path().join(name);
+        let trace = path.to_str().unwrap();
+        let run = [
+            "--size",
+            "30000B",
+            "--algorithms",
+            "alfirk",
+            "--loss",
+            "0.02",
+        ];
+        on_testbed(&[&run[..], &["--trace", trace]].concat());
+        fs::read(path).unwrap()
+    };
+    let capture = record("all.pcapng");
+    assert_eq!(
+        capture[..4],
+        [0x0a, 0x0d, 0x0d, 0x0a],
+        "a section header block"
+    );
+    let interface = b"s1:3";
+    assert!(capture.windows(4).any(|bytes| bytes == interface));
+    let timeline: serde_json::Value = serde_json::from_slice(&record("all.json")).unwrap();
+    let text = String::from_utf8(record("all.txt")).unwrap();
+    let sent = text.lines().filter(|line| line.contains(" tx ")).count();
+    let events = timeline.as_array().unwrap().iter();
+    let slices = events.filter(|event| event["ph"] == "X");
+    assert!(sent > 20);
+    assert_eq!(slices.count(), sent, "a slice for each frame on a link");
+}
+
+#[test]
 fn captures_hold_only_packets_with_right_checksums() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();

@@ -1,12 +1,16 @@
-//! Records of a run: packet captures and text traces, as [`crate::engine::Observer`]s.
+//! Records of a run: packet captures, timelines and text traces, as [`crate::engine::Observer`]s.
 //!
-//! Both write to what they are given. A writer that fails ends its record; the failure is kept and
+//! All write to what they are given. A writer that fails ends its record; the failure is kept and
 //! told by `finish`.
 
 pub mod pcap;
+pub mod pcapng;
+pub mod timeline;
 pub mod trace;
 
 pub use pcap::PortCapture;
+pub use pcapng::PcapngCapture;
+pub use timeline::Timeline;
 pub use trace::TextTrace;
 
 use std::cell::RefCell;
