@@ -56,19 +56,13 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
             .collect();
         let mut settings = experiment.fixed.clone();
         settings.extend(chosen.iter().map(|(_, setting)| (*setting).clone()));
-        for extra in &experiment.per {
-            let here = settings.iter().any(|setting| {
-                setting.flag == extra.axis && setting.value.as_ref() == Some(&extra.value)
-            });
-            if here {
-                for setting in &extra.settings {
-                    settings.retain(|other| other.flag != setting.flag);
-                    settings.push(setting.clone());
-                }
-            }
-        }
         for algorithm in algorithms(&settings)? {
-            points.extend(repeats(experiment, &settings, &algorithm));
+            let mut settings = settings.clone();
+            replace(&mut settings, ALGORITHMS, algorithm);
+            if bring_along(experiment, &mut settings) {
+                check(&settings)?;
+            }
+            points.extend(repeats(experiment, &settings));
         }
         if points.len() > MOST_POINTS {
             return Err(Failure::bad_input(format_args!(
@@ -112,10 +106,25 @@ fn check(settings: &[Setting]) -> Result<Config, Failure> {
     })
 }
 
-fn repeats(experiment: &Experiment, settings: &[Setting], algorithm: &str) -> Vec<Point> {
+/// Adds the flags that go with the values of axes; whether there were any.
+fn bring_along(experiment: &Experiment, settings: &mut Vec<Setting>) -> bool {
+    let mut any = false;
+    for extra in &experiment.per {
+        let is_value = |setting: &Setting| {
+            setting.flag == extra.axis && setting.value.as_ref() == Some(&extra.value)
+        };
+        if settings.iter().any(is_value) {
+            settings.retain(|old| !extra.settings.iter().any(|new| new.flag == old.flag));
+            settings.extend(extra.settings.iter().cloned());
+            any = true;
+        }
+    }
+    any
+}
+
+fn repeats(experiment: &Experiment, settings: &[Setting]) -> Vec<Point> {
     let one = |seed: Option<u64>| {
         let mut settings = settings.to_vec();
-        replace(&mut settings, ALGORITHMS, algorithm.to_owned());
         if let Some(seed) = seed {
             replace(&mut settings, SEED, seed.to_string());
         }

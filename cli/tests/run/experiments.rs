@@ -166,6 +166,20 @@ quick: {run: {group: 3}, sweep: {size: [64B]}}
             "{command}"
         );
     }
+    let all = file(
+        folder.path(),
+        "all.yaml",
+        &text.replace("[alfirk, chain]", "all"),
+    );
+    let every = commands(list(&all, out.to_str().unwrap()));
+    assert!(every.len() > 30);
+    for command in &every {
+        assert_eq!(
+            command.contains("--slices=4"),
+            command.contains("=chain"),
+            "{command}"
+        );
+    }
     let quick = json(&["experiment", "list", &spec, "--quick", "--json"]);
     let quick = commands(quick.as_array().unwrap().clone());
     assert_eq!(quick.len(), 2);
