@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::thread;
 
 use alfirk_roce::collective::Digest;
@@ -126,6 +126,9 @@ pub fn run(args: Args) -> Outcome {
         }
     }
 }
+
+/// Failures that a message names.
+const SHOWN: usize = 10;
 
 /// An experiment with its points and its folder.
 pub struct Set {
@@ -240,14 +243,25 @@ impl Set {
         let bar = bar(total);
         let waiting = Mutex::new(points.into_iter());
         let failed = Mutex::new(Vec::new());
+        // Where one result cannot be written no other can.
+        let unwritable = OnceLock::new();
         let work = || loop {
             let next = waiting.lock().expect("taking one cannot fail").next();
-            let Some(point) = next else { return };
+            let Some(point) = next.filter(|_| unwritable.get().is_none()) else {
+                return;
+            };
             bar.set_message(point.id.clone());
-            if let Err(failure) = self.measure_one(point) {
-                let command = flags::command_line(&point.settings);
-                let what = format!("{}: {}", command, message(failure));
-                failed.lock().expect("pushing cannot fail").push(what);
+            match self.measure_one(point) {
+                Ok(record) => {
+                    if let Err(failure) = self.store.save(&record) {
+                        let _ = unwritable.set(failure);
+                    }
+                }
+                Err(failure) => {
+                    let command = flags::command_line(&point.settings);
+                    let what = format!("{}: {}", command, message(failure));
+                    failed.lock().expect("pushing cannot fail").push(what);
+                }
             }
             bar.inc(1);
         };
@@ -258,32 +272,32 @@ impl Set {
             work();
         });
         bar.finish_and_clear();
-        let failed = failed.into_inner().expect("pushing cannot fail");
-        match failed.first() {
-            None => Ok(()),
-            Some(_) => {
-                let count = failed.len();
-                let list = failed.join("\n");
-                Err(Failure::failed(format_args!(
-                    "{count} of {total} points failed:\n{list}"
-                )))
-            }
+        if let Some(failure) = unwritable.into_inner() {
+            return Err(failure);
         }
+        let failed = failed.into_inner().expect("pushing cannot fail");
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let (count, list) = (failed.len(), failed[..failed.len().min(SHOWN)].join("\n"));
+        let more = if count > SHOWN { "\n..." } else { "" };
+        Err(Failure::failed(format_args!(
+            "{count} of {total} points failed; the others are kept\n{list}{more}"
+        )))
     }
 
-    fn measure_one(&self, point: &Point) -> Outcome {
+    fn measure_one(&self, point: &Point) -> Result<Record, Failure> {
         let Compiled { program, sha256 } = self.compiled(point);
         let config = point.config()?;
         let report = run::measure(&config, program)?;
-        let record = Record {
+        Ok(Record {
             experiment: self.experiment.name.clone(),
             id: point.id.clone(),
             version: VERSION.to_owned(),
             program: sha256.clone(),
             command: flags::command_line(&point.settings),
             report: serde_json::to_value(&report).expect("a report has no strange keys"),
-        };
-        self.store.save(&record)
+        })
     }
 
     fn list(&self, json: bool) -> Outcome {

@@ -127,6 +127,25 @@ fn a_run_that_was_stopped_goes_on_with_the_points_that_are_missing() {
 }
 
 #[test]
+fn a_point_that_fails_is_named_and_the_others_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "name: late\nrun: {topology: testbed, algorithms: alfirk}\nsweep: {size: [64B, 1KiB], time-limit: [1s, 1ns]}\n";
+    let spec = file(folder.path(), "late.yaml", text);
+    let out = folder.path().join("out").display().to_string();
+    let command = ["experiment", "run", &spec, "--out", &out];
+    refused(
+        1,
+        &command,
+        &["2 of 4 points failed", "--size=1KiB --time-limit=1ns"],
+    );
+    let finished = list(&spec, &out)
+        .iter()
+        .filter(|point| point["finished"] == true)
+        .count();
+    assert_eq!(finished, 2);
+}
+
+#[test]
 fn all_algorithms_are_those_that_fit_the_rest() {
     let folder = tempfile::tempdir().unwrap();
     let text = "name: all\nsweep: {topology: [testbed, fat-tree:4], algorithms: [all]}\n";
