@@ -80,6 +80,7 @@ const STYLE: &str = "
 body { font: 16px/1.5 system-ui, sans-serif; background: var(--paper); color: var(--ink); max-width: 62rem; margin: 0 auto; padding: 1rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; }
+td:nth-child(n+3), td:first-child { white-space: nowrap; }
 td, th { padding: .3rem .7rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 .holds { color: var(--good); } .differs { color: var(--other); }
 figure { margin: 1rem 0; background: #fff; overflow-x: auto; }
