@@ -17,7 +17,10 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 ALFIRK := $(TARGET)/release/alfirk
 CARGO := tools/cargo
 PYTHON := .venv/bin/python
-ROOM := $(DESTDIR)$(PREFIX)/share/alfirk
+SHARE := $(DESTDIR)$(PREFIX)/share
+ROOM := $(SHARE)/alfirk
+# Where shells look for completions.
+COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
 .PHONY: help build run test bench contract model soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
@@ -65,7 +68,7 @@ interop-speed: build-verbs ## Measure speed between such guests, as ratios (need
 guest-image: build-verbs ## Build what QEMU guests with Linux's own RDMA stack boot
 	@interop/run build --alfirk $(ALFIRK)
 
-install: build ## Install the command, its P4 sources and the BMv2 names under PREFIX
+install: build ## Install the command, its P4 sources, manual pages, completions and the BMv2 names under PREFIX
 	install -D -m 755 $(ALFIRK) $(DESTDIR)$(PREFIX)/bin/alfirk
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch_grpc
 	ln -sf alfirk $(DESTDIR)$(PREFIX)/bin/simple_switch
@@ -77,6 +80,11 @@ install: build ## Install the command, its P4 sources and the BMv2 names under P
 	install -d $(ROOM)/mininet
 	cp -R mininet/alfirk_mininet $(ROOM)/mininet/
 	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
+	$(ALFIRK) man $(SHARE)/man/man1
+	install -d $(COMPLETIONS:%=$(SHARE)/%)
+	$(ALFIRK) completions bash >$(SHARE)/bash-completion/completions/alfirk
+	$(ALFIRK) completions zsh >$(SHARE)/zsh/site-functions/_alfirk
+	$(ALFIRK) completions fish >$(SHARE)/fish/vendor_completions.d/alfirk.fish
 
 install-library: setup-interop ## Install the library for programs on RDMA devices under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs
@@ -87,6 +95,8 @@ install-library: setup-interop ## Install the library for programs on RDMA devic
 uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a)
+	rm -f $(SHARE)/man/man1/alfirk.1 $(SHARE)/man/man1/alfirk-*.1
+	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)
 	rm -rf $(ROOM)
 
 fmt: setup ## Format all Rust and Python

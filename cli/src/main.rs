@@ -9,6 +9,7 @@ mod exit;
 mod experiment;
 mod host;
 mod link;
+mod manual;
 mod names;
 mod p4c;
 mod program;
@@ -24,7 +25,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use exit::Outcome;
 
@@ -57,10 +58,12 @@ enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     CheckPcap(check_pcap::Args),
     Cli(runtime_cli::Args),
+    Completions(manual::CompletionsArgs),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Experiment(experiment::Args),
     Host(host::HostArgs),
     Link(link::Args),
+    Man(manual::ManArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
     P4cDriver(alfirk_compiler::driver::StepArgs),
@@ -78,10 +81,12 @@ impl Command {
         match self {
             Command::CheckPcap(args) => check_pcap::run(&args),
             Command::Cli(args) => runtime_cli::run(&args),
+            Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Experiment(args) => experiment::run(args),
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
+            Command::Man(args) => manual::man(&args, Cli::command()),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),
             Command::Reproduce(args) => reproduce::run(&args),

@@ -66,3 +66,34 @@ fn p4c_is_the_driver_and_p4c_bm2_ss_the_compiler() {
     assert!(output.status.success(), "{output:?}");
     assert!(folder.path().join("one.json").exists());
 }
+
+#[test]
+fn shells_and_man_know_every_verb() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let alfirk = |arguments: &[&str]| {
+        let output = called("alfirk", folder.path(), arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text is UTF-8")
+    };
+    let help = alfirk(&["--help"]);
+    let verbs = help
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|verb| *verb != "help");
+    let verbs: Vec<&str> = verbs.collect();
+    assert!(
+        verbs.contains(&"run") && verbs.contains(&"experiment"),
+        "{verbs:?}"
+    );
+    let scripts = ["bash", "zsh", "fish"].map(|shell| alfirk(&["completions", shell]));
+    alfirk(&["man", "pages"]);
+    for verb in verbs {
+        assert!(scripts.iter().all(|script| script.contains(verb)), "{verb}");
+        let page = folder.path().join(format!("pages/alfirk-{verb}.1"));
+        assert!(page.is_file(), "{verb} has no page");
+    }
+}
