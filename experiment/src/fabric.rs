@@ -32,6 +32,12 @@ pub trait Fabric {
     /// Has the leader take the group back in band.
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError>;
 
+    /// Has hosts get what is sent to a multicast group of datagrams, of 224.0.0.0/4.
+    fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
+
+    /// The opposite.
+    fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError>;
+
     /// Says that a group makes no progress: in band by its `source` if there is one, else through the control service.
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError>;
 
@@ -154,7 +160,7 @@ pub struct Traffic {
     pub source_tx_bytes: u64,
     /// Message bytes in them; 0 if a source is a device that does not count them.
     pub source_payload_bytes: u64,
-    /// ACK and NAK frames that reached the source.
+    /// ACK and NAK frames that reached the source, and acknowledgements of datagrams.
     pub source_acks: u64,
     /// CNPs that reached the source.
     pub source_cnps: u64,
@@ -166,7 +172,7 @@ pub struct Traffic {
     pub wire_packets: u64,
     /// Frames lost on links and in queues; `None` where the driver cannot tell.
     pub dropped_packets: Option<u64>,
-    /// Request packets that members sent again.
+    /// Request packets that members sent again, also to repair what datagrams have lost.
     pub retransmissions: u64,
     /// Frames that members, but for hostile ones, refused because no correct fabric delivers them: [`HostStats::implausible`].
     ///

@@ -12,8 +12,8 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective, Digest, EdgeId, Endpoint, GroupSpec, LegVerb, Original,
-    Progress, TransferOp, TransferSpec, WriteMode,
+    blocks, Algorithm, Collective, DatagramSpec, Digest, EdgeId, Endpoint, GroupSpec, LegVerb,
+    Original, Progress, TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::hostile::Target;
@@ -30,6 +30,9 @@ use super::stream::seed;
 
 /// Receives that RDMC keeps posted on a connection: "only a few".
 const RDMC_RECEIVES: u32 = 4;
+
+/// Where those members send datagrams whose algorithm wants to: of the addresses that are for an organization itself (RFC 2365).
+const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
 
 /// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
 const UNIFORM_VA: u64 = 0x5a00_0000_0000;
@@ -315,6 +318,13 @@ impl Run<'_> {
                 }
                 (Err(error), _) => return self.on_fabric(Err(error)),
             }
+        } else if self.algorithm.needs_datagrams() {
+            let asked_at = self.fabric.now();
+            let joined = self
+                .fabric
+                .join_datagrams(DATAGRAM_GROUP, &self.job.members);
+            self.on_fabric(joined)?;
+            registration_ns = Some(self.fabric.now() - asked_at);
         }
         self.connect(&self.job.members, &endpoints)?;
         let mut told = Told::new(self.job.members.len(), self.parts());
@@ -359,6 +369,12 @@ impl Run<'_> {
         let counts = counts.map(|(before, after)| after - before);
 
         self.close()?;
+        if self.algorithm.needs_datagrams() {
+            let left = self
+                .fabric
+                .leave_datagrams(DATAGRAM_GROUP, &self.job.members);
+            self.on_fabric(left)?;
+        }
         if self.grouped {
             let removed = self.deregister();
             self.on_fabric(removed)?;
@@ -485,6 +501,11 @@ impl Run<'_> {
                 EdgeId::Group { .. } => {
                     peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
                 }
+                // The others learn of each other from the root.
+                EdgeId::Datagrams { root } if endpoint.rank == root => {
+                    peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
+                }
+                EdgeId::Datagrams { .. } => {}
             }
         }
         for (&host, peers) in members.iter().zip(&peers) {
@@ -548,7 +569,7 @@ impl Run<'_> {
             Collective::Broadcast => job.messages,
         };
         let slices = slices.map_or(default, |n| n.max(1));
-        let is_overlay = !self.algorithm.needs_group() && job.collective == Collective::Broadcast;
+        let is_overlay = self.algorithm.is_overlay() && job.collective == Collective::Broadcast;
         let is_rdmc = matches!(self.algorithm, Algorithm::Rdmc(_));
         let block = match job.block {
             Some(block) if cut && is_overlay => Some(block),
@@ -569,9 +590,15 @@ impl Run<'_> {
                 op: job.op,
                 write: job.write,
                 sources: self.sources(),
-                receives: job.receives.filter(|_| !is_rdmc),
+                receives: job
+                    .receives
+                    .filter(|_| !is_rdmc && !self.algorithm.needs_datagrams()),
                 rc: Some(self.rc(host)),
                 group: self.algorithm.needs_group().then(|| self.group()),
+                datagrams: self.algorithm.needs_datagrams().then(|| DatagramSpec {
+                    group: DATAGRAM_GROUP,
+                    qkey: self.drawn("qkey") >> 1,
+                }),
                 racks: racks.clone(),
                 store_and_forward: job.store_and_forward
                     && is_overlay

@@ -14,6 +14,7 @@ use crate::rc::{
     MemoryError, MemoryKey, MemorySlice, ModifyError, PostError, QpFailure, QpStats, RcConfig,
     RecvRequest, Remote, SendRequest,
 };
+use crate::ud::{UdConfig, UdPostError, UdSendRequest};
 use crate::wire::{Psn, QpNum};
 
 /// What an RDMA stack has refused.
@@ -94,6 +95,27 @@ pub trait Verbs {
     /// A queue pair's state and counters.
     fn view(&self, qpn: QpNum) -> Option<QpView>;
 
+    // ---- Unreliable datagrams ----
+
+    /// Makes a datagram queue pair: [`Host::create_ud_qp`].
+    fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError>;
+
+    /// Ends a datagram queue pair; it leaves its groups, and nothing more is heard of its work requests.
+    fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError>;
+
+    /// Has a queue pair get what is sent to a multicast group: [`Host::attach_multicast`]. On some stacks a host's own datagrams to its
+    /// groups come back.
+    fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError>;
+
+    /// Finds the link-layer address for datagrams to a host; [`HostEvent::Resolved`] follows.
+    fn resolve(&mut self, now: u64, ip: Ipv4Addr);
+
+    /// Queues a datagram.
+    fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError>;
+
+    /// Queues a buffer for a datagram to come, with room for [`crate::ud::GRH_LEN`] bytes before it.
+    fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError>;
+
     // ---- Memory ----
 
     /// Registers `len` zero bytes to receive into, at a multiple of a power of two that is at least `len`; `remote_write` opens
@@ -126,7 +148,7 @@ pub trait Verbs {
         bytes: &[u8],
     ) -> Result<(), MemoryError>;
 
-    // ---- Datagrams ----
+    // ---- UDP ----
 
     /// Hands UDP datagrams for `port` to the user as events.
     fn bind_udp(&mut self, port: u16);
@@ -212,6 +234,30 @@ impl Verbs for Host {
             failure: qp.state().failure(),
             stats: qp.stats(),
         })
+    }
+
+    fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError> {
+        Ok(self.create_ud_qp(config))
+    }
+
+    fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        self.destroy_ud_qp(qpn)
+    }
+
+    fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
+        self.attach_multicast(qpn, group)
+    }
+
+    fn resolve(&mut self, now: u64, ip: Ipv4Addr) {
+        self.resolve(now, ip);
+    }
+
+    fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
+        self.post_ud_send(qpn, request)
+    }
+
+    fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
+        self.post_ud_recv(qpn, request)
     }
 
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError> {

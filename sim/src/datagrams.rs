@@ -6,21 +6,22 @@ use std::sync::Arc;
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_experiment::{Fabric, FabricError};
 use alfirk_roce::binomial_ack::{
-    Config, Connections, Endpoint, EndpointConfig, EndpointEvent, Manager, Membership,
+    Config, Connections, Endpoint, EndpointConfig, EndpointEvent, OpenError,
 };
-use alfirk_roce::rc::PathMtu;
+use alfirk_roce::rc::{PathMtu, Remote};
 
 use crate::engine::Step;
 use crate::fabric::VirtualFabric;
 
-/// The members of one group, and their manager.
-///
-/// The manager's lists reach the members at once, which stands for a control network of its own.
+const MOST_MEMBERS: u32 = 4_096;
+/// Virtual nanoseconds that a change of the members may take.
+const MEMBERSHIP_LIMIT: u64 = 1_000_000_000;
+
+/// The members of one group. The first one is their manager.
 pub struct DatagramGroup {
-    manager: Manager,
     config: EndpointConfig,
-    /// Host and communication number.
-    members: Vec<(HostIndex, u32)>,
+    manager: Option<Remote>,
+    members: Vec<HostIndex>,
 }
 
 /// One broadcast.
@@ -40,69 +41,91 @@ impl DatagramGroup {
         connections: Connections,
         fabric: &VirtualFabric,
     ) -> Self {
-        let node = Config {
-            mtu,
-            max_message: 1 << 20,
-            // Some ten ways up one level, a connection's making included.
-            cycle_timeout: 100_000,
-            segment_time: 2_000,
-            attempts: 8,
-        };
+        let config = EndpointConfig::new(
+            group,
+            0x0a1f_014b,
+            fabric.rc(mtu, 100_000_000_000, 0),
+            1 << 20,
+            MOST_MEMBERS,
+        );
         DatagramGroup {
-            manager: Manager::new(),
             config: EndpointConfig {
-                node,
-                group,
-                qkey: 0x0a1f_014b,
-                rc: fabric.rc(mtu, 100_000_000_000, 0),
+                node: Config {
+                    // Some ten ways up one level, a connection's making included.
+                    cycle_timeout: 100_000,
+                    segment_time: 2_000,
+                    ..config.node
+                },
                 connections,
-                connect_interval: 200_000,
+                ..config
             },
+            manager: None,
             members: Vec::new(),
         }
     }
 
-    /// Has a host join: the fabric's group first, then the list of the manager.
+    /// Has a host join: the fabric's group first, then the list of the manager. Returns when all members know.
     pub fn join(&mut self, fabric: &mut VirtualFabric, host: HostIndex) -> Result<(), FabricError> {
-        let ip = fabric.network().topology().host(host).ip;
-        fabric.join_datagrams(self.config.group, ip)?;
-        let config = self.config;
+        fabric.join_datagrams(self.config.group, &[host])?;
+        let (config, manager) = (self.config, self.manager);
         let network = fabric.network();
-        let broken = |error: &dyn std::fmt::Display| FabricError::Broken(error.to_string());
-        let opened = network.on_nic(host, |nic, _| Endpoint::open(nic, &config));
-        let qpn = opened.map_err(|error| broken(&error))?;
-        let (number, list) = self.manager.join(ip, qpn).map_err(|error| broken(&error))?;
-        let made = network.on_nic(host, |nic, _| Endpoint::new(nic, config, number, qpn));
-        network.set_multicaster(host, made.map_err(|error| broken(&error))?);
-        self.members.push((host, number));
-        self.publish(fabric, &list);
-        Ok(())
+        let opened = network.on_nic(host, |nic, now| {
+            let mut member = Endpoint::open(nic, config)?;
+            match manager {
+                None => member.found(nic, now),
+                Some(manager) => member.join(nic, now, manager),
+            }
+            Ok::<_, OpenError>(member)
+        });
+        let member = opened.map_err(|error| FabricError::Broken(error.to_string()))?;
+        let (ip, qpn) = (network.topology().host(host).ip, member.qpn());
+        self.manager.get_or_insert(Remote { ip, qpn });
+        network.set_multicaster(host, member);
+        self.members.push(host);
+        self.until_known(fabric)
     }
 
-    /// Has a host leave.
+    /// Has a host leave that is not the manager. Returns when all members know, and it does itself.
     pub fn leave(
         &mut self,
         fabric: &mut VirtualFabric,
         host: HostIndex,
     ) -> Result<(), FabricError> {
-        let ip = fabric.network().topology().host(host).ip;
-        let place = self.members.iter().position(|(member, _)| *member == host);
-        let Some(place) = place else {
-            return Ok(());
+        let place = self.members.iter().position(|member| *member == host);
+        let Some(place) = place.filter(|place| *place > 0) else {
+            let why = "the first member is the manager, which stays".to_owned();
+            return Err(FabricError::Broken(why));
         };
-        let (_, number) = self.members.remove(place);
-        let list = self.manager.leave(number);
-        let list = list.map_err(|error| FabricError::Broken(error.to_string()))?;
-        self.publish(fabric, &list);
-        fabric.leave_datagrams(self.config.group, ip)
+        self.members.remove(place);
+        fabric
+            .network()
+            .on_multicaster(host, |member, nic, now| member.leave(nic, now));
+        self.until_known(fabric)?;
+        fabric.leave_datagrams(self.config.group, &[host])
     }
 
-    fn publish(&self, fabric: &mut VirtualFabric, list: &Membership) {
-        for (host, _) in &self.members {
-            fabric.network().on_multicaster(*host, |member, nic, now| {
-                member.handle_membership(nic, now, list.clone());
-            });
+    /// Runs until every member has the same list, and who is in none knows.
+    fn until_known(&self, fabric: &mut VirtualFabric) -> Result<(), FabricError> {
+        let network = fabric.network();
+        let deadline = network.now() + MEMBERSHIP_LIMIT;
+        let is_known = |network: &crate::network::Network| {
+            network.topology().host_indexes().all(|host| {
+                let Some(member) = network.host(host).multicaster() else {
+                    return true;
+                };
+                match self.members.contains(&host) {
+                    true => member.members().len() == self.members.len(),
+                    false => !member.is_member(),
+                }
+            })
+        };
+        while !is_known(network) {
+            if network.step(deadline) == Step::Idle {
+                let why = "the list of members does not reach everybody in time";
+                return Err(FabricError::Broken(why.to_owned()));
+            }
         }
+        Ok(())
     }
 
     /// Sends a message from a member to all others, and runs until its broadcast may return; fails when that takes longer than
@@ -124,7 +147,7 @@ impl DatagramGroup {
             if network.step(start + limit) == Step::Idle {
                 return Err(late());
             }
-            for (host, _) in &self.members {
+            for host in &self.members {
                 while let Some((at, event)) = network.next_multicast_event(*host) {
                     match event {
                         EndpointEvent::Completed { .. } if missing > 0 => {

@@ -1,6 +1,6 @@
 //! A [`Fabric`] in virtual time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -99,28 +99,30 @@ impl VirtualFabric {
         })
     }
 
-    /// Has a host get what is sent to a multicast group of datagrams.
-    pub fn join_datagrams(&mut self, group: Ipv4Addr, host: Ipv4Addr) -> Result<(), FabricError> {
-        let tag = self.tag();
-        self.network
-            .ask(ApiRequest::JoinDatagrams { tag, group, host });
-        self.until_changed(tag)
-    }
-
-    /// The opposite.
-    pub fn leave_datagrams(&mut self, group: Ipv4Addr, host: Ipv4Addr) -> Result<(), FabricError> {
-        let tag = self.tag();
-        self.network
-            .ask(ApiRequest::LeaveDatagrams { tag, group, host });
-        self.until_changed(tag)
-    }
-
-    fn until_changed(&mut self, tag: Tag) -> Result<(), FabricError> {
+    fn change_datagrams(
+        &mut self,
+        hosts: &[HostIndex],
+        request: impl Fn(Tag, Ipv4Addr) -> ApiRequest,
+    ) -> Result<(), FabricError> {
+        let asked = hosts.iter().map(|&host| {
+            let tag = self.tag();
+            let ip = self.network.topology().host(host).ip;
+            self.network.ask(request(tag, ip));
+            tag
+        });
+        let mut waiting: BTreeSet<Tag> = asked.collect();
+        if waiting.is_empty() {
+            return Ok(());
+        }
         self.until(
             "the group of datagrams is not changed",
             |reply| match reply {
-                ApiReply::DatagramGroup { tag: of, .. } if of == tag => Some(Ok(())),
-                ApiReply::Failed { tag: of, error } if of == tag => Some(Err(error.into())),
+                ApiReply::DatagramGroup { tag, .. } => {
+                    (waiting.remove(&tag) && waiting.is_empty()).then_some(Ok(()))
+                }
+                ApiReply::Failed { tag, error } if waiting.contains(&tag) => {
+                    Some(Err(error.into()))
+                }
                 _ => None,
             },
         )
@@ -264,6 +266,22 @@ impl Fabric for VirtualFabric {
         }
     }
 
+    fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        self.change_datagrams(hosts, |tag, host| ApiRequest::JoinDatagrams {
+            tag,
+            group,
+            host,
+        })
+    }
+
+    fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        self.change_datagrams(hosts, |tag, host| ApiRequest::LeaveDatagrams {
+            tag,
+            group,
+            host,
+        })
+    }
+
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
         match source {
             Some(source) => self.network.stalled(source, mcst_id),
@@ -376,6 +394,7 @@ impl Fabric for VirtualFabric {
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let network = &self.network;
         let mut traffic = Traffic::default();
+        let datagrams = |host| network.host(host).transfer()?.datagram_stats();
         for &source in &members[..sources] {
             if let Some(link) = network.counters(End::host(source)) {
                 traffic.source_tx_bytes += link.bytes;
@@ -385,6 +404,10 @@ impl Fabric for VirtualFabric {
                 traffic.source_cnps += qp.stats().cnps_received;
             }
             traffic.source_acks += network.host(source).acks_received();
+            if let Some(datagrams) = datagrams(source) {
+                traffic.source_payload_bytes += datagrams.request_bytes_sent;
+                traffic.source_acks += datagrams.acks_received;
+            }
         }
         let mut dropped = 0;
         for (_, link) in network.directions() {
@@ -397,6 +420,9 @@ impl Fabric for VirtualFabric {
                 traffic.retransmissions += qp.stats().retransmissions;
                 traffic.marked += qp.stats().marked_received;
                 traffic.cnps_sent += qp.stats().cnps_sent;
+            }
+            if let Some(datagrams) = datagrams(host) {
+                traffic.retransmissions += datagrams.retransmissions;
             }
             let node = network.host(host);
             if !node.is_hostile() {

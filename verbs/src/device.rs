@@ -12,6 +12,7 @@ use alfirk_roce::rc::{
     AckTimeout, BadMtu, MemoryError, MemoryKey, MemorySlice, ModifyError, PathMtu, PostError,
     QpFailure, RcConfig, RecvRequest, Remote, SendRequest,
 };
+use alfirk_roce::ud::{UdConfig, UdPostError, UdSendRequest};
 use alfirk_roce::verbs::{DeviceError, QpView, Verbs};
 use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -20,6 +21,8 @@ use crate::counters::Counters;
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::sys::{Context, Info};
+
+const NO_DATAGRAMS: &str = "queue pairs of the datagram service";
 
 /// Which device, and how patient its queue pairs are by default.
 #[derive(Debug, Clone)]
@@ -369,6 +372,31 @@ impl Verbs for Device {
             failure: qp.state().failure(),
             stats: qp.stats(),
         })
+    }
+
+    fn create_ud_qp(&mut self, _config: UdConfig) -> Result<QpNum, ModifyError> {
+        Err(DeviceError::Unsupported(NO_DATAGRAMS).into())
+    }
+
+    fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
+        Err(ModifyError::NoSuchQueuePair(qpn))
+    }
+
+    fn attach_multicast(&mut self, qpn: QpNum, _group: Ipv4Addr) -> Result<(), UdPostError> {
+        Err(UdPostError::NoSuchQueuePair(qpn))
+    }
+
+    fn resolve(&mut self, _now: u64, ip: Ipv4Addr) {
+        let is_known = false;
+        self.events.push_back(HostEvent::Resolved { ip, is_known });
+    }
+
+    fn post_ud_send(&mut self, qpn: QpNum, _request: UdSendRequest) -> Result<(), UdPostError> {
+        Err(UdPostError::NoSuchQueuePair(qpn))
+    }
+
+    fn post_ud_recv(&mut self, qpn: QpNum, _request: RecvRequest) -> Result<(), UdPostError> {
+        Err(UdPostError::NoSuchQueuePair(qpn))
     }
 
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError> {

@@ -107,9 +107,11 @@ impl Driver {
                 let stuck = (unread || self.station.is_stuck()).then_some(now + RETRY_INTERVAL);
                 let progress = self.wants_progress().then_some(self.next_progress);
                 let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
+                let transfers = self.transfers.values();
+                let transfers = transfers.filter_map(|r| r.transfer.poll_timeout()).min();
                 let knock = self.control.is_waiting().then_some(now + KNOCK_INTERVAL);
                 let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
-                [host, group, stuck, progress, knock, attack]
+                [host, group, transfers, stuck, progress, knock, attack]
                     .into_iter()
                     .flatten()
                     .min()
@@ -132,6 +134,12 @@ impl Driver {
             let now = monotonic();
             if self.station.poll_timeout().is_some_and(|at| at <= now) {
                 self.station.handle_timeout(now);
+            }
+            for running in self.transfers.values_mut() {
+                let transfer = &mut running.transfer;
+                if transfer.poll_timeout().is_some_and(|at| at <= now) {
+                    transfer.handle_timeout(self.station.verbs_mut(), now);
+                }
             }
             if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
                 self.registrar.handle_timeout(self.station.verbs_mut(), now);

@@ -603,6 +603,24 @@ impl Args {
     }
 }
 
+impl Config {
+    /// Refuses to cut a message of so many bytes into parts that an algorithm cannot keep.
+    pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
+        let Some(messages) = self.messages else {
+            return Ok(());
+        };
+        let mut short = self.algorithms.iter().filter(|a| a.needs_datagrams());
+        match short.find(|algorithm| messages < algorithm.least_slices(size)) {
+            None => Ok(()),
+            Some(algorithm) => Err(Failure::bad_input(format_args!(
+                "--messages {messages}: {algorithm} keeps messages until everybody has them, so they are at most 1 MiB each; \
+                 give {} or more, or leave it out",
+                algorithm.least_slices(size)
+            ))),
+        }
+    }
+}
+
 impl Args {
     fn ecn(&self) -> Result<Option<EcnProfile>, Failure> {
         match (&self.ecn, self.congestion) {
@@ -636,7 +654,47 @@ impl Args {
                  it holds everything; leave one of the two out"
             ));
         }
-        None
+        self.misfit_of_datagrams(algorithm)
+    }
+
+    /// Why datagrams cannot be sent like that, and what would do.
+    fn misfit_of_datagrams(&self, algorithm: Algorithm) -> Option<String> {
+        if !algorithm.needs_datagrams() {
+            return None;
+        }
+        let either = "leave one of the two out";
+        let refused = [
+            (
+                self.op != Op::Send,
+                "--op",
+                "sends datagrams, which know no WRITE; use --op send",
+            ),
+            (
+                self.receives.is_some(),
+                "--receives",
+                "has as many receives posted as a root may have datagrams under way",
+            ),
+            (
+                self.ready.is_some(),
+                "--ready",
+                "sends datagrams to everybody, who are not asked before",
+            ),
+            (
+                self.congestion == Control::Dcqcn,
+                "--congestion",
+                "sends datagrams, whose rate nobody controls",
+            ),
+            (
+                self.registration == How::Mrp,
+                "--registration",
+                "sends to a group that hosts join through the control service; use --registration api",
+            ),
+        ];
+        let (_, flag, why) = refused.into_iter().find(|(given, _, _)| *given)?;
+        Some(match why.contains("; use") {
+            true => format!("{flag}: {algorithm} {why}"),
+            false => format!("{flag}: {algorithm} {why}; {either}"),
+        })
     }
 
     /// What is to be brought about, if the other flags go with it.

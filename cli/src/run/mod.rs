@@ -68,6 +68,7 @@ pub fn run(args: Args) -> Outcome {
 /// The input cannot be read, the driver cannot work here, or a run failed.
 pub fn measure(config: &Config, program: &Program) -> Result<Report, Failure> {
     let input = Content::load(&config.source, config.seed)?;
+    config.check_messages(input.data.bytes().len() as u64)?;
     let job = job(config, &input);
     let results = match config.driver {
         Driver::Virtual => run_virtual(config, program, &job)?,

@@ -10,6 +10,27 @@ fn run(arguments: &[&str], words: &[&str]) {
 }
 
 #[test]
+fn what_datagrams_cannot_do() {
+    let by_datagrams = |more: &[&str], words: &[&str]| {
+        run(&[&["--algorithms", "binomial-ack"], more].concat(), words);
+    };
+    by_datagrams(&["--op", "write"], &["--op", "WRITE", "use --op send"]);
+    by_datagrams(&["--receives", "3"], &["--receives", "leave one"]);
+    by_datagrams(&["--ready", "2"], &["--ready", "leave one"]);
+    by_datagrams(&["--congestion", "dcqcn"], &["--congestion", "leave one"]);
+    by_datagrams(
+        &["--registration", "mrp"],
+        &["--registration", "use --registration api"],
+    );
+    by_datagrams(
+        &["--messages", "3", "--size", "10MiB"],
+        &["--messages 3", "give 10 or more"],
+    );
+    by_datagrams(&["--kill", "h3@20us"], &["does not survive", "use alfirk"]);
+    by_datagrams(&["--fallback", "binomial-ack"], &["no order", "use chain"]);
+}
+
+#[test]
 fn topology_that_cannot_be_read() {
     refused(
         2,

@@ -175,7 +175,10 @@ proptest! {
             other => other,
         };
         let job = Job {
-            op: if collective == Collective::Barrier { TransferOp::Send } else { op },
+            op: match collective == Collective::Barrier || algorithm.needs_datagrams() {
+                true => TransferOp::Send,
+                false => op,
+            },
             block,
             slices: Some(slices),
             ..of(collective, members, size, seed)

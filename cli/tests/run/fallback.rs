@@ -260,6 +260,14 @@ impl Fabric for Crowded {
     fn deregister_in_band(&mut self, leader: HostIndex) -> Result<(), FabricError> {
         self.inner.deregister_in_band(leader)
     }
+    fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        self.inner.join_datagrams(group, hosts)
+    }
+
+    fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        self.inner.leave_datagrams(group, hosts)
+    }
+
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
         self.inner.stalled(mcst_id, source)
     }

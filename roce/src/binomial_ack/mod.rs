@@ -14,7 +14,7 @@
 //!
 //! [`Node`] is the protocol: it is given datagrams, packets of connections and the time, and says what to send.  [`Endpoint`] is
 //! a node on a [`crate::host::Host`], with a UD queue pair for the group and RC queue pairs between members, kept or made anew each
-//! time ([`Connections`]).  Lists of members reach it by its owner's way.
+//! time ([`Connections`]).  The manager is the first member, and the lists go over these queue pairs, too.
 
 mod endpoint;
 mod membership;
@@ -25,8 +25,8 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use endpoint::{Connections, Endpoint, EndpointConfig, EndpointEvent};
+pub use endpoint::{Connections, Endpoint, EndpointConfig, EndpointEvent, OpenError};
 pub use membership::{Manager, Member, Membership, MembershipError};
-pub use node::{Config, Effect, MulticastError, Node};
+pub use node::{Config, Counts, Effect, MulticastError, Node};
 pub use tree::AckTree;
 pub use wire::{Body, MessageId, Packet, HEADER_LEN};

@@ -11,6 +11,8 @@ use crate::wire::{Header, WireError};
 
 /// How many lists of members are kept for messages that were sent by older ones.
 const KEPT_VERSIONS: usize = 64;
+/// How many windows of messages of one root a node keeps that are whole, but not known to be over.
+const KEPT_WINDOWS: usize = 4;
 /// A wait doubles this often and no more.
 const MOST_DOUBLINGS: u32 = 6;
 
@@ -28,6 +30,9 @@ pub struct Config {
     pub segment_time: u64,
     /// Repairs of one child after which it is reported as silent.
     pub attempts: u32,
+    /// How many messages a root may have under way that not everybody is known to have, at least 1.  Receivers hold so many of each
+    /// root in the making, and no more.
+    pub window: u32,
 }
 
 impl Config {
@@ -36,10 +41,20 @@ impl Config {
         self.mtu.bytes() - HEADER_LEN
     }
 
-    fn segments(&self, len: u64) -> u64 {
+    /// Datagrams of a message.
+    pub fn segments(&self, len: u64) -> u64 {
         // A message without bytes is a segment without bytes.
         len.div_ceil(self.segment_bytes() as u64).max(1)
     }
+}
+
+/// What a node has heard and repaired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Acknowledgements that came.
+    pub acks: u64,
+    /// Packets of the path MTU that messages took which were sent to one node because it lacked them.
+    pub repair_packets: u64,
 }
 
 /// Something to do or to know.
@@ -66,6 +81,8 @@ pub enum MulticastError {
         "a message of {len} bytes is longer than the group's limit of {limit}; send it in parts"
     )]
     TooLong { len: u64, limit: u64 },
+    #[error("{0} messages are under way already; wait until one is complete")]
+    Full(u32),
 }
 
 /// The state machine of one member.
@@ -78,6 +95,7 @@ pub struct Node {
     finished: BTreeMap<u32, Finished>,
     next_message: u32,
     effects: VecDeque<Effect>,
+    counts: Counts,
 }
 
 /// A message that not everybody is known to have.
@@ -130,6 +148,7 @@ impl Node {
             finished: BTreeMap::new(),
             next_message: 0,
             effects: VecDeque::new(),
+            counts: Counts::default(),
         }
     }
 
@@ -176,6 +195,9 @@ impl Node {
             .newest()
             .filter(|list| list.place(self.number).is_some());
         let version = newest.ok_or(MulticastError::NotMember)?.version;
+        if self.is_full() {
+            return Err(MulticastError::Full(self.config.window));
+        }
         let message = self.next_message;
         self.next_message += 1;
         let id = MessageId {
@@ -204,9 +226,33 @@ impl Node {
         Ok(message)
     }
 
-    /// Takes a datagram of the group.
-    pub fn handle_datagram(&mut self, now: u64, bytes: &[u8]) -> Result<(), WireError> {
+    /// How many messages not everybody is known to have, as far as this node knows of them.
+    pub fn under_way(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Whether so many of this node's own messages are under way that the next one must wait.
+    pub fn is_full(&self) -> bool {
+        let own = self.messages_of(self.number);
+        own.count() >= self.config.window.max(1) as usize
+    }
+
+    fn messages_of(&self, root: u32) -> impl Iterator<Item = &Message> {
+        let id = |message| MessageId { root, message };
+        let own = self.messages.range(id(0)..=id(u32::MAX));
+        own.map(|(_, message)| message)
+    }
+
+    /// Takes a datagram of the group, which the member with this number has sent.
+    pub fn handle_datagram(&mut self, now: u64, from: u32, bytes: &[u8]) -> Result<(), WireError> {
         let packet = Packet::parse(bytes)?;
+        if packet.id.root != from {
+            return Err(WireError::bad_field(
+                Header::BinomialAck,
+                "root",
+                packet.id.root,
+            ));
+        }
         let Body::Segment { place, bytes } = packet.body else {
             return Err(WireError::bad_field(
                 Header::BinomialAck,
@@ -246,6 +292,7 @@ impl Node {
     /// Takes a packet that came over the connection from a member.
     pub fn handle_packet(&mut self, now: u64, from: u32, bytes: &[u8]) -> Result<(), WireError> {
         let packet = Packet::parse(bytes)?;
+        self.counts.acks += u64::from(packet.body == Body::Ack);
         if packet.body == Body::Ack && self.is_over(packet.id) {
             let release = Packet {
                 body: Body::Release,
@@ -326,10 +373,33 @@ impl Node {
         }
     }
 
+    /// What it has heard and repaired by now.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
     /// The numbers of the members by the newest list.
     pub fn newest_members(&self) -> BTreeSet<u32> {
         let members = self.newest().into_iter().flat_map(|list| &list.members);
         members.map(|member| member.number).collect()
+    }
+
+    /// The numbers of those to whom this node is a neighbour in the tree of a root, by the newest list: its parent and its children.
+    pub fn tree_neighbours(&self, root: u32) -> Vec<u32> {
+        let places = self
+            .newest()
+            .and_then(|list| Some((list, list.place(self.number)?, list.place(root)?)));
+        let Some((list, own, root)) = places else {
+            return Vec::new();
+        };
+        let tree = AckTree::new(list.members.len() as u32, root);
+        let places = tree.parent(own).into_iter().chain(tree.children(own));
+        places.map(|place| list.number(place)).collect()
+    }
+
+    /// The version of the newest list.
+    pub fn version(&self) -> Option<u32> {
+        self.newest().map(|list| list.version)
     }
 
     fn newest(&self) -> Option<&Membership> {
@@ -350,8 +420,25 @@ impl Node {
     fn is_wanted(&self, packet: &Packet<'_>) -> bool {
         packet.len <= self.config.max_message
             && !self.is_over(packet.id)
-            // Of its own messages a node knows all that are not over.
-            && (packet.id.root != self.number || self.messages.contains_key(&packet.id))
+            && (self.messages.contains_key(&packet.id) || self.has_room(packet.id.root))
+    }
+
+    /// Whether another message of a root may begin here.
+    ///
+    /// What is not whole here its root cannot know to be complete, so an honest one never has more of these under way than a window.
+    /// Whole ones wait for word that everybody has them, which may be late.  What there is no room for is repaired like what was lost.
+    fn has_room(&self, root: u32) -> bool {
+        // Of its own messages a node knows all that are not over.
+        if root == self.number {
+            return false;
+        }
+        let window = self.config.window.max(1) as usize;
+        let (mut all, mut parts) = (0, 0);
+        for message in self.messages_of(root) {
+            all += 1;
+            parts += usize::from(!message.is_whole());
+        }
+        parts < window && all < KEPT_WINDOWS * window
     }
 
     /// The state of a message, begun if there is none; refused if a packet contradicts it.
@@ -511,6 +598,8 @@ impl Node {
     fn send_content(&mut self, id: MessageId, to: u32) {
         if let Some(Content::Whole(data)) = self.messages.get(&id).map(|m| &m.content) {
             let data = Arc::clone(data);
+            let bytes = HEADER_LEN + data.len();
+            self.counts.repair_packets += bytes.div_ceil(self.config.mtu.bytes()) as u64;
             self.send(id, to, Body::Content { bytes: &data });
         }
     }

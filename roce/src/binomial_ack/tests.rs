@@ -18,6 +18,7 @@ const CONFIG: Config = Config {
     cycle_timeout: 20_000,
     segment_time: 100,
     attempts: 4,
+    window: 3,
 };
 /// A datagram's way.
 const DATAGRAM: u64 = 1_000;
@@ -25,7 +26,7 @@ const DATAGRAM: u64 = 1_000;
 const CONNECTION: u64 = 3_000;
 
 enum Arrival {
-    Datagram(Vec<u8>),
+    Datagram(u32, Vec<u8>),
     Packet(u32, Vec<u8>),
     List(Membership),
 }
@@ -104,10 +105,10 @@ impl World {
 
     fn post(&mut self, from: u32, to: u32, arrival: Arrival) {
         let mut at = match arrival {
-            Arrival::Datagram(_) => self.now + DATAGRAM + self.below(DATAGRAM),
+            Arrival::Datagram(..) => self.now + DATAGRAM + self.below(DATAGRAM),
             _ => self.now + CONNECTION + self.below(CONNECTION),
         };
-        if !matches!(arrival, Arrival::Datagram(_)) {
+        if !matches!(arrival, Arrival::Datagram(..)) {
             let last = self.last_arrival.entry((from, to)).or_insert(0);
             at = at.max(*last);
             *last = at;
@@ -136,10 +137,10 @@ impl World {
                             continue;
                         }
                         if self.below(1_000_000) >= u64::from(self.loss) {
-                            self.post(number, other, Arrival::Datagram(bytes.clone()));
+                            self.post(number, other, Arrival::Datagram(number, bytes.clone()));
                         }
                         if self.below(1_000_000) < u64::from(self.loss) {
-                            self.post(number, other, Arrival::Datagram(bytes.clone()));
+                            self.post(number, other, Arrival::Datagram(number, bytes.clone()));
                         }
                     }
                 }
@@ -200,7 +201,9 @@ impl World {
                     return true;
                 };
                 match arrival {
-                    Arrival::Datagram(bytes) => node.handle_datagram(now, &bytes).unwrap(),
+                    Arrival::Datagram(from, bytes) => {
+                        node.handle_datagram(now, from, &bytes).unwrap();
+                    }
                     Arrival::Packet(from, bytes) => node.handle_packet(now, from, &bytes).unwrap(),
                     Arrival::List(list) => node.handle_membership(now, list),
                 }
@@ -360,10 +363,14 @@ fn lies_are_refused_and_change_nothing() {
         (1_000, segment(0, b"short")),
         (3, Body::Ack),
     ] {
-        assert!(node.handle_datagram(0, &packet(len, body).emit()).is_err());
+        let lie = packet(len, body).emit();
+        assert!(node.handle_datagram(0, 1, &lie).is_err());
     }
+    // Another's message.
+    let good = packet(1_000, segment(0, &[0; 228])).emit();
+    assert!(node.handle_datagram(0, 2, &good).is_err());
     // Too long for the group: ignored.
-    node.handle_datagram(0, &packet(1 << 40, segment(0, &[0; 228])).emit())
+    node.handle_datagram(0, 1, &packet(1 << 40, segment(0, &[0; 228])).emit())
         .unwrap();
     assert!(node.is_idle());
     // A message of its own that it never sent.
@@ -378,11 +385,52 @@ fn lies_are_refused_and_change_nothing() {
     node.handle_packet(0, 1, &ack.emit()).unwrap();
     assert!(node.is_idle());
     // Another length than before.
-    node.handle_datagram(0, &packet(1_000, segment(0, &[0; 228])).emit())
-        .unwrap();
+    node.handle_datagram(0, 1, &good).unwrap();
     assert!(node
         .handle_packet(0, 1, &packet(3, Body::Ack).emit())
         .is_err());
+}
+
+#[test]
+fn a_root_waits_when_a_window_of_messages_is_under_way() {
+    let mut world = World::new(3, 0, 1);
+    for _ in 0..CONFIG.window {
+        world.multicast(1, b"one of many");
+    }
+    let root = world.nodes.get_mut(&1).unwrap();
+    assert!(root.is_full());
+    let refused = root.multicast(0, Arc::from(&b"x"[..]));
+    assert_eq!(refused, Err(MulticastError::Full(3)));
+    world.run();
+    assert_eq!(world.completed.len(), 3);
+    world.multicast(1, b"now");
+    world.run();
+    world.assert_idle();
+}
+
+#[test]
+fn a_sender_that_ends_nothing_takes_no_more_memory_than_a_window() {
+    let mut world = World::new(3, 0, 1);
+    let node = world.nodes.get_mut(&0).unwrap();
+    let begin = |root: u32, message: u32| {
+        let packet = Packet {
+            id: MessageId { root, message },
+            version: 3,
+            len: 100_000,
+            body: Body::Segment {
+                place: 0,
+                bytes: &[0; 228],
+            },
+        };
+        packet.emit()
+    };
+    for message in 0..50 {
+        node.handle_datagram(0, 1, &begin(1, message)).unwrap();
+    }
+    assert_eq!(node.under_way(), 3);
+    // Another one has room of its own.
+    node.handle_datagram(0, 2, &begin(2, 7)).unwrap();
+    assert_eq!(node.under_way(), 4);
 }
 
 /// All members of groups of every size from 2 to 40 in turn, under loss up to 1 % and far beyond.
@@ -432,6 +480,7 @@ proptest! {
                 // Who leaves has nothing under way that others may need.
                 1 if list.members.len() > 2 && world.nodes[&number].is_idle() => world.leave(number),
                 _ if !world.nodes[&number].newest_members().contains(&number) => {}
+                _ if world.nodes[&number].is_full() => {}
                 _ => {
                     let data = bytes(len, seed ^ len as u64);
                     sent.push((world.multicast(number, &data), data));

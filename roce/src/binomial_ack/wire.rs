@@ -4,6 +4,9 @@
 //! the root's number of the message (4), length of the whole message (8), and the place of the segment in it (4), in
 //! segments; all but the last are as long as the first.
 
+use std::net::Ipv4Addr;
+
+use super::membership::{Member, Membership};
 use crate::wire::{Header, Psn, QpNum, Reason, WireError};
 
 /// Length of what is before the bytes of a message.
@@ -111,7 +114,61 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// How members connect queue pairs, by datagrams: kind (1, from 16), three zeros, and 24-bit numbers in four bytes each.
+/// The first byte of a list of members, where packets have their kind.
+const LIST: u8 = 5;
+/// Bytes before the members of a list: kind (1), three zeros, version (4), how many there are (4).
+const LIST_HEADER_LEN: usize = 12;
+/// Bytes of a member in a list: number (4), IPv4 address (4), queue pair (4).
+const MEMBER_LEN: usize = 12;
+
+impl Membership {
+    /// Length of a list of so many members on a connection, in bytes.
+    pub(super) const fn wire_len(members: u32) -> u64 {
+        LIST_HEADER_LEN as u64 + MEMBER_LEN as u64 * members as u64
+    }
+
+    /// The list as the manager sends it over connections, big-endian.
+    pub(super) fn emit(&self) -> Vec<u8> {
+        let mut out = vec![LIST, 0, 0, 0];
+        out.extend(self.version.to_be_bytes());
+        out.extend((self.members.len() as u32).to_be_bytes());
+        for member in &self.members {
+            out.extend(member.number.to_be_bytes());
+            out.extend(member.ip.octets());
+            out.extend(member.qpn.get().to_be_bytes());
+        }
+        out
+    }
+
+    /// Reads a list; none if it is something else, or its members are not in the order of their numbers.
+    pub(super) fn parse(bytes: &[u8]) -> Option<Membership> {
+        let (head, rest) = bytes.split_first_chunk::<LIST_HEADER_LEN>()?;
+        let word = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.try_into().ok()?));
+        let count = word(&head[8..])? as usize;
+        if head[0] != LIST || rest.len() != count.checked_mul(MEMBER_LEN)? {
+            return None;
+        }
+        let member = |bytes: &[u8]| {
+            Some(Member {
+                number: word(&bytes[..4])?,
+                ip: Ipv4Addr::from(word(&bytes[4..8])?),
+                qpn: QpNum::new(word(&bytes[8..])?),
+            })
+        };
+        let members: Option<Vec<Member>> = rest.chunks_exact(MEMBER_LEN).map(member).collect();
+        let members = members?;
+        let is_sorted = members
+            .windows(2)
+            .all(|pair| pair[0].number < pair[1].number);
+        is_sorted.then_some(Membership {
+            version: word(&head[4..8])?,
+            members,
+        })
+    }
+}
+
+/// What nodes arrange by datagrams, connections and membership: kind (1, from 16), three zeros, and 24-bit numbers in four bytes
+/// each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Manage {
     /// The sender has this queue pair, and its first PSN is this.
@@ -120,6 +177,10 @@ pub(super) enum Manage {
     Reply { of: QpNum, qpn: QpNum, psn: Psn },
     /// The sender's queue pair is no more.
     Disconnect { qpn: QpNum },
+    /// To the manager: the sender wants to be in the next list.
+    Join,
+    /// To the manager: the sender wants to be in no list any more.
+    Leave,
 }
 
 impl Manage {
@@ -134,6 +195,7 @@ impl Manage {
             16 => 2,
             17 => 3,
             18 => 1,
+            19 | 20 => 0,
             _ => return None,
         };
         if rest.len() != 4 * words {
@@ -149,9 +211,11 @@ impl Manage {
                 qpn: QpNum::new(number(1)?),
                 psn: Psn::new(number(2)?),
             },
-            _ => Manage::Disconnect {
+            18 => Manage::Disconnect {
                 qpn: QpNum::new(number(0)?),
             },
+            19 => Manage::Join,
+            _ => Manage::Leave,
         })
     }
 
@@ -161,6 +225,8 @@ impl Manage {
             Manage::Request { qpn, psn } => (16, vec![qpn.get(), psn.get()]),
             Manage::Reply { of, qpn, psn } => (17, vec![of.get(), qpn.get(), psn.get()]),
             Manage::Disconnect { qpn } => (18, vec![qpn.get()]),
+            Manage::Join => (19, Vec::new()),
+            Manage::Leave => (20, Vec::new()),
         };
         let words = words.into_iter().flat_map(u32::to_be_bytes);
         [kind, 0, 0, 0].into_iter().chain(words).collect()
@@ -240,12 +306,14 @@ mod tests {
         }
 
         #[test]
-        fn emitted_words_of_management_parse_back(kind in 0..3, a in 0u32..1 << 24, b in 0u32..1 << 24, c in 0u32..1 << 24) {
+        fn emitted_words_of_management_parse_back(kind in 0..5, a in 0u32..1 << 24, b in 0u32..1 << 24, c in 0u32..1 << 24) {
             let (of, qpn, psn) = (QpNum::new(a), QpNum::new(b), Psn::new(c));
             let manage = match kind {
                 0 => Manage::Request { qpn, psn },
                 1 => Manage::Reply { of, qpn, psn },
-                _ => Manage::Disconnect { qpn },
+                2 => Manage::Disconnect { qpn },
+                3 => Manage::Join,
+                _ => Manage::Leave,
             };
             let emitted = manage.emit();
             prop_assert_eq!(Manage::parse(&emitted), Some(manage));
@@ -256,8 +324,25 @@ mod tests {
         }
 
         #[test]
+        fn emitted_lists_parse_back(version: u32, members in prop::collection::btree_map(any::<u32>(), (any::<u32>(), 0u32..1 << 24), 0..20)) {
+            let members = members.into_iter().map(|(number, (ip, qpn))| Member {
+                number,
+                ip: ip.into(),
+                qpn: QpNum::new(qpn),
+            });
+            let list = Membership { version, members: members.collect() };
+            let emitted = list.emit();
+            prop_assert_eq!(emitted.len() as u64, Membership::wire_len(list.members.len() as u32));
+            prop_assert_eq!(Membership::parse(&emitted), Some(list));
+            prop_assert!(Packet::parse(&emitted).is_err());
+            for len in 0..emitted.len() {
+                prop_assert_eq!(Membership::parse(&emitted[..len]), None);
+            }
+        }
+
+        #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            let _ = (Packet::parse(&bytes), Manage::parse(&bytes));
+            let _ = (Packet::parse(&bytes), Manage::parse(&bytes), Membership::parse(&bytes));
         }
     }
 }

@@ -10,7 +10,8 @@ use super::plan::{Plan, Shape};
 use super::rdmc::{self, Schedule};
 use super::ring::{self, Ring};
 use super::{
-    alfirk, allgather, barrier, binomial, chain, double_tree, kary, long, scatter, unicast,
+    alfirk, allgather, barrier, binomial, binomial_ack, chain, double_tree, kary, long, scatter,
+    unicast,
 };
 use crate::rc::MAX_MESSAGE;
 
@@ -38,6 +39,8 @@ pub enum Algorithm {
     SpreadRoll,
     /// One of RDMC's schedules.
     Rdmc(Schedule),
+    /// The root multicasts datagrams, which are acknowledged up a binomial tree.
+    BinomialAck,
     /// In round t everybody tells the member 2^t ranks on.
     Dissemination,
 }
@@ -61,7 +64,7 @@ fn names() -> String {
 
 impl Algorithm {
     /// All of them, with one number of children for the trees that may have any.
-    pub const ALL: [Algorithm; 18] = [
+    pub const ALL: [Algorithm; 19] = [
         Algorithm::Alfirk,
         Algorithm::Unicast,
         Algorithm::Chain,
@@ -79,6 +82,7 @@ impl Algorithm {
         Algorithm::Rdmc(Schedule::BinomialTree),
         Algorithm::Rdmc(Schedule::BinomialPipeline),
         Algorithm::Rdmc(Schedule::Hybrid),
+        Algorithm::BinomialAck,
         Algorithm::Dissemination,
     ];
 
@@ -122,6 +126,7 @@ impl Algorithm {
             Algorithm::Rdmc(Schedule::BinomialTree) => "who has the whole message sends it to one that has not, round by round",
             Algorithm::Rdmc(Schedule::BinomialPipeline) => "blocks along the edges of a hypercube, everybody sending and receiving in each step",
             Algorithm::Rdmc(Schedule::Hybrid) => "a binomial pipeline between racks, and one inside each",
+            Algorithm::BinomialAck => "the root multicasts datagrams, which are acknowledged and repaired along a binomial tree",
             Algorithm::Dissemination => "in round t everybody tells the member 2^t ranks on; for allgathers and barriers",
         }
     }
@@ -150,6 +155,7 @@ impl Algorithm {
                 "RDMC sections 4.3 and 4.4, Binomial Pipeline"
             }
             Algorithm::Rdmc(Schedule::Hybrid) => "RDMC section 4.3, Hybrid Algorithms",
+            Algorithm::BinomialAck => "Mansoor, Meehan: Reliable Multicast Protocol Using RDMA",
             Algorithm::Dissemination => "Hensgen, Finkel, Manber (1988); Bruck et al. (1997)",
         }
     }
@@ -174,6 +180,7 @@ impl Algorithm {
             Algorithm::Rdmc(Schedule::BinomialTree) => "rdmc-binomial-tree",
             Algorithm::Rdmc(Schedule::BinomialPipeline) => "rdmc-binomial-pipeline",
             Algorithm::Rdmc(Schedule::Hybrid) => "rdmc-hybrid",
+            Algorithm::BinomialAck => "binomial-ack",
             Algorithm::Dissemination => "dissemination",
         }
     }
@@ -181,6 +188,16 @@ impl Algorithm {
     /// Whether the fabric must know the group.
     pub const fn needs_group(self) -> bool {
         matches!(self, Algorithm::Alfirk)
+    }
+
+    /// Whether the fabric must know a multicast group of datagrams.
+    pub const fn needs_datagrams(self) -> bool {
+        matches!(self, Algorithm::BinomialAck)
+    }
+
+    /// Whether it takes nothing but connections between two members.
+    pub const fn is_overlay(self) -> bool {
+        !self.needs_group() && !self.needs_datagrams()
     }
 
     /// Whether it wants to know in which rack each member is.
@@ -201,6 +218,7 @@ impl Algorithm {
             | Algorithm::Long
             | Algorithm::SpreadRoll
             | Algorithm::Rdmc(_)
+            | Algorithm::BinomialAck
             | Algorithm::Dissemination => false,
         }
     }
@@ -212,18 +230,32 @@ impl Algorithm {
 
     /// Whether members pass data on.
     pub const fn relays(self) -> bool {
-        !matches!(self, Algorithm::Alfirk | Algorithm::Unicast)
+        !matches!(
+            self,
+            Algorithm::Alfirk | Algorithm::Unicast | Algorithm::BinomialAck
+        )
+    }
+
+    /// The smallest number of slices that `size` bytes must be cut into.
+    pub fn least_slices(self, size: u64) -> u32 {
+        let longest = match self.needs_datagrams() {
+            true => binomial_ack::LONGEST_SLICE,
+            false => MAX_MESSAGE,
+        };
+        u32::try_from(size.div_ceil(longest).max(1)).unwrap_or(u32::MAX)
     }
 
     /// A good number of slices for `size` bytes: as few as messages allow, but where members pass on whole slices while others come,
-    /// 64 KiB each and at most 256 of them; and where they hold pieces, one for each of them.
+    /// 64 KiB each and at most 256 of them; where they hold pieces, one for each of them; and of datagrams' messages 64 KiB each, since a
+    /// lost datagram costs a message.
     pub fn default_slices(self, size: u64, members: u32) -> u32 {
-        let least = size.div_ceil(MAX_MESSAGE).max(1);
+        let least = u64::from(self.least_slices(size));
         let wanted = match self {
             Algorithm::Chain
             | Algorithm::Kary(_)
             | Algorithm::DoubleBinaryTree
             | Algorithm::Rdmc(_) => (size / (64 << 10)).clamp(1, 256),
+            Algorithm::BinomialAck => size.div_ceil(64 << 10).max(1),
             Algorithm::Long | Algorithm::SpreadRoll | Algorithm::Dissemination => members.into(),
             Algorithm::Alfirk | Algorithm::Binomial | Algorithm::Unicast | Algorithm::Ring(_) => 1,
         };
@@ -301,6 +333,7 @@ impl Algorithm {
             Algorithm::Long => long::ring(shape, rank),
             Algorithm::SpreadRoll => long::spread_roll(shape, rank),
             Algorithm::Rdmc(schedule) => rdmc::plan(schedule, shape, rank),
+            Algorithm::BinomialAck => binomial_ack::plan(shape, rank),
             Algorithm::Dissemination => Plan::default(),
         }
     }
@@ -398,7 +431,7 @@ mod tests {
         };
         for algorithm in Collective::Broadcast
             .algorithms()
-            .filter(|a| !a.needs_group())
+            .filter(|a| a.is_overlay())
         {
             let mut entries = 0;
             for rank in 0..members {

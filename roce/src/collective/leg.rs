@@ -164,7 +164,7 @@ impl Transfer {
         let lacks = |mut flow: Flow| {
             let first = match flow.edge {
                 EdgeId::Pair { to, .. } => leg.held[to as usize],
-                EdgeId::Group { .. } => leg.held[1],
+                EdgeId::Group { .. } | EdgeId::Datagrams { .. } => leg.held[1],
             };
             flow.skip_to(first);
             (!flow.slices.is_empty()).then_some(flow)
@@ -334,7 +334,7 @@ impl Transfer {
             });
         }
         known.check(own)?;
-        if known.algorithm.needs_group() {
+        if !known.algorithm.is_overlay() {
             return Err(SpecError::NoGroup(known.algorithm).into());
         }
         Ok(())

@@ -15,6 +15,8 @@
 //!    member has said [`TransferEvent::PartDone`] of the part before.
 //! 4. Every member says [`TransferEvent::Done`] with the SHA-256 of what it holds, or [`TransferEvent::Failed`].
 //!
+//! Connections have their timers in the host. Where members send datagrams, the driver also serves [`Transfer::poll_timeout`].
+//!
 //! On the way a transfer may go on by another algorithm, each member with the slices that it still lacks: [`Leg`].
 
 mod alfirk;
@@ -23,6 +25,7 @@ mod allgather;
 mod announce;
 mod barrier;
 mod binomial;
+mod binomial_ack;
 mod chain;
 mod digest;
 mod double_tree;
@@ -45,6 +48,7 @@ mod verb;
 
 pub use algorithm::{Algorithm, UnknownAlgorithm};
 pub use announce::blocks;
+pub use binomial_ack::DatagramSpec;
 pub use digest::{BadDigest, Digest, Original};
 pub use kind::{Collective, UnknownCollective};
 pub use leg::{Leg, Survivors};

@@ -234,7 +234,7 @@ pub(super) mod testing {
             held[0].fill(true);
             let receivers = |edge: EdgeId| match edge {
                 EdgeId::Pair { to, .. } => to as usize..to as usize + 1,
-                EdgeId::Group { .. } => 1..plans.len(),
+                EdgeId::Group { .. } | EdgeId::Datagrams { .. } => 1..plans.len(),
             };
             let mut sent: Vec<Vec<usize>> =
                 plans.iter().map(|p| vec![0; p.outgoing.len()]).collect();

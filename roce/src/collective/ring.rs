@@ -67,7 +67,7 @@ mod tests {
         let flows = plans.flat_map(|plan| plan.outgoing);
         let edges = flows.map(|flow| match flow.edge {
             EdgeId::Pair { from, to } => (from, to),
-            EdgeId::Group { .. } => panic!("a ring has no group"),
+            EdgeId::Group { .. } | EdgeId::Datagrams { .. } => panic!("a ring has no group"),
         });
         edges.collect()
     }

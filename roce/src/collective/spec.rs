@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
 use super::barrier;
+use super::binomial_ack::DatagramSpec;
 use super::kind::Collective;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
@@ -57,6 +58,8 @@ pub enum EdgeId {
     Pair { from: u32, to: u32 },
     /// From one member to all others, through the fabric.
     Group { root: u32 },
+    /// The same by datagrams, which members acknowledge and repair among themselves.
+    Datagrams { root: u32 },
 }
 
 /// Memory that the remote side may write to.
@@ -150,6 +153,9 @@ pub struct TransferSpec {
     /// For algorithms that need one: [`Algorithm::needs_group`].
     #[serde(default)]
     pub group: Option<GroupSpec>,
+    /// For algorithms that send datagrams to a multicast group: [`Algorithm::needs_datagrams`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub datagrams: Option<DatagramSpec>,
     /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub racks: Vec<u32>,
@@ -231,6 +237,19 @@ pub enum SpecError {
     TooLargeToAnnounce(u64),
     #[error("algorithm {0} needs a group in the fabric, and none is given")]
     NoGroup(Algorithm),
+    #[error("algorithm {0} needs a multicast group of datagrams (of 224.0.0.0/4, with a Q_Key below 2^31), and none is given")]
+    NoDatagrams(Algorithm),
+    #[error("algorithm {algorithm} sends datagrams, which know no {what}")]
+    NotByDatagrams {
+        algorithm: Algorithm,
+        what: &'static str,
+    },
+    #[error("a slice of {len} bytes is more than {algorithm} keeps until everybody has it: cut the data into {least} slices or more")]
+    LongDatagramSlice {
+        algorithm: Algorithm,
+        len: u64,
+        least: u32,
+    },
     #[error(
         "algorithm {algorithm} needs the rack of each of {members} members, and {racks} are given"
     )]
@@ -259,6 +278,7 @@ impl TransferSpec {
             receives: None,
             rc: None,
             group: None,
+            datagrams: None,
             racks: Vec::new(),
             store_and_forward: false,
             block: None,
@@ -314,6 +334,7 @@ impl TransferSpec {
             });
         }
         self.check_collective()?;
+        self.check_datagrams()?;
         if self.algorithm.needs_group() && self.group.is_none() {
             return Err(SpecError::NoGroup(self.algorithm));
         }

@@ -7,18 +7,21 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::announce::{FIRST, READY};
+use super::binomial_ack::DatagramEdge;
 use super::digest::{Digest, Original};
 use super::lanes::Lane;
 use super::leg::Legs;
 use super::plan::Flow;
 use super::post::{receivers, register, MR_INFO};
 use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
+use crate::binomial_ack::MulticastError;
 use crate::host::HostEvent;
 use crate::icrc::neutral::Unsolvable;
 use crate::rc::{
     Completion, CompletionError, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation,
     PostError, QpFailure, QpStats, RecvRequest, Remote,
 };
+use crate::ud::UdPostError;
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
 
@@ -33,6 +36,10 @@ pub enum TransferError {
     Post(#[from] PostError),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Datagrams(#[from] UdPostError),
+    #[error(transparent)]
+    Multicast(#[from] MulticastError),
     #[error(transparent)]
     Neutral(#[from] Unsolvable),
     #[error("rank {rank} has told regions for {got} of {slices} slices to write")]
@@ -138,6 +145,24 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    /// One with nothing posted.
+    pub(super) fn new(flow: Flow, qpn: QpNum) -> Connection {
+        Connection {
+            flow,
+            qpn,
+            remote_memory: None,
+            receivers: Vec::new(),
+            told: None,
+            untold: 0,
+            receives: 0,
+            credit: 0,
+            scratch: None,
+            lane: None,
+            posted: 0,
+            completed: 0,
+        }
+    }
+
     fn is_group(&self) -> bool {
         matches!(self.flow.edge, EdgeId::Group { .. })
     }
@@ -153,6 +178,8 @@ pub struct Transfer {
     /// Which slices are here.
     pub(super) held: Vec<bool>,
     missing: u32,
+    /// This member's end of the edge of datagrams, if there is one.
+    pub(super) datagrams: Option<DatagramEdge>,
     /// The schedules of what goes out.
     lanes: Vec<Lane>,
     /// Whether nothing is passed on before everything is here.
@@ -203,6 +230,7 @@ impl Transfer {
             outgoing: Vec::new(),
             held: vec![false; spec.slices as usize],
             missing: 0,
+            datagrams: None,
             lanes: Vec::new(),
             whole: plan.whole,
             signs_only: plan.signs,
@@ -222,6 +250,12 @@ impl Transfer {
         transfer.hold_nothing();
         let mut endpoints = Vec::new();
         for (flow, first) in plan.incoming.into_iter().zip(comes_first) {
+            if flow.edge.is_datagrams() {
+                let (connection, endpoint) = transfer.open_datagrams(host, flow)?;
+                endpoints.push(endpoint);
+                transfer.incoming.push(connection);
+                continue;
+            }
             let connection = transfer.open(host, flow)?;
             endpoints.push(transfer.endpoint(host, &connection, true)?);
             match transfer.spec.knows_size() {
@@ -230,6 +264,12 @@ impl Transfer {
             }
         }
         for flow in plan.outgoing {
+            if flow.edge.is_datagrams() {
+                let (connection, endpoint) = transfer.open_datagrams(host, flow)?;
+                endpoints.push(endpoint);
+                transfer.outgoing.push(connection);
+                continue;
+            }
             let connection = transfer.open(host, flow)?;
             if !transfer.incoming.iter().any(|c| c.qpn == connection.qpn) {
                 // Where members take turns, every one of them receives.
@@ -263,6 +303,7 @@ impl Transfer {
         peers: &[Endpoint],
     ) -> Result<(), TransferError> {
         let mut remotes = Vec::new();
+        let mut manager = None;
         for connection in self.incoming.iter_mut().chain(&mut self.outgoing) {
             let edge = connection.flow.edge;
             let (remote, rq_psn) = match (edge, self.spec.group) {
@@ -279,9 +320,14 @@ impl Transfer {
                     (remote, group.initial_psn)
                 }
                 _ => {
+                    let is_other = |p: &&Endpoint| match edge {
+                        EdgeId::Datagrams { root } => p.rank == root,
+                        _ => p.rank != self.spec.rank,
+                    };
                     let peer = peers
                         .iter()
-                        .find(|p| p.edge == edge && p.rank != self.spec.rank)
+                        .filter(|p| p.edge == edge)
+                        .find(is_other)
                         .ok_or(TransferError::MissingPeer(edge))?;
                     connection.remote_memory = peer.memory;
                     let remote = Remote {
@@ -291,6 +337,10 @@ impl Transfer {
                     (remote, peer.psn)
                 }
             };
+            if edge.is_datagrams() {
+                manager = Some(remote);
+                continue;
+            }
             if remotes.iter().all(|(qpn, _, _)| *qpn != connection.qpn) {
                 remotes.push((connection.qpn, remote, rq_psn));
             }
@@ -306,6 +356,7 @@ impl Transfer {
             }
         }
         self.connected = true;
+        self.join_datagrams(host, now, manager.filter(|_| !self.spec.is_root()))?;
         self.connecting = remotes.iter().map(|(qpn, r, _)| (*qpn, r.ip)).collect();
         for (qpn, remote, rq_psn) in remotes {
             host.connect_qp(now, qpn, remote, rq_psn)?;
@@ -416,6 +467,9 @@ impl Transfer {
 
     /// Takes an event of the host, and says whether it belonged to this transfer.
     pub fn handle_event(&mut self, host: &mut dyn Verbs, now: u64, event: &HostEvent) -> bool {
+        if self.handle_datagrams(host, now, event) {
+            return true;
+        }
         let qpn = match event {
             HostEvent::Connected { qpn } | HostEvent::QpFailed { qpn, .. } => *qpn,
             HostEvent::Completion(completion) => completion.qpn,
@@ -459,12 +513,14 @@ impl Transfer {
 
     /// Whether every connection is up.
     pub fn is_ready(&self) -> bool {
-        self.connected && self.connecting.is_empty()
+        let is_ready = |edge: &DatagramEdge| edge.is_ready();
+        self.connected && self.connecting.is_empty() && self.datagrams.as_ref().is_none_or(is_ready)
     }
 
     /// Whether this member has all data and everything it passed on is acknowledged.
     pub fn is_finished(&self) -> bool {
         self.done
+            && self.datagrams.as_ref().is_none_or(DatagramEdge::is_idle)
             && self
                 .outgoing
                 .iter()
@@ -522,6 +578,7 @@ impl Transfer {
     ) -> impl Iterator<Item = (EdgeId, QpStats)> + 'a {
         self.connections()
             .filter_map(|c| Some((c.flow.edge, host.view(c.qpn)?.stats)))
+            .chain(self.datagram_qp_stats(host))
     }
 
     /// Where the data comes to, at a member that receives any.
@@ -539,6 +596,9 @@ impl Transfer {
     /// Ends the transfer: its queue pairs and its memory are given up.
     pub fn close(mut self, host: &mut dyn Verbs) {
         self.stand_down(host);
+        if let Some(edge) = self.datagrams.take() {
+            edge.close(host);
+        }
         for connection in self.connections() {
             // An absent queue pair is as good as a destroyed one.
             let _ = host.destroy_qp(connection.qpn);
@@ -566,20 +626,7 @@ impl Transfer {
         if let (EdgeId::Group { .. }, Some(group)) = (flow.edge, self.spec.group) {
             host.set_sq_psn(qpn, group.initial_psn)?;
         }
-        Ok(Connection {
-            flow,
-            qpn,
-            remote_memory: None,
-            receivers: Vec::new(),
-            told: None,
-            untold: 0,
-            receives: 0,
-            credit: 0,
-            scratch: None,
-            lane: None,
-            posted: 0,
-            completed: 0,
-        })
+        Ok(Connection::new(flow, qpn))
     }
 
     /// Takes a connection that data comes in by, and posts as many receives as the spec allows.
@@ -655,7 +702,7 @@ impl Transfer {
     }
 
     /// A slice is here.
-    fn take_slice(&mut self, slice: u32) {
+    pub(super) fn take_slice(&mut self, slice: u32) {
         let is_new = !std::mem::replace(&mut self.held[slice as usize], true);
         if is_new && (self.signs_only || self.spec.final_slices().contains(&slice)) {
             self.missing -= 1;
@@ -786,7 +833,7 @@ impl Transfer {
                     continue;
                 }
                 let posted = (connection.posted, connection.untold);
-                while self.post_next(host, key, index)? {}
+                while self.post_next(host, now, key, index)? {}
                 let connection = &self.outgoing[index];
                 if self.spec.takes_turns() && (connection.posted, connection.untold) != posted {
                     host.expect_next_source(connection.qpn)?;
@@ -794,7 +841,7 @@ impl Transfer {
             }
             for lane in 0..self.lanes.len() {
                 while let Some(index) = self.lanes[lane].turn() {
-                    if !self.post_next(host, key, index)? {
+                    if !self.post_next(host, now, key, index)? {
                         break;
                     }
                     self.lanes[lane].posted();
@@ -822,6 +869,7 @@ impl Transfer {
     fn post_next(
         &mut self,
         host: &mut dyn Verbs,
+        now: u64,
         key: MemoryKey,
         index: usize,
     ) -> Result<bool, TransferError> {
@@ -851,8 +899,15 @@ impl Transfer {
             return Ok(false);
         }
         connection.posted += 1;
-        connection.post_slice(host, &self.spec, key, slice)?;
-        Ok(true)
+        if !connection.flow.edge.is_datagrams() {
+            connection.post_slice(host, &self.spec, key, slice)?;
+            return Ok(true);
+        }
+        let is_posted = self.post_datagrams(host, now, slice)?;
+        if !is_posted {
+            self.outgoing[index].posted -= 1;
+        }
+        Ok(is_posted)
     }
 
     /// Reports the parts that are done by now.
@@ -899,7 +954,7 @@ impl Transfer {
         Ok(())
     }
 
-    fn fail(&mut self, error: TransferError) {
+    pub(super) fn fail(&mut self, error: TransferError) {
         self.failed = true;
         self.events.push_back(TransferEvent::Failed(error));
     }

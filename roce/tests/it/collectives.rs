@@ -1,11 +1,12 @@
 //! Every algorithm, with every operation, delivers to everybody.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective as Kind, Digest, Leg, Schedule, Survivors, Transfer,
-    TransferError, TransferEvent, TransferOp, TransferSpec,
+    blocks, Algorithm, Collective as Kind, DatagramSpec, Digest, Leg, Schedule, SpecError,
+    Survivors, Transfer, TransferError, TransferEvent, TransferOp, TransferSpec,
 };
 use proptest::prelude::*;
 
@@ -20,8 +21,7 @@ fn overlays() -> impl Iterator<Item = Algorithm> {
 }
 
 fn overlays_for(kind: Kind) -> impl Iterator<Item = Algorithm> {
-    kind.algorithms()
-        .filter(|algorithm| !algorithm.needs_group())
+    kind.algorithms().filter(|algorithm| algorithm.is_overlay())
 }
 
 /// A spec of some members in racks of three.
@@ -34,6 +34,15 @@ fn spec(algorithm: Algorithm, members: usize, rank: u32, size: usize) -> Transfe
 
 /// Runs a collective to its end, and expects that everybody has the data.
 fn delivers(net: &mut Net<Segment>, spec: impl Fn(u32) -> TransferSpec) {
+    delivers_by(net, spec, drop);
+}
+
+/// The same; `keep` gets what the members were.
+fn delivers_by(
+    net: &mut Net<Segment>,
+    spec: impl Fn(u32) -> TransferSpec,
+    keep: impl FnOnce(Vec<Transfer>),
+) {
     let root = spec(0);
     let (algorithm, members) = (root.algorithm, root.members.len());
     let data = data(root.size as usize);
@@ -60,6 +69,7 @@ fn delivers(net: &mut Net<Segment>, spec: impl Fn(u32) -> TransferSpec) {
     for (transfer, host) in collective.transfers.iter().zip(&net.hosts) {
         assert_eq!(transfer.data(host), &data[..], "{algorithm}");
     }
+    keep(collective.transfers);
 }
 
 #[test]
@@ -147,6 +157,77 @@ fn receivers_learn_the_size_from_the_first_block() {
             }
         }
     }
+}
+
+/// A spec of members that send datagrams.
+fn datagrams(members: usize, rank: u32, size: usize, slices: u32) -> TransferSpec {
+    TransferSpec {
+        slices,
+        datagrams: Some(DatagramSpec {
+            group: Ipv4Addr::new(239, 1, 2, 3),
+            qkey: 0x1234_5678,
+        }),
+        ..spec(Algorithm::BinomialAck, members, rank, size)
+    }
+}
+
+#[test]
+fn datagrams_reach_everybody_once_and_nothing_is_repaired_without_loss() {
+    for (members, size, slices) in [(2, 0, 1), (3, 1, 4), (7, 100_000, 5), (16, 700_000, 40)] {
+        let mut net = segment(members, 1500, 1);
+        let mut transfers = Vec::new();
+        delivers_by(
+            &mut net,
+            |rank| datagrams(members, rank, size, slices),
+            |run| transfers = run,
+        );
+        for transfer in &transfers {
+            let stats = transfer.datagram_stats().unwrap();
+            assert_eq!(stats.retransmissions, 0, "{members} members");
+        }
+        let root = transfers[0].datagram_stats().unwrap();
+        assert_eq!(root.request_bytes_sent, size as u64);
+        // From each child of the root: as many as the group has levels.
+        let children = usize::BITS - (members - 1).leading_zeros();
+        assert_eq!(root.acks_received, u64::from(slices * children));
+    }
+}
+
+#[test]
+fn what_datagrams_cannot_do_is_refused() {
+    let good = datagrams(3, 0, 3 << 20, 3);
+    let host = ip(0);
+    assert_eq!(good.check(host), Ok(()));
+    let without = TransferSpec {
+        datagrams: None,
+        ..good.clone()
+    };
+    let no_multicast = TransferSpec {
+        datagrams: good.datagrams.map(|spec| DatagramSpec {
+            group: ip(7),
+            ..spec
+        }),
+        ..good.clone()
+    };
+    for spec in [without, no_multicast] {
+        let refused = SpecError::NoDatagrams(Algorithm::BinomialAck);
+        assert_eq!(spec.check(host), Err(refused));
+    }
+    let write = TransferSpec {
+        op: TransferOp::Write,
+        ..good.clone()
+    };
+    let error = write.check(host).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "algorithm binomial-ack sends datagrams, which know no WRITE"
+    );
+    let long = TransferSpec { slices: 2, ..good };
+    let error = long.check(host).unwrap_err().to_string();
+    assert!(
+        error.ends_with("cut the data into 3 slices or more"),
+        "{error}"
+    );
 }
 
 /// The slices that a member holds.
@@ -359,5 +440,20 @@ proptest! {
             true => announced(algorithm, members, rank, size, 4_096),
             false => TransferSpec { slices, ready, ..spec(algorithm, members, rank, size) },
         });
+    }
+
+    #[test]
+    fn datagrams_are_repaired_whatever_the_network_does(
+        members in 2usize..20,
+        size in 0usize..60_000,
+        slices in 1u32..12,
+        loss in 0u32..20,
+        duplication in 0u32..10,
+        reordering in 0u32..10,
+        seed in 0u64..1 << 32,
+    ) {
+        let mut net = segment(members, 1500, seed);
+        net.faults = Faults { loss, duplication, reordering };
+        delivers(&mut net, |rank| datagrams(members, rank, size, slices));
     }
 }

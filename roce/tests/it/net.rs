@@ -253,6 +253,10 @@ impl Collective {
     ) {
         while !done(self) {
             let mut alive = net.step();
+            self.handle_timeouts(net);
+            if !alive {
+                alive = self.sleep(net);
+            }
             for (i, event) in net.take_events() {
                 // What it brings about comes with the next step.
                 alive = true;
@@ -274,7 +278,8 @@ impl Collective {
 
     /// Runs until nothing happens any more or `deadline` has come.
     pub fn run_until_time<M: Medium>(&mut self, net: &mut Net<M>, deadline: u64) {
-        while net.now < deadline && net.step() {
+        while net.now < deadline && (net.step() || self.sleep(net)) {
+            self.handle_timeouts(net);
             for (i, event) in net.take_events() {
                 self.transfers[i].handle_event(&mut net.hosts[i], net.now, &event);
             }
@@ -284,6 +289,26 @@ impl Collective {
                 }
             }
         }
+    }
+
+    /// Does what is due at the members, or has become due on the way to the next thing that happens in the network.
+    fn handle_timeouts<M: Medium>(&mut self, net: &mut Net<M>) {
+        for (transfer, host) in self.transfers.iter_mut().zip(&mut net.hosts) {
+            if transfer.poll_timeout().is_some_and(|at| at <= net.now) {
+                transfer.handle_timeout(host, net.now);
+            }
+        }
+    }
+
+    /// Waits for what is due at a member, when the network has nothing to do; says whether there is anything.
+    fn sleep<M: Medium>(&mut self, net: &mut Net<M>) -> bool {
+        let due = self.transfers.iter().filter_map(Transfer::poll_timeout);
+        let Some(at) = due.min() else {
+            return false;
+        };
+        net.now = net.now.max(at);
+        self.handle_timeouts(net);
+        true
     }
 
     /// Whether every member has told that a part is done; its `source` need not, if there is one given.

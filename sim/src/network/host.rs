@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_experiment::MemberEvent;
-use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent, MulticastError};
+use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
@@ -73,6 +73,11 @@ impl HostNode {
     /// The transfer that the application takes part in.
     pub fn transfer(&self) -> Option<&Transfer> {
         self.transfer.as_ref()
+    }
+
+    /// The member of a group of datagrams that it is by no transfer.
+    pub fn multicaster(&self) -> Option<&Multicaster> {
+        self.multicaster.as_ref()
     }
 
     /// ACK and NAK frames that arrived on the link.
@@ -218,7 +223,7 @@ impl HostNode {
             return;
         };
         let sent = multicaster.multicast(&mut self.host, ctx.now(), data);
-        if let Err(error @ (MulticastError::NotMember | MulticastError::TooLong { .. })) = sent {
+        if let Err(error) = sent {
             let why = error.to_string();
             self.tell(MemberEvent::Failed { why }, ctx);
         }
@@ -327,6 +332,12 @@ impl HostNode {
             if multicaster.poll_timeout().is_some_and(|at| at <= ctx.now()) {
                 multicaster.handle_timeout(&mut self.host, ctx.now());
                 self.collect_multicast(ctx.now(), ctx);
+            }
+        }
+        if let Some(transfer) = &mut self.transfer {
+            if transfer.poll_timeout().is_some_and(|at| at <= ctx.now()) {
+                transfer.handle_timeout(&mut self.host, ctx.now());
+                self.collect(ctx);
             }
         }
         if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
@@ -452,6 +463,7 @@ impl HostNode {
             self.host.poll_timeout(),
             self.registrar.poll_timeout(),
             multicaster.and_then(Multicaster::poll_timeout),
+            self.transfer.as_ref().and_then(Transfer::poll_timeout),
         ];
         if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);

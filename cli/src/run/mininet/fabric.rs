@@ -379,6 +379,26 @@ impl Fabric for MininetFabric {
         Ok(())
     }
 
+    fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        for &host in hosts {
+            let (handle, ip) = (self.controller.clone(), self.topology.host(host).ip);
+            let work = async move { handle.join_datagrams(group, ip).await };
+            let joined = self.wait_for(work, "the host is not in the group", GROUP_LIMIT)?;
+            joined.ok_or_else(controller_ended)??;
+        }
+        Ok(())
+    }
+
+    fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
+        for &host in hosts {
+            let (handle, ip) = (self.controller.clone(), self.topology.host(host).ip);
+            let work = async move { handle.leave_datagrams(group, ip).await };
+            let left = self.wait_for(work, "the host is still in the group", GROUP_LIMIT)?;
+            left.ok_or_else(controller_ended)??;
+        }
+        Ok(())
+    }
+
     fn stalled(&mut self, mcst_id: Ipv4Addr, source: Option<HostIndex>) -> Result<(), FabricError> {
         if let Some(source) = source {
             return self.accepted(source, Request::Stalled { mcst_id });
