@@ -58,6 +58,10 @@ class Outcome:
         """Count the packets of an opcode that came from a host."""
         return int(self.captures(host, "in")["opcodes"].get(name, 0))
 
+    def opcode_to(self, host: str, name: str) -> int:
+        """Count the packets of an opcode that went to a host."""
+        return int(self.captures(host, "out")["opcodes"].get(name, 0))
+
     def naks_from(self, host: str) -> int:
         """Count the NAKs that came from a host."""
         return int(self.captures(host, "in")["naks"])

@@ -52,6 +52,27 @@ def each_once(outcome: Outcome) -> str | None:
     return None if sent == needed else f"the source sent {sent} data packets instead of {needed}"
 
 
+def by_datagrams(outcome: Outcome) -> str | None:
+    """Demand that datagrams brought each byte to every guest, and were acknowledged along a tree of connections."""
+    least = outcome.packets_of_message
+    sent = outcome.opcode_from(outcome.source, "UdSendOnly")
+    if sent < least:
+        return f"the source sent {sent} datagrams instead of {least} or more"
+    for guest in (guest for guest in outcome.guests if guest != outcome.source):
+        got = outcome.opcode_to(guest, "UdSendOnly")
+        if got < least:
+            return f"{guest} was sent {got} datagrams instead of {least} or more"
+        if not outcome.opcode_from(guest, "SendOnly"):
+            return f"{guest} has acknowledged nothing"
+    return None
+
+
+def repaired(outcome: Outcome) -> str | None:
+    """Demand that somebody was sent over a connection what datagrams had lost."""
+    senders = [host for host in outcome.guests if outcome.opcode_from(host, "SendFirst")]
+    return None if senders else "nothing was repaired"
+
+
 def from_hostile(host: str) -> Check:
     """Demand that a guest sent what no member of a group should, and that nobody else was hurt."""
 
@@ -201,6 +222,31 @@ SCENARIOS = [
     Scenario(
         "chain, binomial and unicast",
         "--group 3 --size 256KiB --algorithms chain,binomial,unicast",
+    ),
+    Scenario(
+        "datagrams with acknowledgements",
+        "--group 4 --size 256KiB --algorithms binomial-ack",
+        guests="all",
+        checks=[by_datagrams],
+        quick=True,
+    ),
+    Scenario(
+        "datagrams, 2 % of all frames lost",
+        "--group 4 --size 512KiB --algorithms binomial-ack --loss 0.02 --seed 5",
+        guests="all",
+        checks=[repaired],
+        limit=180,
+    ),
+    Scenario(
+        "datagrams in a mixed group, a guest sends",
+        "--group 4 --size 256KiB --algorithms binomial-ack",
+        guests="h1,h2",
+        checks=[by_datagrams],
+    ),
+    Scenario(
+        "datagrams in a mixed group, another host sends",
+        "--group 4 --size 256KiB --algorithms binomial-ack --source h3",
+        guests="h1,h2",
     ),
     Scenario("our own endpoint in guests", "--group 3 --size 64KiB --guest-rdma alfirk"),
     Scenario(

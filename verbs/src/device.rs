@@ -18,11 +18,10 @@ use alfirk_roce::wire::{NakCode, Psn, QpNum};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::counters::Counters;
+use crate::datagrams::{UdQueuePair, Ways};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
-use crate::sys::{Context, Info};
-
-const NO_DATAGRAMS: &str = "queue pairs of the datagram service";
+use crate::sys::{Ah, Context, Info};
 
 /// Which device, and how patient its queue pairs are by default.
 #[derive(Debug, Clone)]
@@ -69,6 +68,11 @@ pub enum OpenError {
 pub struct Device {
     // Fields end in this order: queue pairs before the memory that they use.
     qps: BTreeMap<QpNum, QueuePair>,
+    ud_qps: BTreeMap<QpNum, UdQueuePair>,
+    /// Ways for datagrams to hosts and groups.
+    ways: Ways,
+    /// What keeps the system in the groups of each datagram queue pair.
+    memberships: BTreeMap<(QpNum, Ipv4Addr), UdpSocket>,
     /// By the number that the device knows their completion queue by.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
@@ -104,6 +108,9 @@ impl Device {
             Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map_err(|e| OpenError::Epoll(e.into()))?;
         let device = Device {
             qps: BTreeMap::new(),
+            ud_qps: BTreeMap::new(),
+            ways: Ways::new(),
+            memberships: BTreeMap::new(),
             cookies: BTreeMap::new(),
             memory: Memory::default(),
             sockets: BTreeMap::new(),
@@ -165,6 +172,9 @@ impl Device {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.drain(&self.context, &mut self.memory, &mut self.events);
         }
+        if let Some(qp) = self.ud_qps.get_mut(&qpn) {
+            qp.drain(&mut self.memory, &self.ways, &mut self.events);
+        }
     }
 
     /// Events of `enum ibv_event_type`.
@@ -180,6 +190,20 @@ impl Device {
         if let Some(qp) = self.qps.get_mut(&qpn) {
             qp.fail(failure, &mut self.memory, &mut self.events);
         }
+    }
+
+    /// How many work requests each queue of a queue pair may hold.
+    fn depth(&self) -> u32 {
+        self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1)
+    }
+
+    /// Finds the way for datagrams to a host or a group, if it is not known.
+    fn way(&mut self, ip: Ipv4Addr) -> Result<(), DeviceError> {
+        if !self.ways.contains_key(&ip) {
+            let way = Ah::create(&self.context, ip)?;
+            self.ways.insert(ip, way);
+        }
+        Ok(())
     }
 
     fn qp_mut(&mut self, qpn: QpNum) -> Result<&mut QueuePair, ModifyError> {
@@ -270,7 +294,7 @@ impl Verbs for Device {
         let cookie = self.next_cookie;
         self.next_cookie += 1;
         let psn = Psn::new(random() as u32);
-        let depth = self.info.max_qp_wr.min(self.info.max_cqe / 2).max(1);
+        let depth = self.depth();
         let qp = QueuePair::create(&self.context, depth, cookie, psn, config)?;
         let qpn = qp.qpn();
         self.cookies.insert(cookie, qpn);
@@ -374,29 +398,78 @@ impl Verbs for Device {
         })
     }
 
-    fn create_ud_qp(&mut self, _config: UdConfig) -> Result<QpNum, ModifyError> {
-        Err(DeviceError::Unsupported(NO_DATAGRAMS).into())
+    fn create_ud_qp(&mut self, config: UdConfig) -> Result<QpNum, ModifyError> {
+        if config.mtu > self.rc.mtu {
+            let what = "its link is too small for the path MTU asked for";
+            return Err(DeviceError::Unsupported(what).into());
+        }
+        let cookie = self.next_cookie;
+        self.next_cookie += 1;
+        let depth = self.depth();
+        let psn = Psn::new(random() as u32).get();
+        let (context, memory) = (&self.context, &mut self.memory);
+        let qp = UdQueuePair::create(context, memory, depth, cookie, psn, config)?;
+        let qpn = qp.qpn();
+        self.cookies.insert(cookie, qpn);
+        self.ud_qps.insert(qpn, qp);
+        Ok(qpn)
     }
 
     fn destroy_ud_qp(&mut self, qpn: QpNum) -> Result<(), ModifyError> {
-        Err(ModifyError::NoSuchQueuePair(qpn))
+        let qp = self.ud_qps.remove(&qpn);
+        let qp = qp.ok_or(ModifyError::NoSuchQueuePair(qpn))?;
+        qp.destroy(&mut self.memory);
+        self.cookies.retain(|_, known| *known != qpn);
+        self.memberships.retain(|(of, _), _| *of != qpn);
+        Ok(())
     }
 
-    fn attach_multicast(&mut self, qpn: QpNum, _group: Ipv4Addr) -> Result<(), UdPostError> {
-        Err(UdPostError::NoSuchQueuePair(qpn))
+    /// The device hears the group, and so does the system beneath it, which else throws away what rxe is to get. A system that is in a group
+    /// hands it back what it sends there itself.
+    fn attach_multicast(&mut self, qpn: QpNum, group: Ipv4Addr) -> Result<(), UdPostError> {
+        if !group.is_multicast() {
+            return Err(UdPostError::WrongQueuePair(group));
+        }
+        let qp = self.ud_qps.get_mut(&qpn);
+        let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
+        let joined = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).and_then(|socket| {
+            socket.join_multicast_v4(&group, &self.info.ip)?;
+            Ok(socket)
+        });
+        let socket = joined.map_err(|error| DeviceError::System {
+            call: "IP_ADD_MEMBERSHIP",
+            errno: error.raw_os_error().unwrap_or(libc::EIO),
+        })?;
+        qp.attach_multicast(group)?;
+        self.memberships.insert((qpn, group), socket);
+        Ok(())
     }
 
+    /// Waits until the address is resolved, some seconds at most.
     fn resolve(&mut self, _now: u64, ip: Ipv4Addr) {
-        let is_known = false;
+        let is_known = match self.way(ip) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!("way to {ip}: {error}");
+                false
+            }
+        };
         self.events.push_back(HostEvent::Resolved { ip, is_known });
     }
 
-    fn post_ud_send(&mut self, qpn: QpNum, _request: UdSendRequest) -> Result<(), UdPostError> {
-        Err(UdPostError::NoSuchQueuePair(qpn))
+    fn post_ud_send(&mut self, qpn: QpNum, request: UdSendRequest) -> Result<(), UdPostError> {
+        if request.to.ip.is_multicast() {
+            self.way(request.to.ip)?;
+        }
+        let qp = self.ud_qps.get_mut(&qpn);
+        let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
+        qp.post_send(&mut self.memory, &self.ways, request)
     }
 
-    fn post_ud_recv(&mut self, qpn: QpNum, _request: RecvRequest) -> Result<(), UdPostError> {
-        Err(UdPostError::NoSuchQueuePair(qpn))
+    fn post_ud_recv(&mut self, qpn: QpNum, request: RecvRequest) -> Result<(), UdPostError> {
+        let qp = self.ud_qps.get_mut(&qpn);
+        let qp = qp.ok_or(UdPostError::NoSuchQueuePair(qpn))?;
+        qp.post_recv(&self.memory, request)
     }
 
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError> {

@@ -2,12 +2,13 @@
 //!
 //! [`Device`] is a network card (or Linux rxe) as a host of `alfirk_roce::verbs`: collectives and registrations run on it unchanged.
 //! It works with any RoCEv2 device whose driver libibverbs has. What it needs of the device: reliable connections, and a GID for
-//! RoCEv2 over IPv4.
+//! RoCEv2 over IPv4; and for multicast of datagrams the datagram service.
 //!
 //! [`group::Group`] is the end-host library: a group for a program of your own. `include/alfirk.h` is the same for C.
 
 mod c_api;
 mod counters;
+mod datagrams;
 mod device;
 pub mod group;
 mod memory;

@@ -521,7 +521,7 @@ fn device(error: PostError) -> ModifyError {
 }
 
 /// Status codes of `enum ibv_wc_status`.
-fn error_of(status: u32) -> CompletionError {
+pub(crate) fn error_of(status: u32) -> CompletionError {
     match status {
         1 => CompletionError::LocalLength,
         2..=4 | 8 => CompletionError::LocalProtection,

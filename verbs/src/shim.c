@@ -18,7 +18,7 @@ struct shim_device {
     uint8_t port;
 };
 
-// shim_mr is libibverbs' own.
+// shim_mr and shim_ah are libibverbs' own.
 
 struct shim_qp {
     struct shim_device *device;
@@ -178,41 +178,91 @@ static int to_init(struct shim_qp *qp) {
     return -ibv_modify_qp(qp->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int shim_create_qp(struct shim_device *device, uint64_t cookie, uint32_t sends, uint32_t receives, uint32_t inline_len,
-                   struct shim_qp **out, uint32_t *qpn, const char **call) {
+// One in the state RESET, with a completion queue that tells.
+static int create(struct shim_device *device, uint64_t cookie, const struct ibv_qp_init_attr *wanted, struct shim_qp **out,
+                  const char **call) {
     struct shim_qp *qp = calloc(1, sizeof *qp);
     if (!qp) return -ENOMEM;
     qp->device = device;
     int error;
     *call = "ibv_create_cq";
-    qp->cq = ibv_create_cq(device->context, (int)(sends + receives), (void *)(uintptr_t)cookie, device->channel, 0);
+    qp->cq = ibv_create_cq(device->context, (int)(wanted->cap.max_send_wr + wanted->cap.max_recv_wr), (void *)(uintptr_t)cookie, device->channel, 0);
     if (!qp->cq) {
         error = failed();
         goto fail;
     }
-    struct ibv_qp_init_attr init = {
-        .send_cq = qp->cq,
-        .recv_cq = qp->cq,
-        .cap = {.max_send_wr = sends, .max_recv_wr = receives, .max_send_sge = 1, .max_recv_sge = 1,
-                .max_inline_data = inline_len},
-        .qp_type = IBV_QPT_RC,
-        .sq_sig_all = 1,
-    };
+    struct ibv_qp_init_attr init = *wanted;
+    init.send_cq = init.recv_cq = qp->cq;
+    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+    init.sq_sig_all = 1;
     *call = "ibv_create_qp";
     if (!(qp->qp = ibv_create_qp(device->pd, &init))) {
         error = failed();
         goto fail;
     }
-    *call = "ibv_modify_qp to INIT";
-    if ((error = to_init(qp))) goto fail;
     *call = "ibv_req_notify_cq";
     if ((error = -ibv_req_notify_cq(qp->cq, 0))) goto fail;
-    *qpn = qp->qp->qp_num;
     *out = qp;
     return 0;
 fail:
     shim_destroy_qp(qp);
     return error;
+}
+
+int shim_create_qp(struct shim_device *device, uint64_t cookie, uint32_t sends, uint32_t receives, uint32_t inline_len,
+                   struct shim_qp **out, uint32_t *qpn, const char **call) {
+    const struct ibv_qp_init_attr wanted = {
+        .cap = {.max_send_wr = sends, .max_recv_wr = receives, .max_inline_data = inline_len},
+        .qp_type = IBV_QPT_RC,
+    };
+    struct shim_qp *qp;
+    int error = create(device, cookie, &wanted, &qp, call);
+    if (error) return error;
+    *call = "ibv_modify_qp to INIT";
+    if ((error = to_init(qp))) {
+        shim_destroy_qp(qp);
+        return error;
+    }
+    *qpn = qp->qp->qp_num;
+    *out = qp;
+    return 0;
+}
+
+static int datagrams_to_rts(struct shim_qp *qp, uint32_t qkey, uint32_t sq_psn, const char **call) {
+    struct ibv_qp_attr attributes = {
+        .qp_state = IBV_QPS_INIT,
+        .pkey_index = 0,
+        .port_num = qp->device->port,
+        .qkey = qkey,
+        .sq_psn = sq_psn,
+    };
+    *call = "ibv_modify_qp to INIT";
+    int error = -ibv_modify_qp(qp->qp, &attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+    if (error) return error;
+    attributes.qp_state = IBV_QPS_RTR;
+    *call = "ibv_modify_qp to RTR";
+    if ((error = -ibv_modify_qp(qp->qp, &attributes, IBV_QP_STATE))) return error;
+    attributes.qp_state = IBV_QPS_RTS;
+    *call = "ibv_modify_qp to RTS";
+    return -ibv_modify_qp(qp->qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+int shim_create_ud_qp(struct shim_device *device, uint64_t cookie, uint32_t sends, uint32_t receives, uint32_t qkey,
+                      uint32_t sq_psn, struct shim_qp **out, uint32_t *qpn, const char **call) {
+    const struct ibv_qp_init_attr wanted = {
+        .cap = {.max_send_wr = sends, .max_recv_wr = receives},
+        .qp_type = IBV_QPT_UD,
+    };
+    struct shim_qp *qp;
+    int error = create(device, cookie, &wanted, &qp, call);
+    if (error) return error;
+    if ((error = datagrams_to_rts(qp, qkey, sq_psn, call))) {
+        shim_destroy_qp(qp);
+        return error;
+    }
+    *qpn = qp->qp->qp_num;
+    *out = qp;
+    return 0;
 }
 
 void shim_destroy_qp(struct shim_qp *qp) {
@@ -296,6 +346,43 @@ int shim_send(struct shim_qp *qp, const struct shim_send *request) {
     return -ibv_post_send(qp->qp, &wr, &bad);
 }
 
+int shim_create_ah(struct shim_device *device, const uint8_t gid[16], struct shim_ah **ah) {
+    struct ibv_ah_attr attributes = {
+        .is_global = 1,
+        .port_num = device->port,
+        .grh = {.sgid_index = (uint8_t)device->gid_index, .hop_limit = HOP_LIMIT},
+    };
+    memcpy(attributes.grh.dgid.raw, gid, sizeof attributes.grh.dgid.raw);
+    errno = 0;
+    struct ibv_ah *made = ibv_create_ah(device->pd, &attributes);
+    if (!made) return failed();
+    *ah = (struct shim_ah *)made;
+    return 0;
+}
+
+void shim_destroy_ah(struct shim_ah *ah) { ibv_destroy_ah((struct ibv_ah *)ah); }
+
+int shim_attach_multicast(struct shim_qp *qp, const uint8_t gid[16]) {
+    union ibv_gid group;
+    memcpy(group.raw, gid, sizeof group.raw);
+    return -ibv_attach_mcast(qp->qp, &group, 0);
+}
+
+int shim_send_datagram(struct shim_qp *qp, struct shim_ah *ah, const struct shim_datagram *request) {
+    struct ibv_sge sge = {.addr = request->address, .length = request->len, .lkey = request->lkey};
+    struct ibv_send_wr wr = {
+        .wr_id = request->wr_id,
+        .sg_list = &sge,
+        .num_sge = request->len > 0,
+        .opcode = request->has_immediate ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+        .send_flags = IBV_SEND_SIGNALED,
+        .imm_data = htonl(request->immediate),
+        .wr.ud = {.ah = (struct ibv_ah *)ah, .remote_qpn = request->qpn, .remote_qkey = request->qkey},
+    };
+    struct ibv_send_wr *bad;
+    return -ibv_post_send(qp->qp, &wr, &bad);
+}
+
 int shim_receive(struct shim_qp *qp, uint64_t wr_id, uint64_t address, uint32_t len, uint32_t lkey) {
     struct ibv_sge sge = {.addr = address, .length = len, .lkey = lkey};
     struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = len > 0};
@@ -318,6 +405,7 @@ int shim_poll(struct shim_qp *qp, struct shim_completion *completions, int count
         // What follows is only valid without an error.
         if (wc[i].status != IBV_WC_SUCCESS) continue;
         completions[i].len = wc[i].byte_len;
+        completions[i].source_qpn = wc[i].src_qp;
         completions[i].flags = (wc[i].opcode & IBV_WC_RECV ? SHIM_IS_RECEIVE : 0u) |
                                (wc[i].opcode == IBV_WC_RECV_RDMA_WITH_IMM ? SHIM_IS_WRITE : 0u) |
                                (wc[i].wc_flags & IBV_WC_WITH_IMM ? SHIM_HAS_IMMEDIATE : 0u);

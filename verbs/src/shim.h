@@ -8,6 +8,7 @@
 struct shim_device;
 struct shim_mr;
 struct shim_qp;
+struct shim_ah;
 
 struct shim_info {
     uint8_t gid[16];
@@ -46,6 +47,18 @@ struct shim_send {
     uint8_t is_inline;
 };
 
+// A message of the datagram service; its bytes have a key.
+struct shim_datagram {
+    uint64_t wr_id;
+    uint64_t address;
+    uint32_t len;
+    uint32_t lkey;
+    uint32_t qpn;
+    uint32_t qkey;
+    uint32_t immediate;
+    uint8_t has_immediate;
+};
+
 enum { SHIM_IS_RECEIVE = 1, SHIM_IS_WRITE = 2, SHIM_HAS_IMMEDIATE = 4 };
 
 struct shim_completion {
@@ -54,6 +67,7 @@ struct shim_completion {
     uint32_t len;
     uint32_t immediate;
     uint32_t flags;
+    uint32_t source_qpn; // of a datagram
 };
 
 int shim_open(const char *name, uint8_t port, struct shim_device **device, struct shim_info *info, const char **call);
@@ -69,11 +83,17 @@ int shim_deregister(struct shim_mr *mr);
 
 int shim_create_qp(struct shim_device *device, uint64_t cookie, uint32_t sends, uint32_t receives, uint32_t inline_len,
                    struct shim_qp **qp, uint32_t *qpn, const char **call);
+int shim_create_ud_qp(struct shim_device *device, uint64_t cookie, uint32_t sends, uint32_t receives, uint32_t qkey,
+                      uint32_t sq_psn, struct shim_qp **qp, uint32_t *qpn, const char **call);
 void shim_destroy_qp(struct shim_qp *qp);
 int shim_connect(struct shim_qp *qp, const struct shim_path *path, const char **call);
 int shim_reset(struct shim_qp *qp, const char **call);
 int shim_query_rq_psn(struct shim_qp *qp, uint32_t *rq_psn);
 int shim_send(struct shim_qp *qp, const struct shim_send *request);
+int shim_create_ah(struct shim_device *device, const uint8_t gid[16], struct shim_ah **ah);
+void shim_destroy_ah(struct shim_ah *ah);
+int shim_attach_multicast(struct shim_qp *qp, const uint8_t gid[16]);
+int shim_send_datagram(struct shim_qp *qp, struct shim_ah *ah, const struct shim_datagram *request);
 int shim_receive(struct shim_qp *qp, uint64_t wr_id, uint64_t address, uint32_t len, uint32_t lkey);
 int shim_arm(struct shim_qp *qp);
 int shim_poll(struct shim_qp *qp, struct shim_completion *completions, int count);

@@ -27,6 +27,11 @@ mod raw {
     }
 
     #[repr(C)]
+    pub(super) struct Ah {
+        _opaque: [u8; 0],
+    }
+
+    #[repr(C)]
     #[derive(Default)]
     pub(super) struct Info {
         pub(super) gid: [u8; 16],
@@ -66,6 +71,18 @@ mod raw {
     }
 
     #[repr(C)]
+    pub(super) struct Datagram {
+        pub(super) wr_id: u64,
+        pub(super) address: u64,
+        pub(super) len: u32,
+        pub(super) lkey: u32,
+        pub(super) qpn: u32,
+        pub(super) qkey: u32,
+        pub(super) immediate: u32,
+        pub(super) has_immediate: u8,
+    }
+
+    #[repr(C)]
     #[derive(Clone, Copy, Default)]
     pub(super) struct Completion {
         pub(super) wr_id: u64,
@@ -73,6 +90,7 @@ mod raw {
         pub(super) len: u32,
         pub(super) immediate: u32,
         pub(super) flags: u32,
+        pub(super) source_qpn: u32,
     }
 
     extern "C" {
@@ -112,6 +130,29 @@ mod raw {
             qp: *mut *mut Qp,
             qpn: *mut u32,
             call: *mut *const c_char,
+        ) -> c_int;
+        pub(super) fn shim_create_ud_qp(
+            device: *mut Device,
+            cookie: u64,
+            sends: u32,
+            receives: u32,
+            qkey: u32,
+            sq_psn: u32,
+            qp: *mut *mut Qp,
+            qpn: *mut u32,
+            call: *mut *const c_char,
+        ) -> c_int;
+        pub(super) fn shim_create_ah(
+            device: *mut Device,
+            gid: *const u8,
+            ah: *mut *mut Ah,
+        ) -> c_int;
+        pub(super) fn shim_destroy_ah(ah: *mut Ah);
+        pub(super) fn shim_attach_multicast(qp: *mut Qp, gid: *const u8) -> c_int;
+        pub(super) fn shim_send_datagram(
+            qp: *mut Qp,
+            ah: *mut Ah,
+            request: *const Datagram,
         ) -> c_int;
         pub(super) fn shim_destroy_qp(qp: *mut Qp);
         pub(super) fn shim_connect(
@@ -329,6 +370,52 @@ impl Drop for Mr {
     }
 }
 
+/// A way for datagrams: an address handle.
+#[derive(Debug)]
+pub(crate) struct Ah {
+    ah: NonNull<raw::Ah>,
+    _context: Context,
+}
+
+// SAFETY: as for `Handle`; a handle is only freed, once.
+unsafe impl Send for Ah {}
+// SAFETY: as above.
+unsafe impl Sync for Ah {}
+
+impl Ah {
+    /// One to a host or to a multicast group. Waits until a host's address is resolved, some seconds at most.
+    pub(crate) fn create(context: &Context, ip: Ipv4Addr) -> Result<Ah> {
+        let gid = ip.to_ipv6_mapped().octets();
+        let mut ah = std::ptr::null_mut();
+        // SAFETY: the device is open, and the pointers are to live variables of the sizes that the shim reads and writes.
+        let result = unsafe { raw::shim_create_ah(context.ptr(), gid.as_ptr(), &mut ah) };
+        simple(result, "ibv_create_ah")?;
+        Ok(Ah {
+            ah: NonNull::new(ah).expect("shim_create_ah gives a handle when it succeeds"),
+            _context: context.clone(),
+        })
+    }
+}
+
+impl Drop for Ah {
+    fn drop(&mut self) {
+        // SAFETY: made by `shim_create_ah`, and dropped once. What was posted with it has its own copy of the address.
+        unsafe { raw::shim_destroy_ah(self.ah.as_ptr()) }
+    }
+}
+
+/// A datagram to be sent from memory at `address`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Datagram {
+    pub(crate) wr_id: u64,
+    pub(crate) address: *const u8,
+    pub(crate) len: u32,
+    pub(crate) lkey: u32,
+    pub(crate) qpn: u32,
+    pub(crate) qkey: u32,
+    pub(crate) immediate: Option<u32>,
+}
+
 /// Where a queue pair leads, and how patient it is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path {
@@ -371,6 +458,8 @@ pub(crate) struct Finished {
     /// Whether it was a WRITE of the other side.
     pub(crate) is_write: bool,
     pub(crate) immediate: Option<u32>,
+    /// The sender's queue pair, of a datagram.
+    pub(crate) source_qpn: u32,
 }
 
 /// A queue pair with a completion queue of its own.
@@ -410,6 +499,63 @@ impl Qp {
         let qp = NonNull::new(qp).expect("shim_create_qp gives a queue pair when it succeeds");
         let _context = context.clone();
         Ok((Qp { qp, _context }, qpn))
+    }
+
+    /// Makes one of the datagram service, in the state RTS; gives its number.
+    pub(crate) fn create_ud(
+        context: &Context,
+        cookie: u64,
+        (sends, receives): (u32, u32),
+        qkey: u32,
+        sq_psn: u32,
+    ) -> Result<(Qp, u32)> {
+        let (mut qp, mut qpn, mut call) = (std::ptr::null_mut(), 0, std::ptr::null());
+        // SAFETY: the device is open and the pointers are to live variables.
+        let result = unsafe {
+            raw::shim_create_ud_qp(
+                context.ptr(),
+                cookie,
+                sends,
+                receives,
+                qkey,
+                sq_psn,
+                &mut qp,
+                &mut qpn,
+                &mut call,
+            )
+        };
+        check(result, call, "calloc")?;
+        let qp = NonNull::new(qp).expect("shim_create_ud_qp gives a queue pair when it succeeds");
+        let _context = context.clone();
+        Ok((Qp { qp, _context }, qpn))
+    }
+
+    /// Has it get what is sent to a multicast group.
+    pub(crate) fn attach_multicast(&mut self, group: Ipv4Addr) -> Result<()> {
+        let gid = group.to_ipv6_mapped().octets();
+        // SAFETY: the queue pair is alive, and a GID has as many bytes as the shim reads.
+        let result = unsafe { raw::shim_attach_multicast(self.ptr(), gid.as_ptr()) };
+        simple(result, "ibv_attach_mcast")
+    }
+
+    /// Posts a datagram.
+    ///
+    /// # Safety
+    /// The bytes must stay registered under the key, and unchanged, until the datagram completes or the queue pair is gone.
+    pub(crate) unsafe fn send_datagram(&mut self, ah: &Ah, datagram: &Datagram) -> Result<()> {
+        let request = raw::Datagram {
+            wr_id: datagram.wr_id,
+            address: datagram.address as u64,
+            len: datagram.len,
+            lkey: datagram.lkey,
+            qpn: datagram.qpn,
+            qkey: datagram.qkey,
+            immediate: datagram.immediate.unwrap_or(0),
+            has_immediate: datagram.immediate.is_some().into(),
+        };
+        // SAFETY: the queue pair and the handle are alive, and the caller vouches for the memory.
+        let result = unsafe { raw::shim_send_datagram(self.ptr(), ah.ah.as_ptr(), &request) };
+        simple(result, "ibv_post_send")
     }
 
     fn ptr(&self) -> *mut raw::Qp {
@@ -512,6 +658,7 @@ impl Qp {
                     len: raw.len,
                     is_write: raw.flags & 2 != 0,
                     immediate: (raw.flags & 4 != 0).then_some(raw.immediate),
+                    source_qpn: raw.source_qpn,
                 }),
                 status => Err(status),
             },

@@ -7,6 +7,7 @@ use super::packet::{UdHeaders, UdPacket};
 use crate::rc::{
     CompletionError, MemoryError, MemorySlice, MemoryTable, PathMtu, Payload, RecvRequest, Remote,
 };
+use crate::verbs::DeviceError;
 use crate::wire::{bth, deth, Opcode, Psn, QpNum};
 
 /// What a datagram to a multicast group has as destination queue pair (IBTA vol. 1, 10.5.1).
@@ -67,6 +68,38 @@ pub enum UdPostError {
     NoRoomForGrh(u64),
     #[error(transparent)]
     Memory(#[from] MemoryError),
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+}
+
+impl UdSendRequest {
+    /// Refuses what cannot be a datagram of a queue pair with these settings.
+    pub fn check(&self, config: &UdConfig) -> Result<(), UdPostError> {
+        if self.to.ip.is_multicast() != (self.to.qpn == MULTICAST_QPN) {
+            return Err(UdPostError::WrongQueuePair(self.to.ip));
+        }
+        let (len, mtu) = (self.payload.len(), config.mtu.bytes());
+        match len > mtu as u64 {
+            true => Err(UdPostError::TooLong { len, mtu }),
+            false => Ok(()),
+        }
+    }
+
+    /// The Q_Key that it bears.
+    pub fn qkey(&self, config: &UdConfig) -> u32 {
+        match self.to.qkey & CONTROLLED_QKEY {
+            0 => self.to.qkey,
+            _ => config.qkey,
+        }
+    }
+}
+
+/// Refuses a receive buffer in which not even a datagram without bytes has room.
+pub fn check_receive(request: &RecvRequest) -> Result<(), UdPostError> {
+    match request.buffer.len < GRH_LEN {
+        true => Err(UdPostError::NoRoomForGrh(request.buffer.len)),
+        false => Ok(()),
+    }
 }
 
 /// A work request is done.
@@ -166,14 +199,8 @@ impl UdQueuePair {
         if self.is_dead {
             return Err(UdPostError::Dead(self.qpn));
         }
-        if request.to.ip.is_multicast() != (request.to.qpn == MULTICAST_QPN) {
-            return Err(UdPostError::WrongQueuePair(request.to.ip));
-        }
-        let (len, mtu) = (request.payload.len(), self.config.mtu.bytes());
-        if len > mtu as u64 {
-            return Err(UdPostError::TooLong { len, mtu });
-        }
-        request.payload.read(memory, 0, len)?;
+        request.check(&self.config)?;
+        request.payload.read(memory, 0, request.payload.len())?;
         self.sends.push_back(request);
         Ok(())
     }
@@ -188,9 +215,7 @@ impl UdQueuePair {
             return Err(UdPostError::Dead(self.qpn));
         }
         memory.check(request.buffer)?;
-        if request.buffer.len < GRH_LEN {
-            return Err(UdPostError::NoRoomForGrh(request.buffer.len));
-        }
+        check_receive(&request)?;
         self.receives.push_back(request);
         Ok(())
     }
@@ -210,10 +235,7 @@ impl UdQueuePair {
             pad_count,
             ..bth::Repr::new(opcode, request.to.qpn, self.next_psn)
         };
-        let qkey = match request.to.qkey & CONTROLLED_QKEY {
-            0 => request.to.qkey,
-            _ => self.config.qkey,
-        };
+        let qkey = request.qkey(&self.config);
         let headers = UdHeaders {
             bth,
             deth: deth::Repr {

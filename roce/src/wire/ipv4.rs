@@ -19,6 +19,12 @@ const CHECKSUM: usize = 10;
 const SOURCE: Field = 12..16;
 const DESTINATION: Field = 16..20;
 
+/// Source and destination in a header without the packet that it was of.
+pub fn addresses(header: &[u8; HEADER_LEN]) -> (Ipv4Addr, Ipv4Addr) {
+    let at = |field: Field| get_array::<4>(header, field.start).into();
+    (at(SOURCE), at(DESTINATION))
+}
+
 /// Protocol number of UDP.
 pub const PROTOCOL_UDP: u8 = 17;
 

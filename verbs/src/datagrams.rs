@@ -1,0 +1,310 @@
+//! A queue pair of a device's datagram service.
+//!
+//! - Datagrams are copied to places of one registered region when they are handed to the device, so that none needs a registration of its own.
+//!   Those beyond wait here.
+//! - Who sent a datagram stands in the 40 bytes before it: with RoCEv2 over IPv4 the last 20 of them are the IPv4 header.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::Ipv4Addr;
+
+use alfirk_roce::host::HostEvent;
+use alfirk_roce::rc::{
+    CompletionError, MemoryError, MemoryKey, MemorySlice, Payload, RecvRequest, Remote,
+};
+use alfirk_roce::ud::{
+    check_receive, UdCompleted, UdCompletion, UdConfig, UdPostError, UdSendRequest, GRH_LEN,
+};
+use alfirk_roce::verbs::DeviceError;
+use alfirk_roce::wire::{ipv4, QpNum};
+
+use crate::memory::Memory;
+use crate::queue_pair::error_of;
+use crate::sys::{self, Ah, Context};
+
+/// Datagrams that the device has at a time, and so places for them.
+const SENDS: u32 = 256;
+/// Buffers that the device is asked to hold.
+const RECEIVES: u32 = 2048;
+
+/// Marks work requests of the receive queue.
+const RECEIVE: u64 = 1;
+const SEND: u64 = 0;
+
+/// Ways to hosts and groups.
+pub(crate) type Ways = BTreeMap<Ipv4Addr, Ah>;
+
+/// A datagram that the device has.
+struct Sent {
+    wr_id: u64,
+    is_signaled: bool,
+    place: u64,
+}
+
+pub(crate) struct UdQueuePair {
+    // It ends before the memory of its places, which whoever ends it gives up.
+    handle: sys::Qp,
+    qpn: QpNum,
+    config: UdConfig,
+    depth: usize,
+    places: MemoryKey,
+    free: Vec<u64>,
+    sends: VecDeque<Sent>,
+    waiting_sends: VecDeque<UdSendRequest>,
+    receives: VecDeque<RecvRequest>,
+    waiting_receives: VecDeque<RecvRequest>,
+    is_dead: bool,
+}
+
+impl UdQueuePair {
+    pub(crate) fn create(
+        context: &Context,
+        memory: &mut Memory,
+        max_depth: u32,
+        cookie: u64,
+        sq_psn: u32,
+        config: UdConfig,
+    ) -> Result<UdQueuePair, DeviceError> {
+        let (sends, receives) = (SENDS.min(max_depth), RECEIVES.min(max_depth));
+        let depth = (sends, receives);
+        let (handle, qpn) = sys::Qp::create_ud(context, cookie, depth, config.qkey, sq_psn)?;
+        let len = u64::from(sends) * config.mtu.bytes() as u64;
+        let places = memory.register(context, len, false);
+        Ok(UdQueuePair {
+            handle,
+            qpn: QpNum::new(qpn),
+            config,
+            depth: receives as usize,
+            places: places.map_err(|error| match error {
+                MemoryError::Device(error) => error,
+                _ => DeviceError::Unsupported("memory for datagrams"),
+            })?,
+            free: (0..sends.into()).rev().collect(),
+            sends: VecDeque::new(),
+            waiting_sends: VecDeque::new(),
+            receives: VecDeque::new(),
+            waiting_receives: VecDeque::new(),
+            is_dead: false,
+        })
+    }
+
+    pub(crate) fn qpn(&self) -> QpNum {
+        self.qpn
+    }
+
+    pub(crate) fn attach_multicast(&mut self, group: Ipv4Addr) -> Result<(), DeviceError> {
+        self.handle.attach_multicast(group)
+    }
+
+    /// Ends it, and gives up the memory that was its own.
+    pub(crate) fn destroy(self, memory: &mut Memory) {
+        let places = self.places;
+        drop(self);
+        // It is there since the queue pair was made.
+        let _ = memory.remove(places);
+    }
+
+    // ---- Work ----
+
+    pub(crate) fn post_send(
+        &mut self,
+        memory: &mut Memory,
+        ways: &Ways,
+        request: UdSendRequest,
+    ) -> Result<(), UdPostError> {
+        if self.is_dead {
+            return Err(UdPostError::Dead(self.qpn));
+        }
+        request.check(&self.config)?;
+        if !ways.contains_key(&request.to.ip) {
+            return Err(UdPostError::Unresolved(request.to.ip));
+        }
+        if let Payload::Memory(slice) = request.payload {
+            memory.part(slice)?;
+        }
+        self.waiting_sends.push_back(request);
+        self.refill(memory, ways)
+    }
+
+    pub(crate) fn post_recv(
+        &mut self,
+        memory: &Memory,
+        request: RecvRequest,
+    ) -> Result<(), UdPostError> {
+        if self.is_dead {
+            return Err(UdPostError::Dead(self.qpn));
+        }
+        memory.part(request.buffer)?;
+        check_receive(&request)?;
+        self.waiting_receives.push_back(request);
+        self.refill_receives(memory)
+    }
+
+    /// Hands the device what it has room for.
+    fn refill(&mut self, memory: &mut Memory, ways: &Ways) -> Result<(), UdPostError> {
+        while !self.free.is_empty() {
+            let Some(request) = self.waiting_sends.pop_front() else {
+                break;
+            };
+            self.send(memory, ways, &request)?;
+        }
+        Ok(())
+    }
+
+    fn send(
+        &mut self,
+        memory: &mut Memory,
+        ways: &Ways,
+        request: &UdSendRequest,
+    ) -> Result<(), UdPostError> {
+        let (Some(way), Some(place)) = (ways.get(&request.to.ip), self.free.pop()) else {
+            return Err(UdPostError::Unresolved(request.to.ip));
+        };
+        let slice = MemorySlice {
+            key: self.places,
+            offset: place * self.config.mtu.bytes() as u64,
+            len: request.payload.len(),
+        };
+        match &request.payload {
+            Payload::Bytes(bytes) => memory.write(slice.key, slice.offset, bytes)?,
+            Payload::Memory(from) => {
+                let range = from.offset as usize..(from.offset + from.len) as usize;
+                let bytes = memory.bytes(from.key)?.get(range).unwrap_or_default();
+                let bytes = bytes.to_vec();
+                memory.write(slice.key, slice.offset, &bytes)?;
+            }
+        }
+        let (address, lkey) = memory.part(slice)?;
+        let datagram = sys::Datagram {
+            wr_id: SEND,
+            address: address.cast_const(),
+            len: slice.len as u32,
+            lkey,
+            qpn: request.to.qpn.get(),
+            qkey: request.qkey(&self.config),
+            immediate: request.immediate,
+        };
+        // SAFETY: the places stay registered until after the queue pair's end, and this one is not written to before it is free again.
+        unsafe { self.handle.send_datagram(way, &datagram)? };
+        self.sends.push_back(Sent {
+            wr_id: request.wr_id,
+            is_signaled: request.is_signaled,
+            place,
+        });
+        Ok(())
+    }
+
+    fn refill_receives(&mut self, memory: &Memory) -> Result<(), UdPostError> {
+        while self.receives.len() < self.depth {
+            let Some(request) = self.waiting_receives.pop_front() else {
+                break;
+            };
+            let (address, lkey) = memory.part(request.buffer)?;
+            let len = request.buffer.len as u32;
+            // SAFETY: the memory stays until its registration ends, when the device refuses to write.
+            unsafe { self.handle.receive(RECEIVE, address, len, lkey)? };
+            self.receives.push_back(request);
+        }
+        Ok(())
+    }
+
+    // ---- Completions ----
+
+    /// Takes what has ended, and goes on with what waits.
+    pub(crate) fn drain(
+        &mut self,
+        memory: &mut Memory,
+        ways: &Ways,
+        events: &mut VecDeque<HostEvent>,
+    ) {
+        if let Err(error) = self.handle.arm() {
+            tracing::warn!("datagram queue pair {}: {error}", self.qpn);
+        }
+        let mut found = Vec::new();
+        loop {
+            found.clear();
+            if let Err(error) = self.handle.poll(&mut found) {
+                tracing::warn!("datagram queue pair {}: {error}", self.qpn);
+            }
+            if found.is_empty() {
+                break;
+            }
+            for completion in &found {
+                if let Some((wr_id, outcome)) = self.completed(completion, memory) {
+                    self.is_dead |= outcome.is_err();
+                    events.push_back(HostEvent::Datagram(UdCompletion {
+                        qpn: self.qpn,
+                        wr_id,
+                        outcome,
+                    }));
+                }
+            }
+        }
+        if self.is_dead {
+            return self.flush(events);
+        }
+        let refilled = self.refill(memory, ways);
+        if let Err(error) = refilled.and_then(|()| self.refill_receives(memory)) {
+            tracing::warn!("datagram queue pair {}: {error}", self.qpn);
+        }
+    }
+
+    /// A work request that has ended, if its user is to hear of it.
+    fn completed(
+        &mut self,
+        completion: &sys::Completion,
+        memory: &Memory,
+    ) -> Option<(u64, Result<UdCompleted, CompletionError>)> {
+        if completion.wr_id & RECEIVE == 0 {
+            let sent = self.sends.pop_front()?;
+            self.free.push(sent.place);
+            let outcome = completion.outcome.map(|_| UdCompleted::Sent);
+            let is_told = sent.is_signaled || outcome.is_err();
+            return is_told.then(|| (sent.wr_id, outcome.map_err(error_of)));
+        }
+        let request = self.receives.pop_front()?;
+        let outcome = match completion.outcome {
+            Err(code) => Err(error_of(code)),
+            Ok(done) => received(memory, &request, &done),
+        };
+        Some((request.wr_id, outcome))
+    }
+
+    /// Ends what the device has not ended itself.
+    fn flush(&mut self, events: &mut VecDeque<HostEvent>) {
+        let sends = self.sends.drain(..).map(|sent| sent.wr_id);
+        let waiting = self.waiting_sends.drain(..).map(|request| request.wr_id);
+        let receives = self.receives.drain(..).map(|request| request.wr_id);
+        let later = self.waiting_receives.drain(..).map(|request| request.wr_id);
+        let all = sends.chain(waiting).chain(receives).chain(later);
+        events.extend(all.map(|wr_id| {
+            HostEvent::Datagram(UdCompletion {
+                qpn: self.qpn,
+                wr_id,
+                outcome: Err(CompletionError::Flushed),
+            })
+        }));
+    }
+}
+
+/// A datagram that came, by what the device has written before it.
+fn received(
+    memory: &Memory,
+    request: &RecvRequest,
+    done: &sys::Finished,
+) -> Result<UdCompleted, CompletionError> {
+    let MemorySlice { key, offset, .. } = request.buffer;
+    let end = (offset + GRH_LEN) as usize;
+    let region = memory.bytes(key).ok();
+    let header = region.and_then(|bytes| bytes.get(..end)?.last_chunk());
+    let header = header.ok_or(CompletionError::LocalProtection)?;
+    let (source, destination) = ipv4::addresses(header);
+    Ok(UdCompleted::Received {
+        bytes: done.len.into(),
+        immediate: done.immediate,
+        source: Remote {
+            ip: source,
+            qpn: QpNum::new(done.source_qpn),
+        },
+        destination,
+    })
+}
