@@ -91,8 +91,8 @@ pub struct Row {
     pub algorithm: String,
     /// From the post at the source until the last receiver's application holds the whole message, in ns.
     pub completion_ns: u64,
-    /// 8 × message bytes ÷ completion, in Gbit/s.
-    pub goodput_gbps: f64,
+    /// 8 × message bytes ÷ completion, in Gbit/s; `None` if there is no message, as in a barrier.
+    pub goodput_gbps: Option<f64>,
     /// Whether every receiver holds the bytes that were sent.
     pub verified: bool,
     /// Receivers in the group: without the source, unless that changed.
@@ -179,8 +179,8 @@ pub struct PartRow {
     pub bytes: u64,
     /// From the post at the source until the last other member's application holds the part, in ns.
     pub completion_ns: u64,
-    /// 8 × bytes of the part ÷ completion, in Gbit/s.
-    pub goodput_gbps: f64,
+    /// 8 × bytes of the part ÷ completion, in Gbit/s; `None` if it has none.
+    pub goodput_gbps: Option<f64>,
 }
 
 /// Another algorithm ran than was asked for.
@@ -219,13 +219,18 @@ pub struct Failure {
     pub going_on_ns: Option<u64>,
 }
 
-/// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; 0 if no time has passed.
-pub fn goodput_gbps(bytes: u64, ns: u64) -> f64 {
-    if ns == 0 {
-        return 0.0;
+/// 8 × `bytes` ÷ `ns` in Gbit/s, to the kbit/s; nothing if there are no bytes or no time has passed.
+pub fn goodput_gbps(bytes: u64, ns: u64) -> Option<f64> {
+    if bytes == 0 || ns == 0 {
+        return None;
     }
     let gbps = bytes as f64 * 8.0 / ns as f64;
-    (gbps * 1e6).round() / 1e6
+    Some((gbps * 1e6).round() / 1e6)
+}
+
+/// A goodput for people.
+fn gbps(goodput: Option<f64>) -> String {
+    goodput.map_or_else(|| "-".to_string(), |gbps| format!("{gbps:.3} Gbit/s"))
 }
 
 impl Report {
@@ -333,7 +338,7 @@ impl Report {
             lines.push([
                 row.algorithm.clone(),
                 duration(row.completion_ns),
-                format!("{:.3} Gbit/s", row.goodput_gbps),
+                gbps(row.goodput_gbps),
                 speed_up(base, row),
                 format!("{}/{}", row.receivers_verified, row.receivers),
                 grouped(row.sender_tx_bytes),
@@ -381,13 +386,13 @@ impl Report {
             let start = if index == 0 { "\n" } else { "" };
             writeln!(
                 out,
-                "{start}alfirk: part {} of {} from {}: {} bytes in {}, {:.3} Gbit/s",
+                "{start}alfirk: part {} of {} from {}: {} bytes in {}, {}",
                 index + 1,
                 row.parts.len(),
                 part.source,
                 grouped(part.bytes),
                 duration(part.completion_ns),
-                part.goodput_gbps
+                gbps(part.goodput_gbps)
             )?;
         }
         if payload == 0 {
@@ -669,8 +674,9 @@ mod tests {
 
     #[test]
     fn goodput_is_bits_per_nanosecond() {
-        assert_eq!(goodput_gbps(1_000, 80), 100.0);
-        assert_eq!(goodput_gbps(0, 80), 0.0);
-        assert_eq!(goodput_gbps(1, 0), 0.0);
+        assert_eq!(goodput_gbps(1_000, 80), Some(100.0));
+        assert_eq!(goodput_gbps(0, 80), None);
+        assert_eq!(goodput_gbps(1, 0), None);
+        assert_eq!(gbps(None), "-");
     }
 }

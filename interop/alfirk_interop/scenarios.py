@@ -53,7 +53,7 @@ def each_once(outcome: Outcome) -> str | None:
 
 
 def by_datagrams(outcome: Outcome) -> str | None:
-    """Demand that datagrams brought each byte to every guest, and were acknowledged along a tree of connections."""
+    """Demand that datagrams brought each byte to every guest, and were acknowledged over connections."""
     least = outcome.packets_of_message
     sent = outcome.opcode_from(outcome.source, "UdSendOnly")
     if sent < least:

@@ -50,7 +50,14 @@ def file_reaches_every_host_of_the_fat_tree(tmp_path: Path) -> None:
 def all_algorithms_run_on_two_racks() -> None:
     report = _job("leaf-spine", "--group", "5", "--size", "256KiB", "--algorithms", "all")
     names = [result["algorithm"] for result in report["results"]]
-    assert {"alfirk", "kary:4", "spread-roll", "rdmc-binomial-pipeline", "rdmc-hybrid", "binomial-ack"} <= set(names)
+    assert {
+        "alfirk",
+        "kary:4",
+        "spread-roll",
+        "rdmc-binomial-pipeline",
+        "rdmc-hybrid",
+        "binomial-ack",
+    } <= set(names)
     assert all(result["verified"] for result in report["results"])
 
 

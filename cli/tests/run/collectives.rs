@@ -213,6 +213,8 @@ fn every_collective_is_a_run_away() {
             let receivers = if collective == "scatter" { 3 } else { 4 };
             assert_eq!(row["receivers_verified"], receivers, "{row}");
             assert!(row["completion_ns"].as_u64() > Some(0));
+            let has_goodput = row["goodput_gbps"].as_f64().is_some();
+            assert_eq!(has_goodput, collective != "barrier", "{row}");
         }
     }
 }
