@@ -145,8 +145,12 @@ impl Controller {
                 .filter(|host| self.paths.reaches(root, *host))
                 .collect()
         };
-        // Broken links may have cut the first member off.
-        let trees = members.iter().map(|first| reached_from(*first));
+        // Broken links may have cut the first member off. Members at one switch reach the same others.
+        let mut roots = BTreeSet::new();
+        let firsts = members
+            .iter()
+            .filter(|first| roots.insert(self.topology.attachment(**first).0));
+        let trees = firsts.map(|first| reached_from(*first));
         let reached =
             trees.max_by_key(|hosts| (hosts.len(), std::cmp::Reverse(hosts.first().copied())));
         let reached = reached.filter(|hosts| !hosts.is_empty());
