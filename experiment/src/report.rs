@@ -279,7 +279,17 @@ impl Report {
             _ => write!(out, "{} sends{file} to {receivers}", group.source),
         }?;
         let op = settings.op.to_uppercase();
-        write!(out, " by {op} over RC, path MTU {} B", settings.mtu)?;
+        let datagrams = self
+            .results
+            .iter()
+            .filter(|row| row.algorithm == "binomial-ack")
+            .count();
+        let over = match datagrams {
+            0 => "RC",
+            all if all == self.results.len() => "UD",
+            _ => "RC and UD",
+        };
+        write!(out, " by {op} over {over}, path MTU {} B", settings.mtu)?;
         if settings.switch_source > 0 {
             let changes = plural(settings.switch_source as usize, "time", "times");
             write!(out, ", the source changes {changes}")?;
