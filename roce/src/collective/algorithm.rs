@@ -303,7 +303,7 @@ impl Algorithm {
 
     /// The plan of one member of a collective that the algorithm [`does`](Algorithm::does). Where members of a group take turns, it is
     /// another.
-    pub(super) fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
+    pub fn plan_for(self, collective: Collective, shape: Shape<'_>, rank: u32) -> Plan {
         let members = shape.members;
         match (collective, self) {
             (Collective::Scatter, Algorithm::Unicast) => scatter::direct(shape, rank),

@@ -56,7 +56,8 @@ pub use plan::{Flow, Plan, Shape};
 pub use rdmc::Schedule;
 pub use ring::Ring;
 pub use spec::{
-    EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
+    equal_slice, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,
+    WriteMode,
 };
 pub use transfer::{Progress, Transfer, TransferError, TransferEvent};
 pub use verb::{LegAnswer, LegVerb};

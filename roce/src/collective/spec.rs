@@ -394,11 +394,17 @@ impl TransferSpec {
             let offset = u64::from(index) * block;
             return (offset, block.min(self.size.saturating_sub(offset)));
         }
-        let (n, i) = (u64::from(self.slices), u64::from(index));
-        let (base, longer) = (self.size / n, self.size % n);
-        let offset = i * base + i.min(longer);
-        (offset, base + u64::from(i < longer))
+        equal_slice(self.size, self.slices, index)
     }
+}
+
+/// Offset and length in bytes of one of `slices` slices of `size` bytes, which differ in length by at most one byte. There is at least
+/// one slice.
+pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
+    let (n, i) = (u64::from(slices), u64::from(index));
+    let (base, longer) = (size / n, size % n);
+    let offset = i * base + i.min(longer);
+    (offset, base + u64::from(i < longer))
 }
 
 #[cfg(test)]

@@ -151,6 +151,8 @@ pub struct Group {
     failures: Vec<(QpNum, QpFailure)>,
     /// What was posted and not waited for.
     posted: u32,
+    /// Whether members may be away for as long as they like.
+    patient: bool,
     started: Instant,
     next_stall: Instant,
 }
@@ -158,6 +160,16 @@ pub struct Group {
 impl Group {
     /// Joins a group, which begins when all its members have.
     pub fn join(config: GroupConfig) -> Result<Group> {
+        Group::join_by(config, None)
+    }
+
+    /// The same for the leader, with a TCP socket that listens at `config.port` of its address already: so a port can be one that the
+    /// system has chosen.
+    pub fn lead_at(config: GroupConfig, listener: TcpListener) -> Result<Group> {
+        Group::join_by(config, Some(listener))
+    }
+
+    fn join_by(config: GroupConfig, listener: Option<TcpListener>) -> Result<Group> {
         if config.members < 2 {
             return Err(GroupError::Argument(
                 "a group has at least 2 members".to_owned(),
@@ -192,6 +204,7 @@ impl Group {
             inbox: VecDeque::new(),
             failures: Vec::new(),
             posted: 0,
+            patient: false,
             started: now,
             next_stall: now,
             device,
@@ -199,7 +212,7 @@ impl Group {
         };
         let deadline = group.deadline();
         match group.device.ip() == group.config.leader {
-            true => group.lead(deadline)?,
+            true => group.lead(listener, deadline)?,
             false => group.follow(card, deadline)?,
         }
         Ok(group)
@@ -208,6 +221,11 @@ impl Group {
     /// This member's rank; the leader has 0, and the others go by their addresses.
     pub fn rank(&self) -> u32 {
         self.rank
+    }
+
+    /// Who has sent last; the leader at first.
+    pub fn source(&self) -> u32 {
+        self.source
     }
 
     /// The ranks that are in the group, as far as this member knows: of others that left it hears when the source changes.
@@ -270,6 +288,34 @@ impl Group {
         Ok(())
     }
 
+    /// A sign, a message without bytes, from [`Group::source`] to all others, to be called by every member. It may take as long as the
+    /// slowest member takes to call it: at the source it returns when all have, elsewhere when the sign is here. So two signs are a
+    /// barrier: of the first one the source learns that all have begun, of the second one the others do.
+    ///
+    /// False if `is_over`, asked several times a second, has said that there is no use in waiting any more; the group is of no more use
+    /// then, nor after an error.
+    pub fn sign(&mut self, mut is_over: impl FnMut() -> bool) -> Result<bool> {
+        self.wait()?;
+        if self.way != Way::Multicast {
+            self.meet(self.deadline())?;
+            return Ok(true);
+        }
+        self.post(self.source, 0, 0, Kind::Send)?;
+        // Who has not called it is not dead.
+        self.patient = true;
+        let mut done = self.completed(self.qpn)?;
+        while done.is_none() {
+            if is_over() {
+                return Ok(false);
+            }
+            self.pump(self.deadline(), "a sign")?;
+            done = self.completed(self.qpn)?;
+        }
+        self.patient = false;
+        self.posted -= 1;
+        Ok(true)
+    }
+
     /// Leaves the group. The others go on. The leader waits until all others have left, as long as a call may take, and then ends
     /// the group.
     pub fn leave(mut self) -> Result<()> {
@@ -309,14 +355,17 @@ impl Group {
 
     // ---- Beginning ----
 
-    fn lead(&mut self, deadline: Instant) -> Result<()> {
+    fn lead(&mut self, listener: Option<TcpListener>, deadline: Instant) -> Result<()> {
         let own = self.cards[0];
         let address = SocketAddrV4::new(own.ip, self.config.port);
         let failed = |error| GroupError::Connection {
             what: format!("listening at {address}"),
             error,
         };
-        let listener = TcpListener::bind(address).map_err(failed)?;
+        let listener = match listener {
+            Some(listener) => listener,
+            None => TcpListener::bind(address).map_err(failed)?,
+        };
         listener.set_nonblocking(true).map_err(failed)?;
         let mut joined: BTreeMap<Ipv4Addr, (Card, Link)> = BTreeMap::new();
         let mut strangers: Vec<Link> = Vec::new();
@@ -502,7 +551,7 @@ impl Group {
         }
         let deadline = self.deadline();
         if self.way != Way::Multicast {
-            self.barrier(deadline)?;
+            self.meet(deadline)?;
             return self.pass_on(source, offset, len, deadline);
         }
         if source != self.source {
@@ -553,7 +602,7 @@ impl Group {
         if self.source == self.rank {
             self.device.expect_next_source(self.qpn)?;
         }
-        self.barrier(deadline)?;
+        self.meet(deadline)?;
         if source == self.rank {
             self.device.take_over_sending(self.qpn)?;
             self.told = false;

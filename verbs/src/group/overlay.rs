@@ -65,7 +65,7 @@ impl Group {
             self.take_events();
             self.check_failures(qpn)?;
         }
-        self.barrier(deadline)
+        self.meet(deadline)
     }
 
     /// This member's part in bringing bytes from the source to all.

@@ -157,7 +157,7 @@ impl Group {
 
     /// Tells the fabric that nothing happens, so that it looks for the dead.
     fn stall(&mut self, now: u64) {
-        if self.posted == 0 || Instant::now() < self.next_stall {
+        if self.posted == 0 || self.patient || Instant::now() < self.next_stall {
             return;
         }
         self.next_stall = Instant::now() + STALL;
@@ -175,14 +175,22 @@ impl Group {
         what: &'static str,
     ) -> Result<Completion> {
         loop {
-            if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
-                let done = self.inbox.remove(at).expect("it was found there");
-                succeeded(done)?;
+            if let Some(done) = self.completed(qpn)? {
                 return Ok(done);
             }
-            self.check_failures(qpn)?;
             self.pump(deadline, what)?;
         }
+    }
+
+    /// The next completion of a queue pair, if it is here.
+    pub(super) fn completed(&mut self, qpn: QpNum) -> Result<Option<Completion>> {
+        if let Some(at) = self.inbox.iter().position(|done| done.qpn == qpn) {
+            let done = self.inbox.remove(at).expect("it was found there");
+            succeeded(done)?;
+            return Ok(Some(done));
+        }
+        self.check_failures(qpn)?;
+        Ok(None)
     }
 
     pub(super) fn check_failures(&self, qpn: QpNum) -> Result<()> {
@@ -296,7 +304,7 @@ impl Group {
     }
 
     /// All members wait here for each other.
-    pub(super) fn barrier(&mut self, deadline: Instant) -> Result<()> {
+    pub(super) fn meet(&mut self, deadline: Instant) -> Result<()> {
         if self.rank == LEADER {
             self.gather(deadline, "waiting for the other members")?;
             return self.go();

@@ -1,0 +1,122 @@
+//! Which address stands for which group: no two of a job have the same.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::Ipv4Addr;
+use std::str::FromStr;
+
+/// A prefix, of whose addresses the first and the last one are not used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    network: u32,
+    length: u32,
+}
+
+impl Range {
+    /// The upper half of what controllers take for groups unless they are told otherwise.
+    pub(crate) const DEFAULT: Range = Range {
+        network: u32::from_be_bytes([10, 255, 128, 0]),
+        length: 17,
+    };
+
+    /// How many addresses there are.
+    fn count(self) -> u64 {
+        (1 << (32 - self.length)) - 2
+    }
+
+    /// The address of a group.
+    ///
+    /// `job` is where the job begins, which has so many `ranks`; the group is led by rank `leader`, which takes each turn for one group
+    /// at a time. All those differ as long as there are `ranks` times turns addresses.
+    pub(crate) fn address(self, job: u32, ranks: u32, leader: u32, turn: u32) -> Ipv4Addr {
+        let index = u64::from(leader) + u64::from(ranks) * u64::from(turn);
+        let at = (u64::from(job) + index) % self.count();
+        Ipv4Addr::from(self.network + 1 + at as u32)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", Ipv4Addr::from(self.network), self.length)
+    }
+}
+
+impl FromStr for Range {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Range, &'static str> {
+        let wrong = "a prefix of the fabric's range for groups expected, as 10.255.128.0/17, of at most 30 bits";
+        let (network, length) = text.split_once('/').ok_or(wrong)?;
+        let network: Ipv4Addr = network.parse().map_err(|_| wrong)?;
+        let length: u32 = length.parse().map_err(|_| wrong)?;
+        let network = u32::from(network);
+        match (1..=30).contains(&length) && network << length == 0 {
+            true => Ok(Range { network, length }),
+            false => Err(wrong),
+        }
+    }
+}
+
+/// The turns that this rank, as a leader, has taken.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(BTreeSet<u32>);
+
+impl Turns {
+    pub(crate) const fn new() -> Turns {
+        Turns(BTreeSet::new())
+    }
+
+    /// Takes the first one from `least` on that is free.
+    pub(crate) fn take(&mut self, least: u32) -> u32 {
+        let turn = (least..).find(|turn| !self.0.contains(turn));
+        let turn = turn.expect("no process has 2^32 groups");
+        self.0.insert(turn);
+        turn
+    }
+
+    pub(crate) fn give_back(&mut self, turn: u32) {
+        self.0.remove(&turn);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_a_job_have_addresses_of_their_own() {
+        let range: Range = "10.255.7.0/24".parse().unwrap();
+        let mut seen = BTreeSet::new();
+        for leader in 0..50 {
+            for turn in 0..5 {
+                let address = range.address(0xffff_fff0, 50, leader, turn);
+                assert!(seen.insert(address), "{address} twice");
+                assert_eq!(address.octets()[..3], [10, 255, 7]);
+                assert!((1..=254).contains(&address.octets()[3]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_turn_is_taken_once_until_it_is_given_back() {
+        let mut turns = Turns::new();
+        assert_eq!((turns.take(0), turns.take(0), turns.take(5)), (0, 1, 5));
+        turns.give_back(0);
+        assert_eq!((turns.take(0), turns.take(0), turns.take(5)), (0, 2, 6));
+    }
+
+    #[test]
+    fn prefixes_that_are_none_are_refused() {
+        for text in [
+            "10.255.0.0",
+            "10.255.0.0/31",
+            "10.255.0.1/24",
+            "x/24",
+            "0.0.0.0/0",
+            "10.0.0.0/33",
+        ] {
+            assert!(text.parse::<Range>().is_err(), "{text}");
+        }
+        assert_eq!(Range::DEFAULT.to_string().parse(), Ok(Range::DEFAULT));
+    }
+}

@@ -1,0 +1,155 @@
+//! The functions of MPI that stand before those beneath.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::communicator::Communicator;
+use crate::job::{self, job};
+use crate::sys::{self, check, code_of, Comm, Elements, Handle};
+
+/// All that are attached, to be ended together.
+static COMMUNICATORS: Mutex<Vec<Arc<Communicator>>> = Mutex::new(Vec::new());
+
+fn all() -> std::sync::MutexGuard<'static, Vec<Arc<Communicator>>> {
+    COMMUNICATORS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is attached to a communicator, from its first call on; nothing if it is not one for us.
+fn communicator(comm: Handle) -> Option<Arc<Communicator>> {
+    let (job, comm) = (job()?, Comm(comm));
+    if !comm.is_intra() {
+        return None;
+    }
+    let attached = comm.attached().cast::<Communicator>().cast_const();
+    if !attached.is_null() {
+        // SAFETY: it was made by `into_raw` below; what is attached is not given up before it is detached.
+        unsafe {
+            Arc::increment_strong_count(attached);
+            return Some(Arc::from_raw(attached));
+        }
+    }
+    let made = Arc::new(Communicator::new(job, comm).ok()?);
+    let attached = Arc::into_raw(Arc::clone(&made)).cast_mut();
+    comm.attach(attached.cast()).ok()?;
+    all().push(Arc::clone(&made));
+    Some(made)
+}
+
+/// The program frees a communicator.
+#[no_mangle]
+extern "C" fn alfirk_mpi_forget(attached: *mut c_void) {
+    // SAFETY: it was attached by `communicator`, once.
+    let communicator = unsafe { Arc::from_raw(attached.cast::<Communicator>().cast_const()) };
+    all().retain(|other| !Arc::ptr_eq(other, &communicator));
+    communicator.end();
+}
+
+fn init(
+    argc: *mut c_int,
+    argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: &mut c_int,
+) -> c_int {
+    let wanted = required.max(sys::thread_multiple());
+    // SAFETY: the program vouches for its arguments.
+    let begun = check(unsafe { sys::PMPI_Init_thread(argc, argv, wanted, provided) });
+    code_of(begun.and_then(|()| job::begin(*provided)))
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    init(argc, argv, sys::thread_single(), &mut 0)
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Init_thread(
+    argc: *mut c_int,
+    argv: *mut *mut *mut c_char,
+    required: c_int,
+    provided: *mut c_int,
+) -> c_int {
+    let mut given = 0;
+    let code = init(argc, argv, required, &mut given);
+    // SAFETY: the program vouches for its arguments.
+    if let Some(provided) = unsafe { provided.as_mut() } {
+        *provided = given;
+    }
+    code
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Finalize() -> c_int {
+    let mut communicators = std::mem::take(&mut *all());
+    // Leaders of groups wait for the others, who must come to the same groups in the same order.
+    communicators.sort_by_key(|communicator| communicator.order());
+    for communicator in communicators {
+        communicator.end();
+    }
+    // SAFETY: the program calls it once.
+    unsafe { sys::PMPI_Finalize() }
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Bcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Handle,
+    root: c_int,
+    comm: Handle,
+) -> c_int {
+    let ours = communicator(comm).and_then(|communicator| {
+        let elements = Elements::new(buffer, count, datatype)?;
+        communicator.broadcast(elements, root)
+    });
+    match ours {
+        Some(done) => code_of(done),
+        // SAFETY: the program vouches for its arguments, or is told what is wrong with them.
+        None => unsafe { sys::PMPI_Bcast(buffer, count, datatype, root, comm) },
+    }
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Ibcast(
+    buffer: *mut c_void,
+    count: c_int,
+    datatype: Handle,
+    root: c_int,
+    comm: Handle,
+    request: *mut Handle,
+) -> c_int {
+    let ours = communicator(comm).and_then(|communicator| {
+        let elements = Elements::new(buffer, count, datatype)?;
+        communicator.begin_broadcast(elements, root)
+    });
+    match ours {
+        Some(Ok(promise)) => {
+            // SAFETY: the program vouches for it.
+            unsafe { *request = promise.0 };
+            code_of(Ok(()))
+        }
+        Some(Err(code)) => code_of(Err(code)),
+        // SAFETY: as for MPI_Bcast.
+        None => unsafe { sys::PMPI_Ibcast(buffer, count, datatype, root, comm, request) },
+    }
+}
+
+/// # Safety
+/// As MPI says.
+#[no_mangle]
+pub unsafe extern "C" fn MPI_Barrier(comm: Handle) -> c_int {
+    match communicator(comm).and_then(|communicator| communicator.barrier()) {
+        Some(done) => code_of(done),
+        // SAFETY: as for MPI_Bcast.
+        None => unsafe { sys::PMPI_Barrier(comm) },
+    }
+}

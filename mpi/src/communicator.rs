@@ -1,0 +1,223 @@
+//! A communicator of the program, and what carries its broadcasts and barriers.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use alfirk_roce::collective::Algorithm;
+
+use crate::hosts::{Hosts, Places};
+use crate::job::Job;
+use crate::overlay::Overlay;
+use crate::sys::{Code, Comm, Elements, Promise, Result};
+use crate::worker::Worker;
+
+/// Tells our making of communicators from the program's.
+const TAG: i32 = 0x0a1f;
+
+/// What we have attached to a communicator of the program.
+pub(crate) struct Communicator {
+    job: &'static Job,
+    comm: Comm,
+    rank: u32,
+    size: u32,
+    /// Whether we carry anything here: there are others, and all are of this job.
+    is_ours: bool,
+    route: Mutex<Option<Route>>,
+    worker: Mutex<Option<Worker>>,
+}
+
+/// The way of everything in a communicator, from the first call on.
+struct Route {
+    /// The same members, for our messages.
+    twin: Comm,
+    way: Way,
+}
+
+enum Way {
+    Overlay(Overlay),
+    Hosts(Box<Hosts>),
+}
+
+/// What members do together.
+#[derive(Clone, Copy)]
+enum Task {
+    Broadcast(Elements, u32),
+    Barrier,
+}
+
+impl Communicator {
+    pub(crate) fn new(job: &'static Job, comm: Comm) -> Result<Communicator> {
+        let (rank, size) = (comm.rank()?, comm.size()?);
+        Ok(Communicator {
+            job,
+            comm,
+            rank,
+            size,
+            is_ours: size > 1 && comm.world_ranks()?.is_some(),
+            route: Mutex::default(),
+            worker: Mutex::default(),
+        })
+    }
+
+    /// Brings the root's elements to all others; None if it is not for us.
+    pub(crate) fn broadcast(&self, elements: Elements, root: i32) -> Option<Result<()>> {
+        let (algorithm, root) = self.carries(elements, root)?;
+        self.drain();
+        Some(self.run(algorithm, Task::Broadcast(elements, root)))
+    }
+
+    pub(crate) fn barrier(&self) -> Option<Result<()>> {
+        let algorithm = self.job.settings.for_barrier().filter(|_| self.is_ours)?;
+        self.drain();
+        Some(self.run(algorithm, Task::Barrier))
+    }
+
+    /// Begins a broadcast; None if it is not for us.
+    pub(crate) fn begin_broadcast(
+        self: &Arc<Self>,
+        elements: Elements,
+        root: i32,
+    ) -> Option<Result<Promise>> {
+        let (algorithm, root) = self.carries(elements, root)?;
+        if !self.job.threads {
+            if self.job.rank == 0 {
+                self.job.say("this MPI does not let threads of ours call it, so MPI_Ibcast goes by the MPI beneath");
+            }
+            return None;
+        }
+        Some(self.begin(algorithm, elements, root))
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        algorithm: Algorithm,
+        elements: Elements,
+        root: u32,
+    ) -> Result<Promise> {
+        let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        let worker = match &mut *worker {
+            Some(worker) => worker,
+            none => none.insert(Worker::start().map_err(|_| Code::internal())?),
+        };
+        let elements = elements.keep()?;
+        let promise = Promise::new()?;
+        let communicator = Arc::clone(self);
+        worker.run(Box::new(move || {
+            let task = Task::Broadcast(elements, root);
+            if communicator.run(algorithm, task).is_err() {
+                // A request of this kind cannot fail.
+                eprintln!("alfirk: MPI_Ibcast failed in the MPI beneath");
+                std::process::abort();
+            }
+            elements.free();
+            promise.complete();
+        }));
+        Ok(promise)
+    }
+
+    fn carries(&self, elements: Elements, root: i32) -> Option<(Algorithm, u32)> {
+        let root = u32::try_from(root).ok().filter(|root| *root < self.size)?;
+        let algorithm = self.job.settings.for_broadcast(elements.bytes);
+        Some((algorithm.filter(|_| self.is_ours)?, root))
+    }
+
+    /// Waits until everything begun is done: what members do is in the same order at all of them.
+    fn drain(&self) {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(worker) = &*worker {
+            worker.drain();
+        }
+    }
+
+    fn run(&self, algorithm: Algorithm, task: Task) -> Result<()> {
+        if matches!(task, Task::Broadcast(Elements { bytes: 0, .. }, _)) {
+            return Ok(());
+        }
+        let mut route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
+        let route = match &mut *route {
+            Some(route) => route,
+            none => none.insert(self.find_route(algorithm)?),
+        };
+        match task {
+            Task::Barrier => match &mut route.way {
+                Way::Overlay(overlay) => overlay.barrier(algorithm),
+                Way::Hosts(hosts) => hosts.barrier(self.job),
+            },
+            Task::Broadcast(elements, root) => {
+                let is_root = root == self.rank;
+                let mut packed = Vec::new();
+                let bytes = if elements.plain {
+                    // SAFETY: the program vouches for its elements, which are that many bytes. At the root nobody writes to them.
+                    unsafe {
+                        let start = elements.start.cast::<u8>();
+                        std::slice::from_raw_parts_mut(start, elements.bytes as usize)
+                    }
+                } else {
+                    packed = match is_root {
+                        true => elements.pack(route.twin)?,
+                        false => vec![0; elements.bytes as usize],
+                    };
+                    &mut packed[..]
+                };
+                match &mut route.way {
+                    Way::Overlay(overlay) => overlay.broadcast(algorithm, bytes, root)?,
+                    Way::Hosts(hosts) => hosts.broadcast(self.job, bytes, root)?,
+                }
+                if !elements.plain && !is_root {
+                    elements.unpack(&packed, route.twin)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// By all members, when they first do something together.
+    fn find_route(&self, algorithm: Algorithm) -> Result<Route> {
+        let (job, rank) = (self.job, self.rank);
+        let twin = self.comm.twin(TAG)?;
+        let places = Places::find(twin, rank)?;
+        let way = if !algorithm.needs_group() {
+            if rank == 0 {
+                job.tell(|| format!("{} ranks go by {algorithm}", self.size));
+            }
+            places.host.free();
+            let hosts = places.of.into_iter().map(|(host, _)| host).collect();
+            let comm = twin;
+            Way::Overlay(Overlay { comm, rank, hosts })
+        } else {
+            Way::Hosts(Box::new(Hosts::join(job, twin, rank, places)?))
+        };
+        Ok(Route { twin, way })
+    }
+
+    /// Where the communicator comes when all of a job end.
+    pub(crate) fn order(&self) -> u32 {
+        let route = self.route.lock().unwrap_or_else(PoisonError::into_inner);
+        match route.as_ref().map(|route| &route.way) {
+            Some(Way::Hosts(hosts)) => hosts.order(),
+            _ => 0,
+        }
+    }
+
+    /// Ends what is ours, by all members.
+    pub(crate) fn end(&self) {
+        self.drain();
+        drop(
+            self.worker
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(),
+        );
+        let route = self
+            .route
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Route { twin, way }) = route {
+            if let Way::Hosts(mut hosts) = way {
+                hosts.leave(self.job);
+                hosts.free();
+            }
+            twin.free();
+        }
+    }
+}

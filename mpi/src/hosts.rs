@@ -1,0 +1,455 @@
+//! Groups under MPI: one rank of each host, its leader, is a member of the group; the others get theirs from it.
+//!
+//! Leaders agree twice in a broadcast: before it, that all are there and well, so that a group's timeout means something; after it, that
+//! all have the bytes. If not, the MPI beneath carries them, and everything after them.
+//!
+//! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, tells the
+//! others when the group fails.
+
+use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use alfirk_roce::verbs::Verbs;
+use alfirk_roce::wire::mrp::Refusal;
+use alfirk_verbs::group::{Group, GroupConfig, GroupError, Way};
+use alfirk_verbs::{Device, DeviceConfig};
+
+use crate::addresses::Turns;
+use crate::job::Job;
+use crate::settings::{address_of, DEVICE};
+use crate::sys::{Comm, Result};
+
+/// How many addresses are tried.
+const ATTEMPTS: u32 = 8;
+
+static TURNS: Mutex<Turns> = Mutex::new(Turns::new());
+
+/// One member of a communicator that goes over a group.
+pub(crate) struct Hosts {
+    host: Comm,
+    /// The host of each rank, and the rank there.
+    places: Vec<(u32, u32)>,
+    own: (u32, u32),
+    leader: Option<Leader>,
+}
+
+/// A leader of its host.
+struct Leader {
+    leaders: Comm,
+    host: u32,
+    group: Option<Joined>,
+    /// How many barriers there were.
+    barriers: u64,
+}
+
+/// A group that is well.
+struct Joined {
+    group: Group,
+    /// Which rank each host's leader has in the group.
+    ranks: Vec<u32>,
+    /// The turn that the leader of the group has taken for its address.
+    turn: Option<u32>,
+    address: u32,
+}
+
+/// Where ranks are.
+pub(crate) struct Places {
+    pub(crate) host: Comm,
+    /// The host of each rank, and the rank there.
+    pub(crate) of: Vec<(u32, u32)>,
+}
+
+impl Places {
+    /// Finds out, by all members.
+    pub(crate) fn find(comm: Comm, rank: u32) -> Result<Places> {
+        let host = comm.on_host(rank)?;
+        let first = *host.gather(rank.into())?.first().unwrap_or(&0);
+        let firsts = comm.gather(first)?;
+        Ok(Places {
+            host,
+            of: places(&firsts),
+        })
+    }
+}
+
+/// Hosts and ranks there, from the first rank on the host of each; hosts are numbered by their first ranks.
+fn places(firsts: &[u64]) -> Vec<(u32, u32)> {
+    let mut hosts: Vec<u64> = firsts.to_vec();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let mut seen = vec![0; hosts.len()];
+    let of = firsts.iter().map(|first| {
+        let host = hosts.partition_point(|h| h < first);
+        let place = (host as u32, seen[host]);
+        seen[host] += 1;
+        place
+    });
+    of.collect()
+}
+
+impl Hosts {
+    /// Makes the group, by all members. Without a group everything goes by the MPI beneath.
+    pub(crate) fn join(job: &Job, comm: Comm, rank: u32, places: Places) -> Result<Hosts> {
+        let own = places.of[rank as usize];
+        let (host, leads) = own;
+        let leader = match comm.some(leads == 0, rank)? {
+            None => None,
+            Some(leaders) => {
+                let group = join(job, leaders, host, places.of.len())?;
+                Some(Leader {
+                    leaders,
+                    host,
+                    barriers: if group.is_some() { 0 } else { GIVEN_UP },
+                    group,
+                })
+            }
+        };
+        Ok(Hosts {
+            host: places.host,
+            places: places.of,
+            own,
+            leader,
+        })
+    }
+
+    /// Brings the root's bytes to all others.
+    pub(crate) fn broadcast(&mut self, job: &Job, bytes: &mut [u8], root: u32) -> Result<()> {
+        let (home, place) = self.places[root as usize];
+        let at_home = home == self.own.0;
+        if at_home {
+            self.host.bcast(bytes, place)?;
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.broadcast(job, bytes, home)?;
+        }
+        if !at_home {
+            self.host.bcast(bytes, 0)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn barrier(&mut self, job: &Job) -> Result<()> {
+        self.host.barrier()?;
+        if let Some(leader) = &mut self.leader {
+            leader.barrier(job)?;
+        }
+        self.host.barrier()
+    }
+
+    /// The group's address as a number, which orders the groups of a job alike everywhere.
+    pub(crate) fn order(&self) -> u32 {
+        let joined = self
+            .leader
+            .as_ref()
+            .and_then(|leader| leader.group.as_ref());
+        joined.map_or(0, |joined| joined.address)
+    }
+
+    /// Leaves the group, by all members.
+    pub(crate) fn leave(&mut self, job: &Job) {
+        let joined = self.leader.as_mut().and_then(|leader| leader.group.take());
+        if let Some(Joined { group, turn, .. }) = joined {
+            if let Err(error) = group.leave() {
+                job.tell(|| format!("leaving a group: {error}"));
+            }
+            give_back(turn);
+        }
+    }
+
+    pub(crate) fn free(self) {
+        self.host.free();
+        if let Some(leader) = self.leader {
+            leader.leaders.free();
+        }
+    }
+}
+
+fn give_back(turn: Option<u32>) {
+    if let Some(turn) = turn {
+        TURNS
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .give_back(turn);
+    }
+}
+
+/// The RDMA device of this host: the one that is asked for, or the first one.
+fn device() -> std::result::Result<String, String> {
+    if let Ok(name) = std::env::var(DEVICE) {
+        return Ok(name);
+    }
+    let devices = std::fs::read_dir("/sys/class/infiniband")
+        .into_iter()
+        .flatten();
+    let names = devices.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.min().ok_or("there is no RDMA device".to_owned())
+}
+
+fn open() -> std::result::Result<(String, u32), String> {
+    let name = device()?;
+    let device = Device::open(DeviceConfig::new(&name)).map_err(|error| error.to_string())?;
+    Ok((name, device.ip().into()))
+}
+
+/// The agreement of all leaders; the first one of those that are not well says why.
+fn agree(
+    job: &Job,
+    leaders: Comm,
+    host: u32,
+    own: std::result::Result<(), String>,
+) -> Result<bool> {
+    let first = leaders.min(match own {
+        Ok(()) => i32::MAX,
+        Err(_) => host as i32,
+    })?;
+    if let (Err(why), true) = (own, first == host as i32) {
+        let rank = job.rank;
+        job.say(&format!(
+            "rank {rank}: {why}; broadcasts and barriers of its communicator go by the MPI beneath"
+        ));
+    }
+    Ok(first == i32::MAX)
+}
+
+fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Joined>> {
+    let opened = open();
+    let mut addresses = leaders.gather(opened.as_ref().map_or(0, |(_, ip)| (*ip).into()))?;
+    let own = opened.as_ref().map(|_| ()).map_err(Clone::clone);
+    if !agree(job, leaders, host, own)? {
+        return Ok(None);
+    }
+    let (Ok((device, _)), Some(leader)) = (opened, address_of(addresses[0])) else {
+        return Ok(None);
+    };
+    let hosts = addresses.len();
+    if hosts == 1 {
+        job.tell(|| format!("{members} ranks on one host go by the MPI beneath"));
+        return Ok(None);
+    }
+    addresses.sort_unstable();
+    addresses.dedup();
+    let twice = match addresses.len() == hosts {
+        true => Ok(()),
+        false => Err("two hosts have the same RDMA address".to_owned()),
+    };
+    if !agree(job, leaders, host, twice)? {
+        return Ok(None);
+    }
+    for attempt in 0..ATTEMPTS {
+        // The first leader chooses address and port, and tells the others.
+        let mut chosen = [0u8; 6];
+        let mut turn = None;
+        let mut listener = Ok(None);
+        if host == 0 {
+            let taken = TURNS
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(attempt);
+            turn = Some(taken);
+            let address = job
+                .settings
+                .groups
+                .address(job.start, job.ranks, job.rank, taken);
+            chosen[..4].copy_from_slice(&address.octets());
+            listener = TcpListener::bind((leader, 0)).and_then(|listener| {
+                let port = listener.local_addr()?.port();
+                chosen[4..].copy_from_slice(&port.to_be_bytes());
+                Ok(Some(listener))
+            });
+        }
+        leaders.bcast(&mut chosen, 0)?;
+        let listens = listener.as_ref().map(|_| ());
+        let listens = listens.map_err(|error| format!("no TCP port at {leader}: {error}"));
+        if !agree(job, leaders, host, listens)? {
+            give_back(turn);
+            return Ok(None);
+        }
+        let [a, b, c, d, high, low] = chosen;
+        let config = GroupConfig {
+            device: device.clone(),
+            address: [a, b, c, d].into(),
+            leader,
+            port: u16::from_be_bytes([high, low]),
+            members: hosts as u32,
+            buffer: job.settings.buffer,
+            timeout: Duration::from_millis(job.settings.timeout_ms),
+            fallback: Way::Multicast,
+        };
+        let address = config.address;
+        let joined = match listener {
+            Ok(Some(listener)) => Group::lead_at(config, listener),
+            _ => Group::join(config),
+        };
+        // Who is not the first one hears only that it is over.
+        let again = match &joined {
+            Err(GroupError::NotRegistered(why)) => *why == Refusal::Taken.to_string(),
+            Ok(_) | Err(GroupError::Over(_)) => true,
+            Err(_) => false,
+        };
+        let (verdict, again) = (
+            leaders.min(joined.is_ok().into())?,
+            leaders.min(again.into())?,
+        );
+        if let (1, Ok(group)) = (verdict, joined.as_ref().map_err(|_| ())) {
+            let ranks = leaders.gather(group.rank().into())?;
+            if host == 0 {
+                job.tell(|| format!("{members} ranks on {hosts} hosts go over group {address}"));
+            }
+            return Ok(joined.ok().map(|group| Joined {
+                group,
+                ranks: ranks.into_iter().map(|rank| rank as u32).collect(),
+                turn,
+                address: address.into(),
+            }));
+        }
+        give_back(turn);
+        if again == 0 || attempt + 1 == ATTEMPTS {
+            let own = joined.map(|_| ()).map_err(|error| error.to_string());
+            agree(job, leaders, host, own)?;
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+impl Leader {
+    fn broadcast(&mut self, job: &Job, bytes: &mut [u8], home: u32) -> Result<()> {
+        let Some(mut joined) = self.group.take() else {
+            // All know, or learn it now: with a group they ask.
+            if self.barriers != GIVEN_UP {
+                self.leaders.min(0)?;
+                self.barriers = GIVEN_UP;
+            }
+            return self.leaders.bcast(bytes, home);
+        };
+        if self.leaders.min(1)? == 0 {
+            self.give_up(joined);
+            return self.leaders.bcast(bytes, home);
+        }
+        let done = joined.broadcast(bytes, home, self.host);
+        if agree(
+            job,
+            self.leaders,
+            self.host,
+            done.map_err(|e| e.to_string()),
+        )? {
+            self.group = Some(joined);
+            return Ok(());
+        }
+        self.give_up(joined);
+        self.leaders.bcast(bytes, home)
+    }
+
+    fn give_up(&mut self, joined: Joined) {
+        give_back(joined.turn);
+        self.barriers = GIVEN_UP;
+    }
+
+    fn barrier(&mut self, job: &Job) -> Result<()> {
+        let Some(mut joined) = self.group.take() else {
+            return self.leaders.barrier();
+        };
+        self.barriers += 1;
+        let source = joined.host_of(joined.group.source());
+        let leaders = self.leaders;
+        let mut begun = false;
+        for _ in 0..2 {
+            let told = source != self.host;
+            match joined.group.sign(|| told && leaders.has_news()) {
+                Ok(true) => begun = true,
+                Ok(false) => return self.after_news(joined),
+                Err(error) => {
+                    let rank = job.rank;
+                    job.say(&format!(
+                        "rank {rank}: {error}; broadcasts and barriers of its communicator go by the MPI beneath"
+                    ));
+                    if told {
+                        return self.after_news(joined);
+                    }
+                    for host in (0..joined.ranks.len() as u32).filter(|host| *host != self.host) {
+                        leaders.tell(host, news(self.barriers, begun))?;
+                    }
+                    give_back(joined.turn);
+                    return match begun {
+                        true => Ok(()),
+                        false => leaders.barrier(),
+                    };
+                }
+            }
+        }
+        self.group = Some(joined);
+        Ok(())
+    }
+
+    /// The source has said that the group is no more.
+    fn after_news(&mut self, joined: Joined) -> Result<()> {
+        give_back(joined.turn);
+        match is_done(self.leaders.news()?, self.barriers) {
+            true => Ok(()),
+            false => self.leaders.barrier(),
+        }
+    }
+}
+
+/// Stands for the number of barriers when all leaders know that the group is no more.
+const GIVEN_UP: u64 = u64::MAX;
+
+/// What the source says: in which barrier the group has failed, and whether all had begun with it.
+fn news(barrier: u64, begun: bool) -> u64 {
+    2 * barrier + u64::from(begun)
+}
+
+/// Whether everybody has begun with a barrier, by the news of the source.
+fn is_done(news: u64, barrier: u64) -> bool {
+    news / 2 > barrier || (news / 2 == barrier && news % 2 == 1)
+}
+
+impl Joined {
+    fn host_of(&self, rank: u32) -> u32 {
+        let host = self.ranks.iter().position(|of| *of == rank);
+        host.expect("each member of the group is the leader of a host") as u32
+    }
+
+    /// A buffer's bytes at a time.
+    fn broadcast(
+        &mut self,
+        bytes: &mut [u8],
+        home: u32,
+        own: u32,
+    ) -> std::result::Result<(), GroupError> {
+        let source = self.ranks[home as usize];
+        let room = self.group.buffer().len();
+        for part in bytes.chunks_mut(room) {
+            if home == own {
+                self.group.fill(0, part)?;
+            }
+            self.group.broadcast(source, 0, part.len() as u64)?;
+            if home != own {
+                part.copy_from_slice(&self.group.buffer()[..part.len()]);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_numbered_by_their_first_ranks() {
+        assert_eq!(
+            places(&[0, 1, 0, 3, 1]),
+            [(0, 0), (1, 0), (0, 1), (2, 0), (1, 1)]
+        );
+    }
+
+    #[test]
+    fn a_barrier_that_the_source_has_left_is_done() {
+        assert!(!is_done(news(5, false), 5));
+        assert!(is_done(news(5, true), 5));
+        assert!(is_done(news(6, false), 5));
+        assert!(!is_done(news(4, true), 5));
+    }
+}

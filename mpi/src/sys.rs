@@ -1,0 +1,387 @@
+//! The MPI beneath, as Rust has it. `shim.c` says what each call does.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// A communicator, datatype or request; in Open MPI an address.
+pub(crate) type Handle = *mut c_void;
+
+extern "C" {
+    pub(crate) fn PMPI_Init_thread(
+        argc: *mut c_int,
+        argv: *mut *mut *mut c_char,
+        required: c_int,
+        provided: *mut c_int,
+    ) -> c_int;
+    pub(crate) fn PMPI_Finalize() -> c_int;
+    pub(crate) fn PMPI_Bcast(
+        buffer: *mut c_void,
+        count: c_int,
+        datatype: Handle,
+        root: c_int,
+        comm: Handle,
+    ) -> c_int;
+    pub(crate) fn PMPI_Ibcast(
+        buffer: *mut c_void,
+        count: c_int,
+        datatype: Handle,
+        root: c_int,
+        comm: Handle,
+        request: *mut Handle,
+    ) -> c_int;
+    pub(crate) fn PMPI_Barrier(comm: Handle) -> c_int;
+
+    fn shim_success() -> c_int;
+    fn shim_internal() -> c_int;
+    fn shim_thread_multiple() -> c_int;
+    fn shim_thread_single() -> c_int;
+    fn shim_world() -> Handle;
+    fn shim_is_intra(comm: Handle) -> c_int;
+    fn shim_rank(comm: Handle, rank: *mut c_int) -> c_int;
+    fn shim_size(comm: Handle, size: *mut c_int) -> c_int;
+    fn shim_world_ranks(comm: Handle, size: c_int, ranks: *mut c_int) -> c_int;
+    fn shim_twin(comm: Handle, tag: c_int, twin: *mut Handle) -> c_int;
+    fn shim_on_host(comm: Handle, rank: c_int, host: *mut Handle) -> c_int;
+    fn shim_some(comm: Handle, among: c_int, rank: c_int, some: *mut Handle) -> c_int;
+    fn shim_free(comm: *mut Handle) -> c_int;
+    fn shim_min(comm: Handle, value: *mut c_int) -> c_int;
+    fn shim_gather(comm: Handle, own: u64, all: *mut u64) -> c_int;
+    fn shim_bcast(comm: Handle, bytes: *mut c_void, len: c_int, root: c_int) -> c_int;
+    fn shim_barrier(comm: Handle) -> c_int;
+    fn shim_isend(
+        comm: Handle,
+        bytes: *const c_void,
+        len: c_int,
+        to: c_int,
+        request: *mut Handle,
+    ) -> c_int;
+    fn shim_irecv(
+        comm: Handle,
+        bytes: *mut c_void,
+        len: c_int,
+        from: c_int,
+        request: *mut Handle,
+    ) -> c_int;
+    fn shim_wait_any(count: c_int, requests: *mut Handle, which: *mut c_int) -> c_int;
+    fn shim_wait_all(count: c_int, requests: *mut Handle) -> c_int;
+    fn shim_tell(comm: Handle, to: c_int, news: u64) -> c_int;
+    fn shim_news_here(comm: Handle, here: *mut c_int) -> c_int;
+    fn shim_news(comm: Handle, news: *mut u64) -> c_int;
+    fn shim_layout(datatype: Handle, size: *mut u64, plain: *mut c_int) -> c_int;
+    fn shim_pack_size(count: c_int, datatype: Handle, comm: Handle, size: *mut c_int) -> c_int;
+    fn shim_pack(
+        from: *const c_void,
+        count: c_int,
+        datatype: Handle,
+        to: *mut c_void,
+        len: c_int,
+        used: *mut c_int,
+        comm: Handle,
+    ) -> c_int;
+    fn shim_unpack(
+        from: *const c_void,
+        len: c_int,
+        to: *mut c_void,
+        count: c_int,
+        datatype: Handle,
+        comm: Handle,
+    ) -> c_int;
+    fn shim_type_dup(datatype: Handle, dup: *mut Handle) -> c_int;
+    fn shim_type_free(datatype: *mut Handle) -> c_int;
+    fn shim_make_attribute() -> c_int;
+    fn shim_attach(comm: Handle, value: *mut c_void) -> c_int;
+    fn shim_attached(comm: Handle) -> *mut c_void;
+    fn shim_request(request: *mut Handle) -> c_int;
+    fn shim_complete(request: Handle) -> c_int;
+}
+
+/// An error class of MPI, to be given to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Code(pub(crate) c_int);
+
+impl Code {
+    /// A bug of this library.
+    pub(crate) fn internal() -> Code {
+        // SAFETY: it gives a constant.
+        Code(unsafe { shim_internal() })
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Code>;
+
+pub(crate) fn check(code: c_int) -> Result<()> {
+    // SAFETY: it gives a constant.
+    match code == unsafe { shim_success() } {
+        true => Ok(()),
+        false => Err(Code(code)),
+    }
+}
+
+/// What a C function is to be given back.
+pub(crate) fn code_of(result: Result<()>) -> c_int {
+    match result {
+        // SAFETY: it gives a constant.
+        Ok(()) => unsafe { shim_success() },
+        Err(Code(code)) => code,
+    }
+}
+
+pub(crate) fn thread_multiple() -> c_int {
+    // SAFETY: it gives a constant.
+    unsafe { shim_thread_multiple() }
+}
+
+pub(crate) fn thread_single() -> c_int {
+    // SAFETY: it gives a constant.
+    unsafe { shim_thread_single() }
+}
+
+/// Makes the attribute that communicators of ours are found by.
+pub(crate) fn make_attribute() -> Result<()> {
+    // SAFETY: MPI is initialised.
+    check(unsafe { shim_make_attribute() })
+}
+
+/// A communicator. Its user sees to it that it is not used after it is freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Comm(pub(crate) Handle);
+
+// SAFETY: handles may be used by any thread; who has several asks MPI for MPI_THREAD_MULTIPLE.
+unsafe impl Send for Comm {}
+// SAFETY: as above.
+unsafe impl Sync for Comm {}
+
+/// Messages under way. They must be waited for before what they point to ends.
+#[derive(Debug, Default)]
+pub(crate) struct Requests(Vec<Handle>);
+
+// SAFETY of all calls below: handles are valid while their owner lives, and each pointer goes to memory of the length that is told.
+impl Comm {
+    pub(crate) fn world() -> Comm {
+        Comm(unsafe { shim_world() })
+    }
+
+    pub(crate) fn is_intra(self) -> bool {
+        unsafe { shim_is_intra(self.0) != 0 }
+    }
+
+    pub(crate) fn rank(self) -> Result<u32> {
+        let mut rank = 0;
+        check(unsafe { shim_rank(self.0, &mut rank) })?;
+        Ok(rank as u32)
+    }
+
+    pub(crate) fn size(self) -> Result<u32> {
+        let mut size = 0;
+        check(unsafe { shim_size(self.0, &mut size) })?;
+        Ok(size as u32)
+    }
+
+    /// The members' ranks in MPI_COMM_WORLD, if they have such.
+    pub(crate) fn world_ranks(self) -> Result<Option<Vec<u32>>> {
+        let mut ranks: Vec<c_int> = vec![0; self.size()? as usize];
+        check(unsafe { shim_world_ranks(self.0, ranks.len() as c_int, ranks.as_mut_ptr()) })?;
+        Ok(ranks.into_iter().map(|rank| rank.try_into().ok()).collect())
+    }
+
+    pub(crate) fn twin(self, tag: c_int) -> Result<Comm> {
+        let mut twin = std::ptr::null_mut();
+        check(unsafe { shim_twin(self.0, tag, &mut twin) })?;
+        Ok(Comm(twin))
+    }
+
+    pub(crate) fn on_host(self, rank: u32) -> Result<Comm> {
+        let mut host = std::ptr::null_mut();
+        check(unsafe { shim_on_host(self.0, rank as c_int, &mut host) })?;
+        Ok(Comm(host))
+    }
+
+    pub(crate) fn some(self, among: bool, rank: u32) -> Result<Option<Comm>> {
+        let mut some = std::ptr::null_mut();
+        check(unsafe { shim_some(self.0, among.into(), rank as c_int, &mut some) })?;
+        Ok((!some.is_null()).then_some(Comm(some)))
+    }
+
+    pub(crate) fn free(mut self) {
+        // That it cannot be freed hurts nobody.
+        let _ = check(unsafe { shim_free(&mut self.0) });
+    }
+
+    /// The least of what all members say.
+    pub(crate) fn min(self, own: i32) -> Result<i32> {
+        let mut value = own;
+        check(unsafe { shim_min(self.0, &mut value) })?;
+        Ok(value)
+    }
+
+    /// What all members say, by rank.
+    pub(crate) fn gather(self, own: u64) -> Result<Vec<u64>> {
+        let mut all = vec![0; self.size()? as usize];
+        check(unsafe { shim_gather(self.0, own, all.as_mut_ptr()) })?;
+        Ok(all)
+    }
+
+    pub(crate) fn bcast(self, bytes: &mut [u8], root: u32) -> Result<()> {
+        let len = c_int::try_from(bytes.len()).map_err(|_| Code::internal())?;
+        check(unsafe { shim_bcast(self.0, bytes.as_mut_ptr().cast(), len, root as c_int) })
+    }
+
+    pub(crate) fn barrier(self) -> Result<()> {
+        check(unsafe { shim_barrier(self.0) })
+    }
+
+    /// # Safety
+    /// The bytes stay where they are until the request is done.
+    pub(crate) unsafe fn isend(self, to: u32, bytes: &[u8], requests: &mut Requests) -> Result<()> {
+        let mut request = std::ptr::null_mut();
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+        check(unsafe { shim_isend(self.0, start, len, to as c_int, &mut request) })?;
+        requests.0.push(request);
+        Ok(())
+    }
+
+    /// # Safety
+    /// There is room for that many bytes until the request is done.
+    pub(crate) unsafe fn irecv(
+        self,
+        from: u32,
+        start: *mut u8,
+        len: usize,
+        requests: &mut Requests,
+    ) -> Result<()> {
+        let mut request = std::ptr::null_mut();
+        let (start, len) = (start.cast(), len as c_int);
+        check(unsafe { shim_irecv(self.0, start, len, from as c_int, &mut request) })?;
+        requests.0.push(request);
+        Ok(())
+    }
+
+    /// Tells a member something that it looks for at times.
+    pub(crate) fn tell(self, to: u32, news: u64) -> Result<()> {
+        check(unsafe { shim_tell(self.0, to as c_int, news) })
+    }
+
+    pub(crate) fn has_news(self) -> bool {
+        let mut here = 0;
+        check(unsafe { shim_news_here(self.0, &mut here) }).is_ok() && here != 0
+    }
+
+    /// Waits for what somebody tells.
+    pub(crate) fn news(self) -> Result<u64> {
+        let mut news = 0;
+        check(unsafe { shim_news(self.0, &mut news) })?;
+        Ok(news)
+    }
+
+    pub(crate) fn attach(self, value: *mut c_void) -> Result<()> {
+        check(unsafe { shim_attach(self.0, value) })
+    }
+
+    pub(crate) fn attached(self) -> *mut c_void {
+        unsafe { shim_attached(self.0) }
+    }
+}
+
+impl Requests {
+    /// Waits for one of them, and tells which; nothing when all are done.
+    pub(crate) fn wait_any(&mut self) -> Result<Option<usize>> {
+        let mut which = -1;
+        check(unsafe { shim_wait_any(self.0.len() as c_int, self.0.as_mut_ptr(), &mut which) })?;
+        Ok(usize::try_from(which).ok())
+    }
+
+    pub(crate) fn wait_all(&mut self) -> Result<()> {
+        check(unsafe { shim_wait_all(self.0.len() as c_int, self.0.as_mut_ptr()) })
+    }
+}
+
+/// Elements of a program's memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Elements {
+    pub(crate) start: *mut c_void,
+    pub(crate) count: c_int,
+    pub(crate) datatype: Handle,
+    /// What they hold, in bytes.
+    pub(crate) bytes: u64,
+    /// Whether they are those bytes one after the other.
+    pub(crate) plain: bool,
+}
+
+// SAFETY: the program leaves them alone while they are under way.
+unsafe impl Send for Elements {}
+
+impl Elements {
+    /// None for what MPI does not take.
+    pub(crate) fn new(start: *mut c_void, count: c_int, datatype: Handle) -> Option<Elements> {
+        let (mut size, mut plain) = (0, 0);
+        let many = u64::try_from(count).ok()?;
+        check(unsafe { shim_layout(datatype, &mut size, &mut plain) }).ok()?;
+        Some(Elements {
+            start,
+            count,
+            datatype,
+            bytes: size.checked_mul(many)?,
+            plain: plain != 0,
+        })
+    }
+
+    /// The same with a datatype of its own, which outlives that of the program; to be freed.
+    pub(crate) fn keep(self) -> Result<Elements> {
+        let mut datatype = std::ptr::null_mut();
+        check(unsafe { shim_type_dup(self.datatype, &mut datatype) })?;
+        Ok(Elements { datatype, ..self })
+    }
+
+    pub(crate) fn free(mut self) {
+        let _ = check(unsafe { shim_type_free(&mut self.datatype) });
+    }
+
+    /// The bytes that they hold.
+    pub(crate) fn pack(self, comm: Comm) -> Result<Vec<u8>> {
+        let (mut room, mut used) = (0, 0);
+        check(unsafe { shim_pack_size(self.count, self.datatype, comm.0, &mut room) })?;
+        let mut bytes = vec![0u8; room as usize];
+        let to = bytes.as_mut_ptr().cast();
+        check(unsafe {
+            shim_pack(
+                self.start,
+                self.count,
+                self.datatype,
+                to,
+                room,
+                &mut used,
+                comm.0,
+            )
+        })?;
+        bytes.truncate(used as usize);
+        // With members of one kind MPI adds nothing to the data.
+        match bytes.len() as u64 == self.bytes {
+            true => Ok(bytes),
+            false => Err(Code::internal()),
+        }
+    }
+
+    pub(crate) fn unpack(self, bytes: &[u8], comm: Comm) -> Result<()> {
+        let (from, len) = (bytes.as_ptr().cast(), bytes.len() as c_int);
+        check(unsafe { shim_unpack(from, len, self.start, self.count, self.datatype, comm.0) })
+    }
+}
+
+/// A request that is done when somebody says so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Promise(pub(crate) Handle);
+
+// SAFETY: any thread may say that it is done.
+unsafe impl Send for Promise {}
+
+impl Promise {
+    pub(crate) fn new() -> Result<Promise> {
+        let mut request = std::ptr::null_mut();
+        check(unsafe { shim_request(&mut request) })?;
+        Ok(Promise(request))
+    }
+
+    pub(crate) fn complete(self) {
+        // There is nobody to tell that this failed.
+        let _ = check(unsafe { shim_complete(self.0) });
+    }
+}

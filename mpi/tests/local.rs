@@ -1,0 +1,109 @@
+//! A program that knows nothing of us, under the `mpirun` of this machine: it gets the same with and without the library.
+//! No RDMA device is needed, since overlays go by the messages of the MPI beneath.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use alfirk_roce::collective::Algorithm;
+use tempfile::TempDir;
+
+const RANKS: &str = "5";
+
+/// The library as it was built with this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let library = test.with_file_name("libalfirk_mpi.so");
+    assert!(library.is_file(), "{} is missing", library.display());
+    library
+}
+
+fn program(folder: &TempDir) -> PathBuf {
+    let program = folder.path().join("collectives");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/collectives.c");
+    let mut mpicc = Command::new("mpicc");
+    mpicc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
+    let done = mpicc.arg(&program).arg(source).status();
+    assert!(done.unwrap().success());
+    program
+}
+
+/// Runs the program with these variables; without the library if there are none.
+fn run(program: &Path, variables: &[(&str, &str)]) -> Output {
+    let mut mpirun = Command::new("timeout");
+    mpirun.args(["120", "mpirun", "--oversubscribe", "--allow-run-as-root"]);
+    // Ranks share memory, or talk over the loopback interface.
+    mpirun.args(["--mca", "btl", "self,vader,tcp", "-np", RANKS]);
+    if !variables.is_empty() {
+        mpirun
+            .arg("-x")
+            .arg(format!("LD_PRELOAD={}", library().display()));
+    }
+    for (name, value) in variables {
+        mpirun.arg("-x").arg(format!("{name}={value}"));
+    }
+    let done = mpirun.arg(program).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{variables:?}: {said}");
+    done
+}
+
+#[test]
+fn results_are_the_same_by_every_overlay() {
+    let folder = TempDir::new().unwrap();
+    let program = program(&folder);
+    let expected = run(&program, &[]).stdout;
+    assert_eq!(expected.split(|b| *b == b'\n').count(), 6);
+    for algorithm in Algorithm::ALL.into_iter().filter(|a| !a.needs_group()) {
+        let name = algorithm.to_string();
+        let variables = [
+            ("ALFIRK_MPI_ALGORITHM", &*name),
+            ("ALFIRK_MPI_VERBOSE", "1"),
+        ];
+        let done = run(&program, &variables);
+        assert_eq!(done.stdout, expected, "{name}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains(&format!("5 ranks go by {name}")), "{said}");
+    }
+}
+
+#[test]
+fn without_a_device_one_line_says_so_and_the_results_are_those_of_mpi() {
+    let folder = TempDir::new().unwrap();
+    let program = program(&folder);
+    let expected = run(&program, &[]).stdout;
+    let done = run(&program, &[("ALFIRK_MPI_DEVICE", "none0")]);
+    assert_eq!(done.stdout, expected);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("alfirk"))
+        .collect();
+    assert!(
+        !lines.is_empty() && lines.iter().all(|line| line.contains("none0")),
+        "{said}"
+    );
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("rank 0:")).count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_wrong_setting_is_named_and_the_mpi_beneath_does_it_all() {
+    let folder = TempDir::new().unwrap();
+    let program = program(&folder);
+    let expected = run(&program, &[]).stdout;
+    let done = run(&program, &[("ALFIRK_MPI_ALGORITHM", "pigeon")]);
+    assert_eq!(done.stdout, expected);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let lines: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("alfirk:"))
+        .collect();
+    assert_eq!(lines.len(), 1, "{said}");
+    assert!(
+        lines[0].contains("ALFIRK_MPI_ALGORITHM") && lines[0].contains("pigeon"),
+        "{said}"
+    );
+}
