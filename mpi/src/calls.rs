@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::communicator::Communicator;
 use crate::job::{self, job};
@@ -44,6 +45,20 @@ extern "C" fn alfirk_mpi_forget(attached: *mut c_void) {
     communicator.end();
 }
 
+/// How often groups are looked after while the program does something else.
+const TENDING: Duration = Duration::from_millis(500);
+
+/// Looks after groups as long as the process lives. MPI is not called here.
+fn tend() {
+    loop {
+        std::thread::sleep(TENDING);
+        let communicators = all().clone();
+        communicators
+            .iter()
+            .for_each(|communicator| communicator.tend());
+    }
+}
+
 fn init(
     argc: *mut c_int,
     argv: *mut *mut *mut c_char,
@@ -53,7 +68,14 @@ fn init(
     let wanted = required.max(sys::thread_multiple());
     // SAFETY: the program vouches for its arguments.
     let begun = check(unsafe { sys::PMPI_Init_thread(argc, argv, wanted, provided) });
-    code_of(begun.and_then(|()| job::begin(*provided)))
+    let begun = begun.and_then(|()| job::begin(*provided));
+    let over_groups = job().and_then(|job| job.settings.algorithm);
+    if over_groups.is_some_and(|algorithm| algorithm.needs_group()) {
+        let thread = std::thread::Builder::new().name("alfirk-mpi-tend".to_owned());
+        // Without it groups that are not used for long may be removed, and are then done without.
+        let _ = thread.spawn(tend);
+    }
+    code_of(begun)
 }
 
 /// # Safety

@@ -189,6 +189,19 @@ impl Communicator {
         Ok(Route { twin, way })
     }
 
+    /// Does what is due unless a call does it now.
+    pub(crate) fn tend(&self) {
+        if let Ok(mut route) = self.route.try_lock() {
+            if let Some(Route {
+                way: Way::Hosts(hosts),
+                ..
+            }) = &mut *route
+            {
+                hosts.tend();
+            }
+        }
+    }
+
     /// Where the communicator comes when all of a job end.
     pub(crate) fn order(&self) -> u32 {
         let route = self.route.lock().unwrap_or_else(PoisonError::into_inner);

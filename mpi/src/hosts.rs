@@ -137,6 +137,17 @@ impl Hosts {
         self.host.barrier()
     }
 
+    /// Lets the group do what is due while the program does something else.
+    pub(crate) fn tend(&mut self) {
+        let joined = self
+            .leader
+            .as_mut()
+            .and_then(|leader| leader.group.as_mut());
+        if let Some(joined) = joined {
+            joined.group.tend();
+        }
+    }
+
     /// The group's address as a number, which orders the groups of a job alike everywhere.
     pub(crate) fn order(&self) -> u32 {
         let joined = self

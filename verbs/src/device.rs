@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ use crate::datagrams::{UdQueuePair, Ways};
 use crate::memory::Memory;
 use crate::queue_pair::QueuePair;
 use crate::sys::{Ah, Context, Info};
+use crate::udp_ports::Subscription;
 
 /// Which device, and how patient its queue pairs are by default.
 #[derive(Debug, Clone)]
@@ -76,7 +77,7 @@ pub struct Device {
     /// By the number that the device knows their completion queue by.
     cookies: BTreeMap<u64, QpNum>,
     memory: Memory,
-    sockets: BTreeMap<u16, UdpSocket>,
+    ports: BTreeMap<u16, Subscription>,
     events: VecDeque<HostEvent>,
     next_cookie: u64,
     config: DeviceConfig,
@@ -113,7 +114,7 @@ impl Device {
             memberships: BTreeMap::new(),
             cookies: BTreeMap::new(),
             memory: Memory::default(),
-            sockets: BTreeMap::new(),
+            ports: BTreeMap::new(),
             events: VecDeque::new(),
             next_cookie: 1,
             rc: RcConfig {
@@ -162,8 +163,8 @@ impl Device {
         while let Some((event, qpn)) = self.context.next_async_event() {
             self.happened(event, QpNum::new(qpn));
         }
-        for (port, socket) in &self.sockets {
-            receive(socket, *port, &mut self.events);
+        for port in self.ports.values() {
+            port.receive(&mut self.events);
         }
     }
 
@@ -214,13 +215,14 @@ impl Device {
 
     /// The socket of a UDP port, made if it is not there.
     fn socket(&mut self, port: u16) -> io::Result<&UdpSocket> {
-        if !self.sockets.contains_key(&port) {
-            let socket = UdpSocket::bind((self.info.ip, port))?;
-            socket.set_nonblocking(true)?;
-            self.watch(socket.as_raw_fd())?;
-            self.sockets.insert(port, socket);
+        if !self.ports.contains_key(&port) {
+            let listening = Subscription::new(self.info.ip, port)?;
+            for fd in listening.fds() {
+                self.watch(fd.as_raw_fd())?;
+            }
+            self.ports.insert(port, listening);
         }
-        Ok(&self.sockets[&port])
+        Ok(self.ports[&port].socket())
     }
 }
 
@@ -228,27 +230,6 @@ impl AsFd for Device {
     /// Readable when [`Device::handle_ready`] has something to do.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.0.as_fd()
-    }
-}
-
-fn receive(socket: &UdpSocket, destination_port: u16, events: &mut VecDeque<HostEvent>) {
-    let mut buffer = [0; 65536];
-    loop {
-        match socket.recv_from(&mut buffer) {
-            Ok((len, SocketAddr::V4(from))) => events.push_back(HostEvent::Udp {
-                source: *from.ip(),
-                source_port: from.port(),
-                destination_port,
-                payload: buffer[..len].to_vec(),
-            }),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-            // Among others, that a peer of earlier does not listen.
-            Err(error) => {
-                tracing::debug!("UDP port {destination_port}: {error}");
-                return;
-            }
-        }
     }
 }
 

@@ -14,5 +14,6 @@ pub mod group;
 mod memory;
 mod queue_pair;
 mod sys;
+mod udp_ports;
 
 pub use device::{Device, DeviceConfig, OpenError};

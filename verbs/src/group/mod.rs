@@ -316,6 +316,12 @@ impl Group {
         Ok(true)
     }
 
+    /// Does what is due, and waits for nothing: to be called at times by who makes no other calls for long, so that the leader can answer
+    /// a fabric that asks whether the group is in use.
+    pub fn tend(&mut self) {
+        self.handle_ready();
+    }
+
     /// Leaves the group. The others go on. The leader waits until all others have left, as long as a call may take, and then ends
     /// the group.
     pub fn leave(mut self) -> Result<()> {

@@ -45,6 +45,16 @@ impl Group {
         }
         let links = self.links.values().map(AsFd::as_fd);
         readable(links.chain([self.device.as_fd()]), until);
+        self.handle_ready();
+        if self.rank == LEADER {
+            self.answer_leavers(deadline);
+            self.stall(self.now());
+        }
+        Ok(())
+    }
+
+    /// Takes what is here.
+    pub(super) fn handle_ready(&mut self) {
         self.device.handle_ready();
         self.take_events();
         let now = self.now();
@@ -53,11 +63,6 @@ impl Group {
         }
         self.take_news();
         self.take_mail();
-        if self.rank == LEADER {
-            self.answer_leavers(deadline);
-            self.stall(now);
-        }
-        Ok(())
     }
 
     /// Sorts the device's events.
