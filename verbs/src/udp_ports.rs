@@ -1,14 +1,20 @@
-//! UDP ports that all devices of a process share: the system gives a datagram to one socket, but each group of the process may be who
-//! it is for. Who looks first takes what has come, for all.
+//! UDP ports that all devices of a host share: the system gives a datagram to one socket, but any group of the host may be who it is
+//! for. Who looks first takes what has come, for all.
+//!
+//! Within a process that is all. Between processes, each has a Unix socket whose name says at which port it listens, and the one that the
+//! system gives a datagram to (the last one that began to listen) passes it on to those of all others.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixDatagram};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use alfirk_roce::host::HostEvent;
 use nix::sys::eventfd::{EfdFlags, EventFd};
+use socket2::{Domain, Socket, Type};
 
 type Key = (Ipv4Addr, u16);
 
@@ -22,6 +28,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Port {
     key: Key,
     socket: UdpSocket,
+    /// Where other processes pass on what is not for them alone.
+    side: UnixDatagram,
     readers: Mutex<Vec<Weak<Reader>>>,
 }
 
@@ -52,13 +60,18 @@ impl Subscription {
         let port = match ports.get(&key).and_then(Weak::upgrade) {
             Some(port) => port,
             None => {
-                let socket = UdpSocket::bind(key)?;
+                let socket = Socket::new(Domain::IPV4, Type::DGRAM, None)?;
+                socket.set_reuse_address(true)?;
+                socket.bind(&SocketAddr::from(key).into())?;
                 socket.set_nonblocking(true)?;
-                let readers = Mutex::default();
+                let own = format!("{}{}", side_names(key), std::process::id());
+                let side = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(own)?)?;
+                side.set_nonblocking(true)?;
                 let port = Arc::new(Port {
                     key,
-                    socket,
-                    readers,
+                    socket: socket.into(),
+                    side,
+                    readers: Mutex::default(),
                 });
                 ports.insert(key, Arc::downgrade(&port));
                 port
@@ -74,8 +87,13 @@ impl Subscription {
     }
 
     /// What is readable when [`Subscription::receive`] has something to do.
-    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 2] {
-        [self.port.socket.as_fd(), self.reader.signal.as_fd()]
+    pub(crate) fn fds(&self) -> [BorrowedFd<'_>; 3] {
+        let Subscription { port, reader } = self;
+        [
+            port.socket.as_fd(),
+            port.side.as_fd(),
+            reader.signal.as_fd(),
+        ]
     }
 
     /// Takes what has come.
@@ -87,35 +105,77 @@ impl Subscription {
     }
 }
 
+/// How the names of the Unix sockets of a port begin; the process's number follows.
+fn side_names((ip, port): Key) -> String {
+    format!("alfirk-udp/{ip}/{port}/")
+}
+
+/// The Unix sockets of other processes that listen at a port, by the system's list of all.
+fn others(list: &str, key: Key, own: u32) -> Vec<UnixAddr> {
+    let begin = format!("@{}", side_names(key));
+    let names = list
+        .lines()
+        .filter_map(|line| line.split_whitespace().last());
+    let pids = names.filter_map(|name| name.strip_prefix(&*begin)?.parse::<u32>().ok());
+    let names = pids
+        .filter(|pid| *pid != own)
+        .map(|pid| format!("{}{pid}", side_names(key)));
+    names
+        .filter_map(|name| UnixAddr::from_abstract_name(name).ok())
+        .collect()
+}
+
 impl Port {
     /// Gives every reader what has come.
     fn deal_out(&self) {
-        let mut buffer = [0; 65536];
-        let mut readers = lock(&self.readers);
-        readers.retain(|reader| reader.strong_count() > 0);
+        // The sender's address and port go before what it says.
+        let mut buffer = [0; 6 + 65536];
+        let readers = {
+            let mut readers = lock(&self.readers);
+            readers.retain(|reader| reader.strong_count() > 0);
+            readers.clone()
+        };
         loop {
-            match self.socket.recv_from(&mut buffer) {
+            match self.socket.recv_from(&mut buffer[6..]) {
                 Ok((len, SocketAddr::V4(from))) => {
-                    let event = HostEvent::Udp {
-                        source: *from.ip(),
-                        source_port: from.port(),
-                        destination_port: self.key.1,
-                        payload: buffer[..len].to_vec(),
-                    };
-                    for reader in readers.iter().filter_map(Weak::upgrade) {
-                        lock(&reader.queue).push_back(event.clone());
-                        // A counter that is full signals as well.
-                        let _ = reader.signal.write(1);
+                    buffer[..4].copy_from_slice(&from.ip().octets());
+                    buffer[4..6].copy_from_slice(&from.port().to_be_bytes());
+                    let datagram = &buffer[..6 + len];
+                    self.give(&readers, datagram);
+                    let list = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+                    for other in others(&list, self.key, std::process::id()) {
+                        // Who does not listen any more, or not fast enough, loses it as any datagram may be lost.
+                        let _ = self.side.send_to_addr(datagram, &other);
                     }
                 }
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 // Among others, that a peer of earlier does not listen.
                 Err(error) => {
                     tracing::debug!("UDP port {}: {error}", self.key.1);
-                    return;
+                    break;
                 }
             }
+        }
+        while let Ok((len, _)) = self.side.recv_from(&mut buffer) {
+            self.give(&readers, &buffer[..len]);
+        }
+    }
+
+    fn give(&self, readers: &[Weak<Reader>], datagram: &[u8]) {
+        let [a, b, c, d, high, low, payload @ ..] = datagram else {
+            return;
+        };
+        let event = HostEvent::Udp {
+            source: Ipv4Addr::new(*a, *b, *c, *d),
+            source_port: u16::from_be_bytes([*high, *low]),
+            destination_port: self.key.1,
+            payload: payload.to_vec(),
+        };
+        for reader in readers.iter().filter_map(Weak::upgrade) {
+            lock(&reader.queue).push_back(event.clone());
+            // A counter that is full signals as well.
+            let _ = reader.signal.write(1);
         }
     }
 }
@@ -154,5 +214,32 @@ mod tests {
         drop((first, second));
         // Nobody listens any more.
         assert!(UdpSocket::bind((ip, free)).is_ok());
+    }
+
+    #[test]
+    fn a_datagram_of_another_process_is_passed_on() {
+        let ip = Ipv4Addr::LOCALHOST;
+        let free = UdpSocket::bind((ip, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let ours = Subscription::new(ip, free).unwrap();
+        // Another process, which has begun to listen after us.
+        let theirs = format!("{}{}", side_names((ip, free)), u32::MAX);
+        let theirs = UnixDatagram::bind_addr(&UnixAddr::from_abstract_name(theirs).unwrap());
+        let theirs = theirs.unwrap();
+        let sender = UdpSocket::bind((ip, 0)).unwrap();
+        sender.send_to(b"one", (ip, free)).unwrap();
+        let mut events = VecDeque::new();
+        ours.receive(&mut events);
+        let mut passed = [0; 100];
+        let len = theirs.recv(&mut passed).unwrap();
+        assert_eq!(&passed[6..len], b"one");
+        let address = ours.port.side.local_addr().unwrap();
+        theirs.send_to_addr(&passed[..len], &address).unwrap();
+        ours.receive(&mut events);
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0], events[1]);
     }
 }
