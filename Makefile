@@ -60,6 +60,7 @@ ptf: build setup ## Run the packet tests against a live switch (needs root)
 interop: ## Run the scenarios on guests with Linux's own RDMA stack (needs root)
 	@tools/setup --apt-only --interop
 	@$(CARGO) build --quiet --package alfirk-cli --features verbs
+	@$(CARGO) build --quiet --package alfirk-mpi
 	@interop/run run --alfirk $(TARGET)/debug/alfirk $(INTEROP)
 
 interop-speed: build-verbs ## Measure speed between such guests, as ratios (needs root)
@@ -86,15 +87,16 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 	$(ALFIRK) completions zsh >$(SHARE)/zsh/site-functions/_alfirk
 	$(ALFIRK) completions fish >$(SHARE)/fish/vendor_completions.d/alfirk.fish
 
-install-library: setup-interop ## Install the library for programs on RDMA devices under PREFIX
-	@$(CARGO) build --quiet --release --package alfirk-verbs
+install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
+	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi
 	install -D -m 644 verbs/include/alfirk.h $(DESTDIR)$(PREFIX)/include/alfirk.h
 	install -D -m 755 $(TARGET)/release/libalfirk_verbs.so $(DESTDIR)$(PREFIX)/lib/libalfirk_verbs.so
 	install -D -m 644 $(TARGET)/release/libalfirk_verbs.a $(DESTDIR)$(PREFIX)/lib/libalfirk_verbs.a
+	install -D -m 755 $(TARGET)/release/libalfirk_mpi.so $(DESTDIR)$(PREFIX)/lib/libalfirk_mpi.so
 
 uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,alfirk simple_switch simple_switch_grpc simple_switch_CLI p4c-bm2-ss p4c)
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a)
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/,include/alfirk.h lib/libalfirk_verbs.so lib/libalfirk_verbs.a lib/libalfirk_mpi.so)
 	rm -f $(SHARE)/man/man1/alfirk.1 $(SHARE)/man/man1/alfirk-*.1
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)
 	rm -rf $(ROOM)
