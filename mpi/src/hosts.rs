@@ -1,7 +1,7 @@
 //! Groups under MPI: one rank of each host, its leader, is a member of the group; the others get theirs from it.
 //!
-//! Leaders agree twice in a broadcast: before it, that all are there and well, so that a group's timeout means something; after it, that
-//! all have the bytes. If not, the MPI beneath carries them, and everything after them.
+//! Leaders agree twice in a broadcast: before it, that all are there, well and ready to receive, so that a group's timeout means
+//! something; after it, that all have the bytes. (When the source changes, they agree before that, too.) If not, the MPI beneath carries them, and everything after them.
 //!
 //! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, tells the
 //! others when the group fails.
@@ -334,7 +334,26 @@ impl Leader {
             }
             return self.leaders.bcast(bytes, home);
         };
-        if self.leaders.min(1)? == 0 {
+        let source = joined.ranks[home as usize];
+        let mut begun = Ok(());
+        // Nobody changes the source before all are there.
+        if source != joined.group.source() {
+            if self.leaders.min(1)? == 0 {
+                self.give_up(joined);
+                return self.leaders.bcast(bytes, home);
+            }
+            begun = joined.group.change_source(source);
+        }
+        // Receivers are ready before the source sends, which would else send again.
+        if begun.is_ok() && home != self.host {
+            begun = joined.post(source, bytes);
+        }
+        if !agree(
+            job,
+            self.leaders,
+            self.host,
+            begun.map_err(|e| e.to_string()),
+        )? {
             self.give_up(joined);
             return self.leaders.bcast(bytes, home);
         }
@@ -422,7 +441,13 @@ impl Joined {
         host.expect("each member of the group is the leader of a host") as u32
     }
 
-    /// A buffer's bytes at a time.
+    /// Posts what receives the first part, which has a buffer's bytes.
+    fn post(&mut self, source: u32, bytes: &[u8]) -> std::result::Result<(), GroupError> {
+        let first = bytes.len().min(self.group.buffer().len());
+        self.group.post_broadcast(source, 0, first as u64)
+    }
+
+    /// A part at a time, the first of which is posted where it is received.
     fn broadcast(
         &mut self,
         bytes: &mut [u8],
@@ -431,14 +456,18 @@ impl Joined {
     ) -> std::result::Result<(), GroupError> {
         let source = self.ranks[home as usize];
         let room = self.group.buffer().len();
-        for part in bytes.chunks_mut(room) {
+        for (index, part) in bytes.chunks_mut(room).enumerate() {
+            let len = part.len() as u64;
             if home == own {
                 self.group.fill(0, part)?;
+                self.group.broadcast(source, 0, len)?;
+                continue;
             }
-            self.group.broadcast(source, 0, part.len() as u64)?;
-            if home != own {
-                part.copy_from_slice(&self.group.buffer()[..part.len()]);
+            match index {
+                0 => self.group.wait()?,
+                _ => self.group.broadcast(source, 0, len)?,
             }
+            part.copy_from_slice(&self.group.buffer()[..part.len()]);
         }
         Ok(())
     }

@@ -276,6 +276,19 @@ impl Group {
         self.post(source, offset, len, Kind::Send)
     }
 
+    /// Makes another member the source, before it sends: all members wait for each other. To be called by every member.
+    pub fn change_source(&mut self, source: u32) -> Result<()> {
+        if !self.alive.contains(&source) {
+            let text = format!("rank {source} is not in the group");
+            return Err(GroupError::Argument(text));
+        }
+        if self.way == Way::Multicast && source != self.source {
+            self.wait()?;
+            self.switch_source(source, self.deadline())?;
+        }
+        Ok(())
+    }
+
     /// Waits until everything posted is done.
     pub fn wait(&mut self) -> Result<()> {
         let deadline = self.deadline();
