@@ -11,7 +11,7 @@ from alfirk_mininet.guests import Image, kvm_works
 
 from alfirk_interop import image, speed
 from alfirk_interop.errors import InteropError
-from alfirk_interop.runner import Runner, own_namespace
+from alfirk_interop.runner import MPI, Runner, own_namespace
 from alfirk_interop.scenarios import SCENARIOS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,12 +63,13 @@ def _run(options: argparse.Namespace) -> int:
         for scenario in SCENARIOS
         if (scenario.quick or not options.quick) and (options.only or "") in scenario.name
     ]
-    if not chosen:
+    mpi = (options.only or "") in MPI and not options.quick
+    if not chosen and not mpi:
         message = f"no scenario has `{options.only}` in its name"
         raise InteropError(message)
     _enter(options)
     runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
-    failed = runner.run_all(chosen, others=not (options.quick or options.only))
+    failed = runner.run_all(chosen, mpi=mpi, others=not (options.quick or options.only))
     return 1 if failed else 0
 
 
