@@ -4,28 +4,30 @@ use std::process::Command;
 
 fn main() {
     for name in ["src/shim.c", "build.rs"] {
-        println!("cargo:rerun-if-changed={name}");
+        println!("cargo::rerun-if-changed={name}");
     }
-    println!("cargo:rerun-if-env-changed=MPICC");
+    println!("cargo::rerun-if-env-changed=MPICC");
     let mpicc = std::env::var("MPICC").unwrap_or_else(|_| "mpicc".to_owned());
     let show = |what: &str| {
         let said = Command::new(&mpicc)
             .arg(format!("--showme:{what}"))
             .output();
         let said = said.ok().filter(|said| said.status.success());
-        let said = said.and_then(|said| String::from_utf8(said.stdout).ok());
-        said.unwrap_or_else(|| {
-            panic!("`{mpicc} --showme:{what}` does not say where Open MPI is: apt-get install libopenmpi-dev (or set MPICC)")
-        })
+        said.and_then(|said| String::from_utf8(said.stdout).ok())
+    };
+    let (Some(includes), Some(dirs), Some(libs)) = (show("incdirs"), show("libdirs"), show("libs"))
+    else {
+        println!("cargo::error=`{mpicc} --showme` does not say where Open MPI is: apt-get install libopenmpi-dev, or set MPICC");
+        return;
     };
     let mut shim = cc::Build::new();
-    shim.includes(show("incdirs").split_whitespace());
+    shim.includes(includes.split_whitespace());
     shim.file("src/shim.c").warnings(true).extra_warnings(true);
     shim.compile("alfirk_mpi_shim");
-    for dir in show("libdirs").split_whitespace() {
-        println!("cargo:rustc-link-search=native={dir}");
+    for dir in dirs.split_whitespace() {
+        println!("cargo::rustc-link-search=native={dir}");
     }
-    for lib in show("libs").split_whitespace() {
-        println!("cargo:rustc-link-lib={lib}");
+    for lib in libs.split_whitespace() {
+        println!("cargo::rustc-link-lib={lib}");
     }
 }
