@@ -96,7 +96,7 @@ impl Schedule {
 fn ends(edge: EdgeId) -> (u32, u32) {
     match edge {
         EdgeId::Pair { from, to } => (from, to),
-        EdgeId::Group { root } => (root, root),
+        EdgeId::Group { root } | EdgeId::Datagrams { root } => (root, root),
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
     fn every_overlay_brings_each_member_each_slice_once() {
         let overlays = Collective::Broadcast
             .algorithms()
-            .filter(|a| !a.needs_group());
+            .filter(|a| a.is_overlay());
         for algorithm in overlays {
             for members in (2..=17).chain([40]) {
                 for slices in [1, 2, 7, 32] {

@@ -69,11 +69,7 @@ impl Settings {
         if let Some(name) = variable(ALGORITHM) {
             settings.algorithm = match name.as_str() {
                 "mpi" => None,
-                other => Some(
-                    other
-                        .parse()
-                        .map_err(|e| format!("{ALGORITHM}: {e}, or mpi"))?,
-                ),
+                other => Some(carrier(other)?),
             };
         }
         if let Some(text) = variable(GROUPS) {
@@ -131,6 +127,19 @@ pub(crate) fn address_of(word: u64) -> Option<Ipv4Addr> {
         .map(Ipv4Addr::from)
 }
 
+/// An algorithm that can carry the calls of MPI.
+fn carrier(name: &str) -> Result<Algorithm, String> {
+    let algorithm: Algorithm = name
+        .parse()
+        .map_err(|e| format!("{ALGORITHM}: {e}, or mpi"))?;
+    match algorithm.needs_group() || algorithm.is_overlay() {
+        true => Ok(algorithm),
+        false => Err(format!(
+            "{ALGORITHM}={algorithm}: it sends datagrams, and MPI beneath has none; choose another one, or mpi"
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +160,11 @@ mod tests {
     #[test]
     fn every_algorithm_can_be_told_to_the_other_ranks() {
         for algorithm in Algorithm::ALL {
+            if algorithm.needs_datagrams() {
+                let said = with(ALGORITHM, &algorithm.to_string()).unwrap_err();
+                assert!(said.contains("datagrams"), "{said}");
+                continue;
+            }
             let settings = with(ALGORITHM, &algorithm.to_string()).unwrap();
             assert_eq!(settings.algorithm, Some(algorithm));
             assert_eq!(Settings::of_lines(&settings.lines()), Ok(settings));
