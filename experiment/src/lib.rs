@@ -20,7 +20,7 @@ pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use member::MemberEvent;
 pub use outages::Outage;
 pub use report::{
-    duration, goodput_gbps, Change, Failure, Fallback, GroupSummary, Input, PartRow, Report, Row,
-    Settings, TopologySummary,
+    aligned, duration, goodput_gbps, Change, Failure, Fallback, GroupSummary, Input, PartRow,
+    Report, Row, Settings, TopologySummary,
 };
 pub use safeguard::{Decision, LowGoodput, Safeguard, SafeguardConfig};

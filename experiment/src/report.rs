@@ -357,19 +357,7 @@ impl Report {
                 grouped(row.retransmissions),
             ]);
         }
-        let widths: Vec<usize> = (0..lines[0].len())
-            .map(|column| lines.iter().map(|l| l[column].len()).max().unwrap_or(0))
-            .collect();
-        for line in lines {
-            let mut cells = line.iter().zip(&widths);
-            if let Some((name, &width)) = cells.next() {
-                write!(out, "{name:<width$}")?;
-            }
-            for (cell, &width) in cells {
-                write!(out, "  {cell:>width$}")?;
-            }
-            out.push('\n');
-        }
+        out.push_str(&aligned(&lines));
         Ok(())
     }
 
@@ -529,6 +517,32 @@ fn speed_up(alfirk_ns: Option<u64>, row: &Row) -> String {
 
 fn plural(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Lines of cells below each other, two blanks between them: the first one of each line to the left, the others to the right.
+pub fn aligned<L: AsRef<[String]>>(lines: &[L]) -> String {
+    let mut widths: Vec<usize> = Vec::new();
+    for line in lines {
+        for (column, cell) in line.as_ref().iter().enumerate() {
+            let width = cell.chars().count();
+            match widths.get_mut(column) {
+                Some(widest) => *widest = width.max(*widest),
+                None => widths.push(width),
+            }
+        }
+    }
+    let mut out = String::new();
+    for line in lines {
+        let mut cells = line.as_ref().iter().zip(&widths);
+        if let Some((name, &width)) = cells.next() {
+            out += &format!("{name:<width$}");
+        }
+        for (cell, &width) in cells {
+            out += &format!("  {cell:>width$}");
+        }
+        out.push('\n');
+    }
+    out
 }
 
 /// Nanoseconds with three digits behind the point, in the unit that leaves one to three before it.

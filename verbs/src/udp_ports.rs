@@ -184,14 +184,15 @@ impl Port {
 mod tests {
     use super::*;
 
+    fn free_port(ip: Ipv4Addr) -> u16 {
+        let socket = UdpSocket::bind((ip, 0)).unwrap();
+        socket.local_addr().unwrap().port()
+    }
+
     #[test]
     fn every_reader_of_a_port_gets_every_datagram_once() {
         let ip = Ipv4Addr::LOCALHOST;
-        let free = UdpSocket::bind((ip, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let free = free_port(ip);
         let (first, second) = (Subscription::new(ip, free), Subscription::new(ip, free));
         let (first, second) = (first.unwrap(), second.unwrap());
         let sender = UdpSocket::bind((ip, 0)).unwrap();
@@ -219,11 +220,7 @@ mod tests {
     #[test]
     fn a_datagram_of_another_process_is_passed_on() {
         let ip = Ipv4Addr::LOCALHOST;
-        let free = UdpSocket::bind((ip, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let free = free_port(ip);
         let ours = Subscription::new(ip, free).unwrap();
         // Another process, which has begun to listen after us.
         let theirs = format!("{}{}", side_names((ip, free)), u32::MAX);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use alfirk_experiment::duration;
+use alfirk_experiment::{aligned, duration};
 
 use super::points::Point;
 use super::rows::{measured, values, Stats};
@@ -68,18 +68,7 @@ pub fn text(table: &Table, axes: &[&str], records: &[(&Point, &Record)]) -> Stri
             }));
             lines.push(line);
         }
-        let width = |column: usize| lines.iter().map(|line| line[column].chars().count()).max();
-        let widths: Vec<usize> = (0..lines[0].len())
-            .map(|column| width(column).unwrap_or(0))
-            .collect();
-        for line in &lines {
-            let first = widths[0];
-            let _ = write!(out, "{:<first$}", line[0]);
-            for (cell, width) in line.iter().zip(&widths).skip(1) {
-                let _ = write!(out, "  {cell:>width$}");
-            }
-            out.push('\n');
-        }
+        out += &aligned(&lines);
     }
     out
 }

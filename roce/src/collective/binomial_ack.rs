@@ -34,16 +34,7 @@ pub struct DatagramSpec {
 
 /// The plan of one member.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {
-    let flow = Flow::all(EdgeId::Datagrams { root: 0 }, shape.slices, 0);
-    let (incoming, outgoing) = match rank {
-        0 => (Vec::new(), vec![flow]),
-        _ => (vec![flow], Vec::new()),
-    };
-    Plan {
-        incoming,
-        outgoing,
-        ..Plan::default()
-    }
+    Plan::of_edge(EdgeId::Datagrams { root: 0 }, shape, rank)
 }
 
 impl TransferSpec {

@@ -37,6 +37,22 @@ pub struct Flow {
     pub priority: u8,
 }
 
+impl Plan {
+    /// All slices in order along one edge that leads from rank 0 to all others.
+    pub(super) fn of_edge(edge: EdgeId, shape: Shape<'_>, rank: u32) -> Plan {
+        let flow = Flow::all(edge, shape.slices, 0);
+        let (incoming, outgoing) = match rank {
+            0 => (Vec::new(), vec![flow]),
+            _ => (vec![flow], Vec::new()),
+        };
+        Plan {
+            incoming,
+            outgoing,
+            ..Plan::default()
+        }
+    }
+}
+
 impl Flow {
     /// All slices in order.
     pub(super) fn all(edge: EdgeId, slices: u32, priority: u8) -> Flow {
