@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
 use crate::experiment::spec::Extent;
-use crate::experiment::Set;
+use crate::experiment::{self, Programs, Set};
 
 /// Measure figures and tables of the papers anew, in virtual time, and put them beside what the papers state.
 ///
@@ -104,13 +104,14 @@ pub fn run(args: &Args) -> Outcome {
     } else {
         Extent::Whole
     };
-    let mut sets = Vec::new();
+    let (mut sets, mut programs) = (Vec::new(), Programs::default());
     for (name, text) in EXPERIMENTS.into_iter().filter(|(name, _)| wanted(name)) {
         sets.push(Set::new(
             &file_name(name),
             text,
             extent,
             Some(&folder.join(name)),
+            &mut programs,
         )?);
     }
     for set in &sets {
@@ -177,8 +178,7 @@ fn list() -> Result<String, Failure> {
         .max()
         .unwrap_or(0);
     for (name, text) in EXPERIMENTS {
-        let set = Set::new(&file_name(name), text, Extent::Quick, None)?;
-        let experiment = set.experiment();
+        let experiment = experiment::parse(&file_name(name), text, Extent::Whole)?;
         let _ = writeln!(
             out,
             "{name:width$}  {} [{}]",

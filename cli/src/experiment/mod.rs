@@ -12,22 +12,22 @@ mod table;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::fmt::Write;
 use std::fs;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use alfirk_roce::collective::Digest;
 use clap::Subcommand;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
 use crate::program::{self, Program};
+use crate::run::progress::{self, Bars};
 use crate::run::{self, Driver};
 use claims::Finding;
 use flags::Flags;
-use points::{Point, ALGORITHMS};
+use points::Point;
 use spec::{Experiment, Extent};
 use store::{Record, Store, VERSION};
 
@@ -135,14 +135,28 @@ pub struct Set {
     experiment: Experiment,
     points: Vec<Point>,
     store: Store,
-    /// By the file that they were compiled from.
-    programs: BTreeMap<Option<PathBuf>, Compiled>,
+    programs: Programs,
 }
+
+/// Data planes by the file that they were compiled from, each compiled once.
+#[derive(Clone, Default)]
+pub struct Programs(BTreeMap<Option<PathBuf>, Arc<Compiled>>);
 
 /// A data plane, and what results name it by.
 struct Compiled {
     program: Program,
     sha256: String,
+}
+
+impl Programs {
+    fn compile(&mut self, file: Option<PathBuf>) -> Result<(), Failure> {
+        if let Entry::Vacant(place) = self.0.entry(file) {
+            let program = program::compile_program(place.key().as_deref())?;
+            let sha256 = Digest::of(&program.device_config).to_string();
+            place.insert(Arc::new(Compiled { program, sha256 }));
+        }
+        Ok(())
+    }
 }
 
 impl Set {
@@ -156,26 +170,22 @@ impl Set {
         } else {
             Extent::Whole
         };
-        Set::new(&place.file, &text, extent, place.out.as_deref())
+        let programs = &mut Programs::default();
+        Set::new(&place.file, &text, extent, place.out.as_deref(), programs)
     }
 
-    /// Of the text of a file; `folder` is that of the results, `results/NAME` if it is not given.
+    /// Of the text of a file; data planes that it needs are added to `programs`. `folder` is that of the results, `results/NAME` if it is not given.
     pub fn new(
         file: &Path,
         text: &str,
         extent: Extent,
         folder: Option<&Path>,
+        programs: &mut Programs,
     ) -> Result<Set, Failure> {
-        let experiment =
-            Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)?;
+        let experiment = parse(file, text, extent)?;
         let points = points::enumerate(&experiment)?;
-        let mut programs = BTreeMap::new();
         for point in &points {
-            if let Entry::Vacant(place) = programs.entry(program_file(point)) {
-                let program = program::compile_program(place.key().as_deref())?;
-                let sha256 = Digest::of(&program.device_config).to_string();
-                place.insert(Compiled { program, sha256 });
-            }
+            programs.compile(program_file(point))?;
         }
         let folder = match folder {
             Some(folder) => folder.to_path_buf(),
@@ -185,16 +195,12 @@ impl Set {
             store: Store::new(&folder),
             experiment,
             points,
-            programs,
+            programs: programs.clone(),
         })
     }
 
-    pub fn experiment(&self) -> &Experiment {
-        &self.experiment
-    }
-
     fn compiled(&self, point: &Point) -> &Compiled {
-        &self.programs[&program_file(point)]
+        &self.programs.0[&program_file(point)]
     }
 
     fn load(&self, point: &Point) -> Result<Option<Record>, Failure> {
@@ -289,7 +295,7 @@ impl Set {
     fn measure_one(&self, point: &Point) -> Result<Record, Failure> {
         let Compiled { program, sha256 } = self.compiled(point);
         let config = point.config()?;
-        let report = run::measure(&config, program)?;
+        let report = run::measure(&config, program, &Bars::hidden())?;
         Ok(Record {
             experiment: self.experiment.name.clone(),
             id: point.id.clone(),
@@ -357,18 +363,9 @@ impl Set {
                 records.push((point, record));
             }
         }
-        let mut axes: Vec<&str> = self
-            .experiment
-            .sweep
-            .iter()
-            .map(|axis| axis.flag.as_str())
-            .collect();
-        if !axes.contains(&ALGORITHMS) {
-            axes.push(ALGORITHMS);
-        }
         Ok(Results {
             experiment: &self.experiment,
-            axes,
+            axes: spec::axes(&self.experiment.sweep),
             records,
         })
     }
@@ -434,6 +431,11 @@ impl Results<'_> {
     }
 }
 
+/// The experiment in the text of a file, without a look at its points.
+pub fn parse(file: &Path, text: &str, extent: Extent) -> Result<Experiment, Failure> {
+    Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)
+}
+
 fn program_file(point: &Point) -> Option<PathBuf> {
     let setting = point
         .settings
@@ -452,13 +454,7 @@ fn message(failure: Failure) -> String {
 
 /// How far the points are, on a terminal only.
 fn bar(total: usize) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(
-        Some(total as u64),
-        match std::io::stderr().is_terminal() {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
-        },
-    );
+    let bar = ProgressBar::with_draw_target(Some(total as u64), progress::target());
     let style = ProgressStyle::with_template(
         "{bar:40} {pos} of {len} points, {elapsed}, {eta} left  {msg}",
     );

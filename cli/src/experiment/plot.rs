@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use super::points::Point;
 use super::rows::{values, Stats};
 use super::spec::Plot;
-use super::store::Record;
+use super::store::{file_word, Record};
 use super::table::{show, slices, stats, Slice};
 
 const SIZE: (u32, u32) = (960, 600);
@@ -101,19 +101,12 @@ pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<(S
     let slices = slices(axes, [&plot.x, &plot.lines], records);
     let one = slices.len() == 1;
     let drawn = slices.iter().map(|slice| {
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        };
         let name = match one {
             true => format!("{}.svg", plot.name),
             false => format!(
                 "{}-{}.svg",
                 plot.name,
-                slice.title.chars().map(plain).collect::<String>()
+                file_word(&slice.title).collect::<String>()
             ),
         };
         (name, svg(plot, slice))

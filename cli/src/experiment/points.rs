@@ -4,6 +4,7 @@ use alfirk_roce::collective::Digest;
 
 use super::flags;
 use super::spec::{Axis, Experiment, Setting, MOST_POINTS};
+use super::store;
 use crate::exit::Failure;
 use crate::run::Config;
 
@@ -166,14 +167,7 @@ fn id(experiment: &Experiment, settings: &[Setting]) -> String {
         };
         let last = value.rsplit('/').next().unwrap_or(value);
         let word = if last.is_empty() { &setting.flag } else { last };
-        let plain = |c: char| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
-        };
-        name.extend(word.chars().map(plain).take(40));
+        name.extend(store::file_word(word).take(40));
         name.push('_');
     }
     let digest = Digest::of(flags::words(settings).join("\0").as_bytes());

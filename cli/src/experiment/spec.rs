@@ -162,6 +162,15 @@ impl Experiment {
     }
 }
 
+/// What points differ in, as flags; the algorithm is always one of them.
+pub fn axes(sweep: &[Axis]) -> Vec<&str> {
+    let mut axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
+    if !axes.contains(&ALGORITHMS) {
+        axes.push(ALGORITHMS);
+    }
+    axes
+}
+
 struct Reader<'a> {
     file: String,
     folder: PathBuf,
@@ -228,10 +237,7 @@ impl Reader<'_> {
         if points.is_none_or(|points| points > MOST_POINTS) {
             return self.wrong(format!("sweep: it has more than {MOST_POINTS} points"));
         }
-        let mut axes: Vec<&str> = sweep.iter().map(|axis| axis.flag.as_str()).collect();
-        if !axes.contains(&ALGORITHMS) {
-            axes.push(ALGORITHMS);
-        }
+        let axes = axes(&sweep);
         let tables = self.tables(map.get("tables"), &axes)?;
         let plots = self.plots(map.get("plots"), &axes)?;
         let per = self.per(map.get("per"), &axes)?;

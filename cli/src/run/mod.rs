@@ -5,7 +5,7 @@ mod input;
 mod lose;
 mod losses;
 mod mininet;
-mod progress;
+pub mod progress;
 mod records;
 
 use std::sync::{Arc, Mutex};
@@ -46,7 +46,7 @@ pub fn run(args: Args) -> Outcome {
         Some(thread) => thread.join().expect("the compiler reports errors"),
         None => program::compile_program(config.p4src.as_deref()),
     }?;
-    let report = measure(&config, &program)?;
+    let report = measure(&config, &program, &Bars::new())?;
     if config.json {
         let object = serde_json::to_string(&report).expect("a report has no strange keys");
         print(format_args!("{object}\n"))?;
@@ -66,13 +66,13 @@ pub fn run(args: Args) -> Outcome {
 ///
 /// # Errors
 /// The input cannot be read, the driver cannot work here, or a run failed.
-pub fn measure(config: &Config, program: &Program) -> Result<Report, Failure> {
+pub fn measure(config: &Config, program: &Program, bars: &Bars) -> Result<Report, Failure> {
     let input = Content::load(&config.source, config.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
     let job = job(config, &input);
     let results = match config.driver {
-        Driver::Virtual => run_virtual(config, program, &job)?,
-        Driver::Mininet => mininet::run(config, program, &job)?,
+        Driver::Virtual => run_virtual(config, program, &job, bars)?,
+        Driver::Mininet => mininet::run(config, program, &job, bars)?,
     };
     Ok(report(config, &input, results))
 }
@@ -94,8 +94,12 @@ fn algorithms() -> String {
 
 /// Each algorithm gets a fabric of its own, so that none profits from what another left behind, and so that
 /// several can run at once, on every processor one. Nothing of a result depends on that.
-fn run_virtual(config: &Config, program: &Program, job: &Job) -> Result<Vec<Row>, Failure> {
-    let bars = Bars::new();
+fn run_virtual(
+    config: &Config,
+    program: &Program,
+    job: &Job,
+    bars: &Bars,
+) -> Result<Vec<Row>, Failure> {
     let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
     let threads = processors.min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
@@ -110,7 +114,7 @@ fn run_virtual(config: &Config, program: &Program, job: &Job) -> Result<Vec<Row>
         let Some((&algorithm, row)) = next else {
             return;
         };
-        *row = Some(run_in_virtual_time(config, program, job, algorithm, &bars));
+        *row = Some(run_in_virtual_time(config, program, job, algorithm, bars));
     };
     thread::scope(|scope| {
         for _ in 1..threads {

@@ -13,13 +13,12 @@ pub struct Bar(ProgressBar);
 
 impl Bars {
     pub fn new() -> Bars {
-        Bars(MultiProgress::with_draw_target(
-            if std::io::stderr().is_terminal() {
-                ProgressDrawTarget::stderr()
-            } else {
-                ProgressDrawTarget::hidden()
-            },
-        ))
+        Bars(MultiProgress::with_draw_target(target()))
+    }
+
+    /// Of runs whose progress somebody else shows.
+    pub fn hidden() -> Bars {
+        Bars(MultiProgress::with_draw_target(ProgressDrawTarget::hidden()))
     }
 
     pub fn start(&self, algorithm: Algorithm) -> Bar {
@@ -30,6 +29,14 @@ impl Bars {
         bar.set_style(style.expect("the template is right"));
         bar.set_prefix(algorithm.to_string());
         Bar(bar)
+    }
+}
+
+/// Where progress is drawn.
+pub fn target() -> ProgressDrawTarget {
+    match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
     }
 }
 

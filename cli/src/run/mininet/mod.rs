@@ -17,17 +17,21 @@ use crate::program::Program;
 use fabric::MininetFabric;
 
 /// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
-pub fn run(config: &Config, program: &Program, job: &Job) -> Result<Vec<Row>, Failure> {
+pub fn run(
+    config: &Config,
+    program: &Program,
+    job: &Job,
+    bars: &Bars,
+) -> Result<Vec<Row>, Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::bad_input(
             "--driver mininet makes network namespaces, which needs root: run it with sudo",
         ));
     }
-    let bars = Bars::new();
     let mut fabric = MininetFabric::start(config, program)?;
     config
         .algorithms
         .iter()
-        .map(|&algorithm| run_one(&mut fabric, config, job, algorithm, &bars))
+        .map(|&algorithm| run_one(&mut fabric, config, job, algorithm, bars))
         .collect()
 }
