@@ -61,15 +61,18 @@ macro_rules! experiment {
 }
 
 /// The figures and tables that are experiments.
-const EXPERIMENTS: [(&str, &str); 9] = [
+const EXPERIMENTS: [(&str, &str); 12] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
     experiment!("cepheus-figure-10"),
     experiment!("cepheus-table-1"),
+    experiment!("cepheus-figure-11-pb"),
+    experiment!("cepheus-figure-11-rs"),
     experiment!("cepheus-figure-12"),
     experiment!("cepheus-figure-12-hosts"),
     experiment!("cepheus-figure-13"),
     experiment!("gleam-figure-9"),
+    experiment!("gleam-figure-14"),
     experiment!("gleam-figure-16"),
 ];
 /// The one that is a measurement of its own.

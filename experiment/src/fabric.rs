@@ -6,11 +6,13 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{GroupError, GroupInfo, RegisterGroup, SwitchError};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, SwitchIndex};
-use alfirk_roce::collective::{Endpoint, LegAnswer, LegVerb, Original, Progress, TransferSpec};
+use alfirk_roce::collective::{
+    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, TransferSpec,
+};
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
-use super::member::MemberEvent;
+use super::member::{MemberEvent, TransferId};
 
 /// A fabric that is up: every switch has its pipeline and routes, every host answers.
 ///
@@ -98,6 +100,9 @@ pub trait Fabric {
         }
     }
 
+    /// How long the source's messages took, if it counts them as requests.
+    fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError>;
+
     /// How many slices a member holds.
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError>;
 
@@ -133,6 +138,57 @@ pub trait Fabric {
     /// Settings of queue pairs that suit the fabric's speed, when a host's link has `rate_bps` bits per second and the
     /// controller delays acknowledgements by so many nanoseconds.
     fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig;
+}
+
+/// A fabric whose hosts take part in several transfers at a time. What [`Fabric`] says of transfers is about
+/// [`TransferId::MAIN`].
+pub trait SharedFabric: Fabric {
+    /// [`Fabric::prepare`] of one of them.
+    fn prepare_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, FabricError>;
+
+    /// [`Fabric::connect`] of one of them.
+    fn connect_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        peers: &[Endpoint],
+    ) -> Result<(), FabricError>;
+
+    /// [`Fabric::start`] of one of them.
+    fn start_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        data: &Arc<Original>,
+    ) -> Result<u64, FabricError>;
+
+    /// [`Fabric::act`] of one of them.
+    fn act_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        verb: LegVerb,
+    ) -> Result<LegAnswer, FabricError>;
+
+    /// [`Fabric::next_event`] of all of them.
+    fn next_event_of_any(
+        &mut self,
+        deadline: u64,
+    ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError>;
+
+    /// What the root of one of them knows of its requests, if it counts them.
+    fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests>;
+
+    /// [`Fabric::progress`] of one of them.
+    fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress;
+
+    /// [`Fabric::close`] of one of them.
+    fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError>;
 }
 
 /// What may break.

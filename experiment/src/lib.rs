@@ -14,13 +14,15 @@ mod outages;
 mod report;
 mod safeguard;
 pub mod stream;
+pub mod workload;
 
-pub use fabric::{Fabric, FabricError, News, Traffic, Victim};
+pub use fabric::{Fabric, FabricError, News, SharedFabric, Traffic, Victim};
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
-pub use member::MemberEvent;
+pub use member::{MemberEvent, TransferId};
 pub use outages::Outage;
 pub use report::{
     aligned, duration, goodput_gbps, Change, Failure, Fallback, GroupSummary, Input, PartRow,
-    Report, Row, Settings, TopologySummary,
+    Report, Row, Settings, TopologySummary, WorkloadSummary,
 };
 pub use safeguard::{Decision, LowGoodput, Safeguard, SafeguardConfig};
+pub use workload::run_workload;

@@ -3,6 +3,15 @@
 use alfirk_roce::collective::Digest;
 use alfirk_roce::registration::LeaderEvent;
 
+/// One of the transfers that the hosts of a fabric take part in at a time; all its members know it by the same number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TransferId(pub u32);
+
+impl TransferId {
+    /// The one that there is where there is but one.
+    pub const MAIN: TransferId = TransferId(0);
+}
+
 /// What a member of a transfer tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemberEvent {

@@ -2,16 +2,28 @@
 
 use std::fmt::{self, Write};
 
+use alfirk_ctrl::tables::Counts;
+use alfirk_roce::collective::{Algorithm, RequestTimes};
 use serde::Serialize;
+
+use super::fabric::Traffic;
+use super::job::{Congestion, Job};
+use super::workload::PhaseRow;
 
 /// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// One row per algorithm, in the order asked for.
     pub results: Vec<Row>,
-    pub input: Input,
+    /// The message; `None` for a workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub input: Option<Input>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<WorkloadSummary>,
     pub topology: TopologySummary,
-    pub group: GroupSummary,
+    /// The members; `None` for a workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<GroupSummary>,
     pub settings: Settings,
     pub seed: u64,
 }
@@ -25,6 +37,23 @@ pub struct Input {
     pub size: u64,
     /// Of the content, as lower-case hexadecimal digits.
     pub sha256: String,
+}
+
+/// What was carried out instead of one message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WorkloadSummary {
+    /// As the command line names it, with every key.
+    pub kind: String,
+    /// What loaded the fabric meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<String>,
+    /// Hosts that take part.
+    pub hosts: usize,
+    /// What is waited for, of all phases together.
+    pub flows: usize,
+    pub phases: usize,
+    /// Bytes of these flows, each counted once.
+    pub bytes: u64,
 }
 
 /// Where it was sent.
@@ -135,6 +164,9 @@ pub struct Row {
     /// From the request for the group until its members may send, in ns; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
+    /// How long the source's messages took, where it has so many of them under way and no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestTimes>,
     /// What ran instead, because there was no group to be had.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Fallback>,
@@ -150,6 +182,56 @@ pub struct Row {
     /// What each source did, in the order of their turns; nothing unless the source changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<PartRow>,
+    /// What each phase of a workload took, one after the other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<PhaseRow>,
+}
+
+impl Row {
+    /// What a run of `job` has cost, with nothing about how it went.
+    pub(crate) fn of_cost(
+        algorithm: Algorithm,
+        job: &Job,
+        traffic: &Traffic,
+        counts: Option<&Counts>,
+    ) -> Row {
+        let work = counts.map(|counts| counts.work(job.strategies.min_psn));
+        let has_control = job.congestion != Congestion::None;
+        Row {
+            algorithm: algorithm.to_string(),
+            completion_ns: 0,
+            goodput_gbps: None,
+            verified: false,
+            receivers: 0,
+            receivers_verified: 0,
+            sender_tx_bytes: traffic.source_tx_bytes,
+            sender_payload_bytes: traffic.source_payload_bytes,
+            wire_packets: traffic.wire_packets,
+            sender_acks: traffic.source_acks,
+            sender_cnps: has_control.then_some(traffic.source_cnps),
+            marked_packets: has_control.then_some(traffic.marked),
+            cnps_sent: has_control.then_some(traffic.cnps_sent),
+            cnps_filtered: counts.filter(|_| has_control).map(|c| c.cnps_filtered),
+            copies_filtered: counts.map(|c| c.copies_filtered),
+            feedback_work: work.map(|work| FeedbackWork {
+                feedback: work.feedback,
+                told: work.told,
+                recirculations: work.recirculations,
+                punts: work.punts,
+            }),
+            retransmissions: traffic.retransmissions,
+            dropped_packets: traffic.dropped_packets,
+            implausible_packets: traffic.implausible,
+            registration_ns: None,
+            requests: None,
+            fallback: None,
+            safeguard: Vec::new(),
+            failures: Vec::new(),
+            lost: Vec::new(),
+            parts: Vec::new(),
+            phases: Vec::new(),
+        }
+    }
 }
 
 /// What finding the minimum PSN cost all switches together.
@@ -244,6 +326,7 @@ impl Report {
         let mut text = String::new();
         self.write_head(&mut text)
             .and_then(|()| self.write_rows(&mut text))
+            .and_then(|()| self.write_phase_lines(&mut text))
             .and_then(|()| self.write_link_line(&mut text))
             .and_then(|()| self.write_group_lines(&mut text))
             .expect("a String takes everything");
@@ -268,16 +351,23 @@ impl Report {
             settings.driver,
             self.seed
         )?;
-        let receivers = plural(group.size - 1, "receiver", "receivers");
-        let members = plural(group.size, "member", "members");
-        let file = input.file.as_ref();
-        let file = file.map_or(String::new(), |file| format!(" {file},"));
-        match settings.collective.as_str() {
-            "scatter" => write!(out, "{} scatters{file} to {receivers}", group.source),
-            "allgather" => write!(out, "{members} gather{file} a piece from each"),
-            "barrier" => write!(out, "{members} wait for each other"),
-            _ => write!(out, "{} sends{file} to {receivers}", group.source),
-        }?;
+        match (input, group, &self.workload) {
+            (Some(input), Some(group), _) => write_message(out, settings, input, group)?,
+            (_, _, Some(workload)) => {
+                write!(
+                    out,
+                    "{}: {} in {} among {}",
+                    workload.kind,
+                    plural(workload.flows, "flow", "flows"),
+                    plural(workload.phases, "phase", "phases"),
+                    plural(workload.hosts, "host", "hosts"),
+                )?;
+                if let Some(background) = &workload.background {
+                    write!(out, ", beside {background}")?;
+                }
+            }
+            _ => {}
+        }
         let op = settings.op.to_uppercase();
         let datagrams = self
             .results
@@ -318,12 +408,20 @@ impl Report {
         if settings.collective == "barrier" {
             return writeln!(out, "\n");
         }
-        writeln!(
-            out,
-            "\n{} bytes, SHA-256 {}\n",
-            grouped(input.size),
-            input.sha256
-        )
+        match (input, &self.workload) {
+            (Some(input), _) => writeln!(
+                out,
+                "\n{} bytes, SHA-256 {}\n",
+                grouped(input.size),
+                input.sha256
+            ),
+            (None, Some(workload)) => writeln!(
+                out,
+                "\n{} bytes, each counted once\n",
+                grouped(workload.bytes)
+            ),
+            (None, None) => writeln!(out, "\n"),
+        }
     }
 
     fn write_rows(&self, out: &mut String) -> fmt::Result {
@@ -362,15 +460,40 @@ impl Report {
     }
 
     /// What the source's link carried under alfirk, if it was asked for.
+    fn write_phase_lines(&self, out: &mut String) -> fmt::Result {
+        if self.workload.is_some() {
+            writeln!(out)?;
+        }
+        for row in &self.results {
+            for phase in &row.phases {
+                writeln!(
+                    out,
+                    "{}: {}, {} of {} bytes together: {}, {} in the mean, the fastest {}",
+                    row.algorithm,
+                    phase.name,
+                    plural(phase.flows, "flow", "flows"),
+                    grouped(phase.bytes),
+                    duration(phase.completion_ns),
+                    duration(phase.mean_ns),
+                    duration(phase.fastest_ns),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
     fn write_link_line(&self, out: &mut String) -> fmt::Result {
         let Some(row) = self.results.iter().find(|row| row.algorithm == "alfirk") else {
             return Ok(());
         };
+        let (Some(input), Some(group)) = (&self.input, &self.group) else {
+            return Ok(());
+        };
         let payload = row.sender_payload_bytes;
-        let size = self.input.size;
+        let size = input.size;
         let one_source = row.parts.is_empty() && self.settings.collective == "broadcast";
         let source = match one_source {
-            true => format!("link of {}", self.group.source),
+            true => format!("link of {}", group.source),
             false => "links of all sources".to_string(),
         };
         if row.implausible_packets > 0 {
@@ -407,7 +530,7 @@ impl Report {
             writeln!(
                 out,
                 "each byte once for {}",
-                plural(self.group.size - 1, "receiver", "receivers")
+                plural(group.size - 1, "receiver", "receivers")
             )
         } else {
             writeln!(
@@ -446,6 +569,18 @@ impl Report {
                     plural(sent as usize, "CNP", "CNPs"),
                     grouped(filtered),
                     grouped(row.sender_cnps.unwrap_or(0)),
+                )?;
+            }
+            if let Some(times) = &row.requests {
+                writeln!(
+                    out,
+                    "{name}: {}, {} each second; {} in the mean, {} for 50 %, {} for 99 %, {} at most",
+                    plural(times.count as usize, "request", "requests"),
+                    grouped(times.per_second),
+                    duration(times.mean_ns),
+                    duration(times.p50_ns),
+                    duration(times.p99_ns),
+                    duration(times.max_ns),
                 )?;
             }
             if let Some(Fallback { to, why }) = &row.fallback {
@@ -489,6 +624,25 @@ impl Report {
             }
         }
         Ok(())
+    }
+}
+
+/// Who sends what to whom.
+fn write_message(
+    out: &mut String,
+    settings: &Settings,
+    input: &Input,
+    group: &GroupSummary,
+) -> fmt::Result {
+    let receivers = plural(group.size - 1, "receiver", "receivers");
+    let members = plural(group.size, "member", "members");
+    let file = input.file.as_ref();
+    let file = file.map_or(String::new(), |file| format!(" {file},"));
+    match settings.collective.as_str() {
+        "scatter" => write!(out, "{} scatters{file} to {receivers}", group.source),
+        "allgather" => write!(out, "{members} gather{file} a piece from each"),
+        "barrier" => write!(out, "{members} wait for each other"),
+        _ => write!(out, "{} sends{file} to {receivers}", group.source),
     }
 }
 
@@ -596,32 +750,35 @@ mod tests {
             implausible_packets: 0,
             registration_ns: None,
             fallback: None,
+            requests: None,
             safeguard: Vec::new(),
             failures: Vec::new(),
             lost: Vec::new(),
             parts: Vec::new(),
+            phases: Vec::new(),
         }
     }
 
     fn report() -> Report {
         Report {
             results: vec![row("alfirk", 5_000), row("chain", 12_345)],
-            input: Input {
+            input: Some(Input {
                 file: None,
                 size: 16_384,
                 sha256: "0f".repeat(32),
-            },
+            }),
+            workload: None,
             topology: TopologySummary {
                 name: "testbed".to_string(),
                 hosts: 4,
                 switches: 1,
                 links: 4,
             },
-            group: GroupSummary {
+            group: Some(GroupSummary {
                 size: 4,
                 source: "h1".to_string(),
                 members: ["h1", "h2", "h3", "h4"].map(str::to_string).to_vec(),
-            },
+            }),
             settings: Settings {
                 driver: "virtual".to_string(),
                 collective: "broadcast".to_string(),

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, RegisterGroup, Tag};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
-use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
+use alfirk_experiment::{
+    in_band, Fabric, FabricError, MemberEvent, News, SharedFabric, Traffic, TransferId, Victim,
+};
 use alfirk_roce::collective::{
-    Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferSpec,
+    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, Transfer,
+    TransferError, TransferSpec,
 };
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
@@ -39,7 +42,7 @@ const LEADER_TIMING: LeaderTiming = LeaderTiming {
 pub struct VirtualFabric {
     network: Network,
     /// Events of transfers that nobody has asked for yet.
-    events: VecDeque<(HostIndex, MemberEvent)>,
+    events: VecDeque<(TransferId, HostIndex, MemberEvent)>,
     /// Words of the controller that nobody has asked for yet.
     replies: VecDeque<ApiReply>,
     news: Vec<News>,
@@ -154,12 +157,12 @@ impl VirtualFabric {
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
         let deadline = self.network.now().saturating_add(CONTROL_LIMIT);
         loop {
-            let of_leader = |(host, event): &(HostIndex, MemberEvent)| {
+            let of_leader = |(_, host, event): &(TransferId, HostIndex, MemberEvent)| {
                 *host == leader && matches!(event, MemberEvent::Group(_))
             };
             let told = self.events.iter().position(of_leader);
-            if let Some((_, MemberEvent::Group(event))) = told.and_then(|at| self.events.remove(at))
-            {
+            let told = told.and_then(|at| self.events.remove(at));
+            if let Some((_, _, MemberEvent::Group(event))) = told {
                 return Ok(event);
             }
             match self.network.step(deadline) {
@@ -186,8 +189,8 @@ impl VirtualFabric {
         }
         let hosts = self.network.topology().host_indexes();
         for host in hosts {
-            while let Some(event) = self.network.next_event(host) {
-                self.events.push_back((host, event));
+            while let Some((id, event)) = self.network.next_event(host) {
+                self.events.push_back((id, host, event));
             }
         }
     }
@@ -321,58 +324,40 @@ impl Fabric for VirtualFabric {
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, FabricError> {
-        let prepared = self.network.prepare(host, spec);
-        self.on_host(host, prepared)
+        self.prepare_of(TransferId::MAIN, host, spec)
     }
 
     fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), FabricError> {
-        let connected = self.network.connect(host, peers);
-        // A leg without connections is ready at once.
-        self.collect();
-        self.on_host(host, connected)
+        self.connect_of(TransferId::MAIN, host, peers)
     }
 
     fn start(&mut self, host: HostIndex, data: &Arc<Original>) -> Result<u64, FabricError> {
-        self.network.start(host, data);
-        Ok(self.network.now())
+        self.start_of(TransferId::MAIN, host, data)
     }
 
     fn next_event(
         &mut self,
         deadline: u64,
     ) -> Result<Option<(HostIndex, MemberEvent)>, FabricError> {
-        loop {
-            if let Some(told) = self.events.pop_front() {
-                return Ok(Some(told));
-            }
-            match self.network.step(deadline) {
-                Step::Notified => self.collect(),
-                Step::Done => {}
-                Step::Idle => {
-                    self.network.run_until(deadline);
-                    return Ok(None);
-                }
-            }
-        }
+        let next = self.next_event_of_any(deadline)?;
+        Ok(next.map(|(_, host, event)| (host, event)))
     }
 
     fn close(&mut self, host: HostIndex) -> Result<(), FabricError> {
-        self.network.close(host);
-        Ok(())
+        self.close_of(TransferId::MAIN, host)
     }
 
     fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
-        let acted = self.network.act(host, verb).ok_or_else(|| {
-            let host = self.network.topology().host(host).name.clone();
-            let why = "there is no transfer: prepare it first".to_string();
-            FabricError::Host { host, why }
-        })?;
-        self.collect();
-        self.on_host(host, acted)
+        self.act_of(TransferId::MAIN, host, verb)
+    }
+
+    fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
+        let requests = self.requests_of(TransferId::MAIN, source);
+        Ok(requests.and_then(Requests::times))
     }
 
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
-        let transfer = self.network.host(host).transfer();
+        let transfer = self.network.host(host).transfer(TransferId::MAIN);
         Ok(transfer.map_or(0, Transfer::held))
     }
 
@@ -382,8 +367,7 @@ impl Fabric for VirtualFabric {
     }
 
     fn progress(&mut self, host: HostIndex) -> Result<Progress, FabricError> {
-        let progress = self.network.host(host).progress();
-        Ok(progress.unwrap_or(Progress { bytes: 0, total: 0 }))
+        Ok(self.progress_of(TransferId::MAIN, host))
     }
 
     fn acknowledged(&mut self, host: HostIndex) -> Result<u64, FabricError> {
@@ -394,7 +378,8 @@ impl Fabric for VirtualFabric {
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError> {
         let network = &self.network;
         let mut traffic = Traffic::default();
-        let datagrams = |host| network.host(host).transfer()?.datagram_stats();
+        let transfers = |host| network.host(host).transfers();
+        let datagrams = |host| transfers(host).filter_map(Transfer::datagram_stats);
         for &source in &members[..sources] {
             if let Some(link) = network.counters(End::host(source)) {
                 traffic.source_tx_bytes += link.bytes;
@@ -404,7 +389,7 @@ impl Fabric for VirtualFabric {
                 traffic.source_cnps += qp.stats().cnps_received;
             }
             traffic.source_acks += network.host(source).acks_received();
-            if let Some(datagrams) = datagrams(source) {
+            for datagrams in datagrams(source) {
                 traffic.source_payload_bytes += datagrams.request_bytes_sent;
                 traffic.source_acks += datagrams.acks_received;
             }
@@ -421,7 +406,7 @@ impl Fabric for VirtualFabric {
                 traffic.marked += qp.stats().marked_received;
                 traffic.cnps_sent += qp.stats().cnps_sent;
             }
-            if let Some(datagrams) = datagrams(host) {
+            for datagrams in datagrams(host) {
                 traffic.retransmissions += datagrams.retransmissions;
             }
             let node = network.host(host);
@@ -469,5 +454,87 @@ impl Fabric for VirtualFabric {
             ..RcConfig::new(mtu)
         };
         config.with_later_answers(answers_later, rate_bps)
+    }
+}
+
+impl SharedFabric for VirtualFabric {
+    fn prepare_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, FabricError> {
+        let prepared = self.network.prepare(id, host, spec);
+        self.on_host(host, prepared)
+    }
+
+    fn connect_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        peers: &[Endpoint],
+    ) -> Result<(), FabricError> {
+        let connected = self.network.connect(id, host, peers);
+        // A leg without connections is ready at once.
+        self.collect();
+        self.on_host(host, connected)
+    }
+
+    fn start_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        data: &Arc<Original>,
+    ) -> Result<u64, FabricError> {
+        self.network.start(id, host, data);
+        Ok(self.network.now())
+    }
+
+    fn act_of(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        verb: LegVerb,
+    ) -> Result<LegAnswer, FabricError> {
+        let acted = self.network.act(id, host, verb).ok_or_else(|| {
+            let host = self.network.topology().host(host).name.clone();
+            let why = "there is no transfer: prepare it first".to_string();
+            FabricError::Host { host, why }
+        })?;
+        self.collect();
+        self.on_host(host, acted)
+    }
+
+    fn next_event_of_any(
+        &mut self,
+        deadline: u64,
+    ) -> Result<Option<(TransferId, HostIndex, MemberEvent)>, FabricError> {
+        loop {
+            if let Some(told) = self.events.pop_front() {
+                return Ok(Some(told));
+            }
+            match self.network.step(deadline) {
+                Step::Notified => self.collect(),
+                Step::Done => {}
+                Step::Idle => {
+                    self.network.run_until(deadline);
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn requests_of(&self, id: TransferId, source: HostIndex) -> Option<&Requests> {
+        self.network.host(source).transfer(id)?.requests()
+    }
+
+    fn progress_of(&self, id: TransferId, host: HostIndex) -> Progress {
+        let progress = self.network.host(host).progress(id);
+        progress.unwrap_or(Progress { bytes: 0, total: 0 })
+    }
+
+    fn close_of(&mut self, id: TransferId, host: HostIndex) -> Result<(), FabricError> {
+        self.network.close(id, host);
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@ use super::points::Point;
 use super::store::Record;
 
 /// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
-pub const MEASURED: [&str; 10] = [
+pub const MEASURED: [&str; 15] = [
     "completion_ns",
     "goodput_gbps",
     "sender_tx_bytes",
@@ -17,6 +17,11 @@ pub const MEASURED: [&str; 10] = [
     "dropped_packets",
     "implausible_packets",
     "registration_ns",
+    "requests.per_second",
+    "requests.mean_ns",
+    "requests.p50_ns",
+    "requests.p99_ns",
+    "requests.max_ns",
 ];
 
 /// The one row of a record's report; a point runs one algorithm.
@@ -26,7 +31,10 @@ fn result(record: &Record) -> Option<&Map<String, Value>> {
 
 /// One of [`MEASURED`]; `None` where the run has no such number.
 pub fn measured(record: &Record, column: &str) -> Option<f64> {
-    result(record)?.get(column)?.as_f64()
+    let mut names = column.split('.');
+    let first = result(record)?.get(names.next()?)?;
+    let value = names.try_fold(first, |value, name| value.get(name))?;
+    value.as_f64()
 }
 
 /// Whether every receiver had the bytes that were sent.

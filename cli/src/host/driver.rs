@@ -314,6 +314,7 @@ impl Driver {
                 Ok(Reply::Status(Status {
                     progress: machine.progress(self.station.verbs()),
                     held: machine.held(),
+                    requests: machine.request_times().map(Box::new),
                     ready: machine.is_ready(),
                     finished: machine.is_finished(),
                     failed: machine.has_failed(),

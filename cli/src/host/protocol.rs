@@ -32,7 +32,7 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use alfirk_roce::collective::{
-    Digest, EdgeId, Endpoint, LegAnswer, LegVerb, Progress, TransferSpec,
+    Digest, EdgeId, Endpoint, LegAnswer, LegVerb, Progress, RequestTimes, TransferSpec,
 };
 use alfirk_roce::host::HostStats;
 use alfirk_roce::hostile::Target;
@@ -158,6 +158,9 @@ pub struct Status {
     /// Slices that are here.
     #[serde(default)]
     pub held: u32,
+    /// How long a root's messages took, where it counts them as requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<Box<RequestTimes>>,
     pub ready: bool,
     /// All data is here, and everything passed on is acknowledged.
     pub finished: bool,

@@ -16,6 +16,7 @@ use clap::ValueEnum;
 
 use super::input::Source;
 use super::losses::{find_link, Losses};
+use super::workload::{Asked, WorkloadArgs};
 use crate::exit::Failure;
 
 /// Send one message from one host to a group of hosts, by several algorithms, and compare them.
@@ -60,8 +61,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// What to compare, in this order, or all; --list-algorithms names them [default: alfirk,chain,binomial,unicast; with --kill
-    /// or --switch-source alfirk alone]
+    /// What to compare, in this order, or all; --list-algorithms names them [default: alfirk,chain,binomial,unicast; with
+    /// --queue-depth alfirk,unicast; with --kill or --switch-source alfirk alone]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     algorithms: Vec<String>,
 
@@ -148,6 +149,11 @@ pub struct Args {
     /// RNR NAKs [default: one for each message]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     receives: Option<u32>,
+
+    /// How many of these messages the source has under way, each a request of its own that is over when all receivers have
+    /// acknowledged it: a storage client's queue depth; the report has requests per second and percentiles [default: all at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "messages", conflicts_with_all = ["fallback_below", "switch_source"])]
+    queue_depth: Option<u32>,
 
     /// Probability that a link loses a frame, in each direction, feedback included: P for every link, NODE-NODE:P@FROM-TO for one
     /// of them from one time after the post to another (without -TO for good); on Mininet that P is 1 [default: 0]
@@ -261,6 +267,9 @@ pub struct Args {
     /// Give up on a transfer that takes longer than this, in the driver's time
     #[arg(long, value_name = "TIME", default_value = "60s")]
     time_limit: String,
+
+    #[command(flatten)]
+    pub(super) workload: WorkloadArgs,
 
     #[command(flatten)]
     model: ModelArgs,
@@ -437,6 +446,7 @@ pub struct Config {
     pub store_and_forward: bool,
     pub ready: Option<u32>,
     pub receives: Option<u32>,
+    pub queue_depth: Option<u32>,
     /// Of every link, all the time.
     pub loss: f64,
     pub lose: Vec<super::lose::Lost>,
@@ -460,6 +470,8 @@ pub struct Config {
     pub p4src: Option<PathBuf>,
     /// Nanoseconds.
     pub time_limit: u64,
+    /// What is carried out instead of one message; `members` are all hosts in it, and there is no source.
+    pub workload: Option<Asked>,
     pub model: Model,
 }
 
@@ -475,6 +487,11 @@ impl Args {
             || self.switch_source.is_some_and(|n| n > 0);
         let collective = self.collective()?;
         let algorithms = match (self.algorithms.is_empty(), !alone, collective) {
+            (true, true, Collective::Broadcast)
+                if self.queue_depth.is_some() || self.workload.counts_requests() =>
+            {
+                vec![Algorithm::Alfirk, Algorithm::Unicast]
+            }
             (true, true, Collective::Broadcast) => Algorithm::USUAL.to_vec(),
             (true, true, _) => collective.algorithms().collect(),
             (true, false, _) => vec![Algorithm::Alfirk],
@@ -482,7 +499,16 @@ impl Args {
         };
         Planner::new(self.tree_policy, &topology)
             .map_err(|why| Failure::bad_input(format_args!("--tree-policy: {why}")))?;
-        let members = members(&topology, self.source.as_deref(), self.group, self.rotate)?;
+        let workload = self.workload.check(&topology, self.seed)?;
+        let members = match &workload {
+            Some(asked) => asked.workload.hosts(),
+            None => members(&topology, self.source.as_deref(), self.group, self.rotate)?,
+        };
+        if workload.is_some() && self.driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--workload: hosts on Mininet take part in one transfer at a time; use the virtual driver",
+            ));
+        }
         // Those of `all` that cannot be here are left out; what is asked for by name is refused.
         let algorithms = match self.algorithms.iter().any(|name| name.trim() == ALL) {
             true => algorithms
@@ -530,7 +556,7 @@ impl Args {
         let lose = self.lose(&topology)?;
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),
-            (None, _) if collective == Collective::Barrier => Source::Nothing,
+            (None, _) if collective == Collective::Barrier || workload.is_some() => Source::Nothing,
             (None, size) => {
                 let size = size.as_deref().unwrap_or("1MiB");
                 Source::Seeded(quantity("--size", size, &units::SIZE)?)
@@ -578,6 +604,7 @@ impl Args {
             store_and_forward: self.store_and_forward,
             ready: self.ready,
             receives: self.receives,
+            queue_depth: self.queue_depth,
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
             loss: losses.everywhere,
@@ -597,6 +624,7 @@ impl Args {
             trace: self.trace,
             p4src: self.p4src,
             time_limit: quantity("--time-limit", &self.time_limit, &units::DELAY)?,
+            workload,
             model: self.model.check()?,
             topology,
         })
@@ -652,6 +680,19 @@ impl Args {
             return Some(format!(
                 "--store-and-forward: {algorithm} passes parts of the data on by different ways, so nobody can wait until \
                  it holds everything; leave one of the two out"
+            ));
+        }
+        let counts = !algorithm.relays() && !algorithm.needs_datagrams();
+        let wanted = self.workload.counts_requests() || self.queue_depth.is_some();
+        if wanted && !counts {
+            return Some(format!(
+                "--algorithms {algorithm}: it has members that pass data on or acknowledge it among themselves, so the source \
+                 does not know when a request is over; use alfirk and unicast"
+            ));
+        }
+        if self.workload.is_given() && algorithm.needs_datagrams() {
+            return Some(format!(
+                "--workload: {algorithm} has one group of datagrams for all its members; leave it out"
             ));
         }
         self.misfit_of_datagrams(algorithm)
@@ -714,6 +755,7 @@ impl Args {
             (self.block.is_some(), "--block"),
             (self.messages.is_some(), "--messages"),
             (self.receives.is_some(), "--receives"),
+            (self.queue_depth.is_some(), "--queue-depth"),
             (self.ready.is_some(), "--ready"),
             (self.store_and_forward, "--store-and-forward"),
         ];

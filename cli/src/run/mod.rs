@@ -7,6 +7,7 @@ mod losses;
 mod mininet;
 pub mod progress;
 mod records;
+mod workload;
 
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -15,9 +16,10 @@ use std::time::Instant;
 use alfirk_ctrl::constants::RECOMPUTE_NETWORK;
 use alfirk_ctrl::controller::{ControllerConfig, GroupRange};
 use alfirk_ctrl::strategy::IcrcMode;
+use alfirk_experiment::workload::Workload;
 use alfirk_experiment::{
-    run_algorithm, Congestion, Fabric, GroupSummary, Input, Job, Registration, Report, Row,
-    Settings, TopologySummary,
+    run_algorithm, run_workload, Congestion, Fabric, GroupSummary, Input, Job, Registration,
+    Report, Row, Settings, SharedFabric, TopologySummary, WorkloadSummary,
 };
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_sim::engine::FaultProbabilities;
@@ -35,6 +37,9 @@ use crate::program::{self, Program};
 pub fn run(args: Args) -> Outcome {
     if args.list_algorithms {
         return print(algorithms());
+    }
+    if args.workload.list_workloads {
+        return print(workload::list());
     }
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
     let built_in = args
@@ -156,7 +161,10 @@ fn run_in_virtual_time(
     let started = Instant::now();
     let fabric = VirtualFabric::bring_up(network);
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {
-        let row = run_one(&mut fabric, config, job, algorithm, bars);
+        let row = match &config.workload {
+            Some(asked) => run_flows(&mut fabric, config, job, &asked.workload, algorithm, bars),
+            None => run_one(&mut fabric, config, job, algorithm, bars),
+        };
         let (events, seconds) = (fabric.network().events(), started.elapsed().as_secs_f64());
         let rate = events as f64 / seconds;
         tracing::info!("{algorithm}: {events} events in {seconds:.2} s, {rate:.0}/s");
@@ -184,6 +192,22 @@ fn run_one(
     result.map_err(Failure::failed)
 }
 
+fn run_flows(
+    fabric: &mut dyn SharedFabric,
+    config: &Config,
+    job: &Job,
+    workload: &Workload,
+    algorithm: Algorithm,
+    bars: &Bars,
+) -> Result<Row, Failure> {
+    let bar = bars.start(algorithm);
+    let topology = &config.topology;
+    let mut show = |progress| bar.show(progress);
+    let result = run_workload(fabric, topology, job, workload, algorithm, &mut show);
+    bar.finish();
+    result.map_err(Failure::failed)
+}
+
 fn job(config: &Config, input: &Content) -> Job {
     Job {
         members: config.members.clone(),
@@ -202,6 +226,7 @@ fn job(config: &Config, input: &Content) -> Job {
         store_and_forward: config.store_and_forward,
         ready: config.ready,
         receives: config.receives,
+        depth: config.queue_depth,
         time_limit: config.time_limit,
         mcst_id: match config.strategies.icrc {
             IcrcMode::Recompute => RECOMPUTE_NETWORK.into(),
@@ -235,24 +260,33 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let topology = &config.topology;
     let name = |&host| topology.host(host).name.clone();
     let members: Vec<String> = config.members.iter().map(name).collect();
+    let is_one_message = config.workload.is_none();
     Report {
         results,
-        input: Input {
+        input: is_one_message.then(|| Input {
             file: input.file.clone(),
             size: input.data.bytes().len() as u64,
             sha256: input.data.sha256().to_string(),
-        },
+        }),
+        workload: config.workload.as_ref().map(|asked| WorkloadSummary {
+            kind: asked.text.clone(),
+            background: asked.background.clone(),
+            hosts: members.len(),
+            flows: asked.workload.flows().count(),
+            phases: asked.workload.phases.len(),
+            bytes: asked.workload.bytes(),
+        }),
         topology: TopologySummary {
             name: topology.name().to_string(),
             hosts: topology.hosts().len(),
             switches: topology.switches().len(),
             links: topology.links().len(),
         },
-        group: GroupSummary {
+        group: is_one_message.then(|| GroupSummary {
             size: members.len(),
             source: members[0].clone(),
             members,
-        },
+        }),
         settings: Settings {
             driver: config.driver.name().to_string(),
             collective: config.collective.to_string(),

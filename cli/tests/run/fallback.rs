@@ -12,8 +12,8 @@ use alfirk_experiment::{
     SafeguardConfig, Traffic, Victim,
 };
 use alfirk_roce::collective::{
-    Algorithm, Endpoint, LegAnswer, LegVerb, Original, Progress, TransferOp, TransferSpec,
-    WriteMode,
+    Algorithm, Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferOp,
+    TransferSpec, WriteMode,
 };
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
@@ -309,6 +309,9 @@ impl Fabric for Crowded {
     }
     fn act(&mut self, host: HostIndex, verb: LegVerb) -> Result<LegAnswer, FabricError> {
         self.inner.act(host, verb)
+    }
+    fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
+        self.inner.request_times(source)
     }
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {
         self.inner.held(host)

@@ -15,3 +15,4 @@ mod network;
 mod random;
 mod strategies;
 mod tree_policies;
+mod workloads;

@@ -155,6 +155,8 @@ impl Transfer {
         self.outgoing.clear();
         self.connected = false;
         self.begun = false;
+        // What is acknowledged on another leg says nothing about requests of this one.
+        self.requests = None;
         self.spec.algorithm = leg.algorithm;
         self.spec.group = leg.group;
         self.legs.stage = Stage::Waiting;

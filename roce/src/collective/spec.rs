@@ -173,6 +173,10 @@ pub struct TransferSpec {
     /// Whether receivers learn the size from the first block that comes; `size` and `slices` mean nothing at them. Needs `block`.
     #[serde(default)]
     pub announce: bool,
+    /// How many slices the root has under way at most, at least 1: each is a request, and the next one is posted when all receivers have
+    /// acknowledged one. Only where the root itself sends to all of them, and nobody takes turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
     /// SHA-256 that the data must have; a receiver that holds something else fails.
     #[serde(default)]
     pub expected_sha256: Option<super::Digest>,
@@ -223,6 +227,10 @@ pub enum SpecError {
     NoSlices,
     #[error("with 0 receives posted nothing can arrive")]
     NoReceives,
+    #[error("a queue of depth 0 lets no request out")]
+    NoDepth,
+    #[error("requests are counted where the source sends to all receivers itself, as by alfirk and unicast, from one source, and not by {0}")]
+    NoRequests(Algorithm),
     #[error("blocks need a size of at least 1 byte")]
     NoBlock,
     #[error("{size} bytes in blocks of {block} are not {slices} slices")]
@@ -284,6 +292,7 @@ impl TransferSpec {
             block: None,
             ready: None,
             announce: false,
+            depth: None,
             expected_sha256: None,
         }
     }
@@ -350,7 +359,21 @@ impl TransferSpec {
             return Err(SpecError::NoStoreAndForward(self.algorithm));
         }
         self.check_sources()?;
-        Ok(())
+        self.check_depth()
+    }
+
+    fn check_depth(&self) -> Result<(), SpecError> {
+        match self.depth {
+            Some(0) => Err(SpecError::NoDepth),
+            Some(_) if !self.counts_requests() => Err(SpecError::NoRequests(self.algorithm)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether what the source's queue pairs complete is all that there is to a slice.
+    fn counts_requests(&self) -> bool {
+        let sends_itself = !self.algorithm.relays() && !self.algorithm.needs_datagrams();
+        sends_itself && self.collective == Collective::Broadcast && !self.takes_turns()
     }
 
     fn check_collective(&self) -> Result<(), SpecError> {
@@ -600,6 +623,20 @@ mod tests {
                     members: 2,
                     racks: 0,
                 },
+            ),
+            (
+                TransferSpec {
+                    depth: Some(0),
+                    ..of(Algorithm::Unicast)
+                },
+                SpecError::NoDepth,
+            ),
+            (
+                TransferSpec {
+                    depth: Some(1),
+                    ..of(Algorithm::Chain)
+                },
+                SpecError::NoRequests(Algorithm::Chain),
             ),
             (
                 TransferSpec {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::announce::{FIRST, READY};
 use super::binomial_ack::DatagramEdge;
+use super::depth::{RequestTimes, Requests};
 use super::digest::{Digest, Original};
 use super::lanes::Lane;
 use super::leg::Legs;
@@ -203,6 +204,8 @@ pub struct Transfer {
     original: Option<Arc<Original>>,
     pub(super) events: VecDeque<TransferEvent>,
     pub(super) legs: Legs,
+    /// What the root knows of its messages, where it counts them as requests.
+    pub(super) requests: Option<Requests>,
 }
 
 impl Transfer {
@@ -245,6 +248,7 @@ impl Transfer {
             original: None,
             events: VecDeque::new(),
             legs: Legs::new(spec.group_write() == Some(WriteMode::PerRequest)),
+            requests: spec.depth.filter(|_| spec.is_root()).map(Requests::new),
             spec,
         };
         transfer.hold_nothing();
@@ -581,6 +585,16 @@ impl Transfer {
             .chain(self.datagram_qp_stats(host))
     }
 
+    /// How long the root's messages took, where it counts them as requests ([`TransferSpec::depth`]) and any is done.
+    pub fn request_times(&self) -> Option<RequestTimes> {
+        self.requests.as_ref()?.times()
+    }
+
+    /// What the root knows of its messages, where it counts them as requests.
+    pub fn requests(&self) -> Option<&Requests> {
+        self.requests.as_ref()
+    }
+
     /// Where the data comes to, at a member that receives any.
     pub fn memory(&self) -> Option<MemoryKey> {
         self.memory
@@ -826,6 +840,10 @@ impl Transfer {
         let Some(key) = self.memory else {
             return Ok(());
         };
+        if let Some(requests) = &mut self.requests {
+            let completed = self.outgoing.iter().map(|c| c.completed).min();
+            requests.acknowledged(completed.unwrap_or(0), now);
+        }
         if !self.legs.is_halted() && (self.missing == 0 || !self.whole) {
             for index in 0..self.outgoing.len() {
                 let connection = &self.outgoing[index];
@@ -891,7 +909,9 @@ impl Transfer {
             }
             false => self.held[slice as usize],
         };
+        let is_too_deep = self.requests.as_ref().is_some_and(|r| !r.may_post(slice));
         if self.legs.keeps_back(slice)
+            || is_too_deep
             || !is_due
             || !is_expected
             || !connection.is_told(host, &self.spec, slice)?
@@ -899,6 +919,9 @@ impl Transfer {
             return Ok(false);
         }
         connection.posted += 1;
+        if let Some(requests) = &mut self.requests {
+            requests.posted(slice, now);
+        }
         if !connection.flow.edge.is_datagrams() {
             connection.post_slice(host, &self.spec, key, slice)?;
             return Ok(true);

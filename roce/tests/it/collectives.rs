@@ -457,3 +457,28 @@ proptest! {
         delivers(&mut net, |rank| datagrams(members, rank, size, slices));
     }
 }
+
+#[test]
+fn source_has_as_many_requests_under_way_as_its_queue_is_deep() {
+    for depth in [1, 4] {
+        let mut net = segment(4, 1500, 1);
+        let spec = |rank| TransferSpec {
+            slices: 64,
+            op: TransferOp::WriteImm,
+            depth: Some(depth),
+            ..spec(Algorithm::Unicast, 4, rank, 64 * 1024)
+        };
+        delivers_by(&mut net, spec, |transfers| {
+            assert!(transfers[1..].iter().all(|t| t.request_times().is_none()));
+            let times = transfers[0].request_times().unwrap();
+            assert_eq!(times.count, 64);
+            // By Little's law: how many are under way on average.
+            let under_way = (times.mean_ns * times.count) as f64 / times.span_ns as f64;
+            let depth = f64::from(depth);
+            assert!(
+                (0.9 * depth..=depth).contains(&under_way),
+                "{under_way} of {depth}"
+            );
+        });
+    }
+}

@@ -28,7 +28,7 @@ use crate::engine::{
 };
 use alfirk_ctrl::constants::CPU_PORT;
 use alfirk_experiment::stream::seed;
-use alfirk_experiment::MemberEvent;
+use alfirk_experiment::{MemberEvent, TransferId};
 
 /// The port that means drop.
 const DROP_PORT: u32 = 511;
@@ -196,24 +196,30 @@ impl Network {
     /// Makes the queue pairs of a transfer at one member.
     pub fn prepare(
         &mut self,
+        id: TransferId,
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, TransferError> {
-        self.with_host(host, |node, _| node.prepare(spec))
+        self.with_host(host, |node, _| node.prepare(id, spec))
     }
 
     /// Connects them.
-    pub fn connect(&mut self, host: HostIndex, peers: &[Endpoint]) -> Result<(), TransferError> {
-        self.with_host(host, |node, ctx| node.connect(peers, ctx))
+    pub fn connect(
+        &mut self,
+        id: TransferId,
+        host: HostIndex,
+        peers: &[Endpoint],
+    ) -> Result<(), TransferError> {
+        self.with_host(host, |node, ctx| node.connect(id, peers, ctx))
     }
 
     /// The root's application posts the data now.
-    pub fn start(&mut self, host: HostIndex, original: &Arc<Original>) {
+    pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<Original>) {
         for index in 0..self.hosts.len() {
-            self.with_host(HostIndex(index), |node, _| node.compare_with(original));
+            self.with_host(HostIndex(index), |node, _| node.compare_with(id, original));
         }
         let data = Arc::clone(original.bytes());
-        self.with_host(host, |node, ctx| node.start(data, ctx));
+        self.with_host(host, |node, ctx| node.start(id, data, ctx));
     }
 
     /// Lets an application of its own use a host's NIC, now: verbs that no transfer knows of. What completes is seen in
@@ -285,23 +291,24 @@ impl Network {
         self.with_host(host, |node, ctx| node.turn_hostile(hostile, ctx));
     }
 
-    /// Has the transfer at a host do something about its legs; `None` if there is no transfer.
+    /// Has a transfer at a host do something about its legs; `None` if there is no transfer.
     pub fn act(
         &mut self,
+        id: TransferId,
         host: HostIndex,
         verb: LegVerb,
     ) -> Option<Result<LegAnswer, TransferError>> {
-        self.with_host(host, |node, ctx| node.act(verb, ctx))
+        self.with_host(host, |node, ctx| node.act(id, verb, ctx))
     }
 
-    /// What the transfer at a host has to tell.
-    pub fn next_event(&mut self, host: HostIndex) -> Option<MemberEvent> {
+    /// What a transfer at a host has to tell.
+    pub fn next_event(&mut self, host: HostIndex) -> Option<(TransferId, MemberEvent)> {
         self.with_host(host, |node, _| node.next_event())
     }
 
-    /// Ends the transfer at a host.
-    pub fn close(&mut self, host: HostIndex) {
-        self.with_host(host, |node, _| node.close());
+    /// Ends a transfer at a host.
+    pub fn close(&mut self, id: TransferId, host: HostIndex) {
+        self.with_host(host, |node, _| node.close(id));
     }
 
     // ---- Switches and links ----

@@ -1,10 +1,10 @@
 //! A host: NIC and RC endpoint, and an application that takes part in a transfer.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use alfirk_experiment::MemberEvent;
+use alfirk_experiment::{MemberEvent, TransferId};
 use alfirk_roce::binomial_ack::{Endpoint as Multicaster, EndpointEvent};
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
@@ -27,9 +27,8 @@ pub(super) const PORT: u32 = 0;
 /// A host in the simulator. [`Model`] draws its delays.
 pub struct HostNode {
     host: Host,
-    transfer: Option<Transfer>,
-    /// Whether the transfer's end has been told.
-    finished: bool,
+    /// The transfers that its applications take part in.
+    transfers: BTreeMap<TransferId, Part>,
     model: Model,
     /// When the application has seen and handled every event so far.
     free_at: u64,
@@ -40,19 +39,25 @@ pub struct HostNode {
     alive: bool,
     /// What else it sends, whenever its link is idle.
     hostile: Option<Hostile>,
-    events: VecDeque<MemberEvent>,
+    events: VecDeque<(TransferId, MemberEvent)>,
     /// A member of a group of datagrams that are acknowledged up a tree.
     multicaster: Option<Multicaster>,
     /// What it tells, and when the application saw what led to it.
     multicast_events: VecDeque<(u64, EndpointEvent)>,
 }
 
+/// A host's part in a transfer.
+struct Part {
+    transfer: Transfer,
+    /// Whether its end has been told.
+    finished: bool,
+}
+
 impl HostNode {
     pub(super) fn new(host: Host, model: Model) -> HostNode {
         HostNode {
             host,
-            transfer: None,
-            finished: false,
+            transfers: BTreeMap::new(),
             model,
             free_at: 0,
             acks_received: 0,
@@ -70,9 +75,14 @@ impl HostNode {
         &self.host
     }
 
-    /// The transfer that the application takes part in.
-    pub fn transfer(&self) -> Option<&Transfer> {
-        self.transfer.as_ref()
+    /// A transfer that the host takes part in.
+    pub fn transfer(&self, id: TransferId) -> Option<&Transfer> {
+        self.transfers.get(&id).map(|part| &part.transfer)
+    }
+
+    /// All transfers that the host takes part in.
+    pub fn transfers(&self) -> impl Iterator<Item = &Transfer> {
+        self.transfers.values().map(|part| &part.transfer)
     }
 
     /// The member of a group of datagrams that it is by no transfer.
@@ -85,40 +95,45 @@ impl HostNode {
         self.acks_received
     }
 
-    /// How far the transfer is.
-    pub fn progress(&self) -> Option<Progress> {
-        let transfer = self.transfer.as_ref()?;
-        Some(transfer.progress(&self.host))
+    /// How far a transfer is.
+    pub fn progress(&self, id: TransferId) -> Option<Progress> {
+        Some(self.transfer(id)?.progress(&self.host))
     }
 
     // ---- The application, driven by the orchestrator. Setting up costs no virtual time. ----
 
-    /// Makes the transfer's queue pairs; a transfer before is closed.
-    pub(super) fn prepare(&mut self, spec: TransferSpec) -> Result<Vec<Endpoint>, TransferError> {
-        self.close();
+    /// Makes a transfer's queue pairs; one before of the same number is closed.
+    pub(super) fn prepare(
+        &mut self,
+        id: TransferId,
+        spec: TransferSpec,
+    ) -> Result<Vec<Endpoint>, TransferError> {
+        self.close(id);
         let (transfer, endpoints) = Transfer::prepare(&mut self.host, spec)?;
-        self.transfer = Some(transfer);
+        let finished = false;
+        self.transfers.insert(id, Part { transfer, finished });
         Ok(endpoints)
     }
 
     /// Connects them.
     pub(super) fn connect(
         &mut self,
+        id: TransferId,
         peers: &[Endpoint],
         ctx: &mut Context<'_, Message>,
     ) -> Result<(), TransferError> {
-        let Some(transfer) = &mut self.transfer else {
+        let Some(part) = self.transfers.get_mut(&id) else {
             return Ok(());
         };
-        transfer.connect(&mut self.host, ctx.now(), peers)?;
+        part.transfer.connect(&mut self.host, ctx.now(), peers)?;
         self.collect(ctx);
         self.settle(ctx);
         Ok(())
     }
 
     /// What this host is about to receive.
-    pub(super) fn compare_with(&mut self, original: &Arc<Original>) {
-        let Some(transfer) = &mut self.transfer else {
+    pub(super) fn compare_with(&mut self, id: TransferId, original: &Arc<Original>) {
+        let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
         transfer.compare_with(Arc::clone(original));
@@ -129,9 +144,15 @@ impl HostNode {
     }
 
     /// The application posts the data now.
-    pub(super) fn start(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+    pub(super) fn start(
+        &mut self,
+        id: TransferId,
+        data: Arc<[u8]>,
+        ctx: &mut Context<'_, Message>,
+    ) {
         ctx.note(|| format!("post {} B", data.len()));
-        ctx.send(ctx.node(), Message::Start { data }, self.model.post_delay);
+        let message = Message::Start { id, data };
+        ctx.send(ctx.node(), message, self.model.post_delay);
     }
 
     // ---- Legs of a transfer ----
@@ -140,10 +161,11 @@ impl HostNode {
     /// follows when the application has seen what the leg's queue pairs delivered.
     pub(super) fn act(
         &mut self,
+        id: TransferId,
         verb: LegVerb,
         ctx: &mut Context<'_, Message>,
     ) -> Option<Result<LegAnswer, TransferError>> {
-        let transfer = self.transfer.as_mut()?;
+        let Part { transfer, finished } = self.transfers.get_mut(&id)?;
         let (leaves, resumes) = match verb {
             LegVerb::Leave => (true, false),
             LegVerb::Resume { .. } => (false, true),
@@ -152,7 +174,7 @@ impl HostNode {
         if leaves {
             ctx.note(|| "leave".to_string());
         }
-        self.finished &= !resumes;
+        *finished &= !resumes;
         let answer = transfer.act(&mut self.host, ctx.now(), verb);
         if !leaves && !resumes {
             // A leg without connections is over at once.
@@ -161,24 +183,24 @@ impl HostNode {
         self.settle(ctx);
         if leaves {
             let seen = self.free_at.max(ctx.now()) - ctx.now();
-            ctx.send(ctx.node(), Message::Left, seen + self.model.post_delay);
+            let message = Message::Left { id };
+            ctx.send(ctx.node(), message, seen + self.model.post_delay);
         }
         Some(answer)
     }
 
-    /// What the transfer has to tell.
-    pub(super) fn next_event(&mut self) -> Option<MemberEvent> {
+    /// What a transfer has to tell.
+    pub(super) fn next_event(&mut self) -> Option<(TransferId, MemberEvent)> {
         self.events.pop_front()
     }
 
-    /// Ends the transfer and gives its memory back.
-    pub(super) fn close(&mut self) {
-        if let Some(transfer) = self.transfer.take() {
-            transfer.close(&mut self.host);
+    /// Ends a transfer and gives its memory back.
+    pub(super) fn close(&mut self, id: TransferId) {
+        if let Some(part) = self.transfers.remove(&id) {
+            part.transfer.close(&mut self.host);
         }
-        self.finished = false;
         self.hostile = None;
-        self.events.clear();
+        self.events.retain(|(of, _)| *of != id);
     }
 
     /// Lets an application that is no transfer use the NIC now.
@@ -225,7 +247,7 @@ impl HostNode {
         let sent = multicaster.multicast(&mut self.host, ctx.now(), data);
         if let Err(error) = sent {
             let why = error.to_string();
-            self.tell(MemberEvent::Failed { why }, ctx);
+            self.tell(TransferId::MAIN, MemberEvent::Failed { why }, ctx);
         }
         self.collect_multicast(ctx.now(), ctx);
     }
@@ -334,11 +356,15 @@ impl HostNode {
                 self.collect_multicast(ctx.now(), ctx);
             }
         }
-        if let Some(transfer) = &mut self.transfer {
+        let mut has_timed_out = false;
+        for Part { transfer, .. } in self.transfers.values_mut() {
             if transfer.poll_timeout().is_some_and(|at| at <= ctx.now()) {
                 transfer.handle_timeout(&mut self.host, ctx.now());
-                self.collect(ctx);
+                has_timed_out = true;
             }
+        }
+        if has_timed_out {
+            self.collect(ctx);
         }
         if self.host.poll_timeout().is_some_and(|at| at <= ctx.now()) {
             self.host.handle_timeout(ctx.now());
@@ -362,25 +388,27 @@ impl HostNode {
             Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
             Message::Multicast { data } => self.posted(data, ctx),
-            Message::Start { data } => self.started(data, ctx),
-            Message::Left => {
-                let transfer = self.transfer.as_ref();
+            Message::Start { id, data } => self.started(id, data, ctx),
+            Message::Left { id } => {
+                let transfer = self.transfer(id);
                 let held = transfer.map_or(0, Transfer::held);
                 let beyond = transfer.map_or_else(Vec::new, Transfer::held_beyond);
-                self.tell(MemberEvent::Left { held, beyond }, ctx);
+                self.tell(id, MemberEvent::Left { held, beyond }, ctx);
             }
             _ => unreachable!("nobody sends this to a host"),
         }
         self.settle(ctx);
     }
 
-    fn started(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
-        let Some(transfer) = &mut self.transfer else {
+    fn started(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+        let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
-        if let Err(error) = transfer.start(&mut self.host, ctx.now(), data) {
+        // The application posted it that long ago.
+        let posted_at = ctx.now().saturating_sub(self.model.post_delay);
+        if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
             let why = error.to_string();
-            self.tell(MemberEvent::Failed { why }, ctx);
+            self.tell(id, MemberEvent::Failed { why }, ctx);
         }
         self.collect(ctx);
     }
@@ -394,48 +422,60 @@ impl HostNode {
             }
         }
         if !self.registrar.handle_event(host, now, event) {
-            if let Some(transfer) = &mut self.transfer {
-                transfer.handle_event(host, seen_at, event);
-            }
+            let mut parts = self.transfers.values_mut();
+            parts.any(|part| part.transfer.handle_event(host, seen_at, event));
         }
         self.collect(ctx);
     }
 
-    /// Passes on what the transfer and the group have to tell.
+    /// Passes on what transfers and the group have to tell.
     fn collect(&mut self, ctx: &mut Context<'_, Message>) {
         while let Some(event) = self.registrar.poll() {
-            self.tell(MemberEvent::Group(event), ctx);
+            // Who registers in band does so for the only transfer.
+            self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
         }
-        while let Some(event) = self.transfer.as_mut().and_then(Transfer::poll) {
-            let event = match event {
-                TransferEvent::Ready => MemberEvent::Ready,
-                TransferEvent::Done { sha256, at, .. } => MemberEvent::Done { sha256, at },
-                TransferEvent::PartDone { part, at } => MemberEvent::PartDone { part, at },
-                TransferEvent::Failed(error) => MemberEvent::Failed {
-                    why: error.to_string(),
-                },
-            };
-            self.tell(event, ctx);
+        let mut told = Vec::new();
+        for (&id, part) in &mut self.transfers {
+            while let Some(event) = part.transfer.poll() {
+                let event = match event {
+                    TransferEvent::Ready => MemberEvent::Ready,
+                    TransferEvent::Done { sha256, at, .. } => MemberEvent::Done { sha256, at },
+                    TransferEvent::PartDone { part, at } => MemberEvent::PartDone { part, at },
+                    TransferEvent::Failed(error) => MemberEvent::Failed {
+                        why: error.to_string(),
+                    },
+                };
+                told.push((id, event));
+            }
+            if !part.finished && part.transfer.is_finished() {
+                part.finished = true;
+                told.push((id, MemberEvent::Finished));
+            }
         }
-        if !self.finished && self.transfer.as_ref().is_some_and(Transfer::is_finished) {
-            self.finished = true;
-            self.tell(MemberEvent::Finished, ctx);
+        for (id, event) in told {
+            self.tell(id, event, ctx);
         }
     }
 
-    fn tell(&mut self, event: MemberEvent, ctx: &mut Context<'_, Message>) {
-        ctx.note(|| match &event {
-            MemberEvent::Ready => "ready".to_string(),
-            MemberEvent::Done { at, .. } => format!("done at {at}"),
-            MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
-            MemberEvent::Finished => "finished".to_string(),
-            MemberEvent::Left { held, beyond } => {
-                format!("left with {} slices", *held as usize + beyond.len())
+    fn tell(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Context<'_, Message>) {
+        ctx.note(|| {
+            let text = match &event {
+                MemberEvent::Ready => "ready".to_string(),
+                MemberEvent::Done { at, .. } => format!("done at {at}"),
+                MemberEvent::PartDone { part, at } => format!("part {part} done at {at}"),
+                MemberEvent::Finished => "finished".to_string(),
+                MemberEvent::Left { held, beyond } => {
+                    format!("left with {} slices", *held as usize + beyond.len())
+                }
+                MemberEvent::Failed { why } => format!("failed: {why}"),
+                MemberEvent::Group(event) => format!("group: {event:?}"),
+            };
+            match id {
+                TransferId::MAIN => text,
+                TransferId(number) => format!("transfer {number}: {text}"),
             }
-            MemberEvent::Failed { why } => format!("failed: {why}"),
-            MemberEvent::Group(event) => format!("group: {event:?}"),
         });
-        self.events.push_back(event);
+        self.events.push_back((id, event));
         ctx.notify();
     }
 
@@ -463,9 +503,10 @@ impl HostNode {
             self.host.poll_timeout(),
             self.registrar.poll_timeout(),
             multicaster.and_then(Multicaster::poll_timeout),
-            self.transfer.as_ref().and_then(Transfer::poll_timeout),
         ];
-        if let Some(at) = alarms.into_iter().flatten().min() {
+        let parts = self.transfers.values();
+        let transfers = parts.map(|part| part.transfer.poll_timeout());
+        if let Some(at) = alarms.into_iter().chain(transfers).flatten().min() {
             ctx.wake_at(at);
         }
     }

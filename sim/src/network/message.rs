@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use alfirk_ctrl::controller::{Request, RequestId, Response};
+use alfirk_experiment::TransferId;
 use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::HostEvent;
@@ -38,10 +39,10 @@ pub enum Message {
     NicReceived { frame: Vec<u8> },
     /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.
     Handled { event: Box<HostEvent>, seen_at: u64 },
-    /// A host to itself: the root's first post reaches the NIC.
-    Start { data: Arc<[u8]> },
+    /// A host to itself: the first post of a transfer's root reaches the NIC.
+    Start { id: TransferId, data: Arc<[u8]> },
     /// A host to itself: a post of its multicast member reaches the NIC.
     Multicast { data: Arc<[u8]> },
     /// A host to itself: the application has handled everything that the queue pairs of a leg have delivered.
-    Left,
+    Left { id: TransferId },
 }

@@ -15,7 +15,9 @@ use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
-use alfirk_roce::collective::{Endpoint, LegAnswer, LegVerb, Original, Progress, TransferSpec};
+use alfirk_roce::collective::{
+    Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferSpec,
+};
 use alfirk_roce::host::HostTiming;
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{MsnRule, PathMtu, RcConfig};
@@ -537,6 +539,13 @@ impl Fabric for MininetFabric {
             Reply::Acted { answer } => Ok(answer),
             other => Err(self.unexpected(host, &other)),
         }
+    }
+
+    fn request_times(&mut self, source: HostIndex) -> Result<Option<RequestTimes>, FabricError> {
+        if self.dead.contains(&source) {
+            return Ok(None);
+        }
+        Ok(self.status(source)?.requests.map(|times| *times))
     }
 
     fn held(&mut self, host: HostIndex) -> Result<u32, FabricError> {

@@ -6,8 +6,8 @@
 
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
 
-use super::{JobError, Row, Run, Told};
-use crate::fabric::Traffic;
+use super::{Run, Told};
+use crate::job::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 
@@ -17,20 +17,17 @@ use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 const AHEAD: u32 = 8;
 
 /// Why there is another leg.
-enum Reason {
+pub(super) enum Reason {
     Refused(String),
     Slow(String),
     Well(u32),
 }
 
 /// What goes on beside the run.
-struct Watch {
+pub(super) struct Watch {
     guard: Safeguard,
     to: Algorithm,
     posted_at: Option<u64>,
-    /// What all legs before this one have cost, and the counters when this one began.
-    spent: Traffic,
-    before: Traffic,
     /// On an overlay: when the receivers were last looked at, how many slices all of them held, and what the source may post.
     looked: (u64, u32),
     limit: u32,
@@ -40,88 +37,14 @@ struct Watch {
 }
 
 impl Run<'_> {
-    /// Like [`Run::run`], with an eye on the group.
-    pub(super) fn run_guarded(
-        mut self,
-        config: SafeguardConfig,
-        to: Algorithm,
-        watch: &mut dyn FnMut(Progress),
-    ) -> Result<Row, JobError> {
-        let asked_for = self.algorithm;
-        let endpoints = self.prepare()?;
-        let members = self.job.members.len();
-        let mut told = Told::new(members, 1);
-        let mut state = Watch {
-            guard: Safeguard::new(config),
-            to,
-            posted_at: None,
-            spent: Traffic::nothing(),
-            before: Traffic::default(),
-            looked: (0, 0),
-            limit: 0,
-            refusals: 0,
-            changes: Vec::new(),
-        };
-        let counted = self.fabric.counts();
-        let counted = self.on_fabric(counted)?;
-        let asked_at = self.fabric.now();
-        let mut registration_ns = None;
-        match self.register(&endpoints) {
-            Ok(()) => {
-                registration_ns = Some(self.fabric.now() - asked_at);
-                self.grouped = true;
-                self.connect(&self.job.members, &endpoints)?;
-                self.wait(
-                    &mut told,
-                    "is not connected",
-                    |t, rank| t.ready[rank],
-                    watch,
-                )?;
-                state.before = self.traffic()?;
-                let posted = self.start()?;
-                state.posted_at = Some(posted);
-                state.guard.group_begins(posted, false);
-            }
-            Err(error) if error.leaves_members_alone() => {
-                self.fall_back(
-                    &mut told,
-                    &mut state,
-                    Reason::Refused(error.to_string()),
-                    watch,
-                )?;
-            }
-            Err(error) => return self.on_fabric(Err(error)),
-        }
-
-        self.attend(&mut told, &mut state, watch)?;
-
-        let traffic = self.traffic()?.since(&state.before);
-        let traffic = state.spent.plus(&traffic);
-        let now_counted = self.fabric.counts();
-        let counts = self.on_fabric(now_counted)? - counted;
-        self.close()?;
-        if self.grouped {
-            let removed = self.deregister();
-            self.on_fabric(removed)?;
-        }
-        self.algorithm = asked_for;
-        let posted_at = [state.posted_at.unwrap_or(asked_at)];
-        let row = self.row(&told, &posted_at, &traffic, Some(&counts));
-        Ok(Row {
-            registration_ns,
-            safeguard: state.changes,
-            ..row
-        })
-    }
-
     /// Sees the message through, changing its way as the safeguard says.
-    fn attend(
+    pub(super) fn attend(
         &mut self,
         told: &mut Told,
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
+        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
         let is_over = |t: &Told, rank: usize| t.done[rank].is_some() && t.finished[rank];
         while told.missing(&is_over).next().is_some() {
             let now = self.fabric.now();
@@ -153,13 +76,15 @@ impl Run<'_> {
     }
 
     /// Leaves the group, if there is one, for the overlay.
-    fn fall_back(
+    ///
+    /// Gives when the source sent again, or for the first time.
+    pub(super) fn fall_back(
         &mut self,
         told: &mut Told,
         state: &mut Watch,
         reason: Reason,
         watch: &mut dyn FnMut(Progress),
-    ) -> Result<(), JobError> {
+    ) -> Result<u64, JobError> {
         let asked_at = self.fabric.now();
         let held = self.leave(told, state, watch)?;
         if self.grouped {
@@ -170,7 +95,7 @@ impl Run<'_> {
             }
             self.grouped = false;
         }
-        self.algorithm = state.to;
+        self.layout.algorithm = state.to;
         state.looked = (self.fabric.now(), fewest(&held));
         state.limit = fewest(&held) + self.ahead();
         let leg = Leg {
@@ -184,7 +109,7 @@ impl Run<'_> {
         let began = self.begin(told, state, leg, watch)?;
         state.note(reason, (asked_at, began), (everywhere, self.slices()));
         state.guard.overlay_begins(began);
-        Ok(())
+        Ok(began)
     }
 
     /// Lets the source of an overlay go on; gives when to look again.
@@ -199,7 +124,7 @@ impl Run<'_> {
             return Ok(looked_at + pause);
         }
         let mut held = self.slices();
-        for &host in &self.job.members[1..] {
+        for &host in &self.layout.job.members[1..] {
             let has = self.fabric.held(host);
             held = held.min(self.on_fabric(has)?);
         }
@@ -209,14 +134,14 @@ impl Run<'_> {
             state.limit = limit;
             let paced = self
                 .fabric
-                .act(self.job.members[0], LegVerb::Pace { limit });
+                .act(self.layout.job.members[0], LegVerb::Pace { limit });
             self.on_fabric(paced)?;
         }
         Ok(now + pause)
     }
 
     fn ahead(&self) -> u32 {
-        AHEAD + self.job.members.len() as u32
+        AHEAD + self.layout.job.members.len() as u32
     }
 
     /// Asks for a group beside the overlay, and changes to it if it is granted.
@@ -226,10 +151,10 @@ impl Run<'_> {
         state: &mut Watch,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        self.generation += 1;
-        let group = self.group();
+        self.layout.generation += 1;
+        let group = self.layout.group();
         let mut endpoints = Vec::new();
-        for &host in &self.job.members {
+        for &host in &self.layout.job.members {
             let made = self.fabric.endpoints(host, LegVerb::StandBy { group });
             endpoints.extend(self.on_fabric(made)?);
         }
@@ -244,7 +169,9 @@ impl Run<'_> {
             Err(error) => return self.on_fabric(Err(error)),
         }
         let asked_at = self.fabric.now();
-        let paused = self.fabric.limit(self.job.members[0], LegVerb::Pause);
+        let paused = self
+            .fabric
+            .limit(self.layout.job.members[0], LegVerb::Pause);
         let limit = self.on_fabric(paused)?;
         if limit >= self.slices() {
             // Everything is posted already: the group comes too late.
@@ -256,7 +183,7 @@ impl Run<'_> {
         }
         self.drain(told, limit, watch)?;
         let held = self.leave(told, state, watch)?;
-        self.algorithm = Algorithm::Alfirk;
+        self.layout.algorithm = Algorithm::Alfirk;
         self.grouped = true;
         let leg = Leg {
             algorithm: Algorithm::Alfirk,
@@ -280,11 +207,11 @@ impl Run<'_> {
         limit: u32,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
-        let members = self.job.members.len();
+        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
+        let members = self.layout.job.members.len();
         let mut rank = 1;
         while rank < members {
-            let held = self.fabric.held(self.job.members[rank]);
+            let held = self.fabric.held(self.layout.job.members[rank]);
             if self.on_fabric(held)? >= limit {
                 rank += 1;
                 continue;
@@ -307,11 +234,10 @@ impl Run<'_> {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<Vec<u32>, JobError> {
         if state.posted_at.is_some() {
-            let cost = self.traffic()?.since(&state.before);
-            state.spent = state.spent.plus(&cost);
+            self.settle_cost()?;
         }
         told.left.fill(None);
-        for &host in &self.job.members {
+        for &host in &self.layout.job.members {
             let left = self.fabric.act(host, LegVerb::Leave);
             self.on_fabric(left)?;
         }
@@ -342,21 +268,23 @@ impl Run<'_> {
         told.ready.fill(false);
         told.finished.fill(false);
         let mut endpoints = Vec::new();
-        for &host in &self.job.members {
+        for &host in &self.layout.job.members {
             let resumed = self
                 .fabric
                 .endpoints(host, LegVerb::Resume { leg: leg.clone() });
             endpoints.extend(self.on_fabric(resumed)?);
         }
-        self.connect(&self.job.members, &endpoints)?;
+        self.connect(&self.layout.job.members, &endpoints)?;
         self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
-        state.before = self.traffic()?;
-        for &host in &self.job.members[1..] {
+        self.cost.before = self.traffic()?;
+        for &host in &self.layout.job.members[1..] {
             let proceeded = self.fabric.act(host, LegVerb::Proceed);
             self.on_fabric(proceeded)?;
         }
         if state.posted_at.is_some() {
-            let proceeded = self.fabric.act(self.job.members[0], LegVerb::Proceed);
+            let proceeded = self
+                .fabric
+                .act(self.layout.job.members[0], LegVerb::Proceed);
             self.on_fabric(proceeded)?;
             return Ok(self.fabric.now());
         }
@@ -367,7 +295,9 @@ impl Run<'_> {
 
     /// Hands the source its data; gives when.
     fn start(&mut self) -> Result<u64, JobError> {
-        let posted = self.fabric.start(self.job.members[0], &self.job.data);
+        let posted = self
+            .fabric
+            .start(self.layout.job.members[0], &self.layout.job.data);
         let posted = self.on_fabric(posted)?;
         self.incidents.begin(posted);
         self.outages.begin(posted);
@@ -375,7 +305,7 @@ impl Run<'_> {
     }
 
     fn stand_down(&mut self) -> Result<(), JobError> {
-        for &host in &self.job.members {
+        for &host in &self.layout.job.members {
             let done = self.fabric.act(host, LegVerb::StandDown);
             self.on_fabric(done)?;
         }
@@ -384,8 +314,8 @@ impl Run<'_> {
 
     /// Of the source's packets, as many as the group has acknowledged, as if all were full.
     fn acknowledged_bytes(&mut self) -> Result<u64, JobError> {
-        let packets = self.fabric.acknowledged(self.job.members[0]);
-        Ok(self.on_fabric(packets)? * self.job.mtu.bytes() as u64)
+        let packets = self.fabric.acknowledged(self.layout.job.members[0]);
+        Ok(self.on_fabric(packets)? * self.layout.job.mtu.bytes() as u64)
     }
 
     fn slices(&self) -> u32 {
@@ -394,6 +324,30 @@ impl Run<'_> {
 }
 
 impl Watch {
+    /// Nothing has happened yet. The overlay is made by `to`.
+    pub(super) fn new(config: SafeguardConfig, to: Algorithm) -> Watch {
+        Watch {
+            guard: Safeguard::new(config),
+            to,
+            posted_at: None,
+            looked: (0, 0),
+            limit: 0,
+            refusals: 0,
+            changes: Vec::new(),
+        }
+    }
+
+    /// The source has sent for the first time, over the group.
+    pub(super) fn group_begins(&mut self, posted: u64) {
+        self.posted_at = Some(posted);
+        self.guard.group_begins(posted, false);
+    }
+
+    /// How the message changed its way.
+    pub(super) fn changes(self) -> Vec<Change> {
+        self.changes
+    }
+
     fn note(&mut self, reason: Reason, (asked_at, began): (u64, u64), (held, slices): (u32, u32)) {
         let (to, why) = match reason {
             Reason::Refused(why) => (self.to, why),

@@ -12,13 +12,14 @@ use std::collections::BTreeSet;
 use alfirk_ctrl::topology::HostIndex;
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
 
-use super::{Cost, JobError, Run, Told};
+use super::{Run, Told};
 use crate::fabric::Victim;
+use crate::job::JobError;
 
 impl Run<'_> {
     /// Whether the group closes and goes on without them when members die.
     pub(super) fn closes(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Rdmc(_)) && !self.job.kills.is_empty()
+        matches!(self.layout.algorithm, Algorithm::Rdmc(_)) && !self.layout.job.kills.is_empty()
     }
 
     /// Breaks what is due to break.
@@ -28,7 +29,12 @@ impl Run<'_> {
             let killed = self.fabric.kill(victim);
             self.on_fabric(killed)?;
             if let Victim::Host(dead) = victim {
-                let rank = self.job.members.iter().position(|host| *host == dead);
+                let rank = self
+                    .layout
+                    .job
+                    .members
+                    .iter()
+                    .position(|host| *host == dead);
                 if let Some(rank) = rank {
                     told.lost[rank] = true;
                 }
@@ -50,15 +56,13 @@ impl Run<'_> {
     pub(super) fn recover(
         &mut self,
         told: &mut Told,
-        cost: &mut Cost,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
-        if self.fabric.now() - self.begun > self.job.time_limit {
+        if self.fabric.now() - self.layout.begun > self.layout.job.time_limit {
             let is_done = |t: &Told, rank: usize| t.done[rank].is_some();
             return Err(self.too_late("is not done", told.missing(&is_done)));
         }
-        let traffic = self.traffic()?.since(&cost.before);
-        cost.spent = cost.spent.plus(&traffic);
+        self.settle_cost()?;
         told.left.fill(None);
         for &host in &self.survivors(told) {
             let left = self.fabric.act(host, LegVerb::Leave);
@@ -78,22 +82,22 @@ impl Run<'_> {
         let survivors = self.survivors(told);
         if survivors.len() < 2 {
             // The source has nobody to send to any more.
-            told.done[0] = Some((agreed_at, self.job.data.sha256()));
+            told.done[0] = Some((agreed_at, self.layout.job.data.sha256()));
             told.finished[0] = true;
             return Ok(());
         }
         let leg = Leg {
-            algorithm: self.algorithm,
+            algorithm: self.layout.algorithm,
             group: None,
             held: Vec::new(),
             limit: None,
             survivors: Some(Survivors {
                 members: survivors
                     .iter()
-                    .map(|&host| self.topology.host(host).ip)
+                    .map(|&host| self.layout.topology.host(host).ip)
                     .collect(),
-                racks: self.racks(&survivors),
-                size: self.job.data.bytes().len() as u64,
+                racks: self.layout.racks(&survivors),
+                size: self.layout.job.data.bytes().len() as u64,
                 lacking,
             }),
         };
@@ -108,7 +112,7 @@ impl Run<'_> {
         }
         self.connect(&survivors, &endpoints)?;
         self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
-        cost.before = self.traffic()?;
+        self.cost.before = self.traffic()?;
         if told.broken {
             return Ok(());
         }
@@ -122,7 +126,7 @@ impl Run<'_> {
     }
 
     fn survivors(&self, told: &Told) -> Vec<HostIndex> {
-        let alive = self.job.members.iter().zip(&told.lost);
+        let alive = self.layout.job.members.iter().zip(&told.lost);
         let alive = alive.filter(|(_, lost)| !**lost);
         alive.map(|(host, _)| *host).collect()
     }

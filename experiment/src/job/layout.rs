@@ -1,0 +1,311 @@
+//! How a job's transfer is laid out for one algorithm: what each member is to do, and which group it needs. Pure.
+
+use std::net::Ipv4Addr;
+
+use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
+use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
+use alfirk_roce::collective::{
+    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, TransferOp,
+    TransferSpec, WriteMode,
+};
+use alfirk_roce::dcqcn::DcqcnConfig;
+use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
+use alfirk_roce::wire::{Psn, QpNum};
+
+use super::{Congestion, Job};
+use crate::fabric::Fabric;
+use crate::safeguard::SafeguardConfig;
+use crate::stream::seed;
+
+/// Receives that RDMC keeps posted on a connection: "only a few".
+const RDMC_RECEIVES: u32 = 4;
+
+/// Where those members send datagrams whose algorithm wants to: of the addresses that are for an organization itself (RFC 2365).
+pub(super) const DATAGRAM_GROUP: Ipv4Addr = Ipv4Addr::new(239, 192, 0, 4);
+
+/// Where the members of a group whose regions are all the same have them. The key is none that hosts give out by themselves.
+const UNIFORM_VA: u64 = 0x5a00_0000_0000;
+const UNIFORM_RKEY: u32 = 0xa1f1_0001;
+
+/// A job by one algorithm.
+pub(crate) struct Layout<'a> {
+    pub(crate) topology: &'a Topology,
+    pub(crate) job: &'a Job,
+    /// What runs; another one than was asked for after a fallback.
+    pub(crate) algorithm: Algorithm,
+    /// When it began, by the fabric's clock.
+    pub(crate) begun: u64,
+    /// How many groups have been asked for before this one.
+    pub(crate) generation: u32,
+}
+
+impl Layout<'_> {
+    /// Into how many parts the data is cut, each from another source.
+    pub(crate) fn parts(&self) -> u32 {
+        match (self.algorithm.needs_group(), self.job.collective) {
+            (true, Collective::Broadcast) => self.job.switch_source + 1,
+            // On a group members tell each other their pieces by turns.
+            (true, Collective::Allgather) => self.job.members.len() as u32,
+            _ => 1,
+        }
+    }
+
+    /// Whether a member is ever the group's source.
+    pub(crate) fn may_send(&self, rank: u32) -> bool {
+        let sources = self.sources();
+        match sources.is_empty() {
+            true => rank == 0,
+            false => sources.contains(&rank),
+        }
+    }
+
+    /// The ranks that send, by part; none if the first member sends everything.
+    pub(crate) fn sources(&self) -> Vec<u32> {
+        match self.parts() {
+            1 => Vec::new(),
+            parts => (0..parts)
+                .map(|part| part % self.job.members.len() as u32)
+                .collect(),
+        }
+    }
+
+    /// What each member is to do, by rank, when its queue pairs have these settings.
+    pub(crate) fn specs(&self, rc: impl Fn(HostIndex) -> RcConfig) -> Vec<TransferSpec> {
+        let job = self.job;
+        let size = job.data.bytes().len() as u64;
+        let addresses: Vec<Ipv4Addr> = job
+            .members
+            .iter()
+            .map(|&host| self.topology.host(host).ip)
+            .collect();
+        // What can change its way on the road comes in slices like those of an algorithm that relays.
+        let like = match self.guarded() {
+            Some(_) => Algorithm::Chain,
+            None => self.algorithm,
+        };
+        let part = size.div_ceil(self.parts().into());
+        let members = addresses.len() as u32;
+        let default = match (job.collective, self.parts()) {
+            (Collective::Allgather, 2..) => 1,
+            (collective, _) => like.slices_for(collective, part, members),
+        };
+        let requests = self.algorithm.needs_group() && job.write == WriteMode::PerRequest;
+        let cut = self.algorithm.relays() || requests || self.guarded().is_some();
+        let slices = match job.collective {
+            // Pieces and signs are as many as there are members.
+            Collective::Scatter | Collective::Allgather | Collective::Barrier => None,
+            Collective::Broadcast if cut => job.slices,
+            Collective::Broadcast => job.messages,
+        };
+        let slices = slices.map_or(default, |n| n.max(1));
+        let is_overlay = self.algorithm.is_overlay() && job.collective == Collective::Broadcast;
+        let is_rdmc = matches!(self.algorithm, Algorithm::Rdmc(_));
+        let block = match job.block {
+            Some(block) if cut && is_overlay => Some(block),
+            _ if is_rdmc => Some(block_size(size, slices)),
+            _ => None,
+        };
+        let slices = block.map_or(slices, |block| blocks(size, block));
+        let racks = self.racks(&job.members);
+        let counts_requests = !self.algorithm.relays() && self.guarded().is_none();
+        let spec = |(rank, &host): (usize, &HostIndex)| {
+            let spec = TransferSpec {
+                collective: job.collective,
+                algorithm: self.algorithm,
+                rank: rank as u32,
+                members: addresses.clone(),
+                size,
+                slices: slices * self.parts(),
+                op: job.op,
+                write: job.write,
+                sources: self.sources(),
+                receives: job
+                    .receives
+                    .filter(|_| !is_rdmc && !self.algorithm.needs_datagrams()),
+                rc: Some(rc(host)),
+                group: self.algorithm.needs_group().then(|| self.group()),
+                datagrams: self.algorithm.needs_datagrams().then(|| DatagramSpec {
+                    group: DATAGRAM_GROUP,
+                    qkey: self.drawn("qkey") >> 1,
+                }),
+                racks: racks.clone(),
+                store_and_forward: job.store_and_forward
+                    && is_overlay
+                    && self.algorithm.is_one_tree(),
+                block,
+                ready: match is_rdmc {
+                    true => Some(job.ready.unwrap_or(RDMC_RECEIVES)),
+                    false => job.ready.filter(|_| is_overlay),
+                },
+                depth: job.depth.filter(|_| counts_requests),
+                announce: is_rdmc && job.op == TransferOp::Send,
+                // The orchestrator compares: a wrong byte is a result, not a failure to get one.
+                expected_sha256: None,
+            };
+            // Who learns the size from the data is told nothing before.
+            match spec.announce && rank > 0 {
+                true => TransferSpec {
+                    size: 0,
+                    slices: 0,
+                    ..spec
+                },
+                false => spec,
+            }
+        };
+        job.members.iter().enumerate().map(spec).collect()
+    }
+
+    /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
+    pub(crate) fn racks(&self, members: &[HostIndex]) -> Vec<u32> {
+        let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
+        match self.algorithm.needs_racks() {
+            true => members.iter().map(rack).collect(),
+            false => Vec::new(),
+        }
+    }
+
+    /// The settings of a member's queue pairs on a fabric whose controller delays acknowledgements by so many nanoseconds.
+    pub(crate) fn rc(&self, fabric: &dyn Fabric, host: HostIndex, answers_later: u64) -> RcConfig {
+        let link = self.topology.link(self.topology.uplink(host).link);
+        let rate_bps = link.attributes.rate_bps;
+        RcConfig {
+            congestion: match self.job.congestion {
+                Congestion::None => None,
+                Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
+            },
+            ..fabric.rc(self.job.mtu, rate_bps, answers_later)
+        }
+    }
+
+    /// How often, until an acknowledgement comes, a switch leaves something to the controller and waits for it: the copy for
+    /// a receiver at its leaf, the minimum at every switch.
+    pub(crate) fn round_trips_to_controller(&self) -> u64 {
+        if !self.algorithm.needs_group() {
+            return 0;
+        }
+        let strategies = self.job.strategies;
+        let minima = match strategies.min_psn {
+            MinPsn::Punt => self.switches_between(),
+            MinPsn::Tree | MinPsn::Walk => 0,
+        };
+        minima + u64::from(strategies.icrc == IcrcMode::Punt)
+    }
+
+    /// How many switches an acknowledgement passes on its way, at most.
+    pub(crate) fn switches_between(&self) -> u64 {
+        let paths = Paths::new(self.topology);
+        let hosts = &self.job.members;
+        let leaves = hosts.iter().map(|host| self.topology.attachment(*host).0);
+        let ways = leaves.flat_map(|leaf| hosts.iter().map(move |host| (leaf, *host)));
+        let lengths = ways
+            .filter(|(leaf, host)| paths.reaches(*leaf, *host))
+            .map(|(leaf, host)| paths.distance(leaf, host));
+        lengths.max().unwrap_or(0).into()
+    }
+
+    pub(crate) fn group(&self) -> GroupSpec {
+        let group = GroupSpec::new(self.mcst_id(), self.virtual_qpn(), self.initial_psn());
+        match self.job.write {
+            WriteMode::Uniform => GroupSpec {
+                va: UNIFORM_VA,
+                rkey: UNIFORM_RKEY,
+                ..group
+            },
+            WriteMode::Aligned | WriteMode::PerRequest => group,
+        }
+    }
+
+    /// The request for a group of these endpoints.
+    pub(crate) fn registration(&self, endpoints: &[Endpoint]) -> RegisterGroup {
+        let members = endpoints.iter().map(|endpoint| MemberSpec {
+            ip: endpoint.ip,
+            qpn: endpoint.qpn,
+            region: endpoint.memory.map(|memory| MemoryRegion {
+                va: memory.va,
+                rkey: memory.rkey,
+                len: memory.len,
+            }),
+            may_send: self.may_send(endpoint.rank),
+        });
+        RegisterGroup {
+            mcst_id: Some(self.mcst_id()),
+            virtual_qpn: Some(self.virtual_qpn()),
+            members: members.collect(),
+            initial_psn: self.initial_psn(),
+            strategies: self.job.strategies,
+        }
+    }
+
+    /// The group's first PSN: near the wrap-around for some seeds, as on real NICs.
+    pub(crate) fn initial_psn(&self) -> Psn {
+        let drawn = || Psn::new(self.drawn("initial psn"));
+        self.job.initial_psn.unwrap_or_else(drawn)
+    }
+
+    /// The queue pair number that the members of the present group address.
+    pub(crate) fn virtual_qpn(&self) -> QpNum {
+        // Another one when the same job runs on the same fabric again.
+        QpNum::ordinary(self.drawn(&format!("virtual qpn at {}", self.begun)))
+    }
+
+    /// A number for the present group.
+    pub(crate) fn drawn(&self, what: &str) -> u32 {
+        let of_seed = match self.generation {
+            0 => seed(self.job.seed, what),
+            n => seed(self.job.seed, &format!("{what} {n}")),
+        };
+        of_seed as u32
+    }
+
+    /// The address of the present group. Each has another, so that what is left of one on the way finds no other.
+    pub(crate) fn mcst_id(&self) -> Ipv4Addr {
+        let first = u32::from(self.job.mcst_id);
+        first.wrapping_add(self.generation).into()
+    }
+
+    /// When the group is to be given up, and for what; nothing unless it is watched.
+    pub(crate) fn guarded(&self) -> Option<(SafeguardConfig, Algorithm)> {
+        let is_plain = self.algorithm.needs_group()
+            && self.job.switch_source == 0
+            && self.job.collective == Collective::Broadcast;
+        let config = self
+            .job
+            .safeguard
+            .filter(|_| is_plain || self.generation > 0)?;
+        Some((config, self.job.fallback?))
+    }
+}
+
+/// The other ends of each member's edges, by rank, from the endpoints of all of so many members.
+pub(crate) fn peers(members: usize, endpoints: &[Endpoint]) -> Vec<Vec<Endpoint>> {
+    let mut peers: Vec<Vec<Endpoint>> = vec![Vec::new(); members];
+    for endpoint in endpoints {
+        match endpoint.edge {
+            EdgeId::Pair { from, to } => {
+                let other = if endpoint.rank == from { to } else { from };
+                peers[other as usize].push(endpoint.clone());
+            }
+            EdgeId::Group { .. } => {
+                peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
+            }
+            // The others learn of each other from the root.
+            EdgeId::Datagrams { root } if endpoint.rank == root => {
+                peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
+            }
+            EdgeId::Datagrams { .. } => {}
+        }
+    }
+    peers
+}
+
+/// The size of blocks when there are to be about so many: at least 1 byte, and a whole number of packets.
+fn block_size(size: u64, slices: u32) -> u32 {
+    const PACKET: u64 = 4_096;
+    let even = size.div_ceil(slices.into());
+    let block = match even > PACKET {
+        true => even.next_multiple_of(PACKET),
+        false => even.max(1),
+    };
+    block.min(MAX_MESSAGE) as u32
+}

@@ -1,0 +1,693 @@
+//! The life of one algorithm's run, from queue pairs to checked bytes.
+
+mod guarded;
+mod recovery;
+
+use std::sync::Arc;
+
+use alfirk_ctrl::constants::VIRTUAL_MAC;
+use alfirk_ctrl::tables::Counts;
+use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_roce::collective::{
+    Algorithm, Digest, Endpoint, LegVerb, Original, Progress, TransferSpec, WriteMode,
+};
+use alfirk_roce::hostile::Target;
+use alfirk_roce::rc::RcConfig;
+
+use guarded::{Reason, Watch};
+
+use super::layout::{peers, Layout, DATAGRAM_GROUP};
+use super::{Job, JobError, Registration};
+use crate::fabric::{Fabric, FabricError, Traffic};
+use crate::incidents::Incidents;
+use crate::member::MemberEvent;
+use crate::outages::Outages;
+use crate::report::{goodput_gbps, Fallback, PartRow, Row};
+
+pub(super) struct Run<'a> {
+    fabric: &'a mut dyn Fabric,
+    layout: Layout<'a>,
+    /// Whether the message goes through a registered group.
+    grouped: bool,
+    /// What the first member is to do.
+    spec: Option<TransferSpec>,
+    /// The rank of the source at present.
+    sending: usize,
+    /// How many packets of the source were acknowledged when that last changed or was complained about, and when.
+    moved: (u64, u64),
+    /// How many bytes all receivers had together when that last changed, when that was, and when it was last looked at.
+    received: (u64, u64, u64),
+    /// By how much the controller delays the group's acknowledgements, in nanoseconds.
+    answers_later: u64,
+    /// How long it took to get the group, in nanoseconds, if there is one.
+    registration_ns: Option<u64>,
+    /// What the switches had counted at the start, where that is compared.
+    counted: Option<Counts>,
+    cost: Cost,
+    incidents: Incidents,
+    outages: Outages,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        fabric: &'a mut dyn Fabric,
+        topology: &'a Topology,
+        job: &'a Job,
+        algorithm: Algorithm,
+    ) -> Run<'a> {
+        Run {
+            layout: Layout {
+                topology,
+                job,
+                algorithm,
+                begun: fabric.now(),
+                generation: 0,
+            },
+            fabric,
+            grouped: false,
+            spec: None,
+            sending: 0,
+            moved: (0, 0),
+            received: (0, 0, 0),
+            answers_later: 0,
+            registration_ns: None,
+            counted: None,
+            cost: Cost {
+                spent: Traffic::nothing(),
+                before: Traffic::nothing(),
+            },
+            incidents: Incidents::new(&job.kills),
+            outages: Outages::new(&job.outages),
+        }
+    }
+}
+
+/// What the queue pairs of legs that are over have cost, and the counters when the present one began.
+struct Cost {
+    spent: Traffic,
+    before: Traffic,
+}
+
+/// What came of the request for a group.
+enum Opened {
+    /// There is one, or none is needed.
+    Ready(Vec<Endpoint>),
+    /// There is none, and the job names what to do without.
+    Refused { why: String, to: Algorithm },
+}
+
+/// What the members have told by now, by rank.
+struct Told {
+    ready: Vec<bool>,
+    /// When each was done, and what it holds.
+    done: Vec<Option<(u64, Digest)>>,
+    /// When each had each part, by part; nothing unless members take turns.
+    parts: Vec<Vec<Option<u64>>>,
+    /// Whose relayed data is acknowledged, too.
+    finished: Vec<bool>,
+    /// How many slices each held, from the first one on, when it had left a leg, and which beyond.
+    left: Vec<Option<(u32, Vec<u32>)>>,
+    /// Whether a member has noticed that another one is dead.
+    broken: bool,
+    /// Who is out of the group, or dead, and need not be waited for.
+    lost: Vec<bool>,
+}
+
+impl Told {
+    fn new(members: usize, parts: u32) -> Told {
+        Told {
+            ready: vec![false; members],
+            done: vec![None; members],
+            parts: vec![vec![None; members]; parts as usize],
+            finished: vec![false; members],
+            left: vec![None; members],
+            broken: false,
+            lost: vec![false; members],
+        }
+    }
+
+    fn missing<'a>(
+        &'a self,
+        has: &'a impl Fn(&Told, usize) -> bool,
+    ) -> impl Iterator<Item = usize> + 'a {
+        (0..self.lost.len()).filter(move |&rank| !self.lost[rank] && !has(self, rank))
+    }
+}
+
+impl Run<'_> {
+    /// Carries the job out, with an eye on the group if that is asked for.
+    pub(super) fn carry_out(mut self, watch: &mut dyn FnMut(Progress)) -> Result<Row, JobError> {
+        let asked_for = self.layout.algorithm;
+        let guarded = self.layout.guarded();
+        let mut guard = guarded.map(|(config, to)| Watch::new(config, to));
+        if guard.is_some() {
+            // Groups will come and go.
+            self.counted = Some(self.counts()?);
+        }
+        let opened = self.open()?;
+        let mut fallback = None;
+        let posted_at;
+        let mut told = Told::new(self.layout.job.members.len(), self.layout.parts());
+        match (opened, &mut guard) {
+            (Opened::Ready(endpoints), guard) => {
+                posted_at = self.set_out(&endpoints, &mut told, watch)?;
+                if let Some(guard) = guard {
+                    guard.group_begins(posted_at[0]);
+                }
+            }
+            (Opened::Refused { why, .. }, Some(guard)) => {
+                let reason = Reason::Refused(why);
+                posted_at = vec![self.fall_back(&mut told, guard, reason, watch)?];
+            }
+            (Opened::Refused { why, to }, None) => {
+                fallback = Some(Fallback {
+                    to: to.to_string(),
+                    why,
+                });
+                self.close()?;
+                self.layout.algorithm = to;
+                told = Told::new(self.layout.job.members.len(), self.layout.parts());
+                let endpoints = self.prepare()?;
+                posted_at = self.set_out(&endpoints, &mut told, watch)?;
+            }
+        }
+        match &mut guard {
+            Some(guard) => self.attend(&mut told, guard, watch)?,
+            None => self.see_through(&mut told, watch)?,
+        }
+        let traffic = self.traffic()?.since(&self.cost.before);
+        let traffic = self.cost.spent.plus(&traffic);
+        let requests = self.fabric.request_times(self.layout.job.members[0]);
+        let requests = self.on_fabric(requests)?;
+        let counts = match self.counted.take() {
+            Some(before) => Some(self.counts()? - before),
+            None => None,
+        };
+        self.end(&mut told)?;
+        let row = self.row(&told, &posted_at, &traffic, counts.as_ref());
+        Ok(Row {
+            algorithm: asked_for.to_string(),
+            registration_ns: self.registration_ns,
+            fallback,
+            requests,
+            safeguard: guard.map_or_else(Vec::new, Watch::changes),
+            ..row
+        })
+    }
+
+    /// Makes the queue pairs, and the group that they are to be in.
+    fn open(&mut self) -> Result<Opened, JobError> {
+        let endpoints = self.prepare()?;
+        let asked_at = self.fabric.now();
+        if self.layout.algorithm.needs_group() {
+            let job = self.layout.job;
+            let to = job.fallback.filter(|to| to.does(job.collective));
+            match (self.register(&endpoints), to) {
+                (Ok(()), _) => self.grouped = true,
+                (Err(error), Some(to)) if error.leaves_members_alone() => {
+                    let why = error.to_string();
+                    return Ok(Opened::Refused { why, to });
+                }
+                (Err(error), _) => return self.on_fabric(Err(error)),
+            }
+        } else if self.layout.algorithm.needs_datagrams() {
+            let members = &self.layout.job.members;
+            let joined = self.fabric.join_datagrams(DATAGRAM_GROUP, members);
+            self.on_fabric(joined)?;
+        } else {
+            return Ok(Opened::Ready(endpoints));
+        }
+        self.registration_ns = Some(self.fabric.now() - asked_at);
+        Ok(Opened::Ready(endpoints))
+    }
+
+    /// Connects the members and has the sources send; gives when each did.
+    fn set_out(
+        &mut self,
+        endpoints: &[Endpoint],
+        told: &mut Told,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<u64>, JobError> {
+        self.connect(&self.layout.job.members, endpoints)?;
+        self.wait(told, "is not connected", |t, rank| t.ready[rank], watch)?;
+        self.turn_hostile(told)?;
+        self.make_ready()?;
+        // Counters of the switches say nothing about algorithms without a group.
+        if self.grouped && self.counted.is_none() {
+            self.counted = Some(self.counts()?);
+        }
+        self.cost.before = self.traffic()?;
+        self.send(told, watch)
+    }
+
+    /// Waits until all is done and acknowledged, without those who die on the way.
+    fn see_through(
+        &mut self,
+        told: &mut Told,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        loop {
+            let is_done = |t: &Told, rank: usize| t.done[rank].is_some();
+            self.wait(told, "is not done", is_done, watch)?;
+            // The last acknowledgements belong to what the transfer costs, though nobody waits for them.
+            let has_finished = |t: &Told, rank: usize| t.finished[rank];
+            self.wait(told, "has not finished", has_finished, watch)?;
+            if !told.broken {
+                return Ok(());
+            }
+            self.recover(told, watch)?;
+        }
+    }
+
+    /// Leaves nothing behind on the fabric.
+    fn end(&mut self, told: &mut Told) -> Result<(), JobError> {
+        self.close()?;
+        if self.layout.algorithm.needs_datagrams() {
+            let members = &self.layout.job.members;
+            let left = self.fabric.leave_datagrams(DATAGRAM_GROUP, members);
+            self.on_fabric(left)?;
+        }
+        if self.grouped {
+            let removed = self.deregister();
+            self.on_fabric(removed)?;
+            // A controller that was about to heal the group is done with that now.
+            let heard = self.hear_news(told, self.moved.0);
+            self.on_fabric(heard)?;
+        }
+        Ok(())
+    }
+
+    /// What the queue pairs have cost so far is put by, before others take their place.
+    fn settle_cost(&mut self) -> Result<(), JobError> {
+        let traffic = self.traffic()?.since(&self.cost.before);
+        self.cost.spent = self.cost.spent.plus(&traffic);
+        Ok(())
+    }
+
+    /// Has one source after the other post its part; gives the times.
+    fn send(
+        &mut self,
+        told: &mut Told,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<Vec<u64>, JobError> {
+        let mut posted_at = Vec::new();
+        if let Some(spec) = self.begins_everywhere() {
+            // The last one decides when it can be over.
+            let last = self.begin_everywhere(&spec)?;
+            self.incidents.begin(last);
+            self.outages.begin(last);
+            return Ok(vec![last]);
+        }
+        for part in 0..self.layout.parts() {
+            let (source, data) = match &self.spec {
+                Some(spec) if spec.takes_turns() => {
+                    let (offset, len) = spec.part(part);
+                    let data = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
+                    let data = Arc::new(Original::new(Arc::from(data)));
+                    (spec.source_of(part) as usize, data)
+                }
+                _ => (0, Arc::clone(&self.layout.job.data)),
+            };
+            self.sending = source;
+            let posted = self.fabric.start(self.layout.job.members[source], &data);
+            posted_at.push(self.on_fabric(posted)?);
+            if part == 0 {
+                self.incidents.begin(posted_at[0]);
+                self.outages.begin(posted_at[0]);
+            }
+            if part + 1 < self.layout.parts() {
+                // A leaf switch knows one region per receiver; what an old source sends again must not find a new one's.
+                let early =
+                    self.layout.job.switch_early && self.layout.job.write != WriteMode::PerRequest;
+                self.wait(
+                    told,
+                    "does not have its part",
+                    |t, rank| t.parts[part as usize][rank].is_some() || (early && rank == source),
+                    watch,
+                )?;
+            }
+        }
+        Ok(posted_at)
+    }
+
+    /// What the first member is to do, if every member begins at once with something of its own.
+    fn begins_everywhere(&self) -> Option<TransferSpec> {
+        let spec = self.spec.as_ref()?;
+        let begins = spec.collective.begins_everywhere() && !spec.takes_turns();
+        begins.then(|| spec.clone())
+    }
+
+    /// Makes the queue pairs of all members.
+    fn prepare(&mut self) -> Result<Vec<Endpoint>, JobError> {
+        self.answers_later = match self.layout.round_trips_to_controller() {
+            0 => 0,
+            punts => {
+                let round_trip = self.fabric.control_round_trip();
+                self.on_fabric(round_trip)? * punts
+            }
+        };
+        let specs = self.layout.specs(|host| self.rc(host));
+        self.spec = specs.first().cloned();
+        let mut endpoints = Vec::new();
+        for (&host, spec) in self.layout.job.members.iter().zip(specs) {
+            let prepared = self.fabric.prepare(host, spec);
+            endpoints.extend(self.on_fabric(prepared)?);
+        }
+        Ok(endpoints)
+    }
+
+    fn rc(&self, host: HostIndex) -> RcConfig {
+        self.layout.rc(self.fabric, host, self.answers_later)
+    }
+
+    /// Connects members, given by their ranks, each to the ends of its own edges.
+    fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
+        for (&host, peers) in members.iter().zip(peers(members.len(), endpoints)) {
+            let connected = self.fabric.connect(host, &peers);
+            self.on_fabric(connected)?;
+        }
+        Ok(())
+    }
+
+    fn register(&mut self, endpoints: &[Endpoint]) -> Result<(), FabricError> {
+        let request = self.layout.registration(endpoints);
+        let job = self.layout.job;
+        match job.registration {
+            Registration::Service => self.fabric.register(request).map(|_| ()),
+            Registration::InBand => self.fabric.register_in_band(job.members[0], request),
+        }
+    }
+
+    /// Has every member begin with its own data; gives when the last one did.
+    fn begin_everywhere(&mut self, spec: &TransferSpec) -> Result<u64, JobError> {
+        let mut last = 0;
+        for (rank, &host) in self.layout.job.members.iter().enumerate() {
+            let spec = TransferSpec {
+                rank: rank as u32,
+                ..spec.clone()
+            };
+            let (offset, len) = spec.own_bytes();
+            let own = &self.layout.job.data.bytes()[offset as usize..][..len as usize];
+            let own = Arc::new(Original::new(Arc::from(own)));
+            let begun = self.fabric.start(host, &own);
+            last = last.max(self.on_fabric(begun)?);
+        }
+        Ok(last)
+    }
+
+    /// Has receivers tell their senders that they are ready, where they do that.
+    fn make_ready(&mut self) -> Result<(), JobError> {
+        let tells = self.spec.as_ref().is_some_and(|spec| spec.ready.is_some());
+        for &host in self.layout.job.members[1..].iter().filter(|_| tells) {
+            let proceeded = self.fabric.act(host, LegVerb::Proceed);
+            self.on_fabric(proceeded)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), JobError> {
+        for &host in &self.layout.job.members {
+            let closed = self.fabric.close(host);
+            self.on_fabric(closed)?;
+        }
+        Ok(())
+    }
+
+    /// How long the source bears to get no acknowledgement: a few timeouts at the least.
+    fn patience(&self, source: HostIndex) -> u64 {
+        let timeout = self.rc(source).ack_timeout.ns().unwrap_or(0);
+        self.fabric.patience().max(4 * timeout)
+    }
+
+    fn deregister(&mut self) -> Result<(), FabricError> {
+        match self.layout.job.registration {
+            Registration::Service => self.fabric.deregister(self.layout.mcst_id()),
+            Registration::InBand => self.fabric.deregister_in_band(self.layout.job.members[0]),
+        }
+    }
+
+    /// Waits until `has` holds of every rank that is not lost.
+    fn wait(
+        &mut self,
+        told: &mut Told,
+        what: &'static str,
+        has: impl Fn(&Told, usize) -> bool,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
+        while told.missing(&has).next().is_some() {
+            if self.fabric.now() >= deadline {
+                return Err(self.too_late(what, told.missing(&has)));
+            }
+            self.step(told, deadline, watch)?;
+            if self.grouped && self.layout.guarded().is_none() {
+                let looked = self.look_after(told);
+                self.on_fabric(looked)?;
+            } else if self.closes() {
+                self.strike(told)?;
+                if told.broken {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for what comes next, at most until `limit`, and takes it.
+    fn step(
+        &mut self,
+        told: &mut Told,
+        limit: u64,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let soon = self.fabric.now().saturating_add(self.fabric.tick());
+        let due = [self.incidents.next(), self.outages.next()];
+        let soon = due.into_iter().flatten().fold(soon, u64::min);
+        let event = self.fabric.next_event(soon.min(limit));
+        match self.on_fabric(event)? {
+            Some((host, event)) => self.take(told, host, event)?,
+            None => watch(self.progress()?),
+        }
+        let now = self.fabric.now();
+        while let Some((link, loss)) = self.outages.take_due(now) {
+            let set = self.fabric.set_loss(link, loss);
+            self.on_fabric(set)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the hostile members loose, if there is a group.
+    fn turn_hostile(&mut self, told: &mut Told) -> Result<(), JobError> {
+        for &host in self.layout.job.hostiles.iter().filter(|_| self.grouped) {
+            let rank = self
+                .layout
+                .job
+                .members
+                .iter()
+                .position(|&member| member == host);
+            if let Some(rank) = rank {
+                told.lost[rank] = true;
+            }
+            let target = Target {
+                mcst_id: self.layout.mcst_id(),
+                virtual_qpn: self.layout.virtual_qpn(),
+                mac: VIRTUAL_MAC,
+            };
+            let turned = self.fabric.turn_hostile(host, target, self.layout.job.seed);
+            self.on_fabric(turned)?;
+        }
+        Ok(())
+    }
+
+    fn too_late(&self, what: &'static str, ranks: impl Iterator<Item = usize>) -> JobError {
+        JobError::TimeLimit {
+            algorithm: self.layout.algorithm,
+            what,
+            hosts: ranks.map(|rank| self.host_name(rank)).collect(),
+            seconds: self.layout.job.time_limit as f64 / 1e9,
+        }
+    }
+
+    /// Breaks what is due to break, sees what the controller has done about it, and complains when nothing moves.
+    fn look_after(&mut self, told: &mut Told) -> Result<(), FabricError> {
+        let now = self.fabric.now();
+        let source = self.layout.job.members[self.sending];
+        let acknowledged = self.fabric.acknowledged(source)?;
+        while let Some(kill) = self.incidents.take_due(now) {
+            self.fabric.kill(kill)?;
+        }
+        self.hear_news(told, acknowledged)?;
+        // A host that had acknowledged everything when it died is nobody that the group waits for.
+        for (rank, &host) in self.layout.job.members.iter().enumerate() {
+            let is_gone = told.finished[self.sending] && self.incidents.has_killed(host);
+            told.lost[rank] |= is_gone && told.done[rank].is_none();
+        }
+        self.incidents.moved(now, acknowledged);
+        if acknowledged != self.moved.0 || told.finished[self.sending] {
+            self.moved = (acknowledged, now);
+        } else if now - self.moved.1 >= self.patience(source) {
+            self.moved.1 = now;
+            let in_band = self.layout.job.registration == Registration::InBand;
+            self.fabric
+                .stalled(self.layout.mcst_id(), in_band.then_some(source))?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the controller has done to the group.
+    fn hear_news(&mut self, told: &mut Told, acknowledged: u64) -> Result<(), FabricError> {
+        for news in self.fabric.news()? {
+            if news.mcst_id != self.layout.mcst_id() {
+                continue;
+            }
+            for (rank, &host) in self.layout.job.members.iter().enumerate() {
+                told.lost[rank] |= news.lost.contains(&self.layout.topology.host(host).ip);
+            }
+            let has_finished = told.finished[self.sending];
+            self.incidents
+                .repaired(self.layout.topology, &news, acknowledged, has_finished);
+        }
+        Ok(())
+    }
+
+    fn take(&self, told: &mut Told, host: HostIndex, event: MemberEvent) -> Result<(), JobError> {
+        let members = &self.layout.job.members;
+        let Some(rank) = members.iter().position(|&member| member == host) else {
+            return Ok(());
+        };
+        match event {
+            MemberEvent::Ready => told.ready[rank] = true,
+            MemberEvent::Done { sha256, at } => told.done[rank] = Some((at, sha256)),
+            MemberEvent::PartDone { part, at } => {
+                if let Some(told) = told.parts.get_mut(part as usize) {
+                    told[rank] = Some(at);
+                }
+            }
+            MemberEvent::Finished => told.finished[rank] = true,
+            MemberEvent::Left { held, beyond } => told.left[rank] = Some((held, beyond)),
+            // The controller's news tell the same.
+            MemberEvent::Group(_) => {}
+            MemberEvent::Failed { .. } if self.closes() && self.incidents.any() => {
+                told.broken = true;
+            }
+            MemberEvent::Failed { why } => {
+                return Err(JobError::Member {
+                    algorithm: self.layout.algorithm,
+                    host: self.host_name(rank),
+                    why,
+                })
+            }
+        }
+        Ok(())
+    }
+
+    /// Over all receivers.
+    fn progress(&mut self) -> Result<Progress, JobError> {
+        let mut all = Progress { bytes: 0, total: 0 };
+        for &host in &self.layout.job.members[1..] {
+            let progress = self.fabric.progress(host);
+            let progress = self.on_fabric(progress)?;
+            all.bytes += progress.bytes.min(progress.total);
+            all.total += progress.total;
+        }
+        Ok(all)
+    }
+
+    /// What the switches have counted.
+    fn counts(&mut self) -> Result<Counts, JobError> {
+        let counts = self.fabric.counts();
+        self.on_fabric(counts)
+    }
+
+    fn traffic(&mut self) -> Result<Traffic, JobError> {
+        let members = self.layout.job.members.len();
+        let sources = match self.layout.job.collective.begins_everywhere() {
+            true => members,
+            false => members.min(self.layout.parts() as usize),
+        };
+        let traffic = self.fabric.traffic(&self.layout.job.members, sources);
+        self.on_fabric(traffic)
+    }
+
+    fn row(
+        &self,
+        told: &Told,
+        posted_at: &[u64],
+        traffic: &Traffic,
+        counts: Option<&Counts>,
+    ) -> Row {
+        // Where members take turns, or all begin, the first one receives, too.
+        let is_only_source =
+            posted_at.len() == 1 && !self.layout.job.collective.begins_everywhere();
+        let first = usize::from(is_only_source);
+        let last = told.done[first..].iter().flatten().map(|&(at, _)| at).max();
+        let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at[0]));
+        let ranks = told.done.iter().enumerate().skip(first);
+        let right = ranks
+            .filter(|(rank, done)| done.is_some_and(|(_, sha256)| sha256 == self.expected(*rank)));
+        let receivers_verified = right.count();
+        let receivers = told.done.len() - first;
+        let lost =
+            (first..told.done.len()).filter(|&rank| told.lost[rank] && told.done[rank].is_none());
+        let lost: Vec<String> = lost.map(|rank| self.host_name(rank)).collect();
+        Row {
+            completion_ns,
+            goodput_gbps: goodput_gbps(self.layout.job.data.bytes().len() as u64, completion_ns),
+            verified: receivers_verified + lost.len() == receivers,
+            receivers,
+            receivers_verified,
+            failures: self.incidents.report(),
+            lost,
+            parts: self.part_rows(told, posted_at),
+            ..Row::of_cost(self.layout.algorithm, self.layout.job, traffic, counts)
+        }
+    }
+
+    /// What a member is to hold at the end.
+    fn expected(&self, rank: usize) -> Digest {
+        let spec = self.spec.as_ref().map(|spec| TransferSpec {
+            rank: rank as u32,
+            ..spec.clone()
+        });
+        match spec.map(|spec| spec.final_bytes()) {
+            Some((offset, len)) if len < self.layout.job.data.bytes().len() as u64 => {
+                Digest::of(&self.layout.job.data.bytes()[offset as usize..][..len as usize])
+            }
+            _ => self.layout.job.data.sha256(),
+        }
+    }
+
+    /// What each source did; nothing unless members take turns.
+    fn part_rows(&self, told: &Told, posted_at: &[u64]) -> Vec<PartRow> {
+        let Some(spec) = self.spec.as_ref().filter(|spec| spec.takes_turns()) else {
+            return Vec::new();
+        };
+        let rows = posted_at.iter().zip(&told.parts).enumerate();
+        rows.map(|(part, (&posted_at, told))| {
+            let source = spec.source_of(part as u32) as usize;
+            let (_, bytes) = spec.part(part as u32);
+            let others = told.iter().enumerate().filter(|(rank, _)| *rank != source);
+            let last = others.filter_map(|(_, at)| *at).max();
+            let completion_ns = last.map_or(0, |at| at.saturating_sub(posted_at));
+            PartRow {
+                source: self.host_name(source),
+                bytes,
+                completion_ns,
+                goodput_gbps: goodput_gbps(bytes, completion_ns),
+            }
+        })
+        .collect()
+    }
+
+    fn host_name(&self, rank: usize) -> String {
+        let host = self.layout.job.members[rank];
+        self.layout.topology.host(host).name.clone()
+    }
+
+    fn on_fabric<T>(&self, result: Result<T, FabricError>) -> Result<T, JobError> {
+        result.map_err(|error| JobError::Fabric {
+            algorithm: self.layout.algorithm,
+            error,
+        })
+    }
+}

@@ -1,0 +1,434 @@
+//! Carries a workload out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::tables::Counts;
+use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_roce::collective::{Algorithm, Digest, LegVerb, Original, Progress, Requests};
+
+use super::{Flow, Phase, PhaseRow, Workload};
+use crate::fabric::{FabricError, SharedFabric, Traffic};
+use crate::job::{peers, Job, JobError, Layout};
+use crate::member::{MemberEvent, TransferId};
+use crate::report::{goodput_gbps, Row};
+use crate::stream::{bytes, seed};
+
+/// Flows of one size carry one of so many different messages, by turns: what goes astray between neighbours is noticed, and thousands
+/// of flows fit into memory.
+const VARIANTS: usize = 8;
+
+/// Carries `workload` out on `fabric`, with `algorithm` for what is compared. Everything that flows do not say is as in `job`, whose
+/// members and data mean nothing. `watch` is shown now and then how many bytes the receivers of the present phase have together.
+///
+/// Groups are registered before a phase begins, and given up after it; that is not counted.
+///
+/// # Errors
+/// The fabric fails, or has no room for a group; a member fails; a phase takes longer than the time limit of the job.
+pub fn run_workload(
+    fabric: &mut dyn SharedFabric,
+    topology: &Topology,
+    job: &Job,
+    workload: &Workload,
+    algorithm: Algorithm,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Row, JobError> {
+    let mut run = Run {
+        fabric,
+        topology,
+        job,
+        algorithm,
+        data: BTreeMap::new(),
+        next: 1,
+        sum: Sum::default(),
+    };
+    for phase in &workload.phases {
+        run.carry_out(phase, watch)?;
+    }
+    Ok(run.row(workload.bytes()))
+}
+
+struct Run<'a> {
+    fabric: &'a mut dyn SharedFabric,
+    topology: &'a Topology,
+    job: &'a Job,
+    /// What is compared.
+    algorithm: Algorithm,
+    /// The messages of each size.
+    data: BTreeMap<u64, Vec<Arc<Original>>>,
+    /// The number of the next flow.
+    next: u32,
+    sum: Sum,
+}
+
+/// What the phases before have come to.
+#[derive(Default)]
+struct Sum {
+    phases: Vec<PhaseRow>,
+    traffic: Option<Traffic>,
+    counts: Option<Counts>,
+    requests: Option<Requests>,
+    receivers: usize,
+    verified: usize,
+}
+
+/// A flow that is under way.
+struct Active<'a> {
+    flow: &'a Flow,
+    id: TransferId,
+    job: Job,
+    algorithm: Algorithm,
+    is_background: bool,
+    /// Whether its receivers tell that they are ready.
+    tells_ready: bool,
+    posted_at: Option<u64>,
+    ready: BTreeSet<HostIndex>,
+    done: BTreeMap<HostIndex, (u64, Digest)>,
+    finished: BTreeSet<HostIndex>,
+}
+
+impl Active<'_> {
+    fn layout<'a>(&'a self, topology: &'a Topology, begun: u64) -> Layout<'a> {
+        Layout {
+            topology,
+            job: &self.job,
+            algorithm: self.algorithm,
+            begun,
+            generation: 0,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.ready.len() == self.flow.members.len()
+    }
+
+    fn is_over(&self) -> bool {
+        let members = self.flow.members.len();
+        self.is_background || (self.done.len() == members && self.finished.len() == members)
+    }
+
+    /// When the last receiver had everything, and how long after the post that was.
+    fn completion(&self) -> Option<(u64, u64)> {
+        let receivers = self
+            .done
+            .iter()
+            .filter(|(host, _)| **host != self.flow.members[0]);
+        let last = receivers.map(|(_, (at, _))| *at).max()?;
+        Some((last, last.saturating_sub(self.posted_at?)))
+    }
+}
+
+impl Run<'_> {
+    fn carry_out(
+        &mut self,
+        phase: &Phase,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let begun = self.fabric.now();
+        let mut flows = self.set_up(phase, begun)?;
+        self.wait(
+            &mut flows,
+            None,
+            "is not connected",
+            |flow| flow.is_ready(),
+            watch,
+        )?;
+        for flow in flows.iter().filter(|flow| flow.tells_ready) {
+            for &host in &flow.flow.members[1..] {
+                let proceeded = self.fabric.act_of(flow.id, host, LegVerb::Proceed);
+                on_fabric(flow.algorithm, proceeded)?;
+            }
+        }
+        let counted = self.counts(&flows)?;
+        let before = self.traffic(&flows)?;
+        let posted = self.fabric.now();
+        self.wait(
+            &mut flows,
+            Some(posted),
+            "is not done",
+            |flow| flow.is_over(),
+            watch,
+        )?;
+        let traffic = self.traffic(&flows)?.since(&before);
+        let counts = counted.zip(self.counts(&flows)?);
+        self.add_up(phase, &flows, posted);
+        let all = self.sum.traffic.take().unwrap_or_else(Traffic::nothing);
+        self.sum.traffic = Some(all.plus(&traffic));
+        if let Some((before, after)) = counts {
+            let counts = after - before;
+            *self.sum.counts.get_or_insert_default() += counts;
+        }
+        self.tear_down(&flows, begun)
+    }
+
+    /// Makes queue pairs and groups, and connects everybody.
+    fn set_up<'p>(&mut self, phase: &'p Phase, begun: u64) -> Result<Vec<Active<'p>>, JobError> {
+        let waited_for = phase.flows.iter().map(|flow| (flow, false));
+        let background = phase.background.iter().map(|flow| (flow, true));
+        let mut flows = Vec::new();
+        for (flow, is_background) in waited_for.chain(background) {
+            let mut active = self.active(flow, is_background);
+            self.make(&mut active, begun)?;
+            flows.push(active);
+        }
+        Ok(flows)
+    }
+
+    fn active<'p>(&mut self, flow: &'p Flow, is_background: bool) -> Active<'p> {
+        let number = self.next;
+        self.next += 1;
+        let job = Job {
+            members: flow.members.clone(),
+            data: self.data(flow.bytes, number),
+            messages: flow.messages,
+            depth: flow.depth,
+            mcst_id: Ipv4Addr::from(u32::from(self.job.mcst_id) + number),
+            seed: seed(self.job.seed, &format!("flow {number}")),
+            ..self.job.clone()
+        };
+        Active {
+            flow,
+            id: TransferId(number),
+            job,
+            algorithm: flow.by.algorithm(self.algorithm),
+            is_background,
+            tells_ready: false,
+            posted_at: None,
+            ready: BTreeSet::new(),
+            done: BTreeMap::new(),
+            finished: BTreeSet::new(),
+        }
+    }
+
+    fn make(&mut self, active: &mut Active<'_>, begun: u64) -> Result<(), JobError> {
+        let algorithm = active.algorithm;
+        let layout = active.layout(self.topology, begun);
+        let answers_later = match layout.round_trips_to_controller() {
+            0 => 0,
+            punts => on_fabric(algorithm, self.fabric.control_round_trip())? * punts,
+        };
+        let specs = layout.specs(|host| layout.rc(&*self.fabric, host, answers_later));
+        let tells_ready = specs.iter().any(|spec| spec.ready.is_some());
+        let members = &active.flow.members;
+        let mut endpoints = Vec::new();
+        for (&host, spec) in members.iter().zip(specs) {
+            let prepared = self.fabric.prepare_of(active.id, host, spec);
+            endpoints.extend(on_fabric(algorithm, prepared)?);
+        }
+        if algorithm.needs_group() {
+            let registered = self.fabric.register(layout.registration(&endpoints));
+            on_fabric(algorithm, registered)?;
+        }
+        for (&host, peers) in members.iter().zip(peers(members.len(), &endpoints)) {
+            let connected = self.fabric.connect_of(active.id, host, &peers);
+            on_fabric(algorithm, connected)?;
+        }
+        active.tells_ready = tells_ready;
+        Ok(())
+    }
+
+    /// The message of a flow.
+    fn data(&mut self, size: u64, number: u32) -> Arc<Original> {
+        let of_size = self.data.entry(size).or_default();
+        let variant = number as usize % VARIANTS;
+        for variant in of_size.len()..=variant {
+            let name = format!("workload {size} {variant}");
+            let content = bytes(self.job.seed, &name, size as usize);
+            of_size.push(Arc::new(Original::new(content.into())));
+        }
+        Arc::clone(&of_size[variant])
+    }
+
+    /// Lets time pass until `has` holds of all flows; those whose time has come, by when their phase was `posted`, begin.
+    fn wait(
+        &mut self,
+        flows: &mut [Active<'_>],
+        posted: Option<u64>,
+        what: &'static str,
+        has: impl Fn(&Active<'_>) -> bool,
+        watch: &mut dyn FnMut(Progress),
+    ) -> Result<(), JobError> {
+        let deadline = self.fabric.now().saturating_add(self.job.time_limit);
+        while flows.iter().any(|flow| !has(flow)) {
+            let now = self.fabric.now();
+            if now >= deadline {
+                return Err(self.too_late(what, flows, &has));
+            }
+            let mut until = deadline.min(now.saturating_add(self.fabric.tick()));
+            if let Some(posted) = posted {
+                until = until.min(self.begin_due(flows, posted)?);
+            }
+            let event = self.fabric.next_event_of_any(until.max(now));
+            match on_fabric(self.algorithm, event)? {
+                Some((id, host, event)) => self.take(flows, id, host, event)?,
+                None => watch(self.progress(flows)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has those begin whose time has come; gives when the next one is to.
+    fn begin_due(&mut self, flows: &mut [Active<'_>], posted: u64) -> Result<u64, JobError> {
+        let mut next = u64::MAX;
+        for active in flows.iter_mut().filter(|a| a.posted_at.is_none()) {
+            let due = posted.saturating_add(active.flow.after);
+            if due > self.fabric.now() {
+                next = next.min(due);
+                continue;
+            }
+            let source = active.flow.members[0];
+            let started = self.fabric.start_of(active.id, source, &active.job.data);
+            active.posted_at = Some(on_fabric(active.algorithm, started)?);
+        }
+        Ok(next)
+    }
+
+    fn take(
+        &self,
+        flows: &mut [Active<'_>],
+        id: TransferId,
+        host: HostIndex,
+        event: MemberEvent,
+    ) -> Result<(), JobError> {
+        // Flows of a phase have consecutive numbers.
+        let first = flows.first().map_or(0, |flow| flow.id.0);
+        let place = id.0.checked_sub(first).map(|place| place as usize);
+        let Some(active) = place.and_then(|place| flows.get_mut(place)) else {
+            return Ok(());
+        };
+        match event {
+            MemberEvent::Ready => drop(active.ready.insert(host)),
+            MemberEvent::Done { sha256, at } => drop(active.done.insert(host, (at, sha256))),
+            MemberEvent::Finished => drop(active.finished.insert(host)),
+            MemberEvent::Failed { why } => {
+                return Err(JobError::Member {
+                    algorithm: active.algorithm,
+                    host: self.topology.host(host).name.clone(),
+                    why,
+                })
+            }
+            MemberEvent::PartDone { .. } | MemberEvent::Left { .. } | MemberEvent::Group(_) => {}
+        }
+        Ok(())
+    }
+
+    fn too_late(
+        &self,
+        what: &'static str,
+        flows: &[Active<'_>],
+        has: &impl Fn(&Active<'_>) -> bool,
+    ) -> JobError {
+        let late = flows.iter().filter(|flow| !has(flow));
+        let hosts = late.flat_map(|flow| {
+            let is_late = |host: &&HostIndex| !flow.finished.contains(host);
+            flow.flow.members.iter().filter(is_late)
+        });
+        let hosts: BTreeSet<HostIndex> = hosts.copied().collect();
+        JobError::TimeLimit {
+            algorithm: self.algorithm,
+            what,
+            hosts: hosts
+                .iter()
+                .map(|host| self.topology.host(*host).name.clone())
+                .collect(),
+            seconds: self.job.time_limit as f64 / 1e9,
+        }
+    }
+
+    /// Over all receivers of the flows that are waited for.
+    fn progress(&self, flows: &[Active<'_>]) -> Progress {
+        let mut all = Progress { bytes: 0, total: 0 };
+        for flow in flows.iter().filter(|flow| !flow.is_background) {
+            for &host in &flow.flow.members[1..] {
+                let progress = self.fabric.progress_of(flow.id, host);
+                all.bytes += progress.bytes.min(progress.total);
+                all.total += progress.total;
+            }
+        }
+        all
+    }
+
+    /// What all that take part have sent and received; background included.
+    fn traffic(&mut self, flows: &[Active<'_>]) -> Result<Traffic, JobError> {
+        let sources: BTreeSet<HostIndex> = flows.iter().map(|f| f.flow.members[0]).collect();
+        let others = flows.iter().flat_map(|f| &f.flow.members[1..]).copied();
+        let others: BTreeSet<HostIndex> = others.filter(|host| !sources.contains(host)).collect();
+        let members: Vec<HostIndex> = sources.iter().chain(&others).copied().collect();
+        let traffic = self.fabric.traffic(&members, sources.len());
+        on_fabric(self.algorithm, traffic)
+    }
+
+    /// What the switches have counted, if there is any group.
+    fn counts(&mut self, flows: &[Active<'_>]) -> Result<Option<Counts>, JobError> {
+        if !flows.iter().any(|flow| flow.algorithm.needs_group()) {
+            return Ok(None);
+        }
+        on_fabric(self.algorithm, self.fabric.counts()).map(Some)
+    }
+
+    /// Takes down what came of a phase that began at `posted`.
+    fn add_up(&mut self, phase: &Phase, flows: &[Active<'_>], posted: u64) {
+        let waited_for: Vec<&Active<'_>> = flows.iter().filter(|f| !f.is_background).collect();
+        let ends: Vec<(u64, u64)> = waited_for.iter().filter_map(|f| f.completion()).collect();
+        let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(posted);
+        let took = || ends.iter().map(|(_, took)| *took);
+        self.sum.phases.push(PhaseRow {
+            name: phase.name.clone(),
+            flows: phase.flows.len(),
+            bytes: phase.flows.iter().map(|flow| flow.bytes).sum(),
+            completion_ns: last.saturating_sub(posted),
+            fastest_ns: took().min().unwrap_or(0),
+            mean_ns: took()
+                .sum::<u64>()
+                .checked_div(ends.len() as u64)
+                .unwrap_or(0),
+        });
+        for active in waited_for {
+            let receivers = &active.flow.members[1..];
+            let right = active.job.data.sha256();
+            let holds = |host: &&HostIndex| active.done.get(host).is_some_and(|(_, d)| *d == right);
+            self.sum.receivers += receivers.len();
+            self.sum.verified += receivers.iter().filter(holds).count();
+            if let Some(requests) = self.fabric.requests_of(active.id, active.flow.members[0]) {
+                self.sum.requests.get_or_insert_default().merge(requests);
+            }
+        }
+    }
+
+    /// Leaves nothing behind on the fabric.
+    fn tear_down(&mut self, flows: &[Active<'_>], begun: u64) -> Result<(), JobError> {
+        for active in flows {
+            for &host in &active.flow.members {
+                let closed = self.fabric.close_of(active.id, host);
+                on_fabric(active.algorithm, closed)?;
+            }
+        }
+        for active in flows.iter().filter(|flow| flow.algorithm.needs_group()) {
+            let mcst_id = active.layout(self.topology, begun).mcst_id();
+            let removed = self.fabric.deregister(mcst_id);
+            on_fabric(active.algorithm, removed)?;
+        }
+        Ok(())
+    }
+
+    fn row(self, bytes: u64) -> Row {
+        let sum = self.sum;
+        let completion_ns = sum.phases.iter().map(|phase| phase.completion_ns).sum();
+        let traffic = sum.traffic.unwrap_or_else(Traffic::nothing);
+        Row {
+            completion_ns,
+            goodput_gbps: goodput_gbps(bytes, completion_ns),
+            verified: sum.verified == sum.receivers,
+            receivers: sum.receivers,
+            receivers_verified: sum.verified,
+            requests: sum.requests.as_ref().and_then(Requests::times),
+            phases: sum.phases,
+            ..Row::of_cost(self.algorithm, self.job, &traffic, sum.counts.as_ref())
+        }
+    }
+}
+
+fn on_fabric<T>(algorithm: Algorithm, result: Result<T, FabricError>) -> Result<T, JobError> {
+    result.map_err(|error| JobError::Fabric { algorithm, error })
+}
