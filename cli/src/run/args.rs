@@ -11,7 +11,7 @@ use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig,
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
-use alfirk_sim::network::Model;
+use alfirk_sim::network::{Fidelity, Model};
 use clap::ValueEnum;
 
 use super::input::Source;
@@ -279,6 +279,10 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model of the virtual driver")]
 struct ModelArgs {
+    /// What the simulator spends on each packet; results are the same
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
+    model: ModelArg,
+
     /// From a post by the application until its NIC acts on it
     #[arg(long, value_name = "TIME", default_value = "250ns")]
     post_delay: String,
@@ -298,6 +302,15 @@ struct ModelArgs {
     /// One way between controller and switch
     #[arg(long, value_name = "TIME", default_value = "50us")]
     control_latency: String,
+}
+
+/// How packets are simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelArg {
+    /// Every byte is carried, and each packet passes the compiled P4 pipelines
+    Exact,
+    /// Payloads are carried by reference, and most packets are switched by native code that follows the same rules
+    Fast,
 }
 
 /// How the message travels.
@@ -1084,6 +1097,10 @@ impl ModelArgs {
             completion_delay: time("--completion-delay", &self.completion_delay)?,
             pipeline_latency: time("--pipeline-latency", &self.pipeline_latency)?,
             control_latency: time("--control-latency", &self.control_latency)?,
+            fidelity: match self.model {
+                ModelArg::Exact => Fidelity::Exact,
+                ModelArg::Fast => Fidelity::Fast,
+            },
         })
     }
 }

@@ -27,6 +27,19 @@ pub struct Model {
     pub pipeline_latency: u64,
     /// One way between the controller and any switch.
     pub control_latency: u64,
+    /// What the simulator spends on each packet.
+    pub fidelity: Fidelity,
+}
+
+/// How packets are carried and switched. Results are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fidelity {
+    /// Every byte is carried, and each packet passes the compiled pipelines.
+    #[default]
+    Exact,
+    /// Payloads are carried by reference, and most packets are switched by the rules of [`alfirk_aggregation`] in place of the compiled
+    /// pipelines. ICRCs are as right as their constants make them and are not computed.
+    Fast,
 }
 
 impl Default for Model {
@@ -39,6 +52,7 @@ impl Default for Model {
             completion_delay: 500,
             pipeline_latency: 400,
             control_latency: 50_000,
+            fidelity: Fidelity::Exact,
         }
     }
 }

@@ -5,10 +5,14 @@ use std::collections::VecDeque;
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
+use alfirk_ctrl::tables::Program;
 use alfirk_p4runtime::Status;
+use alfirk_roce::host::Packet;
 
 use super::message::Message;
-use crate::engine::{Context, DropReason, EgressQueues, NodeId, PortMap};
+use super::plane::{Plane, Taken, Waiting};
+use super::Ctx;
+use crate::engine::{DropReason, EgressQueues, NodeId, PortMap};
 
 /// A switch in the simulator.
 ///
@@ -17,6 +21,10 @@ use crate::engine::{Context, DropReason, EgressQueues, NodeId, PortMap};
 /// Ports without a link (the CPU port, recirculation) drain at once.
 pub struct SwitchNode {
     server: Server,
+    /// What takes most packets from the pipelines, if that is asked for and the program is known.
+    plane: Option<Plane>,
+    /// Whether it is.
+    fast: bool,
     pipeline_latency: u64,
     control_latency: u64,
     ports: PortMap<Port, 0>,
@@ -34,15 +42,22 @@ struct Connection {
 }
 
 struct Port {
-    queues: EgressQueues<Queued>,
+    queues: EgressQueues<Stored>,
     /// Frames that have passed the egress pipeline and wait for the link.
-    ready: VecDeque<Vec<u8>>,
+    ready: VecDeque<Packet>,
+}
+
+/// Between ingress and egress.
+enum Stored {
+    Pipeline(Queued),
+    Plane(Waiting),
 }
 
 impl SwitchNode {
     /// A switch without a program. `limits` gives each connected port and its queue's limit in bytes.
     pub(super) fn new(
         server: Server,
+        fast: bool,
         pipeline_latency: u64,
         control_latency: u64,
         limits: impl IntoIterator<Item = (u32, usize)>,
@@ -55,6 +70,8 @@ impl SwitchNode {
         }
         SwitchNode {
             server,
+            plane: None,
+            fast,
             pipeline_latency,
             control_latency,
             ports,
@@ -70,7 +87,7 @@ impl SwitchNode {
     }
 
     /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
-    pub fn kill(&mut self, ctx: &mut Context<'_, Message>) {
+    pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
         for port in self.ports.values_mut() {
             port.queues.clear();
@@ -82,14 +99,14 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
-    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self.alive {
             self.server.handle_timeout(ctx.now());
             self.pump(ctx);
         }
     }
 
-    pub(super) fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -101,17 +118,12 @@ impl SwitchNode {
         }
     }
 
-    pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Ctx<'_>) {
         self.runnable.push_back(port);
         self.pump(ctx);
     }
 
-    pub(super) fn on_message(
-        &mut self,
-        from: NodeId,
-        message: Message,
-        ctx: &mut Context<'_, Message>,
-    ) {
+    pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -129,11 +141,13 @@ impl SwitchNode {
                 ctx.send(from, Message::Connected, self.control_latency);
             }
             Message::Request { id, body } => {
+                self.hand_over();
                 let result = Box::new(self.call(*body, ctx.now()));
                 ctx.send(from, Message::Reply { id, result }, self.control_latency);
                 self.pump(ctx);
             }
             Message::StreamRequest(message) => {
+                self.hand_over();
                 if let Some(connection) = &self.controller {
                     self.server
                         .stream_message(connection.client, *message, ctx.now());
@@ -144,9 +158,31 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
-        self.server.take_frame_in(port, frame, ctx.now());
+    fn ingress(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
+        let taken = match &mut self.plane {
+            Some(plane) => plane.ingress(&mut self.server, port, frame, ctx.now()),
+            None => Taken::Not(frame),
+        };
+        match taken {
+            Taken::Queue(all) => {
+                for waiting in all {
+                    self.enqueue(waiting.port, 0, waiting.len, Stored::Plane(waiting), ctx);
+                }
+            }
+            Taken::Not(frame) => {
+                self.hand_over();
+                let frame = frame.into_bytes();
+                self.server.take_frame_in(port, frame, ctx.now());
+            }
+        }
         self.pump(ctx);
+    }
+
+    /// The pipelines are about to run.
+    fn hand_over(&mut self) {
+        if let Some(plane) = &mut self.plane {
+            plane.hand_over(&mut self.server);
+        }
     }
 
     /// What the gRPC server would answer to a unary call.
@@ -158,10 +194,23 @@ impl SwitchNode {
                 let cookie = answer.config.and_then(|config| config.cookie);
                 Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
             }
-            Request::SetPipeline(request) => server
-                .set_forwarding_pipeline_config(&request, now)
-                .map(|_| Response::SetPipeline),
-            Request::Write(request) => server.write(&request, now).map(|_| Response::Write),
+            Request::SetPipeline(request) => {
+                let set = server.set_forwarding_pipeline_config(&request, now);
+                let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
+                let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
+                self.plane = program.filter(|_| self.fast && set.is_ok()).map(Plane::new);
+                set.map(|_| Response::SetPipeline)
+            }
+            Request::Write(request) => {
+                let written = server.write(&request, now);
+                if let Some(plane) = &mut self.plane {
+                    match &written {
+                        Ok(_) => plane.written(&request),
+                        Err(_) => plane.reread(server, now),
+                    }
+                }
+                written.map(|_| Response::Write)
+            }
             Request::Read(request) => server
                 .read(&request, now)
                 .map(|all| Response::Read(vec![all])),
@@ -169,7 +218,7 @@ impl SwitchNode {
     }
 
     /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
-    fn pump(&mut self, ctx: &mut Context<'_, Message>) {
+    fn pump(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             while let Some(event) = self.server.poll() {
                 self.carry_out(event, ctx);
@@ -184,13 +233,16 @@ impl SwitchNode {
         }
     }
 
-    fn carry_out(&mut self, event: Event, ctx: &mut Context<'_, Message>) {
+    fn carry_out(&mut self, event: Event, ctx: &mut Ctx<'_>) {
         match event {
-            Event::Enqueue(packet) => self.enqueue(packet, ctx),
+            Event::Enqueue(packet) => {
+                let (port, priority, len) = (packet.port, packet.priority, packet.len);
+                self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
+            }
             Event::Output { port, frame } => {
                 // An unconnected port swallows what it is given, as an interface without carrier does.
                 if let Some(out) = self.ports.get_mut(port) {
-                    out.ready.push_back(frame);
+                    out.ready.push_back(frame.into());
                     self.runnable.push_back(port);
                 }
             }
@@ -211,7 +263,7 @@ impl SwitchNode {
     }
 
     /// Tells the controller that its connection is gone.
-    fn disconnect(&mut self, why: &str, ctx: &mut Context<'_, Message>) {
+    fn disconnect(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if let Some(connection) = self.controller.take() {
             let message = Message::Disconnected {
                 why: why.to_string(),
@@ -220,8 +272,14 @@ impl SwitchNode {
         }
     }
 
-    fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
-        let (number, priority, len) = (packet.port, packet.priority, packet.len);
+    fn enqueue(
+        &mut self,
+        number: u32,
+        priority: u8,
+        len: usize,
+        packet: Stored,
+        ctx: &mut Ctx<'_>,
+    ) {
         let now = ctx.now();
         let Some(port) = self.ports.get_mut(number) else {
             let state = QueueState {
@@ -229,7 +287,7 @@ impl SwitchNode {
                 enq_qdepth: 0,
                 deq_qdepth: 0,
             };
-            return self.server.dequeue(packet, now, state);
+            return self.egress(number, packet, now, state);
         };
         match port.queues.push(priority, packet, len, now) {
             Ok(()) => self.runnable.push_back(number),
@@ -237,8 +295,28 @@ impl SwitchNode {
         }
     }
 
+    /// A packet leaves its queue: it passes the egress, and what goes on is ready then.
+    fn egress(&mut self, number: u32, packet: Stored, now: u64, state: QueueState) {
+        match packet {
+            Stored::Pipeline(packet) => {
+                self.hand_over();
+                self.server.dequeue(packet, now, state);
+            }
+            Stored::Plane(waiting) => {
+                let Some(plane) = &mut self.plane else {
+                    return;
+                };
+                let leaves = plane.egress(&mut self.server, waiting, state.deq_qdepth);
+                if let (Some(packet), Some(out)) = (leaves, self.ports.get_mut(number)) {
+                    out.ready.push_back(packet);
+                    self.runnable.push_back(number);
+                }
+            }
+        }
+    }
+
     /// Lets an idle link take the port's next frame.
-    fn serve(&mut self, number: u32, ctx: &mut Context<'_, Message>) {
+    fn serve(&mut self, number: u32, ctx: &mut Ctx<'_>) {
         let Some(port) = self.ports.get_mut(number) else {
             return;
         };
@@ -256,8 +334,8 @@ impl SwitchNode {
             enq_qdepth: next.depth_at_enqueue,
             deq_qdepth: next.depth_at_dequeue,
         };
-        self.server.dequeue(next.packet, ctx.now(), state);
-        // The egress pipeline may have dropped the packet: then the next one has its turn.
+        self.egress(number, next.packet, ctx.now(), state);
+        // The egress may have dropped the packet: then the next one has its turn.
         self.runnable.push_back(number);
     }
 }
