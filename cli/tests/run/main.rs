@@ -11,6 +11,7 @@ mod groups;
 mod job;
 mod membership;
 mod mininet;
+mod models;
 mod network;
 mod random;
 mod strategies;

@@ -1,0 +1,264 @@
+//! The exact model and the fast one do the same, to the byte of every frame and to the nanosecond.
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use alfirk_ctrl::controller::ControllerConfig;
+use alfirk_ctrl::ecn::EcnProfile;
+use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
+use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, SwitchIndex, Topology};
+use alfirk_experiment::{run_algorithm, Congestion, Job, Kill, Registration, Victim};
+use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
+use alfirk_roce::wire::Psn;
+use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
+use alfirk_sim::frame::Frame;
+use alfirk_sim::network::{Fidelity, Model, Network};
+use alfirk_sim::VirtualFabric;
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
+
+use crate::common::json;
+use crate::network::{job, pipeline};
+
+/// Everything that was on any link, in order.
+#[derive(Clone, Default)]
+struct Seen(Rc<RefCell<Vec<String>>>);
+
+impl Observer for Seen {
+    fn observe(&mut self, now: u64, name: &str, happening: Happening<'_>) {
+        let (what, frame) = match happening {
+            Happening::Transmit { port, frame } => (format!("tx {port}"), Some(frame)),
+            Happening::Receive { port, frame } => (format!("rx {port}"), Some(frame)),
+            Happening::Drop {
+                port,
+                len,
+                frame,
+                reason,
+            } => (format!("{} {port} {len}", reason.as_str()), frame),
+            Happening::Note(text) => (text.to_owned(), None),
+        };
+        let frame = frame.map(|frame| {
+            let mut hasher = DefaultHasher::new();
+            frame.hash(&mut hasher);
+            format!(
+                "{} {} {:016x}",
+                frame.len(),
+                Frame::read(frame),
+                hasher.finish()
+            )
+        });
+        let line = format!("{now} {name} {what} {}", frame.unwrap_or_default());
+        self.0.borrow_mut().push(line);
+    }
+
+    fn wants_notes(&self) -> bool {
+        true
+    }
+}
+
+/// A run.
+#[derive(Debug, Clone)]
+struct Scene {
+    topology: Topology,
+    job: Job,
+    algorithm: Algorithm,
+    faults: FaultProbabilities,
+    ecn: Option<EcnProfile>,
+}
+
+/// What came of it, and all that was seen.
+fn play(scene: &Scene, fidelity: Fidelity) -> (String, Vec<String>) {
+    let config = ControllerConfig {
+        strategies: scene.job.strategies,
+        ecn: scene.ecn,
+        dead_member_ns: 2_000_000,
+        dead_switch_ns: 2_000_000,
+        probe_interval_ns: 250_000,
+        ..pipeline()
+    };
+    let model = Model {
+        fidelity,
+        ..Model::default()
+    };
+    let (topology, job) = (&scene.topology, &scene.job);
+    let network = Network::build(topology, config, model, scene.faults, job.seed).unwrap();
+    let mut fabric = VirtualFabric::bring_up(network).unwrap();
+    let seen = Seen::default();
+    fabric.network().observe(Box::new(seen.clone()));
+    let row = run_algorithm(&mut fabric, topology, job, scene.algorithm, &mut |_| {});
+    let row = match row {
+        Ok(row) => format!("{row:?}"),
+        Err(error) => error.to_string(),
+    };
+    drop(fabric);
+    (row, seen.0.take())
+}
+
+fn same(scene: &Scene) -> TestCaseResult {
+    let (exact, seen) = play(scene, Fidelity::Exact);
+    let (fast, also_seen) = play(scene, Fidelity::Fast);
+    let differs = seen.iter().zip(&also_seen).position(|(a, b)| a != b);
+    if let Some(at) = differs {
+        let from = at.saturating_sub(8);
+        prop_assert_eq!(
+            &seen[from..=at],
+            &also_seen[from..=at],
+            "{:?}",
+            scene.algorithm
+        );
+    }
+    prop_assert_eq!(seen.len(), also_seen.len());
+    prop_assert_eq!(exact, fast);
+    Ok(())
+}
+
+fn topology() -> impl Strategy<Value = Topology> {
+    prop_oneof![
+        Just(testbed()),
+        Just(leaf_spine(3, 2, 3).unwrap()),
+        Just(fat_tree(4).unwrap()),
+    ]
+}
+
+fn algorithm() -> impl Strategy<Value = Algorithm> {
+    let all: Vec<Algorithm> = Collective::Broadcast.algorithms().collect();
+    prop_oneof![
+        3 => Just(Algorithm::Alfirk),
+        1 => proptest::sample::select(all),
+    ]
+}
+
+fn strategies() -> impl Strategy<Value = Strategies> {
+    let min_psn = prop_oneof![
+        4 => Just(MinPsn::Tree),
+        1 => Just(MinPsn::Walk),
+        1 => Just(MinPsn::Punt),
+    ];
+    let icrc = prop_oneof![6 => Just(IcrcMode::Neutral), 1 => Just(IcrcMode::Punt)];
+    (min_psn, icrc).prop_map(|(min_psn, icrc)| Strategies { min_psn, icrc })
+}
+
+prop_compose! {
+    fn faults()(
+        loss in prop_oneof![Just(0.0), Just(0.002), Just(0.02)],
+        duplicate in prop_oneof![3 => Just(0.0), 1 => Just(0.01)],
+        reorder in prop_oneof![3 => Just(0.0), 1 => Just(0.02)],
+    ) -> FaultProbabilities {
+        FaultProbabilities { loss, duplicate, reorder, reorder_window: 3_000 }
+    }
+}
+
+/// Ways to send, and the regions of WRITEs.
+fn op() -> impl Strategy<Value = (TransferOp, WriteMode)> {
+    prop_oneof![
+        2 => Just((TransferOp::Send, WriteMode::Aligned)),
+        1 => Just((TransferOp::Write, WriteMode::Aligned)),
+        1 => Just((TransferOp::WriteImm, WriteMode::Uniform)),
+        1 => Just((TransferOp::WriteImm, WriteMode::PerRequest)),
+    ]
+}
+
+/// What goes wrong: nothing, a host or a switch dies, or a member is hostile.
+#[derive(Debug, Clone, Copy)]
+enum Trouble {
+    None,
+    Host(usize),
+    Switch(usize),
+    Hostile(usize),
+}
+
+fn trouble() -> impl Strategy<Value = Trouble> {
+    prop_oneof![
+        5 => Just(Trouble::None),
+        1 => (1usize..16).prop_map(Trouble::Host),
+        1 => (0usize..20).prop_map(Trouble::Switch),
+        1 => (1usize..16).prop_map(Trouble::Hostile),
+    ]
+}
+
+prop_compose! {
+    fn scene()(
+        topology in topology(),
+        algorithm in algorithm(),
+        (op, write) in op(),
+        strategies in strategies(),
+        faults in faults(),
+        trouble in trouble(),
+        members in 2usize..=16,
+        size in 0usize..120_000,
+        messages in 1u32..6,
+        receives in proptest::option::weighted(0.2, 1u32..4),
+        switch_source in prop_oneof![3 => Just(0u32), 1 => 1u32..5],
+        initial_psn in proptest::option::weighted(0.3, 0xff_fff0u32..=0xff_ffff),
+        marks in any::<bool>(),
+        in_band in proptest::bool::weighted(0.2),
+        seed in 0u64..1_000_000,
+    ) -> Scene {
+        let hosts = topology.hosts().len();
+        let members = members.min(hosts);
+        let mut job = Job {
+            op,
+            write,
+            strategies,
+            messages: Some(messages),
+            receives,
+            switch_source,
+            initial_psn: initial_psn.map(Psn::new),
+            congestion: if marks { Congestion::Dcqcn } else { Congestion::None },
+            registration: if in_band { Registration::InBand } else { Registration::Service },
+            time_limit: 30_000_000,
+            ..job(members, size, seed)
+        };
+        let is_group = algorithm == Algorithm::Alfirk;
+        let kill = |victim| Kill { victim, name: "it".to_owned(), after: 8_000 };
+        match trouble {
+            Trouble::Host(host) if is_group && host < members => {
+                job.kills = vec![kill(Victim::Host(HostIndex(host)))];
+            }
+            Trouble::Switch(switch) if is_group && switch < topology.switches().len() => {
+                job.kills = vec![kill(Victim::Switch(SwitchIndex(switch)))];
+            }
+            Trouble::Hostile(host) if is_group && host < members && members > 2 => {
+                job.hostiles = vec![HostIndex(host)];
+            }
+            _ => {}
+        }
+        if !job.kills.is_empty() || !is_group {
+            job.switch_source = 0;
+        }
+        // Marks at short queues, so that there are many.
+        let ecn = marks.then(|| "1,8,0.5".parse().expect("a profile"));
+        Scene { topology, job, algorithm, faults, ecn }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 60, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {
+        same(&scene)?;
+    }
+}
+
+#[test]
+fn workloads_are_the_same_in_both_models() {
+    let run = |model| {
+        json(&[
+            "run",
+            "--model",
+            model,
+            "--workload",
+            "groups:count=9,size=6,bytes=30KiB",
+            "--background",
+            "pairs:count=6",
+            "--loss",
+            "0.002",
+            "--algorithms",
+            "alfirk,chain,rdmc-binomial-pipeline",
+            "--json",
+        ])
+    };
+    assert_eq!(run("exact"), run("fast"));
+}
