@@ -27,7 +27,7 @@ mod tests;
 pub use context::Context;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
 pub(crate) use port_map::PortMap;
-pub use queue::{EgressQueues, QueueFull};
+pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 
 use context::{Core, Plug};

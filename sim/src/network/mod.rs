@@ -9,6 +9,7 @@ mod controller;
 mod host;
 mod message;
 mod model;
+mod ports;
 mod switch;
 
 pub use build::{BuildError, Network};

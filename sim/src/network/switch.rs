@@ -1,14 +1,13 @@
 //! A switch: compiled pipelines and P4Runtime server, with an output queue per port.
 
-use std::collections::VecDeque;
-
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
 use alfirk_p4runtime::Status;
 
 use super::message::Message;
-use crate::engine::{Context, DropReason, EgressQueues, NodeId, PortMap};
+use super::ports::{OutputPorts, Unconnected};
+use crate::engine::{Context, NodeId};
 
 /// A switch in the simulator.
 ///
@@ -19,9 +18,7 @@ pub struct SwitchNode {
     server: Server,
     pipeline_latency: u64,
     control_latency: u64,
-    ports: PortMap<Port, 0>,
-    /// Ports whose queue may have something for an idle link, in the order in which that became so.
-    runnable: VecDeque<u32>,
+    ports: OutputPorts<Queued>,
     controller: Option<Connection>,
     /// A dead switch forwards nothing and answers nobody.
     alive: bool,
@@ -33,12 +30,6 @@ struct Connection {
     client: ClientId,
 }
 
-struct Port {
-    queues: EgressQueues<Queued>,
-    /// Frames that have passed the egress pipeline and wait for the link.
-    ready: VecDeque<Vec<u8>>,
-}
-
 impl SwitchNode {
     /// A switch without a program. `limits` gives each connected port and its queue's limit in bytes.
     pub(super) fn new(
@@ -47,18 +38,11 @@ impl SwitchNode {
         control_latency: u64,
         limits: impl IntoIterator<Item = (u32, usize)>,
     ) -> SwitchNode {
-        let mut ports = PortMap::new();
-        for (port, limit) in limits {
-            let queues = EgressQueues::new(limit);
-            let ready = VecDeque::new();
-            ports.add(port, Port { queues, ready });
-        }
         SwitchNode {
             server,
             pipeline_latency,
             control_latency,
-            ports,
-            runnable: VecDeque::new(),
+            ports: OutputPorts::new(limits),
             controller: None,
             alive: true,
         }
@@ -72,10 +56,7 @@ impl SwitchNode {
     /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
     pub fn kill(&mut self, ctx: &mut Context<'_, Message>) {
         self.alive = false;
-        for port in self.ports.values_mut() {
-            port.queues.clear();
-            port.ready.clear();
-        }
+        self.ports.clear();
         if let Some(connection) = &self.controller {
             self.server.stream_close(connection.client);
         }
@@ -102,7 +83,7 @@ impl SwitchNode {
     }
 
     pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
-        self.runnable.push_back(port);
+        self.ports.idle(port);
         self.pump(ctx);
     }
 
@@ -168,16 +149,21 @@ impl SwitchNode {
         }
     }
 
-    /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
+    /// Carries out what the server has decided, until it and the idle links have nothing left to do.
     fn pump(&mut self, ctx: &mut Context<'_, Message>) {
         loop {
             while let Some(event) = self.server.poll() {
                 self.carry_out(event, ctx);
             }
-            let Some(number) = self.runnable.pop_front() else {
+            let Some(next) = self.ports.next(ctx) else {
                 break;
             };
-            self.serve(number, ctx);
+            let state = QueueState {
+                enq_timestamp: next.enqueued_at,
+                enq_qdepth: next.depth_at_enqueue,
+                deq_qdepth: next.depth_at_dequeue,
+            };
+            self.server.dequeue(next.packet, ctx.now(), state);
         }
         if let Some(at) = self.server.poll_timeout() {
             ctx.wake_at(at);
@@ -187,13 +173,7 @@ impl SwitchNode {
     fn carry_out(&mut self, event: Event, ctx: &mut Context<'_, Message>) {
         match event {
             Event::Enqueue(packet) => self.enqueue(packet, ctx),
-            Event::Output { port, frame } => {
-                // An unconnected port swallows what it is given, as an interface without carrier does.
-                if let Some(out) = self.ports.get_mut(port) {
-                    out.ready.push_back(frame);
-                    self.runnable.push_back(port);
-                }
-            }
+            Event::Output { port, frame } => self.ports.finish(port, frame),
             Event::Stream { client, message } => {
                 if let Some(connection) = &self.controller {
                     if connection.client == client {
@@ -221,43 +201,16 @@ impl SwitchNode {
     }
 
     fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
-        let (number, priority, len) = (packet.port, packet.priority, packet.len);
-        let now = ctx.now();
-        let Some(port) = self.ports.get_mut(number) else {
+        let (port, priority, len) = (packet.port, packet.priority, packet.len);
+        let queued = self.ports.enqueue(port, priority, len, packet, ctx);
+        if let Err(Unconnected(packet)) = queued {
+            let now = ctx.now();
             let state = QueueState {
                 enq_timestamp: now,
                 enq_qdepth: 0,
                 deq_qdepth: 0,
             };
-            return self.server.dequeue(packet, now, state);
-        };
-        match port.queues.push(priority, packet, len, now) {
-            Ok(()) => self.runnable.push_back(number),
-            Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
+            self.server.dequeue(packet, now, state);
         }
-    }
-
-    /// Lets an idle link take the port's next frame.
-    fn serve(&mut self, number: u32, ctx: &mut Context<'_, Message>) {
-        let Some(port) = self.ports.get_mut(number) else {
-            return;
-        };
-        if !ctx.can_transmit(number) {
-            return;
-        }
-        if let Some(frame) = port.ready.pop_front() {
-            return ctx.transmit(number, frame);
-        }
-        let Some(next) = port.queues.pop() else {
-            return;
-        };
-        let state = QueueState {
-            enq_timestamp: next.enqueued_at,
-            enq_qdepth: next.depth_at_enqueue,
-            deq_qdepth: next.depth_at_dequeue,
-        };
-        self.server.dequeue(next.packet, ctx.now(), state);
-        // The egress pipeline may have dropped the packet: then the next one has its turn.
-        self.runnable.push_back(number);
     }
 }
