@@ -521,10 +521,11 @@ impl Host {
                 identification: next_identification(&mut self.next_identification),
                 source_port: source_port(qpn),
                 destination_port: udp::PORT_ROCE,
-                tos: match outgoing.ecn_capable {
-                    true => ipv4::ECN_ECT0,
-                    false => 0,
-                },
+                tos: self.config.dscp << ipv4::DSCP_SHIFT
+                    | match outgoing.ecn_capable {
+                        true => ipv4::ECN_ECT0,
+                        false => 0,
+                    },
             };
             let frame = envelope.roce(&outgoing.headers, payload);
             self.after(qpn);
