@@ -70,7 +70,7 @@ pub enum Happening<'a> {
     Transmit { port: u32, frame: &'a [u8] },
     /// The last bit of a frame has arrived at `port`.
     Receive { port: u32, frame: &'a [u8] },
-    /// A frame that was to leave, or had left, through `port` is lost. Its bytes are not known when it was
+    /// A frame that was to leave, or had left, through `port` is lost, or one that came in there finds no room. Its bytes are not known when it was
     /// lost before they were put together.
     Drop {
         port: u32,

@@ -12,11 +12,14 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::hostile::Hostile;
+use alfirk_roce::rc::{Completion, Operation};
 use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
+use alfirk_roce::ud::{UdCompleted, UdCompletion};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
 use super::message::Message;
+use super::pfc::Sender;
 use super::Model;
 use crate::engine::Context;
 use crate::frame::Frame;
@@ -30,6 +33,10 @@ pub struct HostNode {
     /// The transfers that its applications take part in.
     transfers: BTreeMap<TransferId, Part>,
     model: Model,
+    /// None without flow control.
+    flow_control: Option<Sender>,
+    /// When the NIC may begin its next frame.
+    next_frame_at: u64,
     /// When the application has seen and handled every event so far.
     free_at: u64,
     /// ACK and NAK frames that arrived.
@@ -54,11 +61,14 @@ struct Part {
 }
 
 impl HostNode {
-    pub(super) fn new(host: Host, model: Model) -> HostNode {
+    /// A host; `obeys_pauses` is the rate of its link in bits per second if it does what PAUSE frames say.
+    pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
             transfers: BTreeMap::new(),
             model,
+            flow_control: obeys_pauses.map(Sender::new),
+            next_frame_at: 0,
             free_at: 0,
             acks_received: 0,
             registrar: Registrar::default(),
@@ -151,8 +161,8 @@ impl HostNode {
         ctx: &mut Context<'_, Message>,
     ) {
         ctx.note(|| format!("post {} B", data.len()));
-        let message = Message::Start { id, data };
-        ctx.send(ctx.node(), message, self.model.post_delay);
+        let delay = self.model.posting(data.len() as u64);
+        ctx.send(ctx.node(), Message::Start { id, data }, delay);
     }
 
     // ---- Legs of a transfer ----
@@ -236,8 +246,8 @@ impl HostNode {
 
     /// The application posts a message to all members now.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
-        let message = Message::Multicast { data };
-        ctx.send(ctx.node(), message, self.model.post_delay);
+        let delay = self.model.posting(data.len() as u64);
+        ctx.send(ctx.node(), Message::Multicast { data }, delay);
     }
 
     fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
@@ -335,6 +345,11 @@ impl HostNode {
         if !self.alive {
             return;
         }
+        if let Some(control) = &mut self.flow_control {
+            if control.takes(PORT, &frame, ctx) {
+                return self.settle(ctx);
+            }
+        }
         if matches!(Frame::read(&frame), Frame::Roce(roce) if roce.is_acknowledgement()) {
             self.acks_received += 1;
         }
@@ -405,7 +420,8 @@ impl HostNode {
             return;
         };
         // The application posted it that long ago.
-        let posted_at = ctx.now().saturating_sub(self.model.post_delay);
+        let posting = self.model.posting(data.len() as u64);
+        let posted_at = ctx.now().saturating_sub(posting);
         if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
             let why = error.to_string();
             self.tell(id, MemberEvent::Failed { why }, ctx);
@@ -485,21 +501,25 @@ impl HostNode {
             return;
         }
         while let Some(event) = self.host.poll_event() {
-            let seen_at = ctx.now().max(self.free_at) + self.model.completion_delay;
+            let handling = self.model.handling(received_bytes(&event));
+            let seen_at = ctx.now().max(self.free_at) + handling;
             self.free_at = seen_at;
             let delay = seen_at - ctx.now() + self.model.post_delay;
             let event = Box::new(event);
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
-        while ctx.can_transmit(PORT) {
-            let honest = self.host.poll_transmit(ctx.now());
-            let Some(frame) = honest.or_else(|| self.hostile.as_mut().map(Hostile::frame)) else {
+        while ctx.can_transmit(PORT) && self.next_frame_at <= ctx.now() {
+            let Some(frame) = self.next_frame(ctx) else {
                 break;
             };
+            self.next_frame_at = ctx.now() + self.model.packet_interval;
             ctx.transmit(PORT, frame);
         }
         let multicaster = self.multicaster.as_ref();
+        let control = self.flow_control.as_ref();
         let alarms = [
+            (self.next_frame_at > ctx.now()).then_some(self.next_frame_at),
+            control.and_then(|control| control.poll_timeout(ctx.now())),
             self.host.poll_timeout(),
             self.registrar.poll_timeout(),
             multicaster.and_then(Multicaster::poll_timeout),
@@ -509,5 +529,35 @@ impl HostNode {
         if let Some(at) = alarms.into_iter().chain(transfers).flatten().min() {
             ctx.wake_at(at);
         }
+    }
+
+    /// What the NIC puts on its idle link now.
+    fn next_frame(&mut self, ctx: &mut Context<'_, Message>) -> Option<Vec<u8>> {
+        let now = ctx.now();
+        let (host, hostile) = (&mut self.host, &mut self.hostile);
+        let mut next = || {
+            host.poll_transmit(now)
+                .or_else(|| hostile.as_mut().map(Hostile::frame))
+        };
+        match &mut self.flow_control {
+            None => next(),
+            Some(control) => control.next(PORT, next, ctx),
+        }
+    }
+}
+
+/// Bytes of a message that an application gets by an event.
+fn received_bytes(event: &HostEvent) -> u64 {
+    match event {
+        HostEvent::Completion(Completion {
+            operation: Operation::Receive | Operation::ReceiveWrite,
+            outcome: Ok(completed),
+            ..
+        }) => completed.bytes,
+        HostEvent::Datagram(UdCompletion {
+            outcome: Ok(UdCompleted::Received { bytes, .. }),
+            ..
+        }) => *bytes,
+        _ => 0,
     }
 }

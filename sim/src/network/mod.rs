@@ -4,17 +4,20 @@
 //! The controller and the switches exchange exactly the P4Runtime messages that gRPC would carry, each
 //! [`Model::control_latency`] later.
 
+mod buffer;
 mod build;
 mod controller;
+mod crossbar;
 mod host;
 mod message;
 mod model;
+mod pfc;
 mod ports;
 mod switch;
 
 pub use build::{BuildError, Network};
 pub use host::HostNode;
-pub use model::Model;
+pub use model::{Model, NamedModel};
 pub use switch::SwitchNode;
 
 use crate::engine::{Context, Node, NodeId};

@@ -1,4 +1,4 @@
-//! A switch: compiled pipelines and P4Runtime server, with an output queue per port.
+//! A switch: compiled pipelines and P4Runtime server, and what [`super::ports`] does around them.
 
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
@@ -6,7 +6,7 @@ use alfirk_ctrl::controller::{Request, Response};
 use alfirk_p4runtime::Status;
 
 use super::message::Message;
-use super::ports::{OutputPorts, Unconnected};
+use super::ports::{Ports, Ticket, Unconnected};
 use crate::engine::{Context, NodeId};
 
 /// A switch in the simulator.
@@ -18,7 +18,7 @@ pub struct SwitchNode {
     server: Server,
     pipeline_latency: u64,
     control_latency: u64,
-    ports: OutputPorts<Queued>,
+    ports: Ports<Queued>,
     controller: Option<Connection>,
     /// A dead switch forwards nothing and answers nobody.
     alive: bool,
@@ -31,18 +31,18 @@ struct Connection {
 }
 
 impl SwitchNode {
-    /// A switch without a program. `limits` gives each connected port and its queue's limit in bytes.
+    /// A switch without a program.
     pub(super) fn new(
         server: Server,
         pipeline_latency: u64,
         control_latency: u64,
-        limits: impl IntoIterator<Item = (u32, usize)>,
+        ports: Ports<Queued>,
     ) -> SwitchNode {
         SwitchNode {
             server,
             pipeline_latency,
             control_latency,
-            ports: OutputPorts::new(limits),
+            ports,
             controller: None,
             alive: true,
         }
@@ -66,6 +66,7 @@ impl SwitchNode {
     pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
         if self.alive {
             self.server.handle_timeout(ctx.now());
+            self.ports.handle_timeout(ctx);
             self.pump(ctx);
         }
     }
@@ -74,11 +75,22 @@ impl SwitchNode {
         if !self.alive {
             return;
         }
+        let Some(ticket) = self.ports.receive(port, &frame, ctx) else {
+            return self.pump(ctx);
+        };
+        let tells = self.ports.is_runnable();
         if self.pipeline_latency == 0 {
-            self.ingress(port, frame, ctx);
+            self.ingress(port, frame, ticket, ctx);
         } else {
-            let message = Message::Ingress { port, frame };
+            let message = Message::Ingress {
+                port,
+                frame,
+                ticket,
+            };
             ctx.send(ctx.node(), message, self.pipeline_latency);
+            if tells {
+                self.pump(ctx);
+            }
         }
     }
 
@@ -97,7 +109,11 @@ impl SwitchNode {
             return;
         }
         match message {
-            Message::Ingress { port, frame } => self.ingress(port, frame, ctx),
+            Message::Ingress {
+                port,
+                frame,
+                ticket,
+            } => self.ingress(port, frame, ticket, ctx),
             Message::Connect => {
                 if let Some(former) = self.controller.take() {
                     self.server.stream_close(former.client);
@@ -125,7 +141,14 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+    fn ingress(
+        &mut self,
+        port: u32,
+        frame: Vec<u8>,
+        ticket: Ticket,
+        ctx: &mut Context<'_, Message>,
+    ) {
+        self.ports.begin(ticket);
         self.server.take_frame_in(port, frame, ctx.now());
         self.pump(ctx);
     }
@@ -165,7 +188,11 @@ impl SwitchNode {
             };
             self.server.dequeue(next.packet, ctx.now(), state);
         }
-        if let Some(at) = self.server.poll_timeout() {
+        let alarms = [
+            self.server.poll_timeout(),
+            self.ports.poll_timeout(ctx.now()),
+        ];
+        if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);
         }
     }
