@@ -203,6 +203,13 @@ pub enum SwitchingProblem {
     XonAlone,
     #[error("pfc: xon ({}) is above xoff ({}); the link would never rest", SIZE.show(*xon), SIZE.show(*xoff))]
     XonAboveXoff { xon: u64, xoff: u64 },
+    #[error("port {end}: a headroom of {} holds no frame of an MTU of {mtu}; use {least} bytes or more", SIZE.show(*headroom))]
+    Headroom {
+        end: String,
+        headroom: u64,
+        mtu: u32,
+        least: u64,
+    },
     #[error("switch {switch}: a buffer of {} is too small: {} are headroom of PFC, and each of {ports} ports needs a full frame; use {} or more", SIZE.show(*bytes), SIZE.show(*headroom), SIZE.show(*least))]
     BufferTooSmall {
         switch: String,
@@ -271,6 +278,16 @@ impl Switching {
         ports: &[(String, LinkAttributes)],
     ) -> Result<(), SwitchingProblem> {
         let headroom = |link| self.pfc.map_or(0, |pfc| pfc.headroom(link));
+        for (end, link) in ports.iter().filter(|_| self.pfc.is_some()) {
+            if headroom(link) < full_frame(link) {
+                return Err(SwitchingProblem::Headroom {
+                    end: end.clone(),
+                    headroom: headroom(link),
+                    mtu: link.mtu,
+                    least: full_frame(link),
+                });
+            }
+        }
         if let Some(buffer) = self.buffer {
             let links = || ports.iter().map(|(_, link)| link);
             let headroom = links().map(headroom).fold(0, u64::saturating_add);

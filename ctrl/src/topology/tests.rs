@@ -196,6 +196,7 @@ fn mistakes_about_switches_are_named_with_a_remedy() {
         "buffer: 40KiB, pfc: {}",
         "queueing: input, buffer: 1MiB",
         "queueing: input, pfc: {headroom: 63KiB}",
+        "pfc: {headroom: 1KiB}",
         "pfc: {class: 8}",
         "pfc: {xon: 8KiB}",
         "pfc: {xoff: 8KiB, xon: 9KiB}",

@@ -83,7 +83,7 @@ mod tests {
     use crate::wire::testing::{refuses_every_shorter, unhex};
     use proptest::prelude::*;
 
-    /// Laid out as figure 36-2 of IEEE 802.1Q draws it.
+    /// Opcode, classes, and a time for each of the eight.
     const XOFF_3: &str = "0101 0008 0000 0000 0000 ffff 0000 0000 0000 0000";
 
     #[test]
