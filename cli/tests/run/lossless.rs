@@ -112,6 +112,32 @@ fn the_same_load_is_dropped_without_flow_control() {
 }
 
 #[test]
+fn groups_among_others_neither_lock_switches_nor_lose_a_packet() {
+    // Copies for the port where a packet came in, which the egress drops, must not wait for a paused link.
+    let switches: [&[&str]; 3] = [
+        &["--buffer", "256KiB"],
+        &["--queueing", "input"],
+        &["--queueing", "voq"],
+    ];
+    for switches in switches {
+        let arguments = ["run", "--json", "--pfc", "--time-limit", "50ms"];
+        let load = [
+            "--algorithms",
+            "alfirk",
+            "--workload",
+            "groups:count=4,size=8,bytes=1MiB",
+            "--background",
+            "incast:senders=8,bytes=4MiB",
+        ];
+        let report = json(&[&arguments[..], &load, switches].concat());
+        let row = &report["results"][0];
+        assert_eq!(row["verified"], true, "{switches:?}");
+        assert_eq!(row["dropped_packets"], 0, "{switches:?}");
+        assert_eq!(row["implausible_packets"], 0, "{switches:?}");
+    }
+}
+
+#[test]
 fn groups_get_every_byte_through_input_queues() {
     for queueing in [
         Queueing::Input { speedup: 1 },

@@ -8,6 +8,10 @@
 //!           (begin)                                                    (the link is idle)
 //! ```
 //!
+//! Where packets are counted at their input, a copy for the very port where its packet came in passes the egress at once:
+//! nearly all of them end there (multicast that does not go back, ACKs that are no news), and if they waited for the
+//! link, two switches that pause each other would wait for ever.
+//!
 //! With flow control a packet's class chooses its queue, without it the priority that the ingress has set does.
 
 use std::collections::VecDeque;
@@ -43,8 +47,8 @@ pub(super) struct Ports<Q> {
 struct Port<Q> {
     rate_bps: u64,
     queues: EgressQueues<Stored<Q>>,
-    /// Frames that have passed the egress of the switch and wait for the link.
-    ready: VecDeque<Vec<u8>>,
+    /// Frames that have passed the egress of the switch and wait for the link, with their class.
+    ready: VecDeque<(u8, Vec<u8>)>,
     /// What the other end has stopped.
     stopped: Stopped,
     /// Whether a PAUSE waits for the link.
@@ -68,8 +72,8 @@ struct Current {
     share: Option<Rc<Share>>,
 }
 
-/// Nothing is connected to the port: the packet comes back.
-pub(super) struct Unconnected<Q>(pub(super) Q);
+/// There is nothing to wait for: the packet comes back, to pass the egress of the switch now.
+pub(super) struct AtOnce<Q>(pub(super) Q);
 
 impl<Q> Ports<Q> {
     /// Ports with empty queues; `links` gives each connected port and its link. PAUSE frames come from `station`.
@@ -170,7 +174,8 @@ impl<Q> Ports<Q> {
         }
     }
 
-    /// Queues a copy of `len` bytes for a port, or counts it as dropped if there is no room.
+    /// Queues a copy of `len` bytes for a port, or counts it as dropped if there is no room. It comes back if nothing is
+    /// connected to the port, or if it turns around there.
     pub(super) fn enqueue<M>(
         &mut self,
         number: u32,
@@ -178,9 +183,9 @@ impl<Q> Ports<Q> {
         len: usize,
         packet: Q,
         ctx: &mut Context<'_, M>,
-    ) -> Result<(), Unconnected<Q>> {
+    ) -> Result<(), AtOnce<Q>> {
         let Some(port) = self.ports.get_mut(number) else {
-            return Err(Unconnected(packet));
+            return Err(AtOnce(packet));
         };
         let now = ctx.now();
         let share = self.current.share.clone();
@@ -189,6 +194,9 @@ impl<Q> Ports<Q> {
             None => priority,
         };
         let from = share.as_ref().map_or(INTERNAL, |share| share.port);
+        if from == number {
+            return Err(AtOnce(packet));
+        }
         let stored = Stored { packet, share };
         let limit = self.buffer.as_ref().map(|buffer| buffer.queue_limit(queue));
         let pushed = match (&mut self.crossbar, limit) {
@@ -212,8 +220,10 @@ impl<Q> Ports<Q> {
     /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
     /// interface without carrier does.
     pub(super) fn finish(&mut self, number: u32, frame: Vec<u8>) {
+        let share = self.current.share.as_ref();
+        let class = share.map_or(0, |share| share.class);
         if let Some(port) = self.ports.get_mut(number) {
-            port.ready.push_back(frame);
+            port.ready.push_back((class, frame));
             self.runnable.push_back(number);
         }
     }
@@ -254,11 +264,11 @@ impl<Q> Ports<Q> {
             return None;
         }
         let now = ctx.now();
+        let stopped = &port.stopped;
+        let is_stopped = |class| stopped.is_stopped(class, now);
+        let ready = port.ready.iter().position(|(class, _)| !is_stopped(*class));
         let crossed = self.crossbar.as_ref().and_then(|all| all.source(number));
-        if let (Some(input), Some(crossbar)) = (
-            crossed.filter(|_| port.ready.is_empty()),
-            &mut self.crossbar,
-        ) {
+        if let (None, Some(input), Some(crossbar)) = (ready, crossed, &mut self.crossbar) {
             // Others have waited for the input longer.
             crossbar.finished(number);
             self.runnable.extend(crossbar.wanted_beside(number, input));
@@ -275,12 +285,10 @@ impl<Q> Ports<Q> {
             ctx.transmit(number, pfc::frame(self.station, pfc.class, stops));
             return None;
         }
-        if let Some(frame) = port.ready.pop_front() {
+        if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
             ctx.transmit(number, frame);
             return None;
         }
-        let stopped = &port.stopped;
-        let is_stopped = |class| stopped.is_stopped(class, now);
         match &mut self.crossbar {
             None => port.queues.pop_unless(is_stopped),
             Some(crossbar) => {

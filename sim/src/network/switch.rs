@@ -6,7 +6,7 @@ use alfirk_ctrl::controller::{Request, Response};
 use alfirk_p4runtime::Status;
 
 use super::message::Message;
-use super::ports::{Ports, Ticket, Unconnected};
+use super::ports::{AtOnce, Ports, Ticket};
 use crate::engine::{Context, NodeId};
 
 /// A switch in the simulator.
@@ -230,7 +230,7 @@ impl SwitchNode {
     fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
         let (port, priority, len) = (packet.port, packet.priority, packet.len);
         let queued = self.ports.enqueue(port, priority, len, packet, ctx);
-        if let Err(Unconnected(packet)) = queued {
+        if let Err(AtOnce(packet)) = queued {
             let now = ctx.now();
             let state = QueueState {
                 enq_timestamp: now,
