@@ -15,6 +15,16 @@ fn lossless_fat_tree() -> Topology {
     fat_tree(4).unwrap().with_switching(switching).unwrap()
 }
 
+/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, nothing lost.
+fn infiniband_tree() -> Topology {
+    let text = m_port_n_tree(8, 3).unwrap().to_yaml();
+    let (name, rest) = text.split_once('\n').unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let own = "defaults: {rate: 2Gbps, delay: 20ns, mtu: 2200, queue: 64KiB}\n\
+               switch: {queueing: input, pfc: {}}\n";
+    Topology::from_yaml("t.yaml", &format!("{name}\n{own}{rest}")).unwrap()
+}
+
 fn good() -> Topology {
     Topology::from_yaml("t.yaml", GOOD).unwrap()
 }
@@ -261,6 +271,7 @@ fn committed_files_are_the_generators_output() {
         ("fat-tree-k4.yaml", fat_tree(4).unwrap()),
         ("leaf-spine.yaml", leaf_spine(4, 2, 4).unwrap()),
         ("fat-tree-k4-lossless.yaml", lossless_fat_tree()),
+        ("n-tree-8-3-infiniband.yaml", infiniband_tree()),
     ];
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies");
     for (file, topology) in files {
