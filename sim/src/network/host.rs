@@ -508,8 +508,11 @@ impl HostNode {
             let event = Box::new(event);
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
+        if let Some(control) = &mut self.flow_control {
+            control.handle_timeout(PORT, ctx);
+        }
         while ctx.can_transmit(PORT) && self.next_frame_at <= ctx.now() {
-            let Some(frame) = self.next_frame(ctx) else {
+            let Some(frame) = self.next_frame(ctx.now()) else {
                 break;
             };
             self.next_frame_at = ctx.now() + self.model.packet_interval;
@@ -532,8 +535,7 @@ impl HostNode {
     }
 
     /// What the NIC puts on its idle link now.
-    fn next_frame(&mut self, ctx: &mut Context<'_, Message>) -> Option<Vec<u8>> {
-        let now = ctx.now();
+    fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
         let (host, hostile) = (&mut self.host, &mut self.hostile);
         let mut next = || {
             host.poll_transmit(now)
@@ -541,7 +543,7 @@ impl HostNode {
         };
         match &mut self.flow_control {
             None => next(),
-            Some(control) => control.next(PORT, next, ctx),
+            Some(control) => control.next(next, now),
         }
     }
 }

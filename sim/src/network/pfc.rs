@@ -147,16 +147,18 @@ impl Sender {
         true
     }
 
-    /// The frame that goes to an idle link now: the one that had to wait, or what `next` gives.
-    pub(super) fn next<M>(
-        &mut self,
-        port: u32,
-        next: impl FnOnce() -> Option<Vec<u8>>,
-        ctx: &mut Context<'_, M>,
-    ) -> Option<Vec<u8>> {
-        let now = ctx.now();
-        let over = self.stopped.expire(now);
+    /// Counts a stop that has run out. To be called whenever [`Sender::poll_timeout`] says, be the link idle or not.
+    pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M>) {
+        let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));
+    }
+
+    /// The frame that goes to an idle link now: the one that had to wait, or what `next` gives.
+    pub(super) fn next(
+        &mut self,
+        next: impl FnOnce() -> Option<Vec<u8>>,
+        now: u64,
+    ) -> Option<Vec<u8>> {
         let frame = self.waiting.take().or_else(next)?;
         match read(&frame) {
             Arrival::Packet(class) if self.stopped.is_stopped(class, now) => {
@@ -167,7 +169,7 @@ impl Sender {
         }
     }
 
-    /// When to ask for the next frame although no PAUSE has come.
+    /// When to call [`Sender::handle_timeout`] and to ask for the next frame, although no PAUSE has come.
     pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
         self.stopped.poll_timeout(now)
     }

@@ -77,11 +77,14 @@ impl Station {
             Station::Host {
                 backlog, sender, ..
             } => {
+                if let Some(sender) = sender {
+                    sender.handle_timeout(0, ctx);
+                }
                 while ctx.can_transmit(0) {
                     let mut next = || backlog.pop_front();
                     let frame = match sender {
                         None => next(),
-                        Some(sender) => sender.next(0, next, ctx),
+                        Some(sender) => sender.next(next, ctx.now()),
                     };
                     let Some(frame) = frame else { break };
                     ctx.transmit(0, frame);
@@ -428,6 +431,31 @@ fn lost_pauses_are_said_again_and_lost_ends_run_out() {
             .frames;
         assert_eq!(sent, 2_000);
     }
+}
+
+#[test]
+fn a_stop_runs_out_while_the_link_is_busy_with_another_class() {
+    let mut fabric = Fabric::with_loss(lossless(), 0.2);
+    for from in [1, 2, 4, 5, 6] {
+        fabric.load(from, &[0], LOSSLESS, 400, 1_514);
+        // Longer than the 335 us for which a PAUSE holds.
+        fabric.load(from, &[3], 0, 8_000, 1_514);
+    }
+    let stops = |fabric: &Fabric, now: u64| {
+        let hosts = fabric.hosts.iter().map(|host| fabric.engine.node(*host));
+        let senders = hosts.filter_map(|station| match station {
+            Station::Host { sender, .. } => sender.as_ref(),
+            Station::Switch { .. } => None,
+        });
+        senders.filter(|s| s.poll_timeout(now).is_some()).count()
+    };
+    fabric.engine.run_until(300_000);
+    assert!(stops(&fabric, 300_000) > 0, "an end was lost");
+    let events = fabric.engine.events();
+    fabric.engine.run_until(2_000_000);
+    assert_eq!(stops(&fabric, 2_000_000), 0);
+    // Some for each frame and hop: time has gone on.
+    assert!(fabric.engine.events() - events < 1_000_000);
 }
 
 proptest! {
