@@ -8,23 +8,38 @@ const COUNT_MAX: u8 = 31;
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CnpFilter {
-    paths: Vec<Count>,
-    worst: Option<(usize, Count)>,
+    paths: Vec<Congested>,
+    worst: Option<(usize, Congested)>,
 }
 
+/// How congested a path was when its last CNP came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Count {
-    /// Of the last CNP.
-    window: u64,
-    cnps: u8,
+pub struct Congested {
+    /// Of the last CNP: its time in units of 2 to the power [`Congested::WINDOW_SHIFT`] microseconds.
+    pub window: u64,
+    /// CNPs, halved with each window that passed between them.
+    pub cnps: u8,
+}
+
+impl Congested {
+    /// See [`Congested::window`].
+    pub const WINDOW_SHIFT: u32 = WINDOW_SHIFT;
 }
 
 impl CnpFilter {
     pub(super) fn new(paths: usize) -> CnpFilter {
         CnpFilter {
-            paths: vec![Count::default(); paths],
+            paths: vec![Congested::default(); paths],
             worst: None,
         }
+    }
+
+    pub(super) fn restore(paths: Vec<Congested>, worst: Option<(usize, Congested)>) -> CnpFilter {
+        CnpFilter { paths, worst }
+    }
+
+    pub(super) fn kept(&self) -> (Vec<Congested>, Option<(usize, Congested)>) {
+        (self.paths.clone(), self.worst)
     }
 
     /// A CNP comes from `path`: does it pass? `now` is in microseconds.
@@ -33,7 +48,7 @@ impl CnpFilter {
         let own = &mut self.paths[path];
         // Paths know their window modulo 8: after a long silence they look younger than they are.
         let aged = own.cnps >> ((window - own.window) % WINDOWS);
-        let count = Count {
+        let count = Congested {
             window,
             cnps: COUNT_MAX.min(aged + 1),
         };

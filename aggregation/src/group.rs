@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::cnp_filter::CnpFilter;
+use super::cnp_filter::{CnpFilter, Congested};
 use super::types::Fixed;
 use super::{
-    Config, Leaves, Point, Port, Queued, RetransmissionFilter, Sender, Sent, Space, Told,
+    Config, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, Sender, Sent, Space, Told,
     WaitingNak, Walk, Work,
 };
 
@@ -30,7 +30,64 @@ pub struct Group {
     pub work: Work,
 }
 
+/// What a group whose minimum is found by a tree has to remember: its registers, but for those that follow from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// See [`Told`].
+    pub told: Point,
+    /// The NAK that waits.
+    pub waiting_nak: WaitingNak,
+    /// See [`Sender::source`].
+    pub source: Option<Port>,
+    /// See [`Sender::sent`].
+    pub sent: u32,
+    /// See [`Sender::acked`]. By path, as all that follows.
+    pub acked: Vec<u32>,
+    /// What each path has.
+    pub leaves: Vec<Leaf>,
+    /// See [`RetransmissionFilter::acked`].
+    pub filter: Vec<u32>,
+    /// How congested each path is,
+    pub congested: Vec<Congested>,
+    /// and which one was the most when its last CNP passed.
+    pub most_congested: Option<(usize, Congested)>,
+}
+
 impl Group {
+    /// A group that goes on with what one of as many paths has kept.
+    pub fn restore(config: Config, ports: &[Port], kept: Kept) -> Group {
+        let Point { psn, msn } = kept.told;
+        let fresh = Group::new(config, ports, config.space.next(psn), msn);
+        Group {
+            sender: Sender {
+                source: kept.source,
+                sent: kept.sent,
+                acked: kept.acked,
+            },
+            leaves: Leaves::of(kept.leaves),
+            waiting_nak: kept.waiting_nak,
+            cnp_filter: CnpFilter::restore(kept.congested, kept.most_congested),
+            filter: RetransmissionFilter { acked: kept.filter },
+            ..fresh
+        }
+    }
+
+    /// What it has to remember.
+    pub fn kept(&self) -> Kept {
+        let (congested, most_congested) = self.cnp_filter.kept();
+        Kept {
+            told: self.told.last,
+            waiting_nak: self.waiting_nak,
+            source: self.sender.source,
+            sent: self.sender.sent,
+            acked: self.sender.acked.clone(),
+            leaves: self.leaves.iter().copied().collect(),
+            filter: self.filter.acked.clone(),
+            congested,
+            most_congested,
+        }
+    }
+
     /// A group whose first packet will be `initial_psn` after `msn` messages, with one path for each of `ports`, of which
     /// there must be at least one.
     pub fn new(config: Config, ports: &[Port], initial_psn: u32, msn: u32) -> Group {

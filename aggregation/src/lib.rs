@@ -34,7 +34,8 @@ mod work;
 
 pub use alfirk_roce::wire::Space;
 pub use classify::{classify, Answer};
-pub use group::Group;
+pub use cnp_filter::Congested;
+pub use group::{Group, Kept};
 pub use min_psn_tree::{Leaf, Leaves, Word};
 pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;

@@ -45,6 +45,10 @@ impl Leaves {
         Leaves(vec![Leaf { newest, by_sender }; paths])
     }
 
+    pub(crate) fn of(leaves: Vec<Leaf>) -> Leaves {
+        Leaves(leaves)
+    }
+
     /// In the order of path numbers.
     pub fn iter(&self) -> std::slice::Iter<'_, Leaf> {
         self.0.iter()

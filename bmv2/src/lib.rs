@@ -27,7 +27,7 @@ pub mod trace;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;
-pub use externs::hash::CrcParams;
+pub use externs::hash::{crc16, CrcParams};
 pub use externs::meter::{Color, MeterConfig};
 pub use load::LoadError;
 pub use manage::{

@@ -279,6 +279,14 @@ impl Switch {
         })
     }
 
+    /// A number from `low..=high`, as the program's next call of `random` would get it; `low` without a program.
+    pub fn random(&mut self, low: u64, high: u64) -> u64 {
+        let Some(machine) = self.machine() else {
+            return low;
+        };
+        machine.state.random.between(low, high)
+    }
+
     /// Takes a frame through parser and ingress to the queues. `now` is in nanoseconds since the
     /// switch started.
     pub fn ingress(&mut self, port: u32, frame: &[u8], now: u64, fx: &mut Effects) {

@@ -9,6 +9,7 @@ struct Relay;
 
 impl Node for Relay {
     type Message = ();
+    type Frame = Vec<u8>;
 
     fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, ()>) {
         let out = 1 - port;

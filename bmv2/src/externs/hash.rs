@@ -338,6 +338,11 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
+/// `HashAlgorithm.crc16` of v1model.
+pub fn crc16(bytes: &[u8]) -> u16 {
+    hash_bytes(Algorithm::Crc16, bytes) as u16
+}
+
 /// Hashes bytes with an algorithm without memory.
 pub(crate) fn hash_bytes(algorithm: Algorithm, bytes: &[u8]) -> u64 {
     match algorithm {

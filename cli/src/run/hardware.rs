@@ -3,7 +3,8 @@
 use alfirk_ctrl::topology::{
     units, Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology,
 };
-use alfirk_sim::network::Model;
+use alfirk_sim::network::{Fidelity, Model};
+use clap::ValueEnum;
 
 use super::args::quantity;
 use crate::exit::Failure;
@@ -74,6 +75,10 @@ impl SwitchArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Model of the virtual driver")]
 pub(super) struct ModelArgs {
+    /// What the simulator spends on each packet; results are the same
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
+    model: ModelArg,
+
     /// What hosts and switches cost: a name, or KEY=VALUE for what differs, or both with commas; keys are the flags below and
     /// post-rate, copy-rate (bits per second at which a source copies its message, and a receiver each one) and packet-interval
     /// (between frames of a NIC); --list-host-models names them [default: default]
@@ -124,8 +129,21 @@ impl ModelArgs {
                 field.set(&mut model, &format!("--{key}"), text)?;
             }
         }
+        model.fidelity = match self.model {
+            ModelArg::Exact => Fidelity::Exact,
+            ModelArg::Fast => Fidelity::Fast,
+        };
         Ok(model)
     }
+}
+
+/// How packets are simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelArg {
+    /// Every byte is carried, and each packet passes the compiled P4 pipelines
+    Exact,
+    /// Payloads are carried by reference, and most packets are switched by native code that follows the same rules
+    Fast,
 }
 
 /// A figure of a model: its key, and where it is.
@@ -222,6 +240,11 @@ fn host_model(text: &str) -> Result<Model, Failure> {
 
 /// What a report says of a model: its name, or the figures that differ from the default; `None` for the default.
 pub(super) fn show(model: Model) -> Option<String> {
+    // How it is simulated changes no result.
+    let model = Model {
+        fidelity: Fidelity::default(),
+        ..model
+    };
     if model == Model::default() {
         return None;
     }

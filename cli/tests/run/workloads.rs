@@ -178,7 +178,10 @@ fn deeper_queues_give_more_requests_per_second_and_longer_ones() {
     let (shallow, deep) = (times("1"), times("16"));
     for ((shallow, deep), name) in shallow.iter().zip(&deep).zip(["alfirk", "unicast"]) {
         assert!(deep.0 > shallow.0, "{name}: {shallow:?} {deep:?}");
-        assert!(deep.1 >= shallow.1 && deep.2 > shallow.2, "{name}: {shallow:?} {deep:?}");
+        assert!(
+            deep.1 >= shallow.1 && deep.2 > shallow.2,
+            "{name}: {shallow:?} {deep:?}"
+        );
     }
     // Three copies of everything take three times as long, where the link is what limits.
     let ratio = deep[0].0 as f64 / deep[1].0 as f64;

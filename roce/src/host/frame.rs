@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
+use super::packet::{Packet, RcFrame, SharedBytes};
 use crate::icrc;
-use crate::rc::RcHeaders;
+use crate::rc::{MemoryError, MemoryTable, Outgoing, RcHeaders};
 use crate::ud::UdHeaders;
 use crate::wire::{arp, ethernet, icrc as trailer, ipv4, udp, MacAddr};
 
@@ -61,47 +62,106 @@ impl Headers for UdHeaders {
 const UDP_PAYLOAD: usize = ethernet::HEADER_LEN + ipv4::HEADER_LEN + udp::HEADER_LEN;
 
 impl Envelope {
-    /// A frame with room for `len` bytes of UDP payload, which begin at [`UDP_PAYLOAD`].
-    fn frame(&self, len: usize) -> Vec<u8> {
-        let mut frame = vec![0; UDP_PAYLOAD + len];
-        ethernet::Repr {
-            destination: self.destination_mac,
-            source: self.source_mac,
-            ethertype: ethernet::ETHERTYPE_IPV4,
+    /// The headers around `len` bytes of UDP payload.
+    pub(super) fn headers(&self, len: usize) -> Outer {
+        Outer {
+            ethernet: ethernet::Repr {
+                destination: self.destination_mac,
+                source: self.source_mac,
+                ethertype: ethernet::ETHERTYPE_IPV4,
+            },
+            ipv4: ipv4::Repr {
+                tos: self.tos,
+                payload_len: (udp::HEADER_LEN + len) as u16,
+                identification: self.identification,
+                dont_fragment: true,
+                ttl: 64,
+                protocol: ipv4::PROTOCOL_UDP,
+                source: self.source,
+                destination: self.destination,
+            },
+            udp: udp::Repr {
+                source_port: self.source_port,
+                destination_port: self.destination_port,
+                payload_len: len as u16,
+            },
         }
-        .emit(&mut frame);
-        ipv4::Repr {
-            tos: self.tos,
-            payload_len: (udp::HEADER_LEN + len) as u16,
-            identification: self.identification,
-            dont_fragment: true,
-            ttl: 64,
-            protocol: ipv4::PROTOCOL_UDP,
-            source: self.source,
-            destination: self.destination,
-        }
-        .emit(&mut frame[ethernet::HEADER_LEN..]);
-        udp::Repr {
-            source_port: self.source_port,
-            destination_port: self.destination_port,
-            payload_len: len as u16,
-        }
-        .emit(&mut frame[ethernet::HEADER_LEN + ipv4::HEADER_LEN..]);
-        frame
     }
 
     /// A UDP datagram.
     pub(super) fn datagram(&self, payload: &[u8]) -> Vec<u8> {
-        let mut frame = self.frame(payload.len());
+        let mut frame = self.headers(payload.len()).frame();
         frame[UDP_PAYLOAD..].copy_from_slice(payload);
         frame
     }
 
+    /// A packet of a queue pair, its payload `by_reference` or as bytes.
+    pub(super) fn packet(
+        &self,
+        outgoing: &Outgoing,
+        memory: &MemoryTable,
+        by_reference: bool,
+    ) -> Result<Packet, MemoryError> {
+        let headers = outgoing.headers;
+        if by_reference {
+            let payload = match &outgoing.payload {
+                None => SharedBytes::default(),
+                Some((payload, offset, len)) => payload.share(memory, *offset, *len as u64)?,
+            };
+            let outer = self.headers(roce_len(&headers, payload.len()));
+            return Ok(Packet::Rc(Box::new(RcFrame {
+                outer,
+                headers,
+                payload,
+            })));
+        }
+        let payload = match &outgoing.payload {
+            None => &[][..],
+            Some((payload, offset, len)) => payload.read(memory, *offset, *len as u64)?,
+        };
+        Ok(Packet::Bytes(self.roce(&headers, payload)))
+    }
+
     /// A RoCEv2 packet with padding and ICRC.
     pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
-        let body = headers.len() + payload.len() + headers.pad();
-        let mut frame = self.frame(body + trailer::TRAILER_LEN);
-        let end = UDP_PAYLOAD + body;
+        let len = roce_len(headers, payload.len());
+        self.headers(len).roce(headers, payload)
+    }
+}
+
+/// Bytes of UDP payload of a RoCEv2 packet.
+pub(super) fn roce_len(headers: &impl Headers, payload: usize) -> usize {
+    headers.len() + payload + headers.pad() + trailer::TRAILER_LEN
+}
+
+/// What is around a UDP payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outer {
+    pub ethernet: ethernet::Repr,
+    pub ipv4: ipv4::Repr,
+    pub udp: udp::Repr,
+}
+
+impl Outer {
+    /// Bytes of the whole frame.
+    pub(super) fn frame_len(&self) -> usize {
+        UDP_PAYLOAD + usize::from(self.udp.payload_len)
+    }
+
+    /// A frame with room for the UDP payload, which begins at [`UDP_PAYLOAD`].
+    fn frame(&self) -> Vec<u8> {
+        let mut frame = vec![0; self.frame_len()];
+        self.ethernet.emit(&mut frame);
+        self.ipv4.emit(&mut frame[ethernet::HEADER_LEN..]);
+        self.udp
+            .emit(&mut frame[ethernet::HEADER_LEN + ipv4::HEADER_LEN..]);
+        frame
+    }
+
+    /// A RoCEv2 packet with padding and ICRC; the lengths in the headers must be those of the packet.
+    pub(super) fn roce(&self, headers: &impl Headers, payload: &[u8]) -> Vec<u8> {
+        let mut frame = self.frame();
+        let end = frame.len() - trailer::TRAILER_LEN;
         headers.emit(&mut frame[UDP_PAYLOAD..]);
         let at = UDP_PAYLOAD + headers.len();
         frame[at..at + payload.len()].copy_from_slice(payload);

@@ -15,6 +15,7 @@ mod config;
 mod event;
 mod frame;
 mod neighbor;
+mod packet;
 mod stats;
 mod ud;
 
@@ -29,7 +30,9 @@ use arbiter::{Arbiter, Deadlines};
 pub use config::{HostConfig, HostTiming};
 pub use event::HostEvent;
 use frame::Envelope;
+pub use frame::Outer;
 use neighbor::{Due, Neighbors};
+pub use packet::{Packet, RcFrame, SharedBytes};
 use stats::DropReason;
 pub use stats::{Drops, HostStats};
 use ud::Datagrams;
@@ -138,15 +141,37 @@ impl Host {
         }
     }
 
+    /// The same of a packet that a simulator carries.
+    pub fn handle_packet(&mut self, now: u64, packet: &Packet) {
+        let frame = match packet {
+            Packet::Bytes(bytes) => return self.handle_frame(now, bytes),
+            Packet::Rc(frame) => frame,
+        };
+        self.stats.rx_frames += 1;
+        self.stats.rx_bytes += frame.frame_len() as u64;
+        if let Err(reason) = self.receive_rc(now, frame) {
+            self.stats.drops.count(reason);
+        }
+    }
+
     /// The next frame to send, if there is one.
     pub fn poll_transmit(&mut self, now: u64) -> Option<Vec<u8>> {
-        let frame = self
-            .control
-            .pop_front()
-            .or_else(|| self.poll_queue_pairs(now))?;
+        self.poll(now, false).map(Packet::into_bytes)
+    }
+
+    /// The next packet to send, if there is one: its payload, if it is one of a reliable connection, by reference.
+    pub fn poll_packet(&mut self, now: u64) -> Option<Packet> {
+        self.poll(now, true)
+    }
+
+    fn poll(&mut self, now: u64, by_reference: bool) -> Option<Packet> {
+        let packet = match self.control.pop_front() {
+            Some(frame) => Packet::Bytes(frame),
+            None => self.poll_queue_pairs(now, by_reference)?,
+        };
         self.stats.tx_frames += 1;
-        self.stats.tx_bytes += frame.len() as u64;
-        Some(frame)
+        self.stats.tx_bytes += packet.len() as u64;
+        Some(packet)
     }
 
     /// When to call [`Host::handle_timeout`], in nanoseconds.
@@ -459,23 +484,48 @@ impl Host {
             return self.receive_datagram(ip, &tail);
         }
         let packet = RcPacket::parse(tail.covered())?;
+        self.deliver(now, ip.source(), ip.tos(), &packet, || {
+            check_icrc(ip, &tail)
+        })
+    }
+
+    fn receive_rc(&mut self, now: u64, frame: &RcFrame) -> Result<(), DropReason> {
+        let to = frame.outer.ethernet.destination;
+        let ip = &frame.outer.ipv4;
+        let hears = to == self.config.mac || to == MacAddr::BROADCAST || self.datagrams.hears(to);
+        let is_own = ip.destination == self.config.ip || self.datagrams.is_attached(ip.destination);
+        if !hears || !is_own {
+            return Err(DropReason::NotForUs);
+        }
+        self.deliver(now, ip.source, ip.tos, &frame.packet(), || Ok(()))
+    }
+
+    /// Gives a packet to its queue pair, if it is from where it should be and `check` finds nothing wrong with it.
+    fn deliver(
+        &mut self,
+        now: u64,
+        source: Ipv4Addr,
+        tos: u8,
+        packet: &RcPacket<'_>,
+        check: impl FnOnce() -> Result<(), DropReason>,
+    ) -> Result<(), DropReason> {
         let bth = &packet.headers.bth;
         let qp = self
             .qps
             .get_mut(&bth.dest_qp)
             .ok_or(DropReason::UnknownQp)?;
         let remote = qp.remote().ok_or(DropReason::UnknownQp)?;
-        if remote.ip != ip.source() {
+        if remote.ip != source {
             return Err(DropReason::WrongSource);
         }
         if bth.pkey & 0x7fff != bth::DEFAULT_PKEY & 0x7fff {
             return Err(DropReason::WrongPkey);
         }
-        check_icrc(ip, &tail)?;
+        check()?;
         let qpn = bth.dest_qp;
-        qp.handle_packet(now, &packet, &mut self.memory);
-        if ip.tos() & ipv4::ECN_MASK == ipv4::ECN_CE {
-            qp.handle_mark(now, &packet);
+        qp.handle_packet(now, packet, &mut self.memory);
+        if tos & ipv4::ECN_MASK == ipv4::ECN_CE {
+            qp.handle_mark(now, packet);
         }
         self.after(qpn);
         Ok(())
@@ -483,11 +533,11 @@ impl Host {
 
     // ---- Sending ----
 
-    fn poll_queue_pairs(&mut self, now: u64) -> Option<Vec<u8>> {
+    fn poll_queue_pairs(&mut self, now: u64, by_reference: bool) -> Option<Packet> {
         while let Some(qpn) = self.arbiter.dequeue() {
             if self.datagrams.has(qpn) {
                 match self.poll_datagram(qpn) {
-                    Some(frame) => return Some(frame),
+                    Some(frame) => return Some(frame.into()),
                     None => continue,
                 }
             }
@@ -504,21 +554,12 @@ impl Host {
                 self.after(qpn);
                 continue;
             };
-            let payload = match &outgoing.payload {
-                None => Ok(&[][..]),
-                Some((payload, offset, len)) => payload.read(&self.memory, *offset, *len as u64),
-            };
-            let Ok(payload) = payload else {
-                qp.fail_local_protection();
-                self.after(qpn);
-                continue;
-            };
             let envelope = Envelope {
                 source_mac: self.config.mac,
                 destination_mac: mac,
                 source: self.config.ip,
                 destination: remote.ip,
-                identification: next_identification(&mut self.next_identification),
+                identification: self.next_identification,
                 source_port: source_port(qpn),
                 destination_port: udp::PORT_ROCE,
                 tos: self.config.dscp << ipv4::DSCP_SHIFT
@@ -527,9 +568,16 @@ impl Host {
                         false => 0,
                     },
             };
-            let frame = envelope.roce(&outgoing.headers, payload);
+            let Ok(packet) = envelope.packet(&outgoing, &self.memory, by_reference) else {
+                if let Some(qp) = self.qps.get_mut(&qpn) {
+                    qp.fail_local_protection();
+                }
+                self.after(qpn);
+                continue;
+            };
+            next_identification(&mut self.next_identification);
             self.after(qpn);
-            return Some(frame);
+            return Some(packet);
         }
         None
     }

@@ -44,17 +44,24 @@ impl Buffer {
 
     /// The bytes of `range`, which must lie within.
     pub(super) fn read(&self, range: Range<usize>) -> &[u8] {
-        match (self.own.get(), &self.original) {
-            (None, Some(original)) if self.is_written(&range) => &original[range],
-            _ => &self.own()[range],
+        match self.original(&range) {
+            Some(original) => &original[range],
+            None => &self.own()[range],
         }
+    }
+
+    /// The original, if it has the bytes of `range` at the same places and they have been written.
+    pub(super) fn original(&self, range: &Range<usize>) -> Option<&Arc<[u8]>> {
+        let original = self.original.as_ref()?;
+        (self.own.get().is_none() && self.is_written(range)).then_some(original)
     }
 
     /// Replaces the bytes from `at` on; they must lie within.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) {
         let range = at..at + bytes.len();
         if let (None, Some(original)) = (self.own.get(), &self.original) {
-            if original[range.clone()] == *bytes {
+            let there = &original[range.clone()];
+            if std::ptr::eq(there, bytes) || *there == *bytes {
                 return self.add(range);
             }
         }

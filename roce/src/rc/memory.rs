@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::buffer::Buffer;
+use crate::host::SharedBytes;
 use crate::verbs::DeviceError;
 use crate::wire::mr_info;
 
@@ -228,6 +229,20 @@ impl MemoryTable {
         let region = self.region(slice.key)?;
         let range = region.range(slice.offset, slice.len)?;
         Ok(region.part(range))
+    }
+
+    /// The same, without a copy where others have the bytes, too.
+    pub fn share(&self, slice: MemorySlice) -> Result<SharedBytes, MemoryError> {
+        let region = self.region(slice.key)?;
+        let range = region.range(slice.offset, slice.len)?;
+        let original = match &region.storage {
+            Storage::Owned(buffer) => buffer.original(&range),
+            Storage::Shared(bytes) => Some(bytes),
+        };
+        Ok(match original {
+            Some(bytes) => SharedBytes::new(Arc::clone(bytes), range),
+            None => SharedBytes::copy(region.part(range)),
+        })
     }
 
     /// Writes `bytes` to a region, `offset` bytes after its start.

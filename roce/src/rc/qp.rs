@@ -15,6 +15,7 @@ use super::responder::Responder;
 use super::timer::{Timer, TimerTable};
 use super::violations::Violations;
 use crate::dcqcn::{NotificationPoint, ReactionPoint};
+use crate::host::SharedBytes;
 use crate::verbs::DeviceError;
 use crate::wire::{cnp, ethernet, icrc, ipv4, udp, Opcode, Psn, QpNum, Syndrome};
 
@@ -64,6 +65,26 @@ impl Payload {
                 len,
             }),
             Payload::Bytes(bytes) => Ok(&bytes[offset as usize..(offset + len) as usize]),
+        }
+    }
+
+    /// The same by reference, where that is possible.
+    pub fn share(
+        &self,
+        memory: &MemoryTable,
+        offset: u64,
+        len: u64,
+    ) -> Result<SharedBytes, MemoryError> {
+        match self {
+            Payload::Memory(slice) => memory.share(MemorySlice {
+                key: slice.key,
+                offset: slice.offset + offset,
+                len,
+            }),
+            Payload::Bytes(bytes) => {
+                let range = offset as usize..(offset + len) as usize;
+                Ok(SharedBytes::new(Arc::clone(bytes), range))
+            }
         }
     }
 }

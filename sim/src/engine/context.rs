@@ -4,17 +4,18 @@ use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
 use super::port_map::PortMap;
 use super::{
-    DropReason, Event, FaultProbabilities, Happening, LinkConfig, LinkError, NodeId, Observer,
+    DropReason, Event, FaultProbabilities, Frame, Happening, LinkConfig, LinkError, NodeId,
+    Observer,
 };
 
 /// Everything of an engine but the nodes themselves.
-pub(super) struct Core<M> {
+pub(super) struct Core<M, F> {
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
-    agenda: Agenda<Event<M>>,
+    agenda: Agenda<Event<M, F>>,
     attachments: Vec<Attachment>,
     links: Vec<Link>,
 }
@@ -45,7 +46,7 @@ impl Plug {
     }
 }
 
-impl<M> Core<M> {
+impl<M, F: Frame> Core<M, F> {
     pub(super) fn new(seed: u64) -> Self {
         Core {
             now: 0,
@@ -133,7 +134,7 @@ impl<M> Core<M> {
         self.links[link].set_faults(faults)
     }
 
-    pub(super) fn context(&mut self, node: NodeId) -> Context<'_, M> {
+    pub(super) fn context(&mut self, node: NodeId) -> Context<'_, M, F> {
         Context { core: self, node }
     }
 
@@ -141,7 +142,7 @@ impl<M> Core<M> {
         self.agenda.next_at()
     }
 
-    pub(super) fn next(&mut self, limit: u64) -> Option<Event<M>> {
+    pub(super) fn next(&mut self, limit: u64) -> Option<Event<M, F>> {
         let (at, event) = self.agenda.take(limit)?;
         debug_assert!(at >= self.now, "time runs backwards");
         self.now = at;
@@ -154,12 +155,15 @@ impl<M> Core<M> {
         &mut self,
         node: NodeId,
         port: u32,
-        frame: &[u8],
+        frame: &F,
         link: usize,
         epoch: u32,
     ) -> bool {
         if self.links[link].epoch() == epoch {
-            self.observed(node, Happening::Receive { port, frame });
+            if self.is_observed() {
+                let frame = &frame.bytes();
+                self.observed(node, Happening::Receive { port, frame });
+            }
             return true;
         }
         let plug = self.plug(node, port).expect("links are never removed");
@@ -167,17 +171,26 @@ impl<M> Core<M> {
         let from = self.links[link].direction(own).to();
         let reason = DropReason::LinkDown;
         self.links[link].direction_mut(1 - own).count_drop(reason);
-        let port = from.port;
-        self.observed(
-            from.node,
-            Happening::Drop {
-                port,
-                len: frame.len(),
-                frame: Some(frame),
-                reason,
-            },
-        );
+        self.lost(from.node, from.port, frame, reason);
         false
+    }
+
+    /// Shows the loss of a frame that was to leave, or had left, through `port`.
+    fn lost(&mut self, node: NodeId, port: u32, frame: &F, reason: DropReason) {
+        if self.is_observed() {
+            let bytes = frame.bytes();
+            let drop = Happening::Drop {
+                port,
+                len: bytes.len(),
+                frame: Some(&bytes),
+                reason,
+            };
+            self.observed(node, drop);
+        }
+    }
+
+    fn is_observed(&self) -> bool {
+        !self.observers.is_empty()
     }
 
     /// The link can take the next frame at this end of it.
@@ -209,12 +222,12 @@ impl<M> Core<M> {
 }
 
 /// What a node's handler sees of the world and may do to it.
-pub struct Context<'a, M> {
-    core: &'a mut Core<M>,
+pub struct Context<'a, M, F = Vec<u8>> {
+    core: &'a mut Core<M, F>,
     node: NodeId,
 }
 
-impl<M> Context<'_, M> {
+impl<M, F: Frame> Context<'_, M, F> {
     /// The current virtual time in nanoseconds.
     pub fn now(&self) -> u64 {
         self.core.now
@@ -242,18 +255,17 @@ impl<M> Context<'_, M> {
     /// # Panics
     ///
     /// If [`Context::can_transmit`] is false for `port`: the node must queue.
-    pub fn transmit(&mut self, port: u32, frame: Vec<u8>) {
+    pub fn transmit(&mut self, port: u32, frame: F) {
         let plug = self.core.plug(self.node, port);
         let plug = plug.expect("transmit on a connected port");
         let (link, side) = (plug.link(), plug.side());
         let now = self.core.now;
-        self.core.observed(
-            self.node,
-            Happening::Transmit {
-                port,
-                frame: &frame,
-            },
-        );
+        if self.core.is_observed() {
+            let frame = &frame.bytes();
+            let node = self.node;
+            self.core
+                .observed(node, Happening::Transmit { port, frame });
+        }
         assert!(
             !self.core.links[link].direction(side).is_busy(),
             "transmit on an idle port"
@@ -265,15 +277,7 @@ impl<M> Context<'_, M> {
             .add(departure.idle_at, Event::Idle { node, port, plug });
         match departure.fate {
             Fate::Dropped(reason) => {
-                self.core.observed(
-                    node,
-                    Happening::Drop {
-                        port,
-                        len: frame.len(),
-                        frame: Some(&frame),
-                        reason,
-                    },
-                );
+                self.core.lost(node, port, &frame, reason);
             }
             Fate::Arrives { at, copy_at } => {
                 let to = self.core.links[link].direction(side).to();

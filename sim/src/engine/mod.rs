@@ -30,12 +30,50 @@ pub(crate) use port_map::PortMap;
 pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 
+use std::borrow::Cow;
+
+use alfirk_roce::host::Packet;
+
 use context::{Core, Plug};
 use link::Link;
 
 /// A node's number in its engine, given by [`Engine::add_node`] in order from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
+
+/// What links carry.
+pub trait Frame: Clone {
+    /// Bytes from the Ethernet header to the last one before the FCS.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// These bytes, for observers.
+    fn bytes(&self) -> Cow<'_, [u8]>;
+}
+
+impl Frame for Vec<u8> {
+    fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Cow::Borrowed(self)
+    }
+}
+
+impl Frame for Packet {
+    fn len(&self) -> usize {
+        Packet::len(self)
+    }
+
+    fn bytes(&self) -> Cow<'_, [u8]> {
+        Packet::bytes(self)
+    }
+}
 
 /// One thing attached to links: a switch, a host, a controller.
 ///
@@ -45,21 +83,29 @@ pub trait Node {
     /// What nodes say to each other outside the links (control channels, delayed work of their own).
     type Message;
 
+    /// What it receives and sends.
+    type Frame: Frame;
+
     /// The last bit of `frame` has arrived on `port`.
-    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Self::Message>);
+    fn on_frame(
+        &mut self,
+        port: u32,
+        frame: Self::Frame,
+        ctx: &mut Context<'_, Self::Message, Self::Frame>,
+    );
 
     /// The transmitter of `port` has sent the last bit of a frame and can take the next one.
-    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Self::Message>);
+    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
     /// The time asked for by [`Context::wake_at`] has come.
-    fn on_wake(&mut self, ctx: &mut Context<'_, Self::Message>);
+    fn on_wake(&mut self, ctx: &mut Context<'_, Self::Message, Self::Frame>);
 
     /// A message sent by [`Context::send`] has arrived.
     fn on_message(
         &mut self,
         from: NodeId,
         message: Self::Message,
-        ctx: &mut Context<'_, Self::Message>,
+        ctx: &mut Context<'_, Self::Message, Self::Frame>,
     );
 }
 
@@ -94,11 +140,11 @@ pub trait Observer {
 }
 
 /// What waits for its time.
-enum Event<M> {
+enum Event<M, F> {
     Arrival {
         node: NodeId,
         port: u32,
-        frame: Vec<u8>,
+        frame: F,
         /// The link's up/down epoch at departure: a frame does not survive its link's going down.
         link: usize,
         epoch: u32,
@@ -151,7 +197,7 @@ pub enum Step {
 /// Nodes, links and the events among them.
 pub struct Engine<N: Node> {
     nodes: Vec<N>,
-    core: Core<N::Message>,
+    core: Core<N::Message, N::Frame>,
 }
 
 impl<N: Node> Engine<N> {
@@ -211,7 +257,7 @@ impl<N: Node> Engine<N> {
     pub fn with_node<R>(
         &mut self,
         id: NodeId,
-        act: impl FnOnce(&mut N, &mut Context<'_, N::Message>) -> R,
+        act: impl FnOnce(&mut N, &mut Context<'_, N::Message, N::Frame>) -> R,
     ) -> R {
         let mut ctx = self.core.context(id);
         act(&mut self.nodes[id.0], &mut ctx)

@@ -26,6 +26,7 @@ impl Station {
 
 impl Node for Station {
     type Message = &'static str;
+    type Frame = Vec<u8>;
 
     fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, &'static str>) {
         self.received.push((ctx.now(), port, frame));

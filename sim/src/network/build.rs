@@ -23,7 +23,7 @@ use super::host::{HostNode, PORT};
 use super::message::Message;
 use super::ports::Ports;
 use super::switch::SwitchNode;
-use super::{Element, Model};
+use super::{Element, Fidelity, Model};
 use crate::engine::{
     Engine, FaultProbabilities, LinkConfig, LinkCounters, LinkError, NodeId, Observer, Step,
 };
@@ -185,7 +185,7 @@ impl Network {
     fn with_host<R>(
         &mut self,
         index: HostIndex,
-        act: impl FnOnce(&mut HostNode, &mut crate::engine::Context<'_, super::Message>) -> R,
+        act: impl FnOnce(&mut HostNode, &mut super::Ctx<'_>) -> R,
     ) -> R {
         self.engine
             .with_node(self.hosts[index.0], |node, ctx| match node {
@@ -385,6 +385,7 @@ fn add_switch(
     let ports = Ports::new(links, topology.switching(), shared, station(index));
     let node = SwitchNode::new(
         Server::sharing(Switch::new(options), programs.clone()),
+        model.fidelity == Fidelity::Fast,
         model.pipeline_latency,
         model.control_latency,
         ports,

@@ -10,7 +10,8 @@ use alfirk_ctrl::controller::{
 use alfirk_ctrl::topology::{SwitchIndex, Topology};
 
 use super::message::Message;
-use crate::engine::{Context, NodeId};
+use super::Ctx;
+use crate::engine::NodeId;
 
 /// The controller in the simulator.
 pub struct ControllerNode {
@@ -46,14 +47,14 @@ impl ControllerNode {
     }
 
     /// Connects to every switch.
-    pub(super) fn connect_all(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn connect_all(&mut self, ctx: &mut Ctx<'_>) {
         for &switch in &self.switches {
             ctx.send(switch, Message::Connect, self.control_latency);
         }
     }
 
     /// Another controller takes the place of this one, connections and all.
-    fn restart(&mut self, keeps_state: bool, ctx: &mut Context<'_, Message>) {
+    fn restart(&mut self, keeps_state: bool, ctx: &mut Ctx<'_>) {
         let topology = self.controller.topology().clone();
         self.config.virtual_qpn_seed = self.config.virtual_qpn_seed.wrapping_add(1);
         let next = Controller::new(topology, self.config.clone());
@@ -69,7 +70,7 @@ impl ControllerNode {
     }
 
     /// A user's request; its answer comes out of [`ControllerNode::next_reply`].
-    pub(super) fn ask(&mut self, request: ApiRequest, ctx: &mut Context<'_, Message>) {
+    pub(super) fn ask(&mut self, request: ApiRequest, ctx: &mut Ctx<'_>) {
         self.handle([Event::Api(request)], ctx);
     }
 
@@ -77,7 +78,7 @@ impl ControllerNode {
         self.replies.pop_front()
     }
 
-    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self
             .controller
             .poll_timeout()
@@ -89,12 +90,7 @@ impl ControllerNode {
         }
     }
 
-    pub(super) fn on_message(
-        &mut self,
-        from: NodeId,
-        message: Message,
-        ctx: &mut Context<'_, Message>,
-    ) {
+    pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         match message {
             Message::Restart { keeps_state } => return self.restart(keeps_state, ctx),
             Message::Together => {
@@ -131,7 +127,7 @@ impl ControllerNode {
         self.inbox.push(event);
     }
 
-    fn handle(&mut self, events: impl IntoIterator<Item = Event>, ctx: &mut Context<'_, Message>) {
+    fn handle(&mut self, events: impl IntoIterator<Item = Event>, ctx: &mut Ctx<'_>) {
         self.controller.handle_all(ctx.now(), events);
         while let Some(effect) = self.controller.poll() {
             match effect {
@@ -157,7 +153,7 @@ impl ControllerNode {
         self.set_alarm(ctx);
     }
 
-    fn set_alarm(&self, ctx: &mut Context<'_, Message>) {
+    fn set_alarm(&self, ctx: &mut Ctx<'_>) {
         if let Some(at) = self.controller.poll_timeout() {
             ctx.wake_at(at);
         }

@@ -10,7 +10,7 @@ use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, Transfer, TransferError, TransferEvent,
     TransferSpec,
 };
-use alfirk_roce::host::{Host, HostEvent};
+use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::rc::{Completion, Operation};
 use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
@@ -20,8 +20,8 @@ use alfirk_roce::wire::QpNum;
 
 use super::message::Message;
 use super::pfc::Sender;
-use super::Model;
-use crate::engine::Context;
+use super::Ctx;
+use super::{Fidelity, Model};
 use crate::frame::Frame;
 
 /// The one port of a host.
@@ -34,7 +34,7 @@ pub struct HostNode {
     transfers: BTreeMap<TransferId, Part>,
     model: Model,
     /// None without flow control.
-    flow_control: Option<Sender>,
+    flow_control: Option<Sender<Packet>>,
     /// When the NIC may begin its next frame.
     next_frame_at: u64,
     /// When the application has seen and handled every event so far.
@@ -130,7 +130,7 @@ impl HostNode {
         &mut self,
         id: TransferId,
         peers: &[Endpoint],
-        ctx: &mut Context<'_, Message>,
+        ctx: &mut Ctx<'_>,
     ) -> Result<(), TransferError> {
         let Some(part) = self.transfers.get_mut(&id) else {
             return Ok(());
@@ -154,12 +154,7 @@ impl HostNode {
     }
 
     /// The application posts the data now.
-    pub(super) fn start(
-        &mut self,
-        id: TransferId,
-        data: Arc<[u8]>,
-        ctx: &mut Context<'_, Message>,
-    ) {
+    pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
         let delay = self.model.posting(data.len() as u64);
         ctx.send(ctx.node(), Message::Start { id, data }, delay);
@@ -173,7 +168,7 @@ impl HostNode {
         &mut self,
         id: TransferId,
         verb: LegVerb,
-        ctx: &mut Context<'_, Message>,
+        ctx: &mut Ctx<'_>,
     ) -> Option<Result<LegAnswer, TransferError>> {
         let Part { transfer, finished } = self.transfers.get_mut(&id)?;
         let (leaves, resumes) = match verb {
@@ -217,7 +212,7 @@ impl HostNode {
     pub(super) fn on_nic<R>(
         &mut self,
         act: impl FnOnce(&mut Host, u64) -> R,
-        ctx: &mut Context<'_, Message>,
+        ctx: &mut Ctx<'_>,
     ) -> R {
         let result = act(&mut self.host, ctx.now());
         self.settle(ctx);
@@ -236,7 +231,7 @@ impl HostNode {
     pub(super) fn on_multicaster<R>(
         &mut self,
         act: impl FnOnce(&mut Multicaster, &mut Host, u64) -> R,
-        ctx: &mut Context<'_, Message>,
+        ctx: &mut Ctx<'_>,
     ) -> Option<R> {
         let result = act(self.multicaster.as_mut()?, &mut self.host, ctx.now());
         self.collect_multicast(ctx.now(), ctx);
@@ -245,12 +240,12 @@ impl HostNode {
     }
 
     /// The application posts a message to all members now.
-    pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+    pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let delay = self.model.posting(data.len() as u64);
         ctx.send(ctx.node(), Message::Multicast { data }, delay);
     }
 
-    fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+    fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let Some(multicaster) = &mut self.multicaster else {
             return;
         };
@@ -262,7 +257,7 @@ impl HostNode {
         self.collect_multicast(ctx.now(), ctx);
     }
 
-    fn collect_multicast(&mut self, seen_at: u64, ctx: &mut Context<'_, Message>) {
+    fn collect_multicast(&mut self, seen_at: u64, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.multicaster.as_mut().and_then(Multicaster::poll) {
             ctx.note(|| match &event {
                 EndpointEvent::Delivered { id, .. } => format!("{id:?} delivered"),
@@ -292,7 +287,7 @@ impl HostNode {
         spec: GroupSpec,
         timing: LeaderTiming,
         nodes: &[Node],
-        ctx: &mut Context<'_, Message>,
+        ctx: &mut Ctx<'_>,
     ) -> Result<(), TooManyNodes> {
         let now = ctx.now();
         self.registrar
@@ -302,7 +297,7 @@ impl HostNode {
     }
 
     /// Has every switch forget the group that this host leads.
-    pub(super) fn dissolve(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn dissolve(&mut self, ctx: &mut Ctx<'_>) {
         if let Some(leader) = self.registrar.leader() {
             leader.deregister(&mut self.host, ctx.now());
         }
@@ -310,7 +305,7 @@ impl HostNode {
     }
 
     /// Tells the fabric that a group which this host sends to makes no progress.
-    pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Context<'_, Message>) {
+    pub(super) fn stalled(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
         self.registrar.stalled(&mut self.host, ctx.now(), mcst_id);
         self.settle(ctx);
     }
@@ -318,7 +313,7 @@ impl HostNode {
     // ---- Death ----
 
     /// Ends the host at once: nothing leaves it any more, and nothing is taken in.
-    pub(super) fn kill(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn kill(&mut self, ctx: &mut Ctx<'_>) {
         ctx.note(|| "dies".to_string());
         self.alive = false;
     }
@@ -334,14 +329,14 @@ impl HostNode {
     }
 
     /// From now on sends random packets, too, whenever its link is idle; until the transfer is closed.
-    pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Context<'_, Message>) {
+    pub(super) fn turn_hostile(&mut self, hostile: Hostile, ctx: &mut Ctx<'_>) {
         self.hostile = Some(hostile);
         self.settle(ctx);
     }
 
     // ---- The NIC, driven by the engine. ----
 
-    pub(super) fn on_frame(&mut self, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_frame(&mut self, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -350,18 +345,22 @@ impl HostNode {
                 return self.settle(ctx);
             }
         }
-        if matches!(Frame::read(&frame), Frame::Roce(roce) if roce.is_acknowledgement()) {
-            self.acks_received += 1;
-        }
+        let is_acknowledgement = match &frame {
+            Packet::Rc(frame) => frame.headers.aeth.is_some(),
+            Packet::Bytes(bytes) => {
+                matches!(Frame::read(bytes), Frame::Roce(roce) if roce.is_acknowledgement())
+            }
+        };
+        self.acks_received += u64::from(is_acknowledgement);
         let message = Message::NicReceived { frame };
         ctx.send(ctx.node(), message, self.model.nic_delay);
     }
 
-    pub(super) fn on_idle(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_idle(&mut self, ctx: &mut Ctx<'_>) {
         self.settle(ctx);
     }
 
-    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -395,12 +394,12 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    pub(super) fn on_message(&mut self, message: Message, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_message(&mut self, message: Message, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
         match message {
-            Message::NicReceived { frame } => self.host.handle_frame(ctx.now(), &frame),
+            Message::NicReceived { frame } => self.host.handle_packet(ctx.now(), &frame),
             Message::Handled { event, seen_at } => self.handled(&event, seen_at, ctx),
             Message::Multicast { data } => self.posted(data, ctx),
             Message::Start { id, data } => self.started(id, data, ctx),
@@ -415,7 +414,7 @@ impl HostNode {
         self.settle(ctx);
     }
 
-    fn started(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Context<'_, Message>) {
+    fn started(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         let Some(Part { transfer, .. }) = self.transfers.get_mut(&id) else {
             return;
         };
@@ -430,7 +429,7 @@ impl HostNode {
     }
 
     /// The application saw `event` at `seen_at`; what it posted on that reaches the NIC now.
-    fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Context<'_, Message>) {
+    fn handled(&mut self, event: &HostEvent, seen_at: u64, ctx: &mut Ctx<'_>) {
         let (host, now) = (&mut self.host, ctx.now());
         if let Some(multicaster) = &mut self.multicaster {
             if multicaster.handle_event(host, now, event) {
@@ -445,7 +444,7 @@ impl HostNode {
     }
 
     /// Passes on what transfers and the group have to tell.
-    fn collect(&mut self, ctx: &mut Context<'_, Message>) {
+    fn collect(&mut self, ctx: &mut Ctx<'_>) {
         while let Some(event) = self.registrar.poll() {
             // Who registers in band does so for the only transfer.
             self.tell(TransferId::MAIN, MemberEvent::Group(event), ctx);
@@ -473,7 +472,7 @@ impl HostNode {
         }
     }
 
-    fn tell(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Context<'_, Message>) {
+    fn tell(&mut self, id: TransferId, event: MemberEvent, ctx: &mut Ctx<'_>) {
         ctx.note(|| {
             let text = match &event {
                 MemberEvent::Ready => "ready".to_string(),
@@ -496,7 +495,7 @@ impl HostNode {
     }
 
     /// After anything happened: hands events to the application, frames to an idle link, and sets the alarm.
-    fn settle(&mut self, ctx: &mut Context<'_, Message>) {
+    fn settle(&mut self, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -535,11 +534,14 @@ impl HostNode {
     }
 
     /// What the NIC puts on its idle link now.
-    fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
-        let (host, hostile) = (&mut self.host, &mut self.hostile);
+    fn next_frame(&mut self, now: u64) -> Option<Packet> {
+        let (host, hostile, fidelity) = (&mut self.host, &mut self.hostile, self.model.fidelity);
         let mut next = || {
-            host.poll_transmit(now)
-                .or_else(|| hostile.as_mut().map(Hostile::frame))
+            let honest = match fidelity {
+                Fidelity::Exact => host.poll_transmit(now).map(Packet::from),
+                Fidelity::Fast => host.poll_packet(now),
+            };
+            honest.or_else(|| Some(hostile.as_mut()?.frame().into()))
         };
         match &mut self.flow_control {
             None => next(),

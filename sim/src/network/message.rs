@@ -6,7 +6,7 @@ use alfirk_ctrl::controller::{Request, RequestId, Response};
 use alfirk_experiment::TransferId;
 use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use alfirk_p4runtime::Status;
-use alfirk_roce::host::HostEvent;
+use alfirk_roce::host::{HostEvent, Packet};
 
 use super::ports::Ticket;
 
@@ -38,11 +38,11 @@ pub enum Message {
     /// A switch to itself: a frame leaves the ingress pipeline.
     Ingress {
         port: u32,
-        frame: Vec<u8>,
+        frame: Packet,
         ticket: Ticket,
     },
     /// A host to itself: the NIC has taken a frame in.
-    NicReceived { frame: Vec<u8> },
+    NicReceived { frame: Packet },
     /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.
     Handled { event: Box<HostEvent>, seen_at: u64 },
     /// A host to itself: the first post of a transfer's root reaches the NIC.

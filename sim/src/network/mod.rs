@@ -12,17 +12,23 @@ mod host;
 mod message;
 mod model;
 mod pfc;
+mod plane;
 mod ports;
 mod switch;
 
 pub use build::{BuildError, Network};
 pub use host::HostNode;
-pub use model::{Model, NamedModel};
+pub use model::{Fidelity, Model, NamedModel};
 pub use switch::SwitchNode;
+
+use alfirk_roce::host::Packet;
 
 use crate::engine::{Context, Node, NodeId};
 use controller::ControllerNode;
 use message::Message;
+
+/// What a node of a network may do.
+type Ctx<'a> = Context<'a, Message, Packet>;
 
 /// A node of a [`Network`].
 pub enum Element {
@@ -33,8 +39,9 @@ pub enum Element {
 
 impl Node for Element {
     type Message = Message;
+    type Frame = Packet;
 
-    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+    fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_frame(port, frame, ctx),
             Element::Host(node) => node.on_frame(frame, ctx),
@@ -42,7 +49,7 @@ impl Node for Element {
         }
     }
 
-    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
+    fn on_idle(&mut self, port: u32, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_idle(port, ctx),
             Element::Host(node) => node.on_idle(ctx),
@@ -50,7 +57,7 @@ impl Node for Element {
         }
     }
 
-    fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+    fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_wake(ctx),
             Element::Host(node) => node.on_wake(ctx),
@@ -58,7 +65,7 @@ impl Node for Element {
         }
     }
 
-    fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Context<'_, Message>) {
+    fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_message(from, message, ctx),
             Element::Host(node) => node.on_message(message, ctx),

@@ -37,6 +37,19 @@ pub struct Model {
     pub copy_rate: Option<u64>,
     /// The least time between the beginnings of two frames that a NIC sends; 0 if only the link limits it.
     pub packet_interval: u64,
+    /// What the simulator spends on each packet.
+    pub fidelity: Fidelity,
+}
+
+/// How packets are carried and switched. Results are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fidelity {
+    /// Every byte is carried, and each packet passes the compiled pipelines.
+    #[default]
+    Exact,
+    /// Payloads are carried by reference, and most packets are switched by the rules of [`alfirk_aggregation`] in place of the compiled
+    /// pipelines. ICRCs are as right as their constants make them and are not computed.
+    Fast,
 }
 
 impl Default for Model {
@@ -52,6 +65,7 @@ impl Default for Model {
             post_rate: None,
             copy_rate: None,
             packet_interval: 0,
+            fidelity: Fidelity::Exact,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Priority-based flow control at one port (IEEE 802.1Q, clause 36): the side that is stopped, and the frames.
 
+use alfirk_roce::host::Packet;
 use alfirk_roce::wire::pause::{self, QUANTUM_BITS};
 use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
 
-use crate::engine::Context;
+use crate::engine::{Context, Frame};
 
 /// Quanta that a PAUSE asks for: the most there are. The other end goes on after them if the PAUSE is not sent again.
 const QUANTA: u16 = u16::MAX;
@@ -19,8 +20,28 @@ pub(super) enum Arrival {
     Packet(u8),
 }
 
-/// Reads a frame. The class is in the upper three bits of the DSCP; what is not IPv4 is of class 0.
-pub(super) fn read(frame: &[u8]) -> Arrival {
+/// A frame that flow control can read, and write as bytes.
+pub(super) trait Classified: Frame + From<Vec<u8>> {
+    /// The class is in the upper three bits of the DSCP; what is not IPv4 is of class 0.
+    fn read(&self) -> Arrival;
+}
+
+impl Classified for Vec<u8> {
+    fn read(&self) -> Arrival {
+        read(self)
+    }
+}
+
+impl Classified for Packet {
+    fn read(&self) -> Arrival {
+        match self {
+            Packet::Bytes(bytes) => read(bytes),
+            Packet::Rc(frame) => Arrival::Packet(class(frame.outer.ipv4.tos)),
+        }
+    }
+}
+
+fn read(frame: &[u8]) -> Arrival {
     let Ok(eth) = ethernet::View::new_checked(frame) else {
         return Arrival::Packet(0);
     };
@@ -31,10 +52,14 @@ pub(super) fn read(frame: &[u8]) -> Arrival {
         },
         ethernet::ETHERTYPE_IPV4 => {
             let ip = ipv4::View::new_checked(eth.payload());
-            Arrival::Packet(ip.map_or(0, |ip| ip.tos() >> (ipv4::DSCP_SHIFT + 3)))
+            Arrival::Packet(ip.map_or(0, |ip| class(ip.tos())))
         }
         _ => Arrival::Packet(0),
     }
+}
+
+fn class(tos: u8) -> u8 {
+    tos >> (ipv4::DSCP_SHIFT + 3)
 }
 
 /// A frame that stops a class, or lets it go on.
@@ -120,15 +145,15 @@ impl Stopped {
 /// A NIC's side of its link: it does what PAUSE frames say. It has one queue: a frame that must wait holds up those
 /// behind it.
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct Sender<F> {
     bits_per_second: u64,
     stopped: Stopped,
-    waiting: Option<Vec<u8>>,
+    waiting: Option<F>,
 }
 
-impl Sender {
+impl<F: Classified> Sender<F> {
     /// One that nobody has stopped, on a link of this rate.
-    pub(super) fn new(bits_per_second: u64) -> Sender {
+    pub(super) fn new(bits_per_second: u64) -> Sender<F> {
         Sender {
             bits_per_second,
             stopped: Stopped::default(),
@@ -137,8 +162,8 @@ impl Sender {
     }
 
     /// Whether a frame that has come in is a PAUSE, which is then done. Counts what is over.
-    pub(super) fn takes<M>(&mut self, port: u32, frame: &[u8], ctx: &mut Context<'_, M>) -> bool {
-        let Arrival::Pause(pause) = read(frame) else {
+    pub(super) fn takes<M>(&mut self, port: u32, frame: &F, ctx: &mut Context<'_, M, F>) -> bool {
+        let Arrival::Pause(pause) = frame.read() else {
             return false;
         };
         let now = ctx.now();
@@ -148,19 +173,15 @@ impl Sender {
     }
 
     /// Counts a stop that has run out. To be called whenever [`Sender::poll_timeout`] says, be the link idle or not.
-    pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M>) {
+    pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
         let over = self.stopped.expire(ctx.now());
         ctx.count_paused(port, over.unwrap_or(0));
     }
 
     /// The frame that goes to an idle link now: the one that had to wait, or what `next` gives.
-    pub(super) fn next(
-        &mut self,
-        next: impl FnOnce() -> Option<Vec<u8>>,
-        now: u64,
-    ) -> Option<Vec<u8>> {
+    pub(super) fn next(&mut self, next: impl FnOnce() -> Option<F>, now: u64) -> Option<F> {
         let frame = self.waiting.take().or_else(next)?;
-        match read(&frame) {
+        match frame.read() {
             Arrival::Packet(class) if self.stopped.is_stopped(class, now) => {
                 self.waiting = Some(frame);
                 None

@@ -22,15 +22,15 @@ use alfirk_roce::wire::MacAddr;
 
 use super::buffer::{Buffer, NoRoom, Share};
 use super::crossbar::Crossbar;
-use super::pfc::{self, Arrival, Stopped};
+use super::pfc::{self, Arrival, Classified, Stopped};
 use crate::engine::{Context, Dequeued, DropReason, EgressQueues, PortMap};
 
 /// The input port of what the switch itself sends; ports with links begin at 1.
 const INTERNAL: u32 = 0;
 
 /// The connected ports of a switch whose queues hold `Q`.
-pub(super) struct Ports<Q> {
-    ports: PortMap<Port<Q>, 0>,
+pub(super) struct Ports<Q, F> {
+    ports: PortMap<Port<Q, F>, 0>,
     /// Ports that may have something for an idle link, in the order in which that became so.
     runnable: VecDeque<u32>,
     /// Input queues, in place of those of the ports.
@@ -44,11 +44,11 @@ pub(super) struct Ports<Q> {
     current: Current,
 }
 
-struct Port<Q> {
+struct Port<Q, F> {
     rate_bps: u64,
     queues: EgressQueues<Stored<Q>>,
     /// Frames that have passed the egress of the switch and wait for the link, with their class.
-    ready: VecDeque<(u8, Vec<u8>)>,
+    ready: VecDeque<(u8, F)>,
     /// What the other end has stopped.
     stopped: Stopped,
     /// Whether a PAUSE waits for the link.
@@ -75,14 +75,14 @@ struct Current {
 /// There is nothing to wait for: the packet comes back, to pass the egress of the switch now.
 pub(super) struct AtOnce<Q>(pub(super) Q);
 
-impl<Q> Ports<Q> {
+impl<Q, F: Classified> Ports<Q, F> {
     /// Ports with empty queues; `links` gives each connected port and its link. PAUSE frames come from `station`.
     pub(super) fn new(
         links: impl IntoIterator<Item = (u32, LinkAttributes)>,
         switching: Switching,
         shared: Option<SharedBuffer>,
         station: MacAddr,
-    ) -> Ports<Q> {
+    ) -> Ports<Q, F> {
         let links: Vec<_> = links.into_iter().collect();
         let mut ports = PortMap::new();
         for (number, link) in &links {
@@ -117,13 +117,13 @@ impl<Q> Ports<Q> {
     pub(super) fn receive<M>(
         &mut self,
         number: u32,
-        frame: &[u8],
-        ctx: &mut Context<'_, M>,
+        frame: &F,
+        ctx: &mut Context<'_, M, F>,
     ) -> Option<Ticket> {
         let Some(buffer) = &mut self.buffer else {
             return Some(Ticket(None));
         };
-        let class = match (pfc::read(frame), self.pfc) {
+        let class = match (frame.read(), self.pfc) {
             (Arrival::Pause(pause), Some(_)) => {
                 let port = self.ports.get_mut(number)?;
                 let over = port.stopped.apply(&pause, port.rate_bps, ctx.now());
@@ -182,7 +182,7 @@ impl<Q> Ports<Q> {
         priority: u8,
         len: usize,
         packet: Q,
-        ctx: &mut Context<'_, M>,
+        ctx: &mut Context<'_, M, F>,
     ) -> Result<(), AtOnce<Q>> {
         let Some(port) = self.ports.get_mut(number) else {
             return Err(AtOnce(packet));
@@ -219,7 +219,7 @@ impl<Q> Ports<Q> {
 
     /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
     /// interface without carrier does.
-    pub(super) fn finish(&mut self, number: u32, frame: Vec<u8>) {
+    pub(super) fn finish(&mut self, number: u32, frame: F) {
         let share = self.current.share.as_ref();
         let class = share.map_or(0, |share| share.class);
         if let Some(port) = self.ports.get_mut(number) {
@@ -240,7 +240,7 @@ impl<Q> Ports<Q> {
 
     /// Gives idle links the frames that are ready, until a port has to have its next packet pass the egress of the
     /// switch: that packet and what it saw in its queue.
-    pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M>) -> Option<Dequeued<Q>> {
+    pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<Dequeued<Q>> {
         self.end();
         while let Some(number) = self.runnable.pop_front() {
             if let Some(next) = self.serve(number, ctx) {
@@ -258,7 +258,11 @@ impl<Q> Ports<Q> {
         None
     }
 
-    fn serve<M>(&mut self, number: u32, ctx: &mut Context<'_, M>) -> Option<Dequeued<Stored<Q>>> {
+    fn serve<M>(
+        &mut self,
+        number: u32,
+        ctx: &mut Context<'_, M, F>,
+    ) -> Option<Dequeued<Stored<Q>>> {
         let port = self.ports.get_mut(number)?;
         if !ctx.can_transmit(number) {
             return None;
@@ -282,7 +286,7 @@ impl<Q> Ports<Q> {
             if stops {
                 ctx.count_pause(number);
             }
-            ctx.transmit(number, pfc::frame(self.station, pfc.class, stops));
+            ctx.transmit(number, pfc::frame(self.station, pfc.class, stops).into());
             return None;
         }
         if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
@@ -312,7 +316,7 @@ impl<Q> Ports<Q> {
     }
 
     /// Does what is due: says again who must stop, and lets go on what was stopped long enough.
-    pub(super) fn handle_timeout<M>(&mut self, ctx: &mut Context<'_, M>) {
+    pub(super) fn handle_timeout<M>(&mut self, ctx: &mut Context<'_, M, F>) {
         if self.pfc.is_none() {
             return;
         }

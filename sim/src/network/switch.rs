@@ -3,11 +3,15 @@
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
+use alfirk_ctrl::tables::Program;
 use alfirk_p4runtime::Status;
+use alfirk_roce::host::Packet;
 
 use super::message::Message;
+use super::plane::{Plane, Taken, Waiting};
 use super::ports::{AtOnce, Ports, Ticket};
-use crate::engine::{Context, NodeId};
+use super::Ctx;
+use crate::engine::NodeId;
 
 /// A switch in the simulator.
 ///
@@ -16,9 +20,13 @@ use crate::engine::{Context, NodeId};
 /// Ports without a link (the CPU port, recirculation) drain at once.
 pub struct SwitchNode {
     server: Server,
+    /// What takes most packets from the pipelines, if that is asked for and the program is known.
+    plane: Option<Plane>,
+    /// Whether it is.
+    fast: bool,
     pipeline_latency: u64,
     control_latency: u64,
-    ports: Ports<Queued>,
+    ports: SwitchPorts,
     controller: Option<Connection>,
     /// A dead switch forwards nothing and answers nobody.
     alive: bool,
@@ -30,16 +38,28 @@ struct Connection {
     client: ClientId,
 }
 
+/// The ports of a switch.
+pub(super) type SwitchPorts = Ports<Stored, Packet>;
+
+/// Between ingress and egress.
+pub(super) enum Stored {
+    Pipeline(Queued),
+    Plane(Waiting),
+}
+
 impl SwitchNode {
     /// A switch without a program.
     pub(super) fn new(
         server: Server,
+        fast: bool,
         pipeline_latency: u64,
         control_latency: u64,
-        ports: Ports<Queued>,
+        ports: SwitchPorts,
     ) -> SwitchNode {
         SwitchNode {
             server,
+            plane: None,
+            fast,
             pipeline_latency,
             control_latency,
             ports,
@@ -54,7 +74,7 @@ impl SwitchNode {
     }
 
     /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
-    pub fn kill(&mut self, ctx: &mut Context<'_, Message>) {
+    pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
         self.ports.clear();
         if let Some(connection) = &self.controller {
@@ -63,7 +83,7 @@ impl SwitchNode {
         self.disconnect("the switch has ended", ctx);
     }
 
-    pub(super) fn on_wake(&mut self, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self.alive {
             self.server.handle_timeout(ctx.now());
             self.ports.handle_timeout(ctx);
@@ -71,7 +91,7 @@ impl SwitchNode {
         }
     }
 
-    pub(super) fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -94,17 +114,12 @@ impl SwitchNode {
         }
     }
 
-    pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, Message>) {
+    pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Ctx<'_>) {
         self.ports.idle(port);
         self.pump(ctx);
     }
 
-    pub(super) fn on_message(
-        &mut self,
-        from: NodeId,
-        message: Message,
-        ctx: &mut Context<'_, Message>,
-    ) {
+    pub(super) fn on_message(&mut self, from: NodeId, message: Message, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
         }
@@ -126,11 +141,13 @@ impl SwitchNode {
                 ctx.send(from, Message::Connected, self.control_latency);
             }
             Message::Request { id, body } => {
+                self.hand_over();
                 let result = Box::new(self.call(*body, ctx.now()));
                 ctx.send(from, Message::Reply { id, result }, self.control_latency);
                 self.pump(ctx);
             }
             Message::StreamRequest(message) => {
+                self.hand_over();
                 if let Some(connection) = &self.controller {
                     self.server
                         .stream_message(connection.client, *message, ctx.now());
@@ -141,16 +158,32 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(
-        &mut self,
-        port: u32,
-        frame: Vec<u8>,
-        ticket: Ticket,
-        ctx: &mut Context<'_, Message>,
-    ) {
+    fn ingress(&mut self, port: u32, frame: Packet, ticket: Ticket, ctx: &mut Ctx<'_>) {
         self.ports.begin(ticket);
-        self.server.take_frame_in(port, frame, ctx.now());
+        let taken = match &mut self.plane {
+            Some(plane) => plane.ingress(&mut self.server, port, frame, ctx.now()),
+            None => Taken::Not(frame),
+        };
+        match taken {
+            Taken::Queue(all) => {
+                for waiting in all {
+                    self.enqueue(waiting.port, 0, waiting.len, Stored::Plane(waiting), ctx);
+                }
+            }
+            Taken::Not(frame) => {
+                self.hand_over();
+                let frame = frame.into_bytes();
+                self.server.take_frame_in(port, frame, ctx.now());
+            }
+        }
         self.pump(ctx);
+    }
+
+    /// The pipelines are about to run.
+    fn hand_over(&mut self) {
+        if let Some(plane) = &mut self.plane {
+            plane.hand_over(&mut self.server);
+        }
     }
 
     /// What the gRPC server would answer to a unary call.
@@ -162,18 +195,31 @@ impl SwitchNode {
                 let cookie = answer.config.and_then(|config| config.cookie);
                 Ok(Response::Pipeline(cookie.map(|cookie| cookie.cookie)))
             }
-            Request::SetPipeline(request) => server
-                .set_forwarding_pipeline_config(&request, now)
-                .map(|_| Response::SetPipeline),
-            Request::Write(request) => server.write(&request, now).map(|_| Response::Write),
+            Request::SetPipeline(request) => {
+                let set = server.set_forwarding_pipeline_config(&request, now);
+                let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
+                let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
+                self.plane = program.filter(|_| self.fast && set.is_ok()).map(Plane::new);
+                set.map(|_| Response::SetPipeline)
+            }
+            Request::Write(request) => {
+                let written = server.write(&request, now);
+                if let Some(plane) = &mut self.plane {
+                    match &written {
+                        Ok(_) => plane.written(&request),
+                        Err(_) => plane.reread(server, now),
+                    }
+                }
+                written.map(|_| Response::Write)
+            }
             Request::Read(request) => server
                 .read(&request, now)
                 .map(|all| Response::Read(vec![all])),
         }
     }
 
-    /// Carries out what the server has decided, until it and the idle links have nothing left to do.
-    fn pump(&mut self, ctx: &mut Context<'_, Message>) {
+    /// Carries out what the server has decided, until it and the idle ports have nothing left to do.
+    fn pump(&mut self, ctx: &mut Ctx<'_>) {
         loop {
             while let Some(event) = self.server.poll() {
                 self.carry_out(event, ctx);
@@ -186,7 +232,7 @@ impl SwitchNode {
                 enq_qdepth: next.depth_at_enqueue,
                 deq_qdepth: next.depth_at_dequeue,
             };
-            self.server.dequeue(next.packet, ctx.now(), state);
+            self.egress(next.packet, ctx.now(), state);
         }
         let alarms = [
             self.server.poll_timeout(),
@@ -197,10 +243,13 @@ impl SwitchNode {
         }
     }
 
-    fn carry_out(&mut self, event: Event, ctx: &mut Context<'_, Message>) {
+    fn carry_out(&mut self, event: Event, ctx: &mut Ctx<'_>) {
         match event {
-            Event::Enqueue(packet) => self.enqueue(packet, ctx),
-            Event::Output { port, frame } => self.ports.finish(port, frame),
+            Event::Enqueue(packet) => {
+                let (port, priority, len) = (packet.port, packet.priority, packet.len);
+                self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
+            }
+            Event::Output { port, frame } => self.ports.finish(port, frame.into()),
             Event::Stream { client, message } => {
                 if let Some(connection) = &self.controller {
                     if connection.client == client {
@@ -218,7 +267,7 @@ impl SwitchNode {
     }
 
     /// Tells the controller that its connection is gone.
-    fn disconnect(&mut self, why: &str, ctx: &mut Context<'_, Message>) {
+    fn disconnect(&mut self, why: &str, ctx: &mut Ctx<'_>) {
         if let Some(connection) = self.controller.take() {
             let message = Message::Disconnected {
                 why: why.to_string(),
@@ -227,9 +276,15 @@ impl SwitchNode {
         }
     }
 
-    fn enqueue(&mut self, packet: Queued, ctx: &mut Context<'_, Message>) {
-        let (port, priority, len) = (packet.port, packet.priority, packet.len);
-        let queued = self.ports.enqueue(port, priority, len, packet, ctx);
+    fn enqueue(
+        &mut self,
+        number: u32,
+        priority: u8,
+        len: usize,
+        packet: Stored,
+        ctx: &mut Ctx<'_>,
+    ) {
+        let queued = self.ports.enqueue(number, priority, len, packet, ctx);
         if let Err(AtOnce(packet)) = queued {
             let now = ctx.now();
             let state = QueueState {
@@ -237,7 +292,27 @@ impl SwitchNode {
                 enq_qdepth: 0,
                 deq_qdepth: 0,
             };
-            self.server.dequeue(packet, now, state);
+            self.egress(packet, now, state);
+        }
+    }
+
+    /// A packet leaves its queue: it passes the egress, and what goes on is ready then.
+    fn egress(&mut self, packet: Stored, now: u64, state: QueueState) {
+        match packet {
+            Stored::Pipeline(packet) => {
+                self.hand_over();
+                self.server.dequeue(packet, now, state);
+            }
+            Stored::Plane(waiting) => {
+                let Some(plane) = &mut self.plane else {
+                    return;
+                };
+                let number = waiting.port;
+                let leaves = plane.egress(&mut self.server, waiting, state.deq_qdepth);
+                if let Some(packet) = leaves {
+                    self.ports.finish(number, packet);
+                }
+            }
         }
     }
 }

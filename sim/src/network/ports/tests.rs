@@ -43,7 +43,7 @@ fn label(frame: &[u8]) -> (u8, u8, u32) {
 type Copy = (u32, u32, Vec<u8>);
 
 /// What the egress of a switch does: nothing goes back where it came from.
-fn egress(ports: &mut Ports<Copy>, (to, from, frame): Copy) {
+fn egress(ports: &mut Ports<Copy, Vec<u8>>, (to, from, frame): Copy) {
     if to != from {
         ports.finish(to, frame);
     }
@@ -52,19 +52,19 @@ fn egress(ports: &mut Ports<Copy>, (to, from, frame): Copy) {
 /// A switch without pipelines, or a host that sends what it has and counts what comes.
 enum Station {
     Switch {
-        ports: Box<Ports<Copy>>,
+        ports: Box<Ports<Copy, Vec<u8>>>,
         /// The port that leads to each host.
         routes: Vec<u32>,
     },
     Host {
         backlog: VecDeque<Vec<u8>>,
-        sender: Option<Sender>,
+        sender: Option<Sender<Vec<u8>>>,
         received: Vec<(u64, Vec<u8>)>,
     },
 }
 
 impl Station {
-    fn pump(&mut self, ctx: &mut Context<'_, ()>) {
+    fn pump(&mut self, ctx: &mut Context<'_, (), Vec<u8>>) {
         match self {
             Station::Switch { ports, .. } => {
                 while let Some(next) = ports.next(ctx) {
@@ -100,8 +100,9 @@ impl Station {
 
 impl Node for Station {
     type Message = ();
+    type Frame = Vec<u8>;
 
-    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, ()>) {
+    fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, (), Vec<u8>>) {
         match self {
             Station::Switch { ports, routes } => {
                 if let Some(ticket) = ports.receive(port, &frame, ctx) {
@@ -136,21 +137,21 @@ impl Node for Station {
         self.pump(ctx);
     }
 
-    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, ()>) {
+    fn on_idle(&mut self, port: u32, ctx: &mut Context<'_, (), Vec<u8>>) {
         if let Station::Switch { ports, .. } = self {
             ports.idle(port);
         }
         self.pump(ctx);
     }
 
-    fn on_wake(&mut self, ctx: &mut Context<'_, ()>) {
+    fn on_wake(&mut self, ctx: &mut Context<'_, (), Vec<u8>>) {
         if let Station::Switch { ports, .. } = self {
             ports.handle_timeout(ctx);
         }
         self.pump(ctx);
     }
 
-    fn on_message(&mut self, _: NodeId, (): (), _: &mut Context<'_, ()>) {}
+    fn on_message(&mut self, _: NodeId, (): (), _: &mut Context<'_, (), Vec<u8>>) {}
 }
 
 fn link() -> LinkAttributes {

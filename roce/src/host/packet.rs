@@ -1,0 +1,273 @@
+//! Packets as simulators carry them: headers as fields, payload by reference.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::frame::{roce_len, Outer};
+use crate::rc::{RcHeaders, RcPacket};
+use crate::wire::{bth, ethernet, icrc as trailer, ipv4, udp};
+
+/// What is on a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Packet {
+    /// Any frame, from the Ethernet header to the last byte before the FCS.
+    Bytes(Vec<u8>),
+    /// A packet of a reliable connection, whose ICRC is right.
+    Rc(Box<RcFrame>),
+}
+
+/// A packet of a reliable connection in RoCEv2. It has no ICRC of its own: what it is turned into has the right one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RcFrame {
+    /// The headers around it; lengths are those of the packet.
+    pub outer: Outer,
+    pub headers: RcHeaders,
+    pub payload: SharedBytes,
+}
+
+/// A part of bytes that others have, too.
+#[derive(Clone, Default)]
+pub struct SharedBytes {
+    /// Nothing of it if `None`.
+    all: Option<Arc<[u8]>>,
+    start: usize,
+    len: usize,
+}
+
+impl SharedBytes {
+    /// A range of `all`, within it.
+    pub fn new(all: Arc<[u8]>, range: Range<usize>) -> SharedBytes {
+        debug_assert!(range.end <= all.len());
+        SharedBytes {
+            all: Some(all),
+            start: range.start,
+            len: range.len(),
+        }
+    }
+
+    /// A copy of bytes.
+    pub fn copy(bytes: &[u8]) -> SharedBytes {
+        match bytes.is_empty() {
+            true => SharedBytes::default(),
+            false => SharedBytes::new(bytes.into(), 0..bytes.len()),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match &self.all {
+            Some(all) => &all[self.start..self.start + self.len],
+            None => &[],
+        }
+    }
+}
+
+impl PartialEq for SharedBytes {
+    fn eq(&self, other: &SharedBytes) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for SharedBytes {}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+impl RcFrame {
+    /// Reads a frame that is nothing but this: Ethernet without tags, IPv4 without options, a packet of a reliable connection whose
+    /// lengths, checksum and ICRC are right. Everything else stays bytes.
+    pub fn read(frame: &[u8]) -> Option<RcFrame> {
+        let ethernet = ethernet::View::new_checked(frame).ok()?;
+        if ethernet.ethertype() != ethernet::ETHERTYPE_IPV4 {
+            return None;
+        }
+        let ip = ipv4::View::new_checked(ethernet.payload()).ok()?;
+        if ip.header_len() != ipv4::HEADER_LEN || ip.check_checksum().is_err() {
+            return None;
+        }
+        let ipv4 = ipv4::Repr::parse(&ip).ok()?;
+        let view = udp::View::new_checked(ip.payload()).ok()?;
+        let udp = udp::Repr::parse(&view);
+        let tail = trailer::View::new_checked(view.payload()).ok()?;
+        if ipv4.protocol != ipv4::PROTOCOL_UDP || udp.destination_port != udp::PORT_ROCE {
+            return None;
+        }
+        if bth::View::new_checked(tail.covered())
+            .ok()?
+            .opcode()
+            .has_deth()
+        {
+            return None;
+        }
+        let packet = RcPacket::parse(tail.covered()).ok()?;
+        let read = RcFrame {
+            outer: Outer {
+                ethernet: ethernet::Repr::parse(&ethernet),
+                ipv4,
+                udp,
+            },
+            headers: packet.headers,
+            payload: SharedBytes::copy(packet.payload),
+        };
+        // Reserved bits and trailing bytes are in no field.
+        (read.frame_len() == frame.len() && read.to_bytes() == frame).then_some(read)
+    }
+
+    /// The frame, with the right ICRC.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.outer.roce(&self.headers, self.payload.bytes())
+    }
+
+    /// Bytes of the frame.
+    pub fn frame_len(&self) -> usize {
+        self.outer.frame_len()
+    }
+
+    /// Sets the lengths in the headers to those of the packet.
+    pub fn fit(&mut self) {
+        let len = roce_len(&self.headers, self.payload.len());
+        self.outer.udp.payload_len = len as u16;
+        self.outer.ipv4.payload_len = (udp::HEADER_LEN + len) as u16;
+    }
+
+    /// The packet within.
+    pub fn packet(&self) -> RcPacket<'_> {
+        RcPacket {
+            headers: self.headers,
+            payload: self.payload.bytes(),
+        }
+    }
+}
+
+impl Packet {
+    /// Bytes of the frame.
+    pub fn len(&self) -> usize {
+        match self {
+            Packet::Bytes(bytes) => bytes.len(),
+            Packet::Rc(frame) => frame.frame_len(),
+        }
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The frame.
+    pub fn bytes(&self) -> Cow<'_, [u8]> {
+        match self {
+            Packet::Bytes(bytes) => Cow::Borrowed(bytes),
+            Packet::Rc(frame) => Cow::Owned(frame.to_bytes()),
+        }
+    }
+
+    /// The frame.
+    pub fn into_bytes(self) -> Vec<u8> {
+        match self {
+            Packet::Bytes(bytes) => bytes,
+            Packet::Rc(frame) => frame.to_bytes(),
+        }
+    }
+}
+
+impl From<Vec<u8>> for Packet {
+    fn from(bytes: Vec<u8>) -> Packet {
+        Packet::Bytes(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+
+    use super::super::frame::Envelope;
+    use super::*;
+    use crate::icrc;
+    use crate::wire::{aeth, reth, MacAddr, Opcode, Psn, QpNum, Syndrome};
+
+    fn envelope(identification: u16, tos: u8) -> Envelope {
+        Envelope {
+            source_mac: MacAddr([2, 0, 0, 0, 0, 1]),
+            destination_mac: MacAddr([2, 0, 0, 0, 0, 2]),
+            source: Ipv4Addr::new(10, 0, 0, 1),
+            destination: Ipv4Addr::new(10, 0, 0, 2),
+            identification,
+            source_port: 0xc123,
+            destination_port: udp::PORT_ROCE,
+            tos,
+        }
+    }
+
+    fn headers(opcode: Opcode, payload: usize) -> RcHeaders {
+        let mut bth = bth::Repr::new(opcode, QpNum::new(77), Psn::new(0xffffff));
+        bth.pad_count = (payload.wrapping_neg() % 4) as u8;
+        RcHeaders {
+            reth: opcode.has_reth().then_some(reth::Repr {
+                virtual_address: 0x1234_5678_9abc,
+                rkey: 7,
+                dma_length: 99,
+            }),
+            aeth: opcode.has_aeth().then_some(aeth::Repr {
+                syndrome: Syndrome::Ack { credits: 31 },
+                msn: 5,
+            }),
+            immediate: opcode.has_immediate().then_some(8),
+            ..RcHeaders::plain(bth)
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn packets_and_frames_are_the_same_thing(
+            opcode in prop_oneof![
+                Just(Opcode::SendFirst), Just(Opcode::SendMiddle), Just(Opcode::SendOnlyImm), Just(Opcode::WriteOnly),
+                Just(Opcode::WriteOnlyImm), Just(Opcode::Acknowledge),
+            ],
+            payload in proptest::collection::vec(any::<u8>(), 0..40),
+            identification in any::<u16>(),
+            tos in any::<u8>(),
+        ) {
+            let headers = headers(opcode, payload.len());
+            let bytes = envelope(identification, tos).roce(&headers, &payload);
+            let frame = RcFrame::read(&bytes).unwrap();
+            prop_assert_eq!(frame.frame_len(), bytes.len());
+            prop_assert_eq!(frame.payload.bytes(), &payload[..]);
+            let mut fitted = frame.clone();
+            fitted.fit();
+            prop_assert_eq!(&fitted, &frame);
+            prop_assert_eq!(Packet::Rc(Box::new(frame)).into_bytes(), bytes);
+        }
+
+        #[test]
+        fn what_no_packet_can_hold_stays_bytes(at in 0usize..80, bit in 0u8..8) {
+            let bytes = envelope(1, 2).roce(&headers(Opcode::WriteOnly, 10), &[3; 10]);
+            let mut broken = bytes.clone();
+            broken[at % bytes.len()] ^= 1 << bit;
+            if let Some(read) = RcFrame::read(&broken) {
+                // Fields that neither checksum nor ICRC covers, and those of which the packet keeps every bit.
+                prop_assert_eq!(read.to_bytes(), broken.clone());
+                let covered = &broken[ethernet::HEADER_LEN..broken.len() - trailer::TRAILER_LEN];
+                prop_assert_eq!(
+                    icrc::compute(covered).unwrap().to_le_bytes().to_vec(),
+                    broken[broken.len() - trailer::TRAILER_LEN..].to_vec()
+                );
+            }
+            broken.truncate(at);
+            prop_assert!(RcFrame::read(&broken).is_none());
+        }
+    }
+}

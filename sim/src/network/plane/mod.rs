@@ -1,0 +1,439 @@
+//! A fast data plane: what the compiled pipelines do with the packets that there are most of, in Rust.
+//!
+//! It stands beside the pipelines of a switch, and takes from them the unicast and group packets of reliable connections; the rules of
+//! feedback are those of [`alfirk_aggregation`], which the pipelines are held against. Everything else goes through the pipelines: ARP,
+//! registration, datagrams, what the controller sends and asks for, groups of other strategies than `tree` and `neutral`, and whatever is
+//! to be dropped or refused. The tables are those that the controller writes ([`tables`]).
+//!
+//! A group's state is in the registers or here, never in both ([`registers`]): before the pipelines run, it goes back to the registers, and
+//! with the next packet it comes here again. So nobody can tell which of the two a switch has, but by the time that it takes, and by
+//! the counters of tables and drops, which the pipelines alone keep (but those that reports show).
+
+mod group;
+mod registers;
+mod tables;
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_aggregation::{self as aggregation, classify, Answer, Feedback, Notice, Sent};
+use alfirk_bmv2::p4rt::Server;
+use alfirk_contract::{self as contract, Drop};
+use alfirk_ctrl::tables::{Program, Route};
+use alfirk_p4runtime::p4::v1::{
+    entity, packet_replication_engine_entry as engine, update, Entity, MulticastGroupEntry,
+    PacketReplicationEngineEntry, ReadRequest, TableEntry, Update, WriteRequest,
+};
+use alfirk_roce::host::{Packet, RcFrame, SharedBytes};
+use alfirk_roce::rc::RcHeaders;
+use alfirk_roce::wire::{bth, ipv4, MacAddr, Opcode, Psn};
+
+use group::Native;
+use tables::Tables;
+
+/// The fast plane of one switch.
+pub(super) struct Plane {
+    program: Program,
+    tables: Tables,
+    /// The groups whose state is here, by index.
+    groups: BTreeMap<u16, Native>,
+    /// Those that the pipelines handle.
+    foreign: BTreeSet<u16>,
+    /// Packets dropped by the reasons that reports show, since the counters were last brought up to date.
+    drops: BTreeMap<Drop, u64>,
+}
+
+/// What waits in an output queue.
+pub(super) struct Waiting {
+    pub(super) port: u32,
+    /// Bytes in the queue, as the pipelines count them.
+    pub(super) len: usize,
+    frame: Option<Box<RcFrame>>,
+    then: Then,
+}
+
+enum Then {
+    /// It leaves as it is.
+    Leave,
+    /// It leaves as a group's packet: through the bridge's exit.
+    Exit { group: u16 },
+    /// The group's rules say what becomes of it.
+    Ask {
+        group: u16,
+        queued: aggregation::Queued,
+    },
+}
+
+/// What becomes of a packet that comes in.
+pub(super) enum Taken {
+    /// These are to be queued, in this order.
+    Queue(Vec<Waiting>),
+    /// The pipelines are to handle it.
+    Not(Packet),
+}
+
+impl Plane {
+    /// One for a program without entries.
+    pub(super) fn new(program: Program) -> Plane {
+        Plane {
+            program,
+            tables: Tables::default(),
+            groups: BTreeMap::new(),
+            foreign: BTreeSet::new(),
+            drops: BTreeMap::new(),
+        }
+    }
+
+    /// The pipelines are about to run: state and counters go back to them.
+    pub(super) fn hand_over(&mut self, server: &mut Server) {
+        for (index, group) in std::mem::take(&mut self.groups) {
+            registers::store(server.switch_mut(), self.program.sizes.paths, index, group);
+        }
+        for (reason, count) in std::mem::take(&mut self.drops) {
+            registers::count_drops(server.switch_mut(), reason, count);
+        }
+    }
+
+    /// The controller has written this, and the switch has taken it.
+    pub(super) fn written(&mut self, request: &WriteRequest) {
+        self.foreign.clear();
+        for update in &request.updates {
+            self.tables.apply(&self.program, update);
+        }
+    }
+
+    /// What of a write the switch has taken is not known: everything is read again.
+    pub(super) fn reread(&mut self, server: &Server, now: u64) {
+        let pattern = |entity| Entity {
+            entity: Some(entity),
+        };
+        let everything = ReadRequest {
+            device_id: server.switch().options().device_id,
+            entities: vec![
+                pattern(entity::Entity::TableEntry(TableEntry::default())),
+                pattern(entity::Entity::PacketReplicationEngineEntry(
+                    PacketReplicationEngineEntry {
+                        r#type: Some(engine::Type::MulticastGroupEntry(
+                            MulticastGroupEntry::default(),
+                        )),
+                    },
+                )),
+            ],
+            ..ReadRequest::default()
+        };
+        self.tables = Tables::default();
+        self.foreign.clear();
+        for entity in server.read(&everything, now).unwrap_or_default().entities {
+            let update = Update {
+                r#type: update::Type::Insert.into(),
+                entity: Some(entity),
+            };
+            self.tables.apply(&self.program, &update);
+        }
+    }
+
+    /// A packet comes in.
+    pub(super) fn ingress(
+        &mut self,
+        server: &mut Server,
+        port: u32,
+        packet: Packet,
+        now: u64,
+    ) -> Taken {
+        let frame = match packet {
+            Packet::Rc(frame) => frame,
+            // From a host that makes its frames by itself.
+            Packet::Bytes(bytes) => match RcFrame::read(&bytes) {
+                Some(frame) => Box::new(frame),
+                None => return Taken::Not(Packet::Bytes(bytes)),
+            },
+        };
+        let owner = self.tables.owner(port);
+        if owner.is_some_and(|owner| owner != frame.outer.ipv4.source) {
+            return Taken::Not(Packet::Rc(frame));
+        }
+        let to = frame.outer.ipv4.destination;
+        match self.tables.group(to) {
+            Some(index) => self.to_group(server, port, index, frame, now),
+            None if to.is_multicast() => Taken::Not(Packet::Rc(frame)),
+            None => self.unicast(frame),
+        }
+    }
+
+    fn unicast(&self, mut frame: Box<RcFrame>) -> Taken {
+        let outer = &mut frame.outer;
+        let route = match outer.ipv4.ttl {
+            0 | 1 => None,
+            _ => self.tables.route(outer.ipv4.destination),
+        };
+        let port = match route {
+            Some(Route::ToHost { port, mac }) => {
+                outer.ethernet.source = virtual_mac();
+                outer.ethernet.destination = mac;
+                Some(port)
+            }
+            Some(Route::ToSwitch { port }) => Some(port),
+            Some(Route::Ecmp { group, size, seed }) => {
+                let index = hash(seed, outer) % size.max(1);
+                self.tables.next_hop(group, index)
+            }
+            None => None,
+        };
+        let Some(port) = port else {
+            return Taken::Not(Packet::Rc(frame));
+        };
+        outer.ipv4.ttl -= 1;
+        Taken::Queue(vec![Waiting {
+            port,
+            len: frame.frame_len(),
+            frame: Some(frame),
+            then: Then::Leave,
+        }])
+    }
+
+    fn to_group(
+        &mut self,
+        server: &mut Server,
+        port: u32,
+        index: u16,
+        mut frame: Box<RcFrame>,
+        now: u64,
+    ) -> Taken {
+        if self.foreign.contains(&index) {
+            return Taken::Not(Packet::Rc(frame));
+        }
+        let group = match self.groups.entry(index) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let plan = self.tables.plan(index);
+                let loaded = plan.map(|plan| {
+                    let paths = self.program.sizes.paths;
+                    registers::load(server.switch(), paths, index, plan, now / 1_000)
+                });
+                match loaded {
+                    Some(loaded) => entry.insert(loaded),
+                    None => {
+                        self.foreign.insert(index);
+                        return Taken::Not(Packet::Rc(frame));
+                    }
+                }
+            }
+        };
+        let kind = kind(&frame.headers);
+        let Some(kind) = kind.filter(|kind| group.admits(port, &frame, *kind)) else {
+            return Taken::Not(Packet::Rc(frame));
+        };
+        group.enter(port, &mut frame);
+
+        let len = frame.frame_len();
+        let psn = frame.headers.bth.psn.get();
+        let micros = now / 1_000;
+        let queued = match kind {
+            Kind::Data => group.model.data(port, psn, micros),
+            Kind::Feedback(feedback) => group.model.feedback(port, feedback, micros),
+            Kind::Cnp => {
+                let queued = group.model.notice(port, Notice::Cnp, micros);
+                if queued.is_empty() && group.model.sender.source.is_some() {
+                    *self.drops.entry(Drop::CnpFiltered).or_default() += 1;
+                }
+                queued
+            }
+        };
+        let mut waiting = Vec::with_capacity(queued.len());
+        let last = queued.len();
+        let mut frame = Some(frame);
+        for (number, queued) in queued.into_iter().enumerate() {
+            let own = |frame: &mut Option<Box<RcFrame>>| match number + 1 == last {
+                true => frame.take(),
+                false => frame.clone(),
+            };
+            let (to, len, frame) = match &queued {
+                aggregation::Queued::Copy { path, .. } => {
+                    (group.model.ports()[*path], len, own(&mut frame))
+                }
+                aggregation::Queued::Learn { path, .. } => (group.model.ports()[*path], len, None),
+                aggregation::Queued::End => (port, len, None),
+                aggregation::Queued::Leave(Sent::Feedback { port: to, feedback }) => {
+                    let mut frame = own(&mut frame);
+                    let mut len = len;
+                    if let Some(frame) = &mut frame {
+                        if matches!(kind, Kind::Data) {
+                            len = answered_len(len, &frame.headers);
+                            make_answer(frame);
+                        }
+                        say(frame, *feedback);
+                    }
+                    (*to, len, frame)
+                }
+                aggregation::Queued::Leave(Sent::Notice { port: to, .. }) => {
+                    (*to, len, own(&mut frame))
+                }
+                // With a tree nothing else comes of these packets.
+                _ => continue,
+            };
+            waiting.push(Waiting {
+                port: to,
+                len,
+                frame,
+                then: match queued {
+                    aggregation::Queued::Leave(_) => Then::Exit { group: index },
+                    queued => Then::Ask {
+                        group: index,
+                        queued,
+                    },
+                },
+            });
+        }
+        Taken::Queue(waiting)
+    }
+
+    /// A packet leaves its queue, in which so many are left behind it. Gives what goes on the link, if anything does.
+    pub(super) fn egress(
+        &mut self,
+        server: &mut Server,
+        waiting: Waiting,
+        depth: u32,
+    ) -> Option<Packet> {
+        let Waiting {
+            port, frame, then, ..
+        } = waiting;
+        let group = match then {
+            Then::Leave => None,
+            Then::Exit { group } => Some(group),
+            Then::Ask { group, queued } => {
+                let passes = match self.groups.get_mut(&group) {
+                    Some(native) => native.filter(queued),
+                    None => registers::filter(
+                        server.switch_mut(),
+                        self.program.sizes.paths,
+                        group,
+                        queued,
+                    ),
+                };
+                if !passes {
+                    if frame.is_some() {
+                        *self.drops.entry(Drop::AlreadyAcked).or_default() += 1;
+                    }
+                    return None;
+                }
+                Some(group)
+            }
+        };
+        let mut frame = frame?;
+        if let Some(index) = group {
+            match self.groups.get(&index) {
+                Some(native) => native.exit(port, &mut frame),
+                None => {
+                    let delivery = self.tables.delivery(server.switch(), index, port);
+                    if let Some(delivery) = delivery {
+                        delivery.apply(&mut frame);
+                    }
+                }
+            }
+        }
+        self.mark(server, port, depth, &mut frame);
+        Some(Packet::Rc(frame))
+    }
+
+    /// Marks a packet that has waited behind too many (`ecn_marking.p4`).
+    fn mark(&self, server: &mut Server, port: u32, depth: u32, frame: &mut RcFrame) {
+        let tos = &mut frame.outer.ipv4.tos;
+        let ecn = *tos & ipv4::ECN_MASK;
+        if ecn == contract::ECN_NOT_ECT || ecn == contract::ECN_CE {
+            return;
+        }
+        let Some(profile) = self.tables.marking(port) else {
+            return;
+        };
+        let marked = match depth {
+            depth if depth >= profile.max => true,
+            depth if depth > profile.min => {
+                let dice = server.switch_mut().random(0, 0xffff) as u32;
+                dice < (depth - profile.min).wrapping_mul(profile.rise)
+            }
+            _ => false,
+        };
+        if marked {
+            *tos |= contract::ECN_CE;
+        }
+    }
+}
+
+/// What a group's packet is; `None` for what the pipelines are to see.
+#[derive(Clone, Copy)]
+enum Kind {
+    Data,
+    Feedback(Feedback),
+    Cnp,
+}
+
+fn kind(headers: &RcHeaders) -> Option<Kind> {
+    let opcode = headers.bth.opcode;
+    if let Some(reth) = &headers.reth {
+        if reth.rkey == contract::MR_INFO_RKEY {
+            return None;
+        }
+    }
+    match (opcode, headers.aeth) {
+        (Opcode::Cnp, _) => Some(Kind::Cnp),
+        (_, None) if opcode.is_send() || opcode.is_write() => Some(Kind::Data),
+        (Opcode::Acknowledge, Some(aeth)) => match classify(headers.bth.psn.get(), aeth) {
+            Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
+            Some(Answer::Fatal(_)) | None => None,
+        },
+        _ => None,
+    }
+}
+
+fn virtual_mac() -> MacAddr {
+    let [_, _, mac @ ..] = contract::VIRTUAL_MAC.to_be_bytes();
+    MacAddr(mac)
+}
+
+/// The number by which one of several ways is chosen (`ipv4_routing.p4`).
+fn hash(seed: u16, outer: &alfirk_roce::host::Outer) -> u16 {
+    let mut bytes = [0; 15];
+    bytes[..2].copy_from_slice(&seed.to_be_bytes());
+    bytes[2..6].copy_from_slice(&outer.ipv4.source.octets());
+    bytes[6..10].copy_from_slice(&outer.ipv4.destination.octets());
+    bytes[10] = outer.ipv4.protocol;
+    bytes[11..13].copy_from_slice(&outer.udp.source_port.to_be_bytes());
+    bytes[13..].copy_from_slice(&outer.udp.destination_port.to_be_bytes());
+    alfirk_bmv2::crc16(&bytes)
+}
+
+/// How long the pipelines take data to be that has become its answer: its payload is cut off behind the queue only.
+fn answered_len(len: usize, headers: &RcHeaders) -> usize {
+    use alfirk_roce::wire::{aeth, icrc, reth};
+    let reth = headers.reth.map_or(0, |_| reth::HEADER_LEN);
+    len + aeth::HEADER_LEN + icrc::TRAILER_LEN - reth
+}
+
+/// Data becomes an empty answer to its sender (`data_to_ack.p4`).
+fn make_answer(frame: &mut RcFrame) {
+    let bth = bth::Repr {
+        opcode: Opcode::Acknowledge,
+        solicited: false,
+        pad_count: 0,
+        ack_req: false,
+        ..frame.headers.bth
+    };
+    frame.headers = RcHeaders::plain(bth);
+    frame.payload = SharedBytes::default();
+    frame.outer.ipv4.tos &= !ipv4::ECN_MASK;
+    frame.outer.ipv4.ttl = contract::ACK_TTL;
+}
+
+/// The packet says this.
+fn say(frame: &mut RcFrame, feedback: Feedback) {
+    let (psn, aeth) = feedback.to_aeth();
+    frame.headers.bth.psn = Psn::new(psn);
+    frame.headers.aeth = Some(aeth);
+    frame.fit();
+}
+
+/// Whether the group's packets between switches have this address at both ends.
+fn is_between_switches(frame: &RcFrame, mcst_id: Ipv4Addr) -> bool {
+    frame.outer.ipv4.source == mcst_id
+}

@@ -1,0 +1,248 @@
+//! A group's state in the registers of the pipelines, and back.
+
+use std::collections::BTreeMap;
+
+use alfirk_aggregation::{
+    Config, Congested, Group, Kept, Leaf, Nak, Point, Queued, Space, Strategy, WaitingNak, Word,
+};
+use alfirk_bmv2::{Counter, Switch};
+use alfirk_contract::{Drop, PATH_OF_SENDER};
+use alfirk_ctrl::tables::Delivery;
+
+use super::group::{Exit, Native, Plan, Region};
+
+/// Bits of a PSN, and of a count of messages.
+const PSN_BITS: u32 = 24;
+const PSN_MASK: u64 = (1 << PSN_BITS) - 1;
+
+fn name(part: &str) -> String {
+    format!("ingress.ack_aggregate.{part}")
+}
+
+const FILTER: &str = "egress.retransmission_filter.acked";
+
+/// Registers are those of a program that the controller has accepted, so they are there.
+fn read(switch: &Switch, register: &str, index: u64) -> u64 {
+    let bytes = switch.read_register(register, index);
+    let bytes = bytes.unwrap_or_default();
+    bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte))
+}
+
+fn write(switch: &mut Switch, register: &str, index: u64, value: u64) {
+    let written = switch.write_register(register, index, &value.to_be_bytes());
+    debug_assert!(written.is_ok(), "{register}: {written:?}");
+}
+
+/// Where the cells of a group's path are.
+fn slot(paths: u32, group: u16, path: usize) -> u64 {
+    u64::from(group) * u64::from(paths) + path as u64
+}
+
+/// A path's word: PSN, path, and the lower half of its count of messages (`types.p4`).
+fn word_bits(psn: u32, by_sender: bool, path: usize, msn: u32) -> u64 {
+    let path = match by_sender {
+        true => u64::from(PATH_OF_SENDER),
+        false => path as u64,
+    };
+    u64::from(psn) << 24 | path << 16 | u64::from(msn & 0xffff)
+}
+
+/// Takes a group's state out of the registers. `now` is in microseconds.
+pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64) -> Native {
+    let group = u64::from(index);
+    let told = read(switch, &name("told.agg"), group);
+    let told = Point {
+        psn: (told >> PSN_BITS) as u32,
+        msn: (told & PSN_MASK) as u32,
+    };
+    let nak = read(switch, &name("waiting_nak.nak"), group);
+    let senders = read(switch, &name("sender.senders"), group);
+    let worst = read(switch, &name("cnp_filter.worst"), group);
+    let ports: Vec<u32> = plan.paths.iter().map(|path| path.port).collect();
+    let numbers = 0..ports.len();
+    let of_paths = |register: &str| -> Vec<u32> {
+        let cell = |path| read(switch, register, slot(paths, index, path)) as u32;
+        numbers.clone().map(cell).collect()
+    };
+    let leaf = |path: usize| {
+        let child = name(&format!("leaves.child_{}", path % 4));
+        let word = read(switch, &child, slot(paths, index, path) / 4);
+        // The upper half is that of what the source was told, or one more.
+        let ahead = (word as u16).wrapping_sub(told.msn as u16);
+        Leaf {
+            newest: Point {
+                psn: (word >> 24) as u32,
+                msn: told.msn.wrapping_add(ahead.into()) & PSN_MASK as u32,
+            },
+            by_sender: (word >> 16) as u8 == PATH_OF_SENDER,
+        }
+    };
+    let window = now >> Congested::WINDOW_SHIFT;
+    let since =
+        |register: u64, mask: u64| window.wrapping_sub(window.wrapping_sub(register) & mask);
+    let congested = |path: usize| {
+        let cell = read(switch, &name("cnp_filter.paths"), slot(paths, index, path));
+        Congested {
+            window: since(cell >> 5, 7),
+            cnps: (cell & 31) as u8,
+        }
+    };
+    let kept = Kept {
+        told,
+        waiting_nak: WaitingNak {
+            nak: (nak != 0).then_some(Nak {
+                psn: (nak & PSN_MASK) as u32,
+                syndrome: (nak >> PSN_BITS) as u8 & 0x7f,
+            }),
+            is_told: nak >> 31 != 0,
+        },
+        source: (senders >> PSN_BITS != 0).then_some((senders >> PSN_BITS) as u32),
+        sent: (senders & PSN_MASK) as u32,
+        acked: of_paths(&name("sender.acked")),
+        leaves: numbers.clone().map(leaf).collect(),
+        filter: of_paths(FILTER),
+        congested: numbers.clone().map(congested).collect(),
+        most_congested: (worst != 0).then(|| {
+            let congested = Congested {
+                window: since(worst >> 16, 0xffff),
+                cnps: worst as u8,
+            };
+            ((worst >> 8) as u8 as usize, congested)
+        }),
+    };
+    let exits = plan.paths.iter().filter_map(|path| {
+        let delivery = path.delivery.as_ref()?;
+        Some((path.port, exit(switch, delivery)))
+    });
+    let exits: BTreeMap<u32, Exit> = exits.collect();
+    let model = Group::restore(Config::pipeline(Strategy::Tree), &ports, kept);
+    Native::new(plan, model, exits)
+}
+
+/// What the bridge's exit does for a receiver, with what was told of its memory.
+pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
+    let slot = u64::from(delivery.slot);
+    let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);
+    let neutral = region("neutral");
+    Exit {
+        delivery: delivery.clone(),
+        region: Region {
+            va: region("va"),
+            rkey: region("rkey") as u32,
+            identification: (neutral >> 16) as u16,
+            source_port: neutral as u16,
+        },
+    }
+}
+
+/// Puts a group's state back, with what it has counted.
+pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) {
+    let model = group.into_model();
+    let kept = model.kept();
+    let cell = u64::from(index);
+    let told = u64::from(kept.told.psn) << PSN_BITS | u64::from(kept.told.msn);
+    write(switch, &name("told.agg"), cell, told);
+    let nak = kept.waiting_nak;
+    let nak = nak.nak.map_or(0, |nak| {
+        u64::from(nak.syndrome) << PSN_BITS | u64::from(nak.psn)
+    }) | u64::from(nak.is_told) << 31;
+    write(switch, &name("waiting_nak.nak"), cell, nak);
+    let source = u64::from(kept.source.unwrap_or(0));
+    let senders = source << PSN_BITS | u64::from(kept.sent);
+    write(switch, &name("sender.senders"), cell, senders);
+    let worst = kept.most_congested.map_or(0, |(path, congested)| {
+        (congested.window & 0xffff) << 16 | (path as u64) << 8 | u64::from(congested.cnps)
+    });
+    write(switch, &name("cnp_filter.worst"), cell, worst);
+    for (path, leaf) in kept.leaves.iter().enumerate() {
+        let at = slot(paths, index, path);
+        let child = name(&format!("leaves.child_{}", path % 4));
+        let word = word_bits(leaf.newest.psn, leaf.by_sender, path, leaf.newest.msn);
+        write(switch, &child, at / 4, word);
+        write(switch, &name("sender.acked"), at, kept.acked[path].into());
+        write(switch, FILTER, at, kept.filter[path].into());
+        let congested = kept.congested[path];
+        let cnps = (congested.window & 7) << 5 | u64::from(congested.cnps);
+        write(switch, &name("cnp_filter.paths"), at, cnps);
+    }
+    store_tree(switch, paths, index, &model);
+    let work = model.work;
+    for (at, count) in [work.feedback, work.told, work.recirculations, work.punts]
+        .into_iter()
+        .enumerate()
+    {
+        // Those of the tree are the first.
+        count_packets(switch, &name("work"), at as u64, count);
+    }
+}
+
+/// The levels above the leaves: each child has the oldest word of its paths.
+fn store_tree(switch: &mut Switch, paths: u32, index: u16, model: &Group) {
+    let path_bits = paths.trailing_zeros();
+    let count = model.ports().len();
+    for level in (1u32..).take_while(|level| path_bits > 2 * level) {
+        let node_bits = path_bits.saturating_sub(2 * level + 2);
+        for first in (0..count).step_by(1 << (2 * level)) {
+            let below = first..count.min(first + (1 << (2 * level)));
+            let Some(oldest) = model.leaves.oldest(Space::PSN, below, None) else {
+                continue;
+            };
+            let child = (first >> (2 * level)) & 3;
+            let register = name(&format!("tree.level_{level}.child_{child}"));
+            let node = u64::from(index) << node_bits | (first >> (2 * level + 2)) as u64;
+            let Word {
+                psn,
+                by_sender,
+                path,
+            } = oldest;
+            let msn = model.leaves.msn(path);
+            write(
+                switch,
+                &register,
+                node,
+                word_bits(psn, by_sender, path, msn),
+            );
+        }
+    }
+}
+
+/// The retransmission filter of a group whose state is in the registers: whether what was queued leaves.
+pub(super) fn filter(switch: &mut Switch, paths: u32, group: u16, queued: Queued) -> bool {
+    let precedes = |a: u64, b: u32| Space::PSN.lt(a as u32, b);
+    match queued {
+        Queued::Copy {
+            path,
+            psn,
+            is_retransmission,
+        } => !is_retransmission || precedes(read(switch, FILTER, slot(paths, group, path)), psn),
+        Queued::Learn { path, acked } => {
+            let at = slot(paths, group, path);
+            if precedes(read(switch, FILTER, at), acked) {
+                write(switch, FILTER, at, acked.into());
+            }
+            false
+        }
+        Queued::Leave(_) => true,
+        Queued::End | Queued::Punt { .. } | Queued::Round { .. } => false,
+    }
+}
+
+pub(super) fn count_drops(switch: &mut Switch, reason: Drop, count: u64) {
+    let array = match reason {
+        Drop::AlreadyAcked => "egress.drops",
+        _ => "ingress.drops",
+    };
+    count_packets(switch, array, reason as u64, count);
+}
+
+fn count_packets(switch: &mut Switch, array: &str, at: u64, count: u64) {
+    let Ok(counted) = switch.read_counter(array, at) else {
+        return;
+    };
+    let counter = Counter {
+        packets: counted.packets + count,
+        ..counted
+    };
+    let written = switch.write_counter(array, at, counter);
+    debug_assert!(written.is_ok(), "{array}: {written:?}");
+}
