@@ -2,7 +2,10 @@
 
 mod tables;
 
+use std::collections::BTreeSet;
+
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
+use alfirk_ctrl::topology::units::{DELAY, RATE, SIZE};
 use alfirk_ctrl::topology::{self, Topology};
 use clap::Subcommand;
 use serde_json::json;
@@ -70,7 +73,7 @@ enum Kind {
     },
     /// One switch with four hosts
     Testbed,
-    /// Read a file, check it, and print it in the form that the generators use
+    /// Read a file, check it, and print it in the form that the generators use, with the headroom that its links need
     Check {
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
@@ -79,6 +82,7 @@ enum Kind {
 
 pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
+    let is_checked = matches!(args.kind, Kind::Check { .. });
     let topology = match args.kind {
         Kind::FatTree { k } => generated(topology::fat_tree(k))?,
         Kind::LeafSpine {
@@ -113,7 +117,50 @@ pub fn run(args: Args) -> Outcome {
         });
         return print(format_args!("{object}\n"));
     }
-    print(topology.to_yaml())
+    print(topology.to_yaml())?;
+    if is_checked {
+        print(buffers(&topology))?;
+    }
+    Ok(())
+}
+
+/// What follows from how switches buffer and pause, as comments of the file; nothing if nothing is stated.
+fn buffers(topology: &Topology) -> String {
+    let switching = topology.switching();
+    let mut lines = BTreeSet::new();
+    for index in topology.switch_indexes() {
+        let ports = topology.neighbours(index);
+        let links = ports.iter().map(|port| topology.link(port.link).attributes);
+        let headroom = switching.pfc.map(|pfc| {
+            let all = links.map(|link| (link, pfc.headroom(&link)));
+            for (link, headroom) in all.clone() {
+                lines.insert(format!(
+                    "# headroom of a port on a link of {}, {}, MTU {}: {}\n",
+                    RATE.show(link.rate_bps),
+                    DELAY.show(link.delay_ns),
+                    link.mtu,
+                    SIZE.show(headroom)
+                ));
+            }
+            all.map(|(_, headroom)| headroom).sum::<u64>()
+        });
+        if let Some(buffer) = topology.buffer_of(index) {
+            lines.insert(format!(
+                "# buffer of a switch with {} ports: {}, of which {} headroom\n",
+                ports.len(),
+                SIZE.show(buffer.bytes),
+                SIZE.show(headroom.unwrap_or(0))
+            ));
+        }
+    }
+    if let Some(pfc) = switching.pfc {
+        lines.insert(format!(
+            "# lossless: class {}, DSCP {}, which hosts give to RoCE packets\n",
+            pfc.class,
+            pfc.dscp()
+        ));
+    }
+    lines.into_iter().collect()
 }
 
 /// How the generators are called where a file may stand, too.

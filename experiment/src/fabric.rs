@@ -12,6 +12,8 @@ use alfirk_roce::collective::{
 use alfirk_roce::hostile::Target;
 use alfirk_roce::rc::{PathMtu, RcConfig};
 
+use serde::Serialize;
+
 use super::member::{MemberEvent, TransferId};
 
 /// A fabric that is up: every switch has its pipeline and routes, every host answers.
@@ -119,6 +121,12 @@ pub trait Fabric {
     /// the difference between two calls within one transfer has a meaning.
     fn traffic(&mut self, members: &[HostIndex], sources: usize) -> Result<Traffic, FabricError>;
 
+    /// What priority-based flow control has done since the fabric came up; `None` where there is none, or where the driver cannot
+    /// tell.
+    fn flow_control(&mut self) -> Result<Option<FlowControl>, FabricError> {
+        Ok(None)
+    }
+
     /// What the switches have counted.
     fn counts(&mut self) -> Result<Counts, FabricError>;
 
@@ -207,6 +215,28 @@ pub struct News {
     pub at: u64,
     /// Members that are out of the group, because they did not answer or nothing leads to them any more.
     pub lost: Vec<Ipv4Addr>,
+}
+
+/// Pauses of a whole fabric.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FlowControl {
+    /// PAUSE frames that stopped somebody.
+    pub pauses: u64,
+    /// For how long senders were stopped, all together, in ns.
+    pub paused_ns: u64,
+    /// The senders that were.
+    pub links: Vec<PausedLink>,
+}
+
+/// One direction of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PausedLink {
+    /// `h1:0 -> s1:1`.
+    pub link: String,
+    /// PAUSE frames that stopped its sender.
+    pub pauses: u64,
+    /// For how long it was stopped, in ns; a stop that lasts is not counted yet.
+    pub paused_ns: u64,
 }
 
 /// Counters of a fabric.

@@ -176,5 +176,10 @@ pub fn run_algorithm(
     algorithm: Algorithm,
     watch: &mut dyn FnMut(Progress),
 ) -> Result<Row, JobError> {
-    Run::new(fabric, topology, job, algorithm).carry_out(watch)
+    let row = Run::new(&mut *fabric, topology, job, algorithm).carry_out(watch)?;
+    let control = fabric.flow_control();
+    Ok(Row {
+        flow_control: control.map_err(|error| JobError::Fabric { algorithm, error })?,
+        ..row
+    })
 }

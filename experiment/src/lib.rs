@@ -16,7 +16,9 @@ mod safeguard;
 pub mod stream;
 pub mod workload;
 
-pub use fabric::{Fabric, FabricError, News, SharedFabric, Traffic, Victim};
+pub use fabric::{
+    Fabric, FabricError, FlowControl, News, PausedLink, SharedFabric, Traffic, Victim,
+};
 pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use member::{MemberEvent, TransferId};
 pub use outages::Outage;

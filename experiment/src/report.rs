@@ -6,7 +6,7 @@ use alfirk_ctrl::tables::Counts;
 use alfirk_roce::collective::{Algorithm, RequestTimes};
 use serde::Serialize;
 
-use super::fabric::Traffic;
+use super::fabric::{FlowControl, Traffic};
 use super::job::{Congestion, Job};
 use super::workload::PhaseRow;
 
@@ -112,6 +112,13 @@ pub struct Settings {
     pub fallback_below: Option<f64>,
     /// How groups are registered: `api` or `mrp`.
     pub registration: String,
+    /// How switches queue, buffer and pause, as topology files write it; `None` if each port has a queue and nothing more is
+    /// stated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switching: Option<String>,
+    /// What hosts cost, as `--host-model` has it; `None` for the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_model: Option<String>,
 }
 
 /// What one algorithm did.
@@ -161,6 +168,9 @@ pub struct Row {
     /// Frames that members refused because no correct fabric delivers them: wrong addresses, checksums, opcodes, PSNs or
     /// message counts.
     pub implausible_packets: u64,
+    /// What PAUSE frames did; `None` without flow control.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_control: Option<FlowControl>,
     /// From the request for the group until its members may send, in ns; `None` without a group.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_ns: Option<u64>,
@@ -222,6 +232,7 @@ impl Row {
             retransmissions: traffic.retransmissions,
             dropped_packets: traffic.dropped_packets,
             implausible_packets: traffic.implausible,
+            flow_control: None,
             registration_ns: None,
             requests: None,
             fallback: None,
@@ -405,6 +416,12 @@ impl Report {
         for outage in &settings.outages {
             write!(out, ", loss {outage}")?;
         }
+        if let Some(switching) = &settings.switching {
+            write!(out, ", switches {switching}")?;
+        }
+        if let Some(model) = &settings.host_model {
+            write!(out, ", hosts {model}")?;
+        }
         if settings.collective == "barrier" {
             return writeln!(out, "\n");
         }
@@ -583,6 +600,24 @@ impl Report {
                     duration(times.max_ns),
                 )?;
             }
+            if let Some(control) = &row.flow_control {
+                write!(
+                    out,
+                    "{name}: {}, {} of stopped senders",
+                    plural(control.pauses as usize, "PAUSE", "PAUSEs"),
+                    duration(control.paused_ns)
+                )?;
+                match control.links.iter().max_by_key(|link| link.paused_ns) {
+                    None => writeln!(out)?,
+                    Some(most) => writeln!(
+                        out,
+                        " on {}, most of it {} on {}",
+                        plural(control.links.len(), "link", "links"),
+                        duration(most.paused_ns),
+                        most.link
+                    )?,
+                }
+            }
             if let Some(Fallback { to, why }) = &row.fallback {
                 writeln!(out, "{name}: no group, so {to} ran instead: {why}")?;
             }
@@ -726,6 +761,7 @@ fn grouped(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fabric::PausedLink;
 
     fn row(algorithm: &str, completion_ns: u64) -> Row {
         Row {
@@ -748,6 +784,7 @@ mod tests {
             retransmissions: 0,
             dropped_packets: Some(0),
             implausible_packets: 0,
+            flow_control: None,
             registration_ns: None,
             fallback: None,
             requests: None,
@@ -796,6 +833,8 @@ mod tests {
                 outages: Vec::new(),
                 fallback_below: None,
                 registration: "api".to_string(),
+                switching: None,
+                host_model: None,
             },
             seed: 1,
         }
@@ -839,6 +878,29 @@ mod tests {
              acknowledgements came again 20.100 ms later\n\
              alfirk: the group went on without h3\n\
              chain: no group, so binomial ran instead: s1 is full\n"
+        ));
+    }
+
+    #[test]
+    fn table_tells_who_was_paused() {
+        let mut report = report();
+        report.settings.switching = Some("{queueing: output, pfc: {class: 3}}".to_string());
+        let paused = |link: &str, paused_ns| PausedLink {
+            link: link.to_string(),
+            pauses: 1,
+            paused_ns,
+        };
+        report.results[0].flow_control = Some(FlowControl {
+            pauses: 2,
+            paused_ns: 3_500,
+            links: vec![paused("h1:0 -> s1:1", 500), paused("s2:1 -> s1:2", 3_000)],
+        });
+        report.results[1].flow_control = Some(FlowControl::default());
+        let table = report.table();
+        assert!(table.contains(", switches {queueing: output, pfc: {class: 3}}\n"));
+        assert!(table.ends_with(
+            "alfirk: 2 PAUSEs, 3.500 us of stopped senders on 2 links, most of it 3.000 us on s2:1 -> s1:2\n\
+             chain: 0 PAUSEs, 0 ns of stopped senders\n"
         ));
     }
 

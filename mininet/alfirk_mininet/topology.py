@@ -6,6 +6,7 @@ column, and says what to do.
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
 from ipaddress import AddressValueError, IPv4Address, IPv4Interface, IPv4Network, NetmaskValueError
@@ -14,6 +15,8 @@ from pathlib import Path
 import yaml
 
 from alfirk_mininet.units import DELAY, RATE, SIZE, Quantity, UnitError
+
+_LOG = logging.getLogger(__name__)
 
 #: The highest port of a switch; 510 and 511 are the CPU's and the drop port.
 MAX_PORT = 509
@@ -189,12 +192,17 @@ class _Reader:
     # The parts of the file.
 
     def topology(self, root: yaml.Node) -> Topology:
-        fields = self.mapping(root, "the topology", {"name", "switches"}, {"defaults", "hosts", "links"})
+        optional = {"defaults", "switch", "hosts", "links"}
+        fields = self.mapping(root, "the topology", {"name", "switches"}, optional)
         name = self.node_name(fields["name"])
         defaults = Attributes()
         if "defaults" in fields:
             own = self.mapping(fields["defaults"], "`defaults`", set(), {"rate", "delay", "mtu", "queue"})
             defaults = self.attributes(fields["defaults"], own, defaults)
+        if "switch" in fields:
+            known = {"queueing", "speedup", "buffer", "alpha", "pfc"}
+            self.mapping(fields["switch"], "`switch`", set(), known)
+            _LOG.warning("%s: `switch` is for the simulator: switches here have their own queues", self.file)
         for node in self.items(fields["switches"], "switches"):
             self.switch(node)
         for node in self.items(fields.get("hosts"), "hosts"):

@@ -32,6 +32,14 @@ def every_shipped_topology_is_valid() -> None:
         assert Topology.load(file).switches
 
 
+def what_is_said_of_simulated_switches_is_left_to_the_simulator(caplog: pytest.LogCaptureFixture) -> None:
+    said = SMALL.replace("switches:", "switch: {queueing: input, pfc: {class: 3}}\nswitches:")
+    assert Topology.parse("t", said) == Topology.parse("t", SMALL)
+    assert caplog.messages == ["t: `switch` is for the simulator: switches here have their own queues"]
+    with pytest.raises(TopologyError, match="unknown key `queues` in `switch`"):
+        Topology.parse("t", said.replace("queueing", "queues"))
+
+
 def fat_tree_of_four_ports_has_twenty_switches_and_sixteen_hosts() -> None:
     topology = Topology.load(TOPOLOGIES / "fat-tree-k4.yaml")
     assert (len(topology.switches), len(topology.hosts), len(topology.links)) == (20, 16, 48)

@@ -8,7 +8,8 @@ use alfirk_ctrl::controller::{ApiReply, ApiRequest, GroupInfo, MemberSpec, Regis
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{End, HostIndex, LinkIndex};
 use alfirk_experiment::{
-    in_band, Fabric, FabricError, MemberEvent, News, SharedFabric, Traffic, TransferId, Victim,
+    in_band, Fabric, FabricError, FlowControl, MemberEvent, News, PausedLink, SharedFabric,
+    Traffic, TransferId, Victim,
 };
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, Requests, Transfer,
@@ -415,6 +416,30 @@ impl Fabric for VirtualFabric {
             }
         }
         Ok(traffic)
+    }
+
+    fn flow_control(&mut self) -> Result<Option<FlowControl>, FabricError> {
+        if self.network.topology().switching().pfc.is_none() {
+            return Ok(None);
+        }
+        let mut all = FlowControl::default();
+        let directions: Vec<_> = self.network.directions().collect();
+        // Both directions of a link follow each other; the one end's PAUSE frames stop the other.
+        for pair in directions.chunks_exact(2) {
+            for (way, back) in [(&pair[0], &pair[1]), (&pair[1], &pair[0])] {
+                let (pauses, paused_ns) = (back.1.pauses, way.1.paused_ns);
+                all.pauses += pauses;
+                all.paused_ns += paused_ns;
+                if pauses > 0 {
+                    all.links.push(PausedLink {
+                        link: way.0.to_string(),
+                        pauses,
+                        paused_ns,
+                    });
+                }
+            }
+        }
+        Ok(Some(all))
     }
 
     fn counts(&mut self) -> Result<Counts, FabricError> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::{
-    aeth, arp, bth, ethernet, icrc, immdt, ipv4, reth, udp, Opcode, Psn, QpNum, Syndrome,
+    aeth, arp, bth, ethernet, icrc, immdt, ipv4, pause, reth, udp, Opcode, Psn, QpNum, Syndrome,
 };
 
 /// A frame as far as counters and traces tell frames apart.
@@ -14,6 +14,8 @@ pub enum Frame {
     Roce(Roce),
     /// An ARP request or reply about `target`.
     Arp { operation: u16, target: Ipv4Addr },
+    /// Priority-based flow control.
+    Pause(pause::Repr),
     /// A registration message.
     Mrp { to: Ipv4Addr },
     /// Something else, or something broken.
@@ -63,6 +65,10 @@ fn read(frame: &[u8]) -> Option<Frame> {
                 operation: arp.operation(),
                 target: arp.target_ip(),
             })
+        }
+        pause::ETHERTYPE => {
+            let pause = pause::View::new_checked(eth.payload()).ok()?;
+            Some(Frame::Pause(pause::Repr::parse(&pause)))
         }
         ethernet::ETHERTYPE_IPV4 => {
             let ip = ipv4::View::new_checked(eth.payload()).ok()?;
@@ -125,6 +131,17 @@ impl fmt::Display for Frame {
                 target,
             } => write!(f, "ARP reply to {target}"),
             Frame::Arp { operation, target } => write!(f, "ARP operation {operation} {target}"),
+            Frame::Pause(pause) => {
+                f.write_str("PAUSE")?;
+                for (class, quanta) in pause.quanta.iter().enumerate() {
+                    match quanta {
+                        None => {}
+                        Some(0) => write!(f, " class {class} goes on")?,
+                        Some(quanta) => write!(f, " class {class} for {quanta} quanta")?,
+                    }
+                }
+                Ok(())
+            }
             Frame::Mrp { to } => write!(f, "MRP to {to}"),
             Frame::Other => f.write_str("other"),
         }
@@ -232,6 +249,24 @@ mod tests {
         assert_eq!(
             shown(&rnr),
             "10.0.0.1 > 10.0.0.2 NAK RNR 10 us qp 17 psn 99"
+        );
+    }
+
+    #[test]
+    fn pause_is_told_by_its_classes() {
+        let mut frame = [0; 60];
+        ethernet::Repr {
+            destination: pause::DESTINATION,
+            source: MacAddr([2, 0, 0, 0, 0, 1]),
+            ethertype: pause::ETHERTYPE,
+        }
+        .emit(&mut frame);
+        let mut repr = pause::Repr::of_class(3, 0xffff);
+        repr.quanta[5] = Some(0);
+        repr.emit(&mut frame[ethernet::HEADER_LEN..]);
+        assert_eq!(
+            shown(&frame),
+            "PAUSE class 3 for 65535 quanta class 5 goes on"
         );
     }
 

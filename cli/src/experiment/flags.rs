@@ -32,7 +32,7 @@ impl Flags {
             let name = argument.get_long()?;
             let file = argument.get_value_parser().type_id() == TypeId::of::<PathBuf>();
             let kind = match name {
-                "json" | "list-algorithms" => Kind::Refused("says what is printed, and a point prints its results"),
+                "json" | "list-algorithms" | "list-host-models" => Kind::Refused("says what is printed, and a point prints its results"),
                 "pcap" | "trace" => {
                     Kind::Refused("records one run; take the command of a point from `alfirk experiment list` and add it there")
                 }

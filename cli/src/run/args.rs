@@ -11,9 +11,10 @@ use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig,
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
-use alfirk_sim::network::{Fidelity, Model};
+use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
+use super::hardware::{ModelArgs, SwitchArgs};
 use super::input::Source;
 use super::losses::{find_link, Losses};
 use super::workload::{Asked, WorkloadArgs};
@@ -33,6 +34,7 @@ Examples:
   alfirk run --size 4MiB --algorithms all
   alfirk run --collective barrier
   alfirk run --size 16MiB --algorithms rdmc-binomial-pipeline,kary:4 --block 256KiB
+  alfirk run --size 16MiB --buffer 2MiB --pfc --host-model copy-rate=80Gbps
   alfirk run --loss 0.001 --seed 7 --pcap /tmp/pcaps --trace /tmp/trace.txt
   alfirk run --size 16MiB --op write --write uniform --switch-source 3 --loss 0.001
   alfirk run --size 16MiB --registration mrp --kill h7@200us --kill c1@400us
@@ -272,45 +274,10 @@ pub struct Args {
     pub(super) workload: WorkloadArgs,
 
     #[command(flatten)]
-    model: ModelArgs,
-}
+    switches: SwitchArgs,
 
-/// What the virtual driver takes hosts, switches and control network to cost.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Model of the virtual driver")]
-struct ModelArgs {
-    /// What the simulator spends on each packet; results are the same
-    #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
-    model: ModelArg,
-
-    /// From a post by the application until its NIC acts on it
-    #[arg(long, value_name = "TIME", default_value = "250ns")]
-    post_delay: String,
-
-    /// From the last bit of a frame until the NIC has acted on it
-    #[arg(long, value_name = "TIME", default_value = "250ns")]
-    nic_delay: String,
-
-    /// From a completion until the application has handled it, one at a time
-    #[arg(long, value_name = "TIME", default_value = "500ns")]
-    completion_delay: String,
-
-    /// From the last bit of a frame into a switch until it is in its output queue
-    #[arg(long, value_name = "TIME", default_value = "400ns")]
-    pipeline_latency: String,
-
-    /// One way between controller and switch
-    #[arg(long, value_name = "TIME", default_value = "50us")]
-    control_latency: String,
-}
-
-/// How packets are simulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModelArg {
-    /// Every byte is carried, and each packet passes the compiled P4 pipelines
-    Exact,
-    /// Payloads are carried by reference, and most packets are switched by native code that follows the same rules
-    Fast,
+    #[command(flatten)]
+    pub(super) model: ModelArgs,
 }
 
 /// How the message travels.
@@ -495,6 +462,7 @@ impl Args {
             Some(file) => crate::topology::read(file)?,
             None => topology::fat_tree(4).expect("4 is a good k"),
         };
+        let topology = self.switches.apply(topology)?;
         let alone = !self.kill.is_empty()
             || !self.hostile.is_empty()
             || self.switch_source.is_some_and(|n| n > 0);
@@ -564,6 +532,19 @@ impl Args {
             return Err(Failure::bad_input(
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
             ));
+        }
+        let model = self.model.check()?;
+        if self.driver == Driver::Mininet {
+            if !topology.switching().is_default() {
+                return Err(Failure::bad_input(
+                    "queueing, shared buffers and PFC are for the virtual driver: BMv2 has its own queues; leave out the flags, and switch: in the topology",
+                ));
+            }
+            if model != Model::default() {
+                return Err(Failure::bad_input(
+                    "what hosts cost can be chosen for the virtual driver only: on Mininet they cost what they cost",
+                ));
+            }
         }
         let guests = self.guests(&topology)?;
         let lose = self.lose(&topology)?;
@@ -638,7 +619,7 @@ impl Args {
             p4src: self.p4src,
             time_limit: quantity("--time-limit", &self.time_limit, &units::DELAY)?,
             workload,
-            model: self.model.check()?,
+            model,
             topology,
         })
     }
@@ -1086,23 +1067,6 @@ fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
     Err(Failure::bad_input(format_args!(
         "--fallback {algorithm}: {why}; use chain, binomial, unicast, kary:K, a ring or none"
     )))
-}
-
-impl ModelArgs {
-    fn check(&self) -> Result<Model, Failure> {
-        let time = |flag, text: &str| quantity(flag, text, &units::DELAY);
-        Ok(Model {
-            post_delay: time("--post-delay", &self.post_delay)?,
-            nic_delay: time("--nic-delay", &self.nic_delay)?,
-            completion_delay: time("--completion-delay", &self.completion_delay)?,
-            pipeline_latency: time("--pipeline-latency", &self.pipeline_latency)?,
-            control_latency: time("--control-latency", &self.control_latency)?,
-            fidelity: match self.model {
-                ModelArg::Exact => Fidelity::Exact,
-                ModelArg::Fast => Fidelity::Fast,
-            },
-        })
-    }
 }
 
 pub(super) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {

@@ -1,6 +1,7 @@
 //! `alfirk run`: the main job, in virtual time or on Mininet.
 
 mod args;
+mod hardware;
 mod input;
 mod lose;
 mod losses;
@@ -40,6 +41,9 @@ pub fn run(args: Args) -> Outcome {
     }
     if args.workload.list_workloads {
         return print(workload::list());
+    }
+    if args.model.list_host_models {
+        return print(hardware::list());
     }
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
     let built_in = args
@@ -324,6 +328,9 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
                 Registration::InBand => "mrp",
             }
             .to_string(),
+            switching: (!topology.switching().is_default())
+                .then(|| topology.switching().to_string()),
+            host_model: hardware::show(config.model),
         },
         seed: config.seed,
     }

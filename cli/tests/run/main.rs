@@ -9,6 +9,7 @@ mod experiments;
 mod fallback;
 mod groups;
 mod job;
+mod lossless;
 mod membership;
 mod mininet;
 mod models;

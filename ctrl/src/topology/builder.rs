@@ -7,10 +7,8 @@ use super::model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
     Topology,
 };
-use super::MacAddr;
-
-/// Bytes of an Ethernet frame around its IP packet: addresses, type and frame check sequence.
-const ETHERNET_BYTES: u64 = 18;
+use super::switching::{full_frame, SwitchingProblem, ETHERNET_BYTES};
+use super::{MacAddr, Switching};
 
 /// Why a node or link cannot be part of a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +134,9 @@ pub enum Problem {
         /// The MTU.
         mtu: u32,
     },
+    /// Switches cannot work so.
+    #[error(transparent)]
+    Switching(#[from] SwitchingProblem),
     /// Nothing to forward with.
     #[error("there is no switch; a topology has at least one")]
     NoSwitch,
@@ -171,6 +172,7 @@ impl Builder {
             topology: Topology {
                 name,
                 defaults,
+                switching: Switching::default(),
                 switches: Vec::new(),
                 hosts: Vec::new(),
                 links: Vec::new(),
@@ -183,6 +185,13 @@ impl Builder {
             macs: BTreeMap::new(),
             uplinks: BTreeMap::new(),
         })
+    }
+
+    /// Says how every switch queues, buffers and pauses. What depends on links is checked at the end.
+    pub fn switching(&mut self, switching: Switching) -> Result<(), Problem> {
+        switching.check()?;
+        self.topology.switching = switching;
+        Ok(())
     }
 
     /// Adds a switch.
@@ -314,12 +323,16 @@ impl Builder {
             }
         }
         match self.unreached() {
-            None => Ok(self.topology),
-            Some(switch) => Err(Problem::NotConnected {
-                switch: self.topology.switch(switch).name.clone(),
-                from: self.topology.switches[0].name.clone(),
-            }),
+            None => {}
+            Some(switch) => {
+                return Err(Problem::NotConnected {
+                    switch: self.topology.switch(switch).name.clone(),
+                    from: self.topology.switches[0].name.clone(),
+                })
+            }
         }
+        self.topology.check_switching()?;
+        Ok(self.topology)
     }
 
     /// The first switch without a way from the first one.
@@ -414,7 +427,7 @@ fn check_attributes(attributes: &LinkAttributes) -> Result<(), Problem> {
     if !(68..=65_535).contains(&attributes.mtu) {
         return Err(Problem::Mtu(attributes.mtu));
     }
-    if attributes.queue_bytes < u64::from(attributes.mtu) + ETHERNET_BYTES {
+    if attributes.queue_bytes < full_frame(attributes) {
         return Err(Problem::Queue {
             queue_bytes: attributes.queue_bytes,
             mtu: attributes.mtu,

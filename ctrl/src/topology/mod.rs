@@ -13,6 +13,7 @@ mod model;
 pub mod n_tree;
 mod paths;
 mod print;
+mod switching;
 pub mod units;
 mod yaml;
 
@@ -27,5 +28,6 @@ pub use model::{
     Topology,
 };
 pub use paths::Paths;
+pub use switching::{Alpha, BadAlpha, Pfc, Queueing, SharedBuffer, Switching, SwitchingProblem};
 pub use units::UnitError;
 pub use yaml::TopologyError;

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 
-use super::MacAddr;
+use super::switching::SwitchingProblem;
+use super::{MacAddr, SharedBuffer, Switching};
 
 /// A switch by its position in [`Topology::switches`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,6 +141,7 @@ pub struct Neighbour {
 pub struct Topology {
     pub(super) name: String,
     pub(super) defaults: LinkAttributes,
+    pub(super) switching: Switching,
     pub(super) switches: Vec<Switch>,
     pub(super) hosts: Vec<Host>,
     pub(super) links: Vec<Link>,
@@ -160,6 +162,39 @@ impl Topology {
     /// Attributes of links that do not state their own.
     pub fn defaults(&self) -> LinkAttributes {
         self.defaults
+    }
+
+    /// How every switch queues, buffers and pauses.
+    pub fn switching(&self) -> Switching {
+        self.switching
+    }
+
+    /// The same network with switches that work otherwise.
+    pub fn with_switching(self, switching: Switching) -> Result<Topology, SwitchingProblem> {
+        let topology = Topology { switching, ..self };
+        topology.check_switching()?;
+        Ok(topology)
+    }
+
+    pub(super) fn check_switching(&self) -> Result<(), SwitchingProblem> {
+        self.switching.check()?;
+        for index in self.switch_indexes() {
+            let ports = self.neighbours(index).iter().map(|neighbour| {
+                let end = self.show_end(End::switch(index, neighbour.port));
+                (end.to_string(), self.link(neighbour.link).attributes)
+            });
+            let name = &self.switch(index).name;
+            let ports: Vec<_> = ports.collect();
+            self.switching.check_switch(name, &ports)?;
+        }
+        Ok(())
+    }
+
+    /// The shared buffer of a switch; `None` if each port has its own queue.
+    pub fn buffer_of(&self, switch: SwitchIndex) -> Option<SharedBuffer> {
+        let ports = self.neighbours(switch).iter();
+        let links = ports.map(|neighbour| &self.link(neighbour.link).attributes);
+        self.switching.buffer_of(links)
     }
 
     /// All switches, in the order of the file.

@@ -31,6 +31,9 @@ impl Topology {
             DELAY.show(delay_ns),
             SIZE.show(queue_bytes)
         )?;
+        if !self.switching.is_default() {
+            writeln!(out, "switch: {}", self.switching)?;
+        }
         writeln!(out, "switches:")?;
         for switch in &self.switches {
             let name = scalar(&switch.name);

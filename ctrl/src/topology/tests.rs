@@ -2,6 +2,29 @@ use std::collections::BTreeSet;
 
 use super::*;
 
+/// A k = 4 fat-tree whose switches share 4 MiB and pause what they cannot hold.
+fn lossless_fat_tree() -> Topology {
+    let switching = Switching {
+        buffer: Some(SharedBuffer {
+            bytes: 4 << 20,
+            alpha: Alpha::ONE,
+        }),
+        pfc: Some(Pfc::default()),
+        ..Switching::default()
+    };
+    fat_tree(4).unwrap().with_switching(switching).unwrap()
+}
+
+/// The 8-port 3-tree of Zhou, Lin and Chung (section 4): links of 2 Gbit/s and 20 ns, input queues, nothing lost.
+fn infiniband_tree() -> Topology {
+    let text = m_port_n_tree(8, 3).unwrap().to_yaml();
+    let (name, rest) = text.split_once('\n').unwrap();
+    let (_, rest) = rest.split_once('\n').unwrap();
+    let own = "defaults: {rate: 2Gbps, delay: 20ns, mtu: 2200, queue: 64KiB}\n\
+               switch: {queueing: input, pfc: {}}\n";
+    Topology::from_yaml("t.yaml", &format!("{name}\n{own}{rest}")).unwrap()
+}
+
 fn good() -> Topology {
     Topology::from_yaml("t.yaml", GOOD).unwrap()
 }
@@ -144,6 +167,89 @@ fn mistakes_are_named_with_their_line_and_a_remedy() {
     insta::assert_snapshot!(shown);
 }
 
+/// As the good file, with switches that work so.
+fn with_switch(text: &str) -> Result<Topology, String> {
+    let text = GOOD.replacen("switches:", &format!("switch: {{{text}}}\nswitches:"), 1);
+    Topology::from_yaml("t.yaml", &text).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_said_of_switches_is_printed_as_it_was_read() {
+    for text in [
+        "queueing: output, buffer: 1MiB, alpha: 8",
+        "queueing: output, buffer: 1MiB, alpha: 1/4, pfc: {class: 0, xoff: 40KiB, xon: 20KiB, headroom: 100KiB}",
+        "queueing: output, pfc: {class: 3}",
+        "queueing: input, speedup: 1",
+        "queueing: voq, speedup: 2, pfc: {class: 7, xoff: 20KiB}",
+    ] {
+        let topology = with_switch(text).unwrap();
+        let line = format!("switch: {{{text}}}\n");
+        assert!(topology.to_yaml().contains(&line), "{}", topology.to_yaml());
+        assert_eq!(
+            Topology::from_yaml("t.yaml", &topology.to_yaml()),
+            Ok(topology)
+        );
+    }
+    assert_eq!(with_switch("queueing: output"), Ok(good()));
+}
+
+#[test]
+fn mistakes_about_switches_are_named_with_a_remedy() {
+    let cases = [
+        "queueing: both",
+        "speedup: 2",
+        "queueing: voq, speedup: 0",
+        "alpha: 2",
+        "buffer: 1MiB, alpha: 0",
+        "buffer: 1MiB, alpha: 0.5",
+        "buffer: 10KiB",
+        "buffer: 40KiB, pfc: {}",
+        "queueing: input, buffer: 1MiB",
+        "queueing: input, pfc: {headroom: 63KiB}",
+        "pfc: {headroom: 1KiB}",
+        "pfc: {class: 8}",
+        "pfc: {xon: 8KiB}",
+        "pfc: {xoff: 8KiB, xon: 9KiB}",
+        "pfc: {xof: 8KiB}",
+    ];
+    let shown: String = cases
+        .iter()
+        .map(|case| format!("{case}\n  {}\n", with_switch(case).unwrap_err()))
+        .collect();
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn headroom_holds_what_a_link_still_brings_after_a_pause() {
+    let link = LinkAttributes::default();
+    // 500 ns at 100 Gbit/s are 6,250 bytes each way; three full frames and a PAUSE beside them.
+    let needed = 2 * 6_250 + 3 * (4_200 + 18) + 84;
+    assert_eq!(Pfc::default().headroom(&link), needed);
+    let stated = Pfc {
+        headroom: Some(9_000),
+        ..Pfc::default()
+    };
+    assert_eq!(stated.headroom(&link), 9_000);
+}
+
+#[test]
+fn flow_control_without_a_buffer_shares_the_queues_and_adds_headroom() {
+    let topology = with_switch("pfc: {}").unwrap();
+    let s1 = topology.switch_named("s1").unwrap();
+    let links = || {
+        topology
+            .neighbours(s1)
+            .iter()
+            .map(|n| topology.link(n.link))
+    };
+    let headroom: u64 = links()
+        .map(|l| Pfc::default().headroom(&l.attributes))
+        .sum();
+    let buffer = topology.buffer_of(s1).unwrap();
+    assert_eq!(buffer.bytes, 2 * 65_536 + headroom);
+    assert_eq!(good().buffer_of(s1), None);
+}
+
 #[test]
 fn files_without_a_topology_are_refused() {
     for text in [
@@ -164,6 +270,8 @@ fn committed_files_are_the_generators_output() {
         ("testbed.yaml", testbed()),
         ("fat-tree-k4.yaml", fat_tree(4).unwrap()),
         ("leaf-spine.yaml", leaf_spine(4, 2, 4).unwrap()),
+        ("fat-tree-k4-lossless.yaml", lossless_fat_tree()),
+        ("n-tree-8-3-infiniband.yaml", infiniband_tree()),
     ];
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../topologies");
     for (file, topology) in files {

@@ -7,8 +7,12 @@ use alfirk_roce::wire::ethernet::BadMac;
 use serde::Deserialize;
 use serde_saphyr::{Location, Spanned};
 
+use super::switching::SwitchingProblem;
 use super::units::{Quantity, UnitError, DELAY, RATE, SIZE};
-use super::{Builder, End, Host, LinkAttributes, MacAddr, Node, Problem, Topology};
+use super::{
+    Alpha, Builder, End, Host, LinkAttributes, MacAddr, Node, Pfc, Problem, Queueing, SharedBuffer,
+    Switching, Topology,
+};
 
 /// A topology file that cannot be used: where, what, and how to mend it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +107,7 @@ impl Topology {
 struct File {
     name: Spanned<String>,
     defaults: Option<Spanned<Attributes>>,
+    switch: Option<Spanned<RawSwitching>>,
     switches: Vec<Spanned<RawSwitch>>,
     #[serde(default)]
     hosts: Vec<Spanned<RawHost>>,
@@ -142,6 +147,25 @@ struct Attributes {
     delay: Option<Spanned<String>>,
     mtu: Option<u32>,
     queue: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSwitching {
+    queueing: Option<Spanned<String>>,
+    speedup: Option<Spanned<u32>>,
+    buffer: Option<Spanned<String>>,
+    alpha: Option<Spanned<String>>,
+    pfc: Option<Spanned<RawPfc>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPfc {
+    class: Option<u8>,
+    xoff: Option<Spanned<String>>,
+    xon: Option<Spanned<String>>,
+    headroom: Option<Spanned<String>>,
 }
 
 /// Something wrong at a place.
@@ -191,6 +215,11 @@ fn read(text: &str) -> Result<Topology, At> {
         },
         what: problem.into(),
     })?;
+    if let Some(own) = &file.switch {
+        builder
+            .switching(switching(&own.value)?)
+            .at(own.referenced)?;
+    }
     for switch in &file.switches {
         builder
             .switch(switch.value.name.clone(), switch.value.id)
@@ -262,6 +291,7 @@ fn locate(file: &File, problem: &Problem) -> Location {
             .iter()
             .find(|s| s.value.name == *switch)
             .map(|s| s.referenced),
+        Problem::Switching(_) => file.switch.as_ref().map(|s| s.referenced),
         _ => None,
     };
     found.unwrap_or(file.name.referenced)
@@ -301,6 +331,53 @@ fn attributes(own: &Attributes, defaults: LinkAttributes) -> Result<LinkAttribut
         delay_ns: read(&DELAY, &own.delay, defaults.delay_ns)?,
         mtu: own.mtu.unwrap_or(defaults.mtu),
         queue_bytes: read(&SIZE, &own.queue, defaults.queue_bytes)?,
+    })
+}
+
+fn switching(own: &RawSwitching) -> Result<Switching, At> {
+    let wrong = |location, problem: SwitchingProblem| At {
+        location,
+        what: Problem::from(problem).into(),
+    };
+    let size = |own: &Option<Spanned<String>>| match own {
+        None => Ok(None),
+        Some(text) => SIZE.parse(&text.value).at(text.referenced).map(Some),
+    };
+    let speedup = own.speedup.as_ref().map_or(1, |speedup| speedup.value);
+    let queueing = match &own.queueing {
+        None => Queueing::Output,
+        Some(name) => Queueing::named(&name.value, speedup).ok_or_else(|| {
+            let problem = SwitchingProblem::Queueing(name.value.clone());
+            wrong(name.referenced, problem)
+        })?,
+    };
+    if let (Queueing::Output, Some(speedup)) = (queueing, &own.speedup) {
+        return Err(wrong(speedup.referenced, SwitchingProblem::SpeedupOfOutput));
+    }
+    let alpha = match &own.alpha {
+        None => Alpha::ONE,
+        Some(text) => text
+            .value
+            .parse()
+            .map_err(|bad| wrong(text.referenced, SwitchingProblem::Alpha(bad)))?,
+    };
+    let buffer = size(&own.buffer)?.map(|bytes| SharedBuffer { bytes, alpha });
+    if let (None, Some(alpha)) = (buffer, &own.alpha) {
+        return Err(wrong(alpha.referenced, SwitchingProblem::AlphaAlone));
+    }
+    let pfc = match &own.pfc {
+        None => None,
+        Some(pfc) => Some(Pfc {
+            class: pfc.value.class.unwrap_or(Pfc::USUAL_CLASS),
+            xoff: size(&pfc.value.xoff)?,
+            xon: size(&pfc.value.xon)?,
+            headroom: size(&pfc.value.headroom)?,
+        }),
+    };
+    Ok(Switching {
+        queueing,
+        buffer,
+        pfc,
     })
 }
 

@@ -46,7 +46,12 @@ pub fn run_workload(
     for phase in &workload.phases {
         run.carry_out(phase, watch)?;
     }
-    Ok(run.row(workload.bytes()))
+    let control = run.fabric.flow_control();
+    let control = control.map_err(|error| JobError::Fabric { algorithm, error })?;
+    Ok(Row {
+        flow_control: control,
+        ..run.row(workload.bytes())
+    })
 }
 
 struct Run<'a> {

@@ -47,13 +47,15 @@ pub struct HostConfig {
     pub gateway: Option<Ipv4Addr>,
     /// The largest IP packet of the link in bytes.
     pub mtu: u32,
+    /// The differentiated services code point of RoCE packets, 0 to 63 (RFC 2474).
+    pub dscp: u8,
     /// Makes queue pair numbers, memory keys and initial PSNs differ between hosts and runs.
     pub seed: u64,
     pub timing: HostTiming,
 }
 
 impl HostConfig {
-    /// No gateway, [`HostTiming::FAST`].
+    /// No gateway, DSCP 0, [`HostTiming::FAST`].
     pub fn new(
         name: impl Into<String>,
         mac: MacAddr,
@@ -69,6 +71,7 @@ impl HostConfig {
             prefix_len,
             gateway: None,
             mtu,
+            dscp: 0,
             seed,
             timing: HostTiming::FAST,
         }

@@ -562,10 +562,11 @@ impl Host {
                 identification: self.next_identification,
                 source_port: source_port(qpn),
                 destination_port: udp::PORT_ROCE,
-                tos: match outgoing.ecn_capable {
-                    true => ipv4::ECN_ECT0,
-                    false => 0,
-                },
+                tos: self.config.dscp << ipv4::DSCP_SHIFT
+                    | match outgoing.ecn_capable {
+                        true => ipv4::ECN_ECT0,
+                        false => 0,
+                    },
             };
             let Ok(packet) = envelope.packet(&outgoing, &self.memory, by_reference) else {
                 if let Some(qp) = self.qps.get_mut(&qpn) {

@@ -202,7 +202,7 @@ impl Host {
             identification: next_identification(&mut self.next_identification),
             source_port: source_port(qpn),
             destination_port: udp::PORT_ROCE,
-            tos: 0,
+            tos: self.config.dscp << ipv4::DSCP_SHIFT,
         };
         let frame = envelope.roce(&outgoing.headers, payload);
         self.after_datagram(qpn);

@@ -21,6 +21,7 @@ pub enum Header {
     Mrp,
     MrInfo,
     BinomialAck,
+    Pause,
 }
 
 impl fmt::Display for Header {
@@ -42,6 +43,7 @@ impl fmt::Display for Header {
             Header::Mrp => "mrp",
             Header::MrInfo => "mr info",
             Header::BinomialAck => "binomial ack",
+            Header::Pause => "pause",
         })
     }
 }

@@ -34,6 +34,8 @@ const OFFSET_MASK: u16 = 0x1fff;
 
 /// The low two bits of the type of service (RFC 3168, 5): marks and capability of explicit congestion notification.
 pub const ECN_MASK: u8 = 0b11;
+/// How far to the left the differentiated services code point stands in it (RFC 2474).
+pub const DSCP_SHIFT: u8 = 2;
 /// ECT(0): switches may mark this packet instead of dropping it.
 pub const ECN_ECT0: u8 = 0b10;
 /// CE: a switch has marked it.

@@ -17,6 +17,7 @@ pub mod immdt;
 pub mod ipv4;
 pub mod mr_info;
 pub mod mrp;
+pub mod pause;
 mod psn;
 pub mod reth;
 mod serial;

@@ -314,6 +314,20 @@ impl<M, F: Frame> Context<'_, M, F> {
         );
     }
 
+    /// Counts a PAUSE that the node has put on the link of `port`.
+    pub fn count_pause(&mut self, port: u32) {
+        if let Some(direction) = self.core.direction_mut(self.node, port) {
+            direction.counters_mut().pauses += 1;
+        }
+    }
+
+    /// Counts nanoseconds in which the other end of its link had stopped `port`.
+    pub fn count_paused(&mut self, port: u32, ns: u64) {
+        if let Some(direction) = self.core.direction_mut(self.node, port) {
+            direction.counters_mut().paused_ns += ns;
+        }
+    }
+
     /// Asks for [`super::Node::on_wake`] at `at` (ns), or at once if that has passed. A node has one alarm:
     /// an earlier time replaces a later one, a later one is ignored while an earlier is set.
     pub fn wake_at(&mut self, at: u64) {

@@ -56,6 +56,8 @@ pub enum DropReason {
     Fault,
     /// The output port's queue had no room.
     QueueFull,
+    /// The buffer of the port where the frame came in had no room.
+    InputFull,
     /// The frame is longer than the link's MTU.
     TooLong,
     /// The link is down, or went down while the frame was on it.
@@ -63,9 +65,10 @@ pub enum DropReason {
 }
 
 impl DropReason {
-    pub const ALL: [DropReason; 4] = [
+    pub const ALL: [DropReason; 5] = [
         DropReason::Fault,
         DropReason::QueueFull,
+        DropReason::InputFull,
         DropReason::TooLong,
         DropReason::LinkDown,
     ];
@@ -75,6 +78,7 @@ impl DropReason {
         match self {
             DropReason::Fault => "loss",
             DropReason::QueueFull => "queue-full",
+            DropReason::InputFull => "input-full",
             DropReason::TooLong => "too-long",
             DropReason::LinkDown => "link-down",
         }
@@ -108,7 +112,12 @@ pub struct LinkCounters {
     pub duplicated: u64,
     /// Frames that the link held back.
     pub reordered: u64,
+    /// Also those that the sending end refused when they came to it ([`DropReason::InputFull`]).
     pub drops: DropCounters,
+    /// PAUSE frames put on the link that stop the other end.
+    pub pauses: u64,
+    /// Nanoseconds in which the other end had stopped this one, counted when they are over.
+    pub paused_ns: u64,
 }
 
 /// One end of a link as its direction sees it.
@@ -149,6 +158,10 @@ impl Direction {
 
     pub(super) fn to(&self) -> End {
         self.to
+    }
+
+    pub(super) fn counters_mut(&mut self) -> &mut LinkCounters {
+        &mut self.counters
     }
 
     pub(super) fn count_drop(&mut self, reason: DropReason) {

@@ -27,7 +27,7 @@ mod tests;
 pub use context::Context;
 pub use link::{DropCounters, DropReason, FaultProbabilities, LinkConfig, LinkCounters};
 pub(crate) use port_map::PortMap;
-pub use queue::{EgressQueues, QueueFull};
+pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 
 use std::borrow::Cow;
@@ -116,7 +116,7 @@ pub enum Happening<'a> {
     Transmit { port: u32, frame: &'a [u8] },
     /// The last bit of a frame has arrived at `port`.
     Receive { port: u32, frame: &'a [u8] },
-    /// A frame that was to leave, or had left, through `port` is lost. Its bytes are not known when it was
+    /// A frame that was to leave, or had left, through `port` is lost, or one that came in there finds no room. Its bytes are not known when it was
     /// lost before they were put together.
     Drop {
         port: u32,

@@ -42,6 +42,14 @@ impl<T, const INLINE: usize> PortMap<T, INLINE> {
         self.entries.iter_mut().map(|(_, value)| value)
     }
 
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, &T)> {
+        self.entries.iter().map(|(port, value)| (*port, value))
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (u32, &mut T)> {
+        self.entries.iter_mut().map(|(port, value)| (*port, value))
+    }
+
     #[inline]
     fn find(&self, port: u32) -> Option<usize> {
         let first = self.entries.first()?.0;

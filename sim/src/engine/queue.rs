@@ -13,10 +13,16 @@ pub struct QueueFull;
 #[derive(Debug)]
 pub struct EgressQueues<T> {
     /// Indexed by priority; the highest non-empty one is served first.
-    queues: Vec<VecDeque<Entry<T>>>,
+    queues: Vec<Queue<T>>,
     packets: u32,
     bytes: usize,
     limit: usize,
+}
+
+#[derive(Debug)]
+struct Queue<T> {
+    entries: VecDeque<Entry<T>>,
+    bytes: usize,
 }
 
 #[derive(Debug)]
@@ -55,34 +61,69 @@ impl<T> EgressQueues<T> {
         if self.packets > 0 && self.bytes + len > self.limit {
             return Err(QueueFull);
         }
+        self.add(priority, packet, len, now);
+        Ok(())
+    }
+
+    /// The same with a limit of so many bytes for the packet's own queue, in place of the one for all.
+    pub fn push_within(
+        &mut self,
+        limit: usize,
+        priority: u8,
+        packet: T,
+        len: usize,
+        now: u64,
+    ) -> Result<(), QueueFull> {
+        let queue = self.queues.get(usize::from(priority));
+        let bytes = queue.map_or(0, |queue| queue.bytes);
+        if bytes > 0 && bytes + len > limit {
+            return Err(QueueFull);
+        }
+        self.add(priority, packet, len, now);
+        Ok(())
+    }
+
+    fn add(&mut self, priority: u8, packet: T, len: usize, now: u64) {
         let index = usize::from(priority);
         if self.queues.len() <= index {
-            self.queues.resize_with(index + 1, VecDeque::new);
+            self.queues.resize_with(index + 1, || Queue {
+                entries: VecDeque::new(),
+                bytes: 0,
+            });
         }
         let queue = &mut self.queues[index];
-        let depth_at_enqueue = queue.len() as u32;
-        queue.push_back(Entry {
+        let depth_at_enqueue = queue.entries.len() as u32;
+        queue.entries.push_back(Entry {
             packet,
             len,
             enqueued_at: now,
             depth_at_enqueue,
         });
+        queue.bytes += len;
         self.packets += 1;
         self.bytes += len;
-        Ok(())
     }
 
     /// The next packet to send.
     pub fn pop(&mut self) -> Option<Dequeued<T>> {
-        let queue = self.queues.iter_mut().rev().find(|q| !q.is_empty())?;
-        let entry = queue.pop_front()?;
+        self.pop_unless(|_| false)
+    }
+
+    /// The same, of the queues whose priority is not stopped.
+    pub fn pop_unless(&mut self, is_stopped: impl Fn(u8) -> bool) -> Option<Dequeued<T>> {
+        let queues = self.queues.iter_mut().enumerate().rev();
+        let mut ready = queues
+            .filter(|(number, queue)| !queue.entries.is_empty() && !is_stopped(*number as u8));
+        let (_, queue) = ready.next()?;
+        let entry = queue.entries.pop_front()?;
+        queue.bytes -= entry.len;
         self.packets -= 1;
         self.bytes -= entry.len;
         Some(Dequeued {
             packet: entry.packet,
             enqueued_at: entry.enqueued_at,
             depth_at_enqueue: entry.depth_at_enqueue,
-            depth_at_dequeue: queue.len() as u32,
+            depth_at_dequeue: queue.entries.len() as u32,
         })
     }
 

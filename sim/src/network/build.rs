@@ -21,6 +21,7 @@ use alfirk_roce::wire::{MacAddr, QpNum};
 use super::controller::ControllerNode;
 use super::host::{HostNode, PORT};
 use super::message::Message;
+use super::ports::Ports;
 use super::switch::SwitchNode;
 use super::{Element, Fidelity, Model};
 use crate::engine::{
@@ -376,10 +377,12 @@ fn add_switch(
         priority_queues: 8,
         ..SwitchOptions::default()
     };
-    let ports = topology.neighbours(index).iter().map(|neighbour| {
+    let links = topology.neighbours(index).iter().map(|neighbour| {
         let attributes = topology.link(neighbour.link).attributes;
-        (neighbour.port, attributes.queue_bytes as usize)
+        (neighbour.port, attributes)
     });
+    let shared = topology.buffer_of(index);
+    let ports = Ports::new(links, topology.switching(), shared, station(index));
     let node = SwitchNode::new(
         Server::sharing(Switch::new(options), programs.clone()),
         model.fidelity == Fidelity::Fast,
@@ -390,6 +393,12 @@ fn add_switch(
     engine.add_node(&switch.name, Element::Switch(Box::new(node)))
 }
 
+/// A switch's own address, which only its PAUSE frames show: those of generated hosts begin with 02:00.
+fn station(index: SwitchIndex) -> MacAddr {
+    let [.., a, b, c, d] = index.0.to_be_bytes();
+    MacAddr([0x02, 0x50, a, b, c, d])
+}
+
 fn add_host(
     engine: &mut Engine<Element>,
     topology: &Topology,
@@ -398,14 +407,25 @@ fn add_host(
     run_seed: u64,
 ) -> Result<NodeId, BuildError> {
     let host = topology.host(index);
-    let mtu = topology.link(topology.uplink(index).link).attributes.mtu;
+    let link = topology.link(topology.uplink(index).link).attributes;
     let host_seed = seed(run_seed, &format!("host {}", host.name));
     let mac = MacAddr(host.mac.0);
-    let config = HostConfig::new(&host.name, mac, host.ip, host.prefix_len, mtu, host_seed);
+    let pfc = topology.switching().pfc;
+    let config = HostConfig {
+        dscp: pfc.map_or(0, |pfc| pfc.dscp()),
+        ..HostConfig::new(
+            &host.name,
+            mac,
+            host.ip,
+            host.prefix_len,
+            link.mtu,
+            host_seed,
+        )
+    };
     let machine = Host::new(config).map_err(|error| BuildError::Host {
         host: host.name.clone(),
         error,
     })?;
-    let node = HostNode::new(machine, *model);
+    let node = HostNode::new(machine, *model, pfc.map(|_| link.rate_bps));
     Ok(engine.add_node(&host.name, Element::Host(Box::new(node))))
 }

@@ -12,11 +12,14 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
+use alfirk_roce::rc::{Completion, Operation};
 use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
+use alfirk_roce::ud::{UdCompleted, UdCompletion};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
 use super::message::Message;
+use super::pfc::Sender;
 use super::Ctx;
 use super::{Fidelity, Model};
 use crate::frame::Frame;
@@ -30,6 +33,10 @@ pub struct HostNode {
     /// The transfers that its applications take part in.
     transfers: BTreeMap<TransferId, Part>,
     model: Model,
+    /// None without flow control.
+    flow_control: Option<Sender<Packet>>,
+    /// When the NIC may begin its next frame.
+    next_frame_at: u64,
     /// When the application has seen and handled every event so far.
     free_at: u64,
     /// ACK and NAK frames that arrived.
@@ -54,11 +61,14 @@ struct Part {
 }
 
 impl HostNode {
-    pub(super) fn new(host: Host, model: Model) -> HostNode {
+    /// A host; `obeys_pauses` is the rate of its link in bits per second if it does what PAUSE frames say.
+    pub(super) fn new(host: Host, model: Model, obeys_pauses: Option<u64>) -> HostNode {
         HostNode {
             host,
             transfers: BTreeMap::new(),
             model,
+            flow_control: obeys_pauses.map(Sender::new),
+            next_frame_at: 0,
             free_at: 0,
             acks_received: 0,
             registrar: Registrar::default(),
@@ -146,8 +156,8 @@ impl HostNode {
     /// The application posts the data now.
     pub(super) fn start(&mut self, id: TransferId, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
         ctx.note(|| format!("post {} B", data.len()));
-        let message = Message::Start { id, data };
-        ctx.send(ctx.node(), message, self.model.post_delay);
+        let delay = self.model.posting(data.len() as u64);
+        ctx.send(ctx.node(), Message::Start { id, data }, delay);
     }
 
     // ---- Legs of a transfer ----
@@ -231,8 +241,8 @@ impl HostNode {
 
     /// The application posts a message to all members now.
     pub(super) fn broadcast(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
-        let message = Message::Multicast { data };
-        ctx.send(ctx.node(), message, self.model.post_delay);
+        let delay = self.model.posting(data.len() as u64);
+        ctx.send(ctx.node(), Message::Multicast { data }, delay);
     }
 
     fn posted(&mut self, data: Arc<[u8]>, ctx: &mut Ctx<'_>) {
@@ -330,6 +340,11 @@ impl HostNode {
         if !self.alive {
             return;
         }
+        if let Some(control) = &mut self.flow_control {
+            if control.takes(PORT, &frame, ctx) {
+                return self.settle(ctx);
+            }
+        }
         let is_acknowledgement = match &frame {
             Packet::Rc(frame) => frame.headers.aeth.is_some(),
             Packet::Bytes(bytes) => {
@@ -404,7 +419,8 @@ impl HostNode {
             return;
         };
         // The application posted it that long ago.
-        let posted_at = ctx.now().saturating_sub(self.model.post_delay);
+        let posting = self.model.posting(data.len() as u64);
+        let posted_at = ctx.now().saturating_sub(posting);
         if let Err(error) = transfer.start(&mut self.host, posted_at, data) {
             let why = error.to_string();
             self.tell(id, MemberEvent::Failed { why }, ctx);
@@ -484,26 +500,28 @@ impl HostNode {
             return;
         }
         while let Some(event) = self.host.poll_event() {
-            let seen_at = ctx.now().max(self.free_at) + self.model.completion_delay;
+            let handling = self.model.handling(received_bytes(&event));
+            let seen_at = ctx.now().max(self.free_at) + handling;
             self.free_at = seen_at;
             let delay = seen_at - ctx.now() + self.model.post_delay;
             let event = Box::new(event);
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
-        while ctx.can_transmit(PORT) {
-            let now = ctx.now();
-            let honest = match self.model.fidelity {
-                Fidelity::Exact => self.host.poll_transmit(now).map(Packet::from),
-                Fidelity::Fast => self.host.poll_packet(now),
-            };
-            let hostile = || Some(self.hostile.as_mut()?.frame().into());
-            let Some(frame) = honest.or_else(hostile) else {
+        if let Some(control) = &mut self.flow_control {
+            control.handle_timeout(PORT, ctx);
+        }
+        while ctx.can_transmit(PORT) && self.next_frame_at <= ctx.now() {
+            let Some(frame) = self.next_frame(ctx.now()) else {
                 break;
             };
+            self.next_frame_at = ctx.now() + self.model.packet_interval;
             ctx.transmit(PORT, frame);
         }
         let multicaster = self.multicaster.as_ref();
+        let control = self.flow_control.as_ref();
         let alarms = [
+            (self.next_frame_at > ctx.now()).then_some(self.next_frame_at),
+            control.and_then(|control| control.poll_timeout(ctx.now())),
             self.host.poll_timeout(),
             self.registrar.poll_timeout(),
             multicaster.and_then(Multicaster::poll_timeout),
@@ -513,5 +531,37 @@ impl HostNode {
         if let Some(at) = alarms.into_iter().chain(transfers).flatten().min() {
             ctx.wake_at(at);
         }
+    }
+
+    /// What the NIC puts on its idle link now.
+    fn next_frame(&mut self, now: u64) -> Option<Packet> {
+        let (host, hostile, fidelity) = (&mut self.host, &mut self.hostile, self.model.fidelity);
+        let mut next = || {
+            let honest = match fidelity {
+                Fidelity::Exact => host.poll_transmit(now).map(Packet::from),
+                Fidelity::Fast => host.poll_packet(now),
+            };
+            honest.or_else(|| Some(hostile.as_mut()?.frame().into()))
+        };
+        match &mut self.flow_control {
+            None => next(),
+            Some(control) => control.next(next, now),
+        }
+    }
+}
+
+/// Bytes of a message that an application gets by an event.
+fn received_bytes(event: &HostEvent) -> u64 {
+    match event {
+        HostEvent::Completion(Completion {
+            operation: Operation::Receive | Operation::ReceiveWrite,
+            outcome: Ok(completed),
+            ..
+        }) => completed.bytes,
+        HostEvent::Datagram(UdCompletion {
+            outcome: Ok(UdCompleted::Received { bytes, .. }),
+            ..
+        }) => *bytes,
+        _ => 0,
     }
 }

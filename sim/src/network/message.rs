@@ -8,6 +8,8 @@ use alfirk_p4runtime::p4::v1::{StreamMessageRequest, StreamMessageResponse};
 use alfirk_p4runtime::Status;
 use alfirk_roce::host::{HostEvent, Packet};
 
+use super::ports::Ticket;
+
 /// Control channels, and work that a node has put off to a later time.
 ///
 /// Nearly all messages are of frames. What is rare and large is boxed, for each message is moved several times.
@@ -34,7 +36,11 @@ pub enum Message {
     /// The controller to itself: all that came at this moment is there.
     Together,
     /// A switch to itself: a frame leaves the ingress pipeline.
-    Ingress { port: u32, frame: Packet },
+    Ingress {
+        port: u32,
+        frame: Packet,
+        ticket: Ticket,
+    },
     /// A host to itself: the NIC has taken a frame in.
     NicReceived { frame: Packet },
     /// A host to itself: what the application did at `seen_at` on seeing an event reaches the NIC.

@@ -4,17 +4,21 @@
 //! The controller and the switches exchange exactly the P4Runtime messages that gRPC would carry, each
 //! [`Model::control_latency`] later.
 
+mod buffer;
 mod build;
 mod controller;
+mod crossbar;
 mod host;
 mod message;
 mod model;
+mod pfc;
 mod plane;
+mod ports;
 mod switch;
 
 pub use build::{BuildError, Network};
 pub use host::HostNode;
-pub use model::{Fidelity, Model};
+pub use model::{Fidelity, Model, NamedModel};
 pub use switch::SwitchNode;
 
 use alfirk_roce::host::Packet;

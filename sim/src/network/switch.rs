@@ -1,6 +1,4 @@
-//! A switch: compiled pipelines and P4Runtime server, with an output queue per port.
-
-use std::collections::VecDeque;
+//! A switch: compiled pipelines and P4Runtime server, and what [`super::ports`] does around them.
 
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
@@ -11,8 +9,9 @@ use alfirk_roce::host::Packet;
 
 use super::message::Message;
 use super::plane::{Plane, Taken, Waiting};
+use super::ports::{AtOnce, Ports, Ticket};
 use super::Ctx;
-use crate::engine::{DropReason, EgressQueues, NodeId, PortMap};
+use crate::engine::NodeId;
 
 /// A switch in the simulator.
 ///
@@ -27,9 +26,7 @@ pub struct SwitchNode {
     fast: bool,
     pipeline_latency: u64,
     control_latency: u64,
-    ports: PortMap<Port, 0>,
-    /// Ports whose queue may have something for an idle link, in the order in which that became so.
-    runnable: VecDeque<u32>,
+    ports: SwitchPorts,
     controller: Option<Connection>,
     /// A dead switch forwards nothing and answers nobody.
     alive: bool,
@@ -41,33 +38,24 @@ struct Connection {
     client: ClientId,
 }
 
-struct Port {
-    queues: EgressQueues<Stored>,
-    /// Frames that have passed the egress pipeline and wait for the link.
-    ready: VecDeque<Packet>,
-}
+/// The ports of a switch.
+pub(super) type SwitchPorts = Ports<Stored, Packet>;
 
 /// Between ingress and egress.
-enum Stored {
+pub(super) enum Stored {
     Pipeline(Queued),
     Plane(Waiting),
 }
 
 impl SwitchNode {
-    /// A switch without a program. `limits` gives each connected port and its queue's limit in bytes.
+    /// A switch without a program.
     pub(super) fn new(
         server: Server,
         fast: bool,
         pipeline_latency: u64,
         control_latency: u64,
-        limits: impl IntoIterator<Item = (u32, usize)>,
+        ports: SwitchPorts,
     ) -> SwitchNode {
-        let mut ports = PortMap::new();
-        for (port, limit) in limits {
-            let queues = EgressQueues::new(limit);
-            let ready = VecDeque::new();
-            ports.add(port, Port { queues, ready });
-        }
         SwitchNode {
             server,
             plane: None,
@@ -75,7 +63,6 @@ impl SwitchNode {
             pipeline_latency,
             control_latency,
             ports,
-            runnable: VecDeque::new(),
             controller: None,
             alive: true,
         }
@@ -89,10 +76,7 @@ impl SwitchNode {
     /// Ends the switch: whatever it holds is gone, the controller's connection breaks.
     pub fn kill(&mut self, ctx: &mut Ctx<'_>) {
         self.alive = false;
-        for port in self.ports.values_mut() {
-            port.queues.clear();
-            port.ready.clear();
-        }
+        self.ports.clear();
         if let Some(connection) = &self.controller {
             self.server.stream_close(connection.client);
         }
@@ -102,6 +86,7 @@ impl SwitchNode {
     pub(super) fn on_wake(&mut self, ctx: &mut Ctx<'_>) {
         if self.alive {
             self.server.handle_timeout(ctx.now());
+            self.ports.handle_timeout(ctx);
             self.pump(ctx);
         }
     }
@@ -110,16 +95,27 @@ impl SwitchNode {
         if !self.alive {
             return;
         }
+        let Some(ticket) = self.ports.receive(port, &frame, ctx) else {
+            return self.pump(ctx);
+        };
+        let tells = self.ports.is_runnable();
         if self.pipeline_latency == 0 {
-            self.ingress(port, frame, ctx);
+            self.ingress(port, frame, ticket, ctx);
         } else {
-            let message = Message::Ingress { port, frame };
+            let message = Message::Ingress {
+                port,
+                frame,
+                ticket,
+            };
             ctx.send(ctx.node(), message, self.pipeline_latency);
+            if tells {
+                self.pump(ctx);
+            }
         }
     }
 
     pub(super) fn on_idle(&mut self, port: u32, ctx: &mut Ctx<'_>) {
-        self.runnable.push_back(port);
+        self.ports.idle(port);
         self.pump(ctx);
     }
 
@@ -128,7 +124,11 @@ impl SwitchNode {
             return;
         }
         match message {
-            Message::Ingress { port, frame } => self.ingress(port, frame, ctx),
+            Message::Ingress {
+                port,
+                frame,
+                ticket,
+            } => self.ingress(port, frame, ticket, ctx),
             Message::Connect => {
                 if let Some(former) = self.controller.take() {
                     self.server.stream_close(former.client);
@@ -158,7 +158,8 @@ impl SwitchNode {
         }
     }
 
-    fn ingress(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
+    fn ingress(&mut self, port: u32, frame: Packet, ticket: Ticket, ctx: &mut Ctx<'_>) {
+        self.ports.begin(ticket);
         let taken = match &mut self.plane {
             Some(plane) => plane.ingress(&mut self.server, port, frame, ctx.now()),
             None => Taken::Not(frame),
@@ -223,12 +224,21 @@ impl SwitchNode {
             while let Some(event) = self.server.poll() {
                 self.carry_out(event, ctx);
             }
-            let Some(number) = self.runnable.pop_front() else {
+            let Some(next) = self.ports.next(ctx) else {
                 break;
             };
-            self.serve(number, ctx);
+            let state = QueueState {
+                enq_timestamp: next.enqueued_at,
+                enq_qdepth: next.depth_at_enqueue,
+                deq_qdepth: next.depth_at_dequeue,
+            };
+            self.egress(next.packet, ctx.now(), state);
         }
-        if let Some(at) = self.server.poll_timeout() {
+        let alarms = [
+            self.server.poll_timeout(),
+            self.ports.poll_timeout(ctx.now()),
+        ];
+        if let Some(at) = alarms.into_iter().flatten().min() {
             ctx.wake_at(at);
         }
     }
@@ -239,13 +249,7 @@ impl SwitchNode {
                 let (port, priority, len) = (packet.port, packet.priority, packet.len);
                 self.enqueue(port, priority, len, Stored::Pipeline(packet), ctx);
             }
-            Event::Output { port, frame } => {
-                // An unconnected port swallows what it is given, as an interface without carrier does.
-                if let Some(out) = self.ports.get_mut(port) {
-                    out.ready.push_back(frame.into());
-                    self.runnable.push_back(port);
-                }
-            }
+            Event::Output { port, frame } => self.ports.finish(port, frame.into()),
             Event::Stream { client, message } => {
                 if let Some(connection) = &self.controller {
                     if connection.client == client {
@@ -280,23 +284,20 @@ impl SwitchNode {
         packet: Stored,
         ctx: &mut Ctx<'_>,
     ) {
-        let now = ctx.now();
-        let Some(port) = self.ports.get_mut(number) else {
+        let queued = self.ports.enqueue(number, priority, len, packet, ctx);
+        if let Err(AtOnce(packet)) = queued {
+            let now = ctx.now();
             let state = QueueState {
                 enq_timestamp: now,
                 enq_qdepth: 0,
                 deq_qdepth: 0,
             };
-            return self.egress(number, packet, now, state);
-        };
-        match port.queues.push(priority, packet, len, now) {
-            Ok(()) => self.runnable.push_back(number),
-            Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
+            self.egress(packet, now, state);
         }
     }
 
     /// A packet leaves its queue: it passes the egress, and what goes on is ready then.
-    fn egress(&mut self, number: u32, packet: Stored, now: u64, state: QueueState) {
+    fn egress(&mut self, packet: Stored, now: u64, state: QueueState) {
         match packet {
             Stored::Pipeline(packet) => {
                 self.hand_over();
@@ -306,36 +307,12 @@ impl SwitchNode {
                 let Some(plane) = &mut self.plane else {
                     return;
                 };
+                let number = waiting.port;
                 let leaves = plane.egress(&mut self.server, waiting, state.deq_qdepth);
-                if let (Some(packet), Some(out)) = (leaves, self.ports.get_mut(number)) {
-                    out.ready.push_back(packet);
-                    self.runnable.push_back(number);
+                if let Some(packet) = leaves {
+                    self.ports.finish(number, packet);
                 }
             }
         }
-    }
-
-    /// Lets an idle link take the port's next frame.
-    fn serve(&mut self, number: u32, ctx: &mut Ctx<'_>) {
-        let Some(port) = self.ports.get_mut(number) else {
-            return;
-        };
-        if !ctx.can_transmit(number) {
-            return;
-        }
-        if let Some(frame) = port.ready.pop_front() {
-            return ctx.transmit(number, frame);
-        }
-        let Some(next) = port.queues.pop() else {
-            return;
-        };
-        let state = QueueState {
-            enq_timestamp: next.enqueued_at,
-            enq_qdepth: next.depth_at_enqueue,
-            deq_qdepth: next.depth_at_dequeue,
-        };
-        self.egress(number, next.packet, ctx.now(), state);
-        // The egress may have dropped the packet: then the next one has its turn.
-        self.runnable.push_back(number);
     }
 }

@@ -1,0 +1,312 @@
+//! The flags for what is no protocol: how the virtual driver's switches queue and pause, and what its hosts cost.
+
+use alfirk_ctrl::topology::{
+    units, Alpha, Pfc, Queueing, SharedBuffer, SwitchingProblem, Topology,
+};
+use alfirk_sim::network::{Fidelity, Model};
+use clap::ValueEnum;
+
+use super::args::quantity;
+use crate::exit::Failure;
+
+/// How every switch works, whatever the topology says.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Switches of the virtual driver")]
+pub(super) struct SwitchArgs {
+    /// Where packets wait: output, input (the first packet blocks those behind it) or voq (input, a queue for each output)
+    /// [default: as the topology says, or output]
+    #[arg(long, value_name = "WHERE")]
+    queueing: Option<String>,
+
+    /// Packets of one input that may cross at the same time, with --queueing input or voq [default: 1]
+    #[arg(long, value_name = "N")]
+    speedup: Option<u32>,
+
+    /// Bytes of the buffer that all ports of a switch share [default: as the topology says, or a queue for each port]
+    #[arg(long, value_name = "SIZE")]
+    buffer: Option<String>,
+
+    /// How long a queue in a shared buffer may be: so many times what is free, as 1, 8 or 1/4 [default: 1]
+    #[arg(long, value_name = "ALPHA")]
+    alpha: Option<String>,
+
+    /// Pause senders of RoCE packets before a buffer is full (PFC); the topology may state class and thresholds
+    #[arg(long)]
+    pfc: bool,
+}
+
+impl SwitchArgs {
+    /// The topology with switches that work as the flags say.
+    pub(super) fn apply(&self, topology: Topology) -> Result<Topology, Failure> {
+        let wrong = |problem: SwitchingProblem| Failure::bad_input(problem);
+        let mut switching = topology.switching();
+        let own = switching.queueing.speedup();
+        let speedup = self.speedup.or(own).unwrap_or(1);
+        let name = self.queueing.as_deref();
+        let name = name.unwrap_or(switching.queueing.name());
+        switching.queueing = Queueing::named(name, speedup)
+            .ok_or_else(|| wrong(SwitchingProblem::Queueing(name.to_owned())))?;
+        if self.speedup.is_some() && switching.queueing == Queueing::Output {
+            return Err(wrong(SwitchingProblem::SpeedupOfOutput));
+        }
+        let alpha = match &self.alpha {
+            None => None,
+            Some(text) => Some(text.parse::<Alpha>().map_err(|bad| wrong(bad.into()))?),
+        };
+        if let Some(text) = &self.buffer {
+            switching.buffer = Some(SharedBuffer {
+                bytes: quantity("--buffer", text, &units::SIZE)?,
+                alpha: Alpha::ONE,
+            });
+        }
+        match (&mut switching.buffer, alpha) {
+            (Some(buffer), Some(alpha)) => buffer.alpha = alpha,
+            (None, Some(_)) => return Err(wrong(SwitchingProblem::AlphaAlone)),
+            _ => {}
+        }
+        if self.pfc {
+            switching.pfc.get_or_insert_with(Pfc::default);
+        }
+        topology.with_switching(switching).map_err(wrong)
+    }
+}
+
+/// What the virtual driver takes hosts, switches and control network to cost.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model of the virtual driver")]
+pub(super) struct ModelArgs {
+    /// What the simulator spends on each packet; results are the same
+    #[arg(long, value_enum, value_name = "MODEL", default_value_t = ModelArg::Exact)]
+    model: ModelArg,
+
+    /// What hosts and switches cost: a name, or KEY=VALUE for what differs, or both with commas; keys are the flags below and
+    /// post-rate, copy-rate (bits per second at which a source copies its message, and a receiver each one) and packet-interval
+    /// (between frames of a NIC); --list-host-models names them [default: default]
+    #[arg(long, value_name = "MODEL")]
+    host_model: Option<String>,
+
+    /// Print the models of hosts, what each states and where it is from, and run nothing
+    #[arg(long)]
+    pub(super) list_host_models: bool,
+
+    /// From a post by the application until its NIC acts on it [default: 250ns]
+    #[arg(long, value_name = "TIME")]
+    post_delay: Option<String>,
+
+    /// From the last bit of a frame until the NIC has acted on it [default: 250ns]
+    #[arg(long, value_name = "TIME")]
+    nic_delay: Option<String>,
+
+    /// From a completion until the application has handled it, one at a time [default: 500ns]
+    #[arg(long, value_name = "TIME")]
+    completion_delay: Option<String>,
+
+    /// From the last bit of a frame into a switch until it is in its output queue [default: 400ns]
+    #[arg(long, value_name = "TIME")]
+    pipeline_latency: Option<String>,
+
+    /// One way between controller and switch [default: 50us]
+    #[arg(long, value_name = "TIME")]
+    control_latency: Option<String>,
+}
+
+impl ModelArgs {
+    pub(super) fn check(&self) -> Result<Model, Failure> {
+        let mut model = match &self.host_model {
+            None => Model::default(),
+            Some(text) => host_model(text)?,
+        };
+        let flags = [
+            ("post-delay", &self.post_delay),
+            ("nic-delay", &self.nic_delay),
+            ("completion-delay", &self.completion_delay),
+            ("pipeline-latency", &self.pipeline_latency),
+            ("control-latency", &self.control_latency),
+        ];
+        for (key, text) in flags {
+            if let Some(text) = text {
+                let field = Field::of(key).expect("flags are keys, too");
+                field.set(&mut model, &format!("--{key}"), text)?;
+            }
+        }
+        model.fidelity = match self.model {
+            ModelArg::Exact => Fidelity::Exact,
+            ModelArg::Fast => Fidelity::Fast,
+        };
+        Ok(model)
+    }
+}
+
+/// How packets are simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModelArg {
+    /// Every byte is carried, and each packet passes the compiled P4 pipelines
+    Exact,
+    /// Payloads are carried by reference, and most packets are switched by native code that follows the same rules
+    Fast,
+}
+
+/// A figure of a model: its key, and where it is.
+struct Field {
+    key: &'static str,
+    place: Place,
+}
+
+enum Place {
+    Delay(fn(&mut Model) -> &mut u64),
+    Rate(fn(&mut Model) -> &mut Option<u64>),
+}
+
+const FIELDS: [Field; 8] = [
+    Field::delay("post-delay", |model| &mut model.post_delay),
+    Field::delay("nic-delay", |model| &mut model.nic_delay),
+    Field::delay("completion-delay", |model| &mut model.completion_delay),
+    Field::delay("pipeline-latency", |model| &mut model.pipeline_latency),
+    Field::delay("control-latency", |model| &mut model.control_latency),
+    Field::rate("post-rate", |model| &mut model.post_rate),
+    Field::rate("copy-rate", |model| &mut model.copy_rate),
+    Field::delay("packet-interval", |model| &mut model.packet_interval),
+];
+
+impl Field {
+    const fn delay(key: &'static str, place: fn(&mut Model) -> &mut u64) -> Field {
+        let place = Place::Delay(place);
+        Field { key, place }
+    }
+
+    const fn rate(key: &'static str, place: fn(&mut Model) -> &mut Option<u64>) -> Field {
+        let place = Place::Rate(place);
+        Field { key, place }
+    }
+
+    fn of(key: &str) -> Option<&'static Field> {
+        const { &FIELDS }.iter().find(|field| field.key == key)
+    }
+
+    fn set(&self, model: &mut Model, flag: &str, text: &str) -> Result<(), Failure> {
+        match self.place {
+            Place::Delay(place) => *place(model) = quantity(flag, text, &units::DELAY)?,
+            Place::Rate(place) => {
+                let rate = quantity(flag, text, &units::RATE)?;
+                if rate == 0 {
+                    return Err(Failure::bad_input(format_args!(
+                        "{flag}: a copy at 0bps never ends; use 1bps or more, or leave it out"
+                    )));
+                }
+                *place(model) = Some(rate);
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Field::set`] reads it; `None` for no rate.
+    fn show(&self, mut model: Model) -> Option<String> {
+        match self.place {
+            Place::Delay(place) => Some(units::DELAY.show(*place(&mut model)).to_string()),
+            Place::Rate(place) => place(&mut model).map(|rate| units::RATE.show(rate).to_string()),
+        }
+    }
+}
+
+/// A model from a name, from figures, or from both.
+fn host_model(text: &str) -> Result<Model, Failure> {
+    let mut model = Model::default();
+    for (index, part) in text.split(',').map(str::trim).enumerate() {
+        let wrong = || {
+            let names = Model::named().map(|model| model.name).join(", ");
+            let keys = FIELDS.map(|field| field.key).join(", ");
+            Failure::bad_input(format_args!(
+                "--host-model: `{part}` is neither a model nor KEY=VALUE; begin with one of {names}, and go on with keys of {keys}"
+            ))
+        };
+        match part.split_once('=') {
+            Some((key, value)) => {
+                let field = Field::of(key.trim()).ok_or_else(wrong)?;
+                field.set(
+                    &mut model,
+                    &format!("--host-model: {}", field.key),
+                    value.trim(),
+                )?;
+            }
+            None => {
+                let mut named = Model::named().into_iter();
+                let found = named.find(|named| index == 0 && named.name == part);
+                model = found.ok_or_else(wrong)?.model;
+            }
+        }
+    }
+    Ok(model)
+}
+
+/// What a report says of a model: its name, or the figures that differ from the default; `None` for the default.
+pub(super) fn show(model: Model) -> Option<String> {
+    // How it is simulated changes no result.
+    let model = Model {
+        fidelity: Fidelity::default(),
+        ..model
+    };
+    if model == Model::default() {
+        return None;
+    }
+    let mut named = Model::named().into_iter();
+    if let Some(named) = named.find(|named| named.model == model) {
+        return Some(named.name.to_owned());
+    }
+    let shown = FIELDS.iter().filter_map(|field| {
+        let text = field.show(model)?;
+        let differs = field.show(Model::default()).as_ref() != Some(&text);
+        differs.then(|| format!("{}={text}", field.key))
+    });
+    Some(shown.collect::<Vec<_>>().join(","))
+}
+
+/// A line for each model.
+pub(super) fn list() -> String {
+    let all = Model::named();
+    let width = all.iter().map(|named| named.name.len()).max().unwrap_or(0);
+    let lines = all.iter().map(|named| {
+        let (name, about, source) = (named.name, named.about, named.source);
+        format!("{name:width$}  {about} [{source}]\n")
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Model {
+        host_model(text).unwrap_or_else(|_| panic!("{text} is a model"))
+    }
+
+    #[test]
+    fn what_is_shown_is_read() {
+        for text in [
+            "free",
+            "cyclic",
+            "copy-rate=40Gbps",
+            "nic-delay=1us,post-rate=80Gbps,packet-interval=10ns",
+        ] {
+            assert_eq!(show(read(text)).as_deref(), Some(text));
+        }
+        assert_eq!(show(read("default")), None);
+        assert_eq!(show(read("default,post-delay=250ns")), None);
+        assert_eq!(
+            show(read("free,post-delay=250ns")).as_deref(),
+            Some("nic-delay=0ns,completion-delay=0ns")
+        );
+    }
+
+    #[test]
+    fn models_that_are_none_are_refused() {
+        for text in [
+            "",
+            "rdmc",
+            "post-delay=1us,free",
+            "copy-rate=0bps",
+            "copies=1",
+        ] {
+            assert!(host_model(text).is_err(), "{text}");
+        }
+    }
+}

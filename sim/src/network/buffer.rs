@@ -1,0 +1,337 @@
+//! What packets occupy in a switch, counted by the port where they came in.
+//!
+//! A packet is charged when its last bit has come, before the pipeline, and given back when the last of its copies goes
+//! to a link: copies share the bytes of their packet. Where a switch has one buffer, all ports draw from it; else each
+//! has its own. A packet of the lossless class that finds no room below the threshold goes to the port's headroom, and
+//! the port is paused until the headroom is empty again.
+
+use alfirk_ctrl::topology::{LinkAttributes, Pfc, SharedBuffer};
+
+use crate::engine::PortMap;
+
+/// The buffer of a switch.
+#[derive(Debug)]
+pub(super) struct Buffer {
+    shared: Option<SharedBuffer>,
+    /// Of the shared buffer, without headroom.
+    size: u64,
+    used: u64,
+    pfc: Option<Pfc>,
+    inputs: PortMap<Input, 0>,
+    /// How many of them are paused.
+    paused: usize,
+    /// Ports that have begun or ceased to be paused, in order.
+    changed: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Input {
+    /// Of its own buffer, without headroom; unused with a shared one.
+    size: u64,
+    headroom: u64,
+    /// Bytes that stay free between threshold and going on, unless that is stated.
+    margin: u64,
+    /// Bytes beside those in the headroom.
+    used: u64,
+    /// Of them, those of the lossless class.
+    lossless: u64,
+    in_headroom: u64,
+    is_paused: bool,
+}
+
+/// What a packet occupies; to be given back.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    pub(super) port: u32,
+    pub(super) class: u8,
+    len: u64,
+    in_headroom: bool,
+}
+
+/// There is no room for a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NoRoom;
+
+impl Buffer {
+    /// An empty one for ports with these links. Without a shared buffer the `queue` of each link is that of its port.
+    pub(super) fn new(
+        shared: Option<SharedBuffer>,
+        pfc: Option<Pfc>,
+        links: impl IntoIterator<Item = (u32, LinkAttributes)>,
+    ) -> Buffer {
+        let mut inputs = PortMap::new();
+        let mut headrooms = 0;
+        for (port, link) in links {
+            let headroom = pfc.map_or(0, |pfc| pfc.headroom(&link));
+            headrooms += headroom;
+            let input = Input {
+                size: link.queue_bytes.saturating_sub(headroom),
+                headroom,
+                margin: 2 * u64::from(link.mtu),
+                used: 0,
+                lossless: 0,
+                in_headroom: 0,
+                is_paused: false,
+            };
+            inputs.add(port, input);
+        }
+        Buffer {
+            shared,
+            size: shared.map_or(0, |shared| shared.bytes.saturating_sub(headrooms)),
+            used: 0,
+            pfc,
+            inputs,
+            paused: 0,
+            changed: Vec::new(),
+        }
+    }
+
+    /// Takes a packet of a class in.
+    pub(super) fn take(&mut self, port: u32, class: u8, len: usize) -> Result<Share, NoRoom> {
+        let len = len as u64;
+        let is_lossless = self.pfc.is_some_and(|pfc| pfc.class == class);
+        let free = self.size - self.used;
+        let threshold = self.threshold(port);
+        let is_shared = self.shared.is_some();
+        let input = self.inputs.get_mut(port).ok_or(NoRoom)?;
+        let has_room = match is_shared {
+            true => len <= free,
+            false => input.used + len <= input.size,
+        };
+        let mut in_headroom = false;
+        if has_room && !(is_lossless && input.lossless + len > threshold) {
+            input.used += len;
+            input.lossless += if is_lossless { len } else { 0 };
+            self.used += if is_shared { len } else { 0 };
+        } else if is_lossless {
+            if !input.is_paused {
+                input.is_paused = true;
+                self.paused += 1;
+                self.changed.push(port);
+            }
+            if input.in_headroom + len > input.headroom {
+                return Err(NoRoom);
+            }
+            input.in_headroom += len;
+            in_headroom = true;
+        } else {
+            return Err(NoRoom);
+        }
+        Ok(Share {
+            port,
+            class,
+            len,
+            in_headroom,
+        })
+    }
+
+    /// The last copy of a packet has left.
+    pub(super) fn give_back(&mut self, share: Share) {
+        let is_lossless = self.is_lossless(share.class);
+        let is_shared = self.shared.is_some();
+        let Some(input) = self.inputs.get_mut(share.port) else {
+            return;
+        };
+        if share.in_headroom {
+            input.in_headroom -= share.len;
+        } else {
+            input.used -= share.len;
+            input.lossless -= if is_lossless { share.len } else { 0 };
+            self.used -= if is_shared { share.len } else { 0 };
+        }
+        if self.paused > 0 {
+            self.let_go_on();
+        }
+    }
+
+    /// Ends the pause of each port that has come far enough below its threshold, which moves with what is free.
+    fn let_go_on(&mut self) {
+        let xon = self.pfc.and_then(|pfc| pfc.xon);
+        let ports: Vec<(u32, u64)> = self
+            .inputs
+            .iter()
+            .filter(|(_, input)| input.is_paused && input.in_headroom == 0)
+            .map(|(port, _)| (port, self.threshold(port)))
+            .collect();
+        for (port, threshold) in ports {
+            let input = self.inputs.get_mut(port).expect("found just now");
+            let goes_on = match xon {
+                Some(xon) => input.lossless <= xon,
+                None => input.lossless == 0 || input.lossless + input.margin <= threshold,
+            };
+            if goes_on {
+                input.is_paused = false;
+                self.paused -= 1;
+                self.changed.push(port);
+            }
+        }
+    }
+
+    /// Bytes of the lossless class that a port may have beside its headroom now.
+    fn threshold(&self, port: u32) -> u64 {
+        let stated = self.pfc.and_then(|pfc| pfc.xoff);
+        stated.unwrap_or_else(|| match self.shared {
+            Some(shared) => shared.alpha.of(self.size - self.used),
+            None => self.inputs.get(port).map_or(0, |input| input.size),
+        })
+    }
+
+    /// How many bytes a queue of this class may hold at an output port now; `None` if it is bounded elsewhere.
+    pub(super) fn queue_limit(&self, class: u8) -> Option<u64> {
+        let shared = self.shared.filter(|_| !self.is_lossless(class))?;
+        Some(shared.alpha.of(self.size - self.used))
+    }
+
+    pub(super) fn is_lossless(&self, class: u8) -> bool {
+        self.pfc.is_some_and(|pfc| pfc.class == class)
+    }
+
+    /// Ports that have begun or ceased to be paused since the last call.
+    pub(super) fn changed(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether what is behind the port should be silent.
+    pub(super) fn is_paused(&self, port: u32) -> bool {
+        self.inputs.get(port).is_some_and(|input| input.is_paused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alfirk_ctrl::topology::Alpha;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const FRAME: usize = 1_000;
+
+    fn link() -> LinkAttributes {
+        LinkAttributes {
+            mtu: 1_000,
+            queue_bytes: 10_000,
+            ..LinkAttributes::default()
+        }
+    }
+
+    /// Two ports that share `bytes` beside 5,000 bytes of headroom each.
+    fn shared(bytes: u64, alpha: &str, pfc: Pfc) -> Buffer {
+        let shared = SharedBuffer {
+            bytes: bytes + 10_000,
+            alpha: alpha.parse().unwrap(),
+        };
+        let pfc = Pfc {
+            headroom: Some(5_000),
+            ..pfc
+        };
+        Buffer::new(Some(shared), Some(pfc), [(1, link()), (2, link())])
+    }
+
+    /// Takes lossless frames in at a port until it is paused.
+    fn fill(buffer: &mut Buffer, port: u32) -> Vec<Share> {
+        let mut shares = Vec::new();
+        while !buffer.is_paused(port) {
+            shares.push(buffer.take(port, 3, FRAME).unwrap());
+        }
+        shares
+    }
+
+    #[test]
+    fn threshold_is_alpha_times_what_is_free() {
+        let mut buffer = shared(12_000, "1", Pfc::default());
+        // 6 frames occupy half; the seventh finds 6,000 bytes free and 6,000 taken, and goes to the headroom.
+        assert_eq!(fill(&mut buffer, 1).len(), 7);
+        assert_eq!(buffer.changed(), [1]);
+        // The other port finds half of the buffer free.
+        assert_eq!(fill(&mut buffer, 2).len(), 4);
+        let mut buffer = shared(12_000, "1/2", Pfc::default());
+        assert_eq!(fill(&mut buffer, 1).len(), 5);
+    }
+
+    #[test]
+    fn port_goes_on_when_its_headroom_is_empty_and_it_is_below_xon() {
+        let pfc = Pfc {
+            xoff: Some(4_000),
+            xon: Some(2_000),
+            ..Pfc::default()
+        };
+        let mut buffer = shared(12_000, "1", pfc);
+        let mut shares = fill(&mut buffer, 1);
+        assert_eq!(shares.len(), 5);
+        let in_headroom = shares.pop().unwrap();
+        for _ in 0..3 {
+            buffer.give_back(shares.pop().unwrap());
+        }
+        assert!(buffer.is_paused(1), "one frame is in the headroom");
+        buffer.give_back(in_headroom);
+        assert!(!buffer.is_paused(1));
+        assert_eq!(buffer.changed(), [1, 1]);
+    }
+
+    #[test]
+    fn other_classes_are_refused_where_the_lossless_one_is_paused() {
+        let mut buffer = shared(4_000, "8", Pfc::default());
+        for _ in 0..4 {
+            buffer.take(1, 0, FRAME).unwrap();
+        }
+        assert_eq!(buffer.take(2, 0, FRAME), Err(NoRoom));
+        assert!(buffer.take(2, 3, FRAME).is_ok(), "the headroom is empty");
+        assert!(buffer.is_paused(2) && !buffer.is_paused(1));
+        assert_eq!(buffer.queue_limit(0), Some(0));
+        assert_eq!(buffer.queue_limit(3), None);
+    }
+
+    #[test]
+    fn private_buffers_do_not_see_each_other() {
+        let mut buffer = Buffer::new(None, None, [(1, link()), (2, link())]);
+        for _ in 0..10 {
+            buffer.take(1, 3, FRAME).unwrap();
+        }
+        assert_eq!(buffer.take(1, 3, FRAME), Err(NoRoom));
+        assert!(buffer.take(2, 3, FRAME).is_ok());
+    }
+
+    #[test]
+    fn an_alpha_beyond_all_is_bounded_by_the_buffer() {
+        let mut buffer = shared(4_000, "4000000000", Pfc::default());
+        assert_eq!(Alpha::ONE.of(7), 7);
+        assert_eq!(fill(&mut buffer, 1).len(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_comes_and_goes_the_books_balance(
+            acts in proptest::collection::vec((1..3u32, 0..8u8, 1..3_000usize, any::<u16>()), 1..300),
+            alpha in 1..9u32,
+            is_shared in any::<bool>(),
+        ) {
+            let pool = SharedBuffer { bytes: 40_000, alpha: alpha.to_string().parse().unwrap() };
+            let pfc = Pfc { headroom: Some(5_000), ..Pfc::default() };
+            let pool = is_shared.then_some(pool);
+            let mut buffer = Buffer::new(pool, Some(pfc), [(1, link()), (2, link())]);
+            let mut shares: Vec<Share> = Vec::new();
+            for (port, class, len, choice) in acts {
+                match choice % 2 {
+                    0 => shares.extend(buffer.take(port, class, len)),
+                    _ if shares.is_empty() => {}
+                    _ => {
+                        let one = shares.swap_remove(usize::from(choice) % shares.len());
+                        buffer.give_back(one);
+                    }
+                }
+                let held: u64 = shares.iter().filter(|s| !s.in_headroom).map(|s| s.len).sum();
+                prop_assert!(!is_shared || held == buffer.used && held <= buffer.size);
+                for (port, input) in buffer.inputs.iter() {
+                    let of = shares.iter().filter(|s| s.port == port && s.in_headroom);
+                    prop_assert_eq!(of.map(|s| s.len).sum::<u64>(), input.in_headroom);
+                    prop_assert!(input.in_headroom == 0 || input.is_paused);
+                }
+            }
+            for share in shares {
+                buffer.give_back(share);
+            }
+            prop_assert_eq!(buffer.used, 0);
+            prop_assert_eq!(buffer.paused, 0, "an empty buffer pauses nobody");
+        }
+    }
+}

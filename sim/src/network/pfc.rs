@@ -1,0 +1,236 @@
+//! Priority-based flow control at one port (IEEE 802.1Q, clause 36): the side that is stopped, and the frames.
+
+use alfirk_roce::host::Packet;
+use alfirk_roce::wire::pause::{self, QUANTUM_BITS};
+use alfirk_roce::wire::{ethernet, ipv4, MacAddr};
+
+use crate::engine::{Context, Frame};
+
+/// Quanta that a PAUSE asks for: the most there are. The other end goes on after them if the PAUSE is not sent again.
+const QUANTA: u16 = u16::MAX;
+
+/// The shortest frame without FCS, which a PAUSE is.
+const FRAME_LEN: usize = 60;
+
+/// A frame as flow control sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arrival {
+    Pause(pause::Repr),
+    /// A packet of a class, 0 to 7.
+    Packet(u8),
+}
+
+/// A frame that flow control can read, and write as bytes.
+pub(super) trait Classified: Frame + From<Vec<u8>> {
+    /// The class is in the upper three bits of the DSCP; what is not IPv4 is of class 0.
+    fn read(&self) -> Arrival;
+}
+
+impl Classified for Vec<u8> {
+    fn read(&self) -> Arrival {
+        read(self)
+    }
+}
+
+impl Classified for Packet {
+    fn read(&self) -> Arrival {
+        match self {
+            Packet::Bytes(bytes) => read(bytes),
+            Packet::Rc(frame) => Arrival::Packet(class(frame.outer.ipv4.tos)),
+        }
+    }
+}
+
+fn read(frame: &[u8]) -> Arrival {
+    let Ok(eth) = ethernet::View::new_checked(frame) else {
+        return Arrival::Packet(0);
+    };
+    match eth.ethertype() {
+        pause::ETHERTYPE => match pause::View::new_checked(eth.payload()) {
+            Ok(view) => Arrival::Pause(pause::Repr::parse(&view)),
+            Err(_) => Arrival::Packet(0),
+        },
+        ethernet::ETHERTYPE_IPV4 => {
+            let ip = ipv4::View::new_checked(eth.payload());
+            Arrival::Packet(ip.map_or(0, |ip| class(ip.tos())))
+        }
+        _ => Arrival::Packet(0),
+    }
+}
+
+fn class(tos: u8) -> u8 {
+    tos >> (ipv4::DSCP_SHIFT + 3)
+}
+
+/// A frame that stops a class, or lets it go on.
+pub(super) fn frame(source: MacAddr, class: u8, stops: bool) -> Vec<u8> {
+    let mut frame = vec![0; FRAME_LEN];
+    ethernet::Repr {
+        destination: pause::DESTINATION,
+        source,
+        ethertype: pause::ETHERTYPE,
+    }
+    .emit(&mut frame);
+    let quanta = if stops { QUANTA } else { 0 };
+    pause::Repr::of_class(class, quanta).emit(&mut frame[ethernet::HEADER_LEN..]);
+    frame
+}
+
+/// How long quanta last on a link, in nanoseconds.
+fn lasts(quanta: u16, bits_per_second: u64) -> u64 {
+    let bits = u128::from(quanta) * u128::from(QUANTUM_BITS);
+    let ns = (bits * 1_000_000_000).div_ceil(u128::from(bits_per_second));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// How long after a PAUSE the next one is due, if nothing has changed, in nanoseconds.
+pub(super) fn refresh_interval(bits_per_second: u64) -> u64 {
+    (lasts(QUANTA, bits_per_second) / 2).max(1)
+}
+
+/// What the other end of a link has stopped.
+#[derive(Debug, Default)]
+pub(super) struct Stopped {
+    /// By class.
+    until: [u64; 8],
+    /// Since when at least one class has been stopped.
+    since: Option<u64>,
+}
+
+impl Stopped {
+    /// Does as a PAUSE says. Returns how long anything was stopped, if nothing is any more.
+    pub(super) fn apply(
+        &mut self,
+        pause: &pause::Repr,
+        bits_per_second: u64,
+        now: u64,
+    ) -> Option<u64> {
+        for (until, quanta) in self.until.iter_mut().zip(pause.quanta) {
+            if let Some(quanta) = quanta {
+                *until = now.saturating_add(lasts(quanta, bits_per_second));
+            }
+        }
+        if self.is_any(now) && self.since.is_none() {
+            self.since = Some(now);
+        }
+        self.expire(now)
+    }
+
+    pub(super) fn is_stopped(&self, class: u8, now: u64) -> bool {
+        self.until
+            .get(usize::from(class))
+            .is_some_and(|until| *until > now)
+    }
+
+    /// How long anything was stopped, if nothing is any more; told once.
+    pub(super) fn expire(&mut self, now: u64) -> Option<u64> {
+        match self.is_any(now) {
+            true => None,
+            false => self.since.take().map(|since| now - since),
+        }
+    }
+
+    /// When the next class may go on by itself.
+    pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
+        let future = self.until.iter().copied().filter(|until| *until > now);
+        // A stop that has just run out is still to be told.
+        future.min().or(self.since.map(|_| now))
+    }
+
+    fn is_any(&self, now: u64) -> bool {
+        self.until.iter().any(|until| *until > now)
+    }
+}
+
+/// A NIC's side of its link: it does what PAUSE frames say. It has one queue: a frame that must wait holds up those
+/// behind it.
+#[derive(Debug)]
+pub(super) struct Sender<F> {
+    bits_per_second: u64,
+    stopped: Stopped,
+    waiting: Option<F>,
+}
+
+impl<F: Classified> Sender<F> {
+    /// One that nobody has stopped, on a link of this rate.
+    pub(super) fn new(bits_per_second: u64) -> Sender<F> {
+        Sender {
+            bits_per_second,
+            stopped: Stopped::default(),
+            waiting: None,
+        }
+    }
+
+    /// Whether a frame that has come in is a PAUSE, which is then done. Counts what is over.
+    pub(super) fn takes<M>(&mut self, port: u32, frame: &F, ctx: &mut Context<'_, M, F>) -> bool {
+        let Arrival::Pause(pause) = frame.read() else {
+            return false;
+        };
+        let now = ctx.now();
+        let over = self.stopped.apply(&pause, self.bits_per_second, now);
+        ctx.count_paused(port, over.unwrap_or(0));
+        true
+    }
+
+    /// Counts a stop that has run out. To be called whenever [`Sender::poll_timeout`] says, be the link idle or not.
+    pub(super) fn handle_timeout<M>(&mut self, port: u32, ctx: &mut Context<'_, M, F>) {
+        let over = self.stopped.expire(ctx.now());
+        ctx.count_paused(port, over.unwrap_or(0));
+    }
+
+    /// The frame that goes to an idle link now: the one that had to wait, or what `next` gives.
+    pub(super) fn next(&mut self, next: impl FnOnce() -> Option<F>, now: u64) -> Option<F> {
+        let frame = self.waiting.take().or_else(next)?;
+        match frame.read() {
+            Arrival::Packet(class) if self.stopped.is_stopped(class, now) => {
+                self.waiting = Some(frame);
+                None
+            }
+            _ => Some(frame),
+        }
+    }
+
+    /// When to call [`Sender::handle_timeout`] and to ask for the next frame, although no PAUSE has come.
+    pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
+        self.stopped.poll_timeout(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: u64 = 100_000_000_000;
+
+    #[test]
+    fn what_is_sent_is_read() {
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        for (stops, quanta) in [(true, QUANTA), (false, 0)] {
+            let repr = pause::Repr::of_class(3, quanta);
+            assert_eq!(read(&frame(mac, 3, stops)), Arrival::Pause(repr));
+        }
+        assert_eq!(read(&[0; 60]), Arrival::Packet(0));
+        assert_eq!(read(&[]), Arrival::Packet(0));
+    }
+
+    #[test]
+    fn stop_ends_by_a_second_frame_or_by_itself() {
+        let mut stopped = Stopped::default();
+        let stop = pause::Repr::of_class(3, 1_000);
+        assert_eq!(stopped.apply(&stop, RATE, 100), None);
+        // 512,000 bits.
+        assert_eq!(stopped.poll_timeout(100), Some(100 + 5_120));
+        assert!(stopped.is_stopped(3, 5_219) && !stopped.is_stopped(2, 5_219));
+        assert_eq!(stopped.apply(&stop, RATE, 1_100), None);
+        assert!(stopped.is_stopped(3, 5_220));
+        let go_on = pause::Repr::of_class(3, 0);
+        assert_eq!(stopped.apply(&go_on, RATE, 2_000), Some(1_900));
+        assert!(!stopped.is_stopped(3, 2_000));
+        assert_eq!(stopped.apply(&go_on, RATE, 2_001), None);
+
+        stopped.apply(&stop, RATE, 3_000);
+        assert_eq!(stopped.expire(3_000 + 5_119), None);
+        assert_eq!(stopped.expire(3_000 + 5_120), Some(5_120));
+        assert_eq!(stopped.poll_timeout(9_000), None);
+    }
+}

@@ -1,0 +1,350 @@
+//! What of a switch is neither its pipelines nor its control: queues, buffer, flow control, and links' turns.
+//!
+//! What waits in the queues is the switch's own affair: the ports know a packet's length, class and priority only. A
+//! frame on its way through a switch comes here four times:
+//!
+//! ```text
+//!  link ──► receive ──► ingress of the switch ──► enqueue ══ queue ══► next ──► egress of the switch ──► finish ──► link
+//!           (begin)                                                    (the link is idle)
+//! ```
+//!
+//! Where packets are counted at their input, a copy for the very port where its packet came in passes the egress at once:
+//! nearly all of them end there (multicast that does not go back, ACKs that are no news), and if they waited for the
+//! link, two switches that pause each other would wait for ever.
+//!
+//! With flow control a packet's class chooses its queue, without it the priority that the ingress has set does.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use alfirk_ctrl::topology::{LinkAttributes, Pfc, Queueing, SharedBuffer, Switching};
+use alfirk_roce::wire::MacAddr;
+
+use super::buffer::{Buffer, NoRoom, Share};
+use super::crossbar::Crossbar;
+use super::pfc::{self, Arrival, Classified, Stopped};
+use crate::engine::{Context, Dequeued, DropReason, EgressQueues, PortMap};
+
+/// The input port of what the switch itself sends; ports with links begin at 1.
+const INTERNAL: u32 = 0;
+
+/// The connected ports of a switch whose queues hold `Q`.
+pub(super) struct Ports<Q, F> {
+    ports: PortMap<Port<Q, F>, 0>,
+    /// Ports that may have something for an idle link, in the order in which that became so.
+    runnable: VecDeque<u32>,
+    /// Input queues, in place of those of the ports.
+    crossbar: Option<Crossbar<Stored<Q>>>,
+    /// None where nothing is counted at the input: output queues of their own.
+    buffer: Option<Buffer>,
+    pfc: Option<Pfc>,
+    /// The source of PAUSE frames.
+    station: MacAddr,
+    /// The packet that is in a pipeline now.
+    current: Current,
+}
+
+struct Port<Q, F> {
+    rate_bps: u64,
+    queues: EgressQueues<Stored<Q>>,
+    /// Frames that have passed the egress of the switch and wait for the link, with their class.
+    ready: VecDeque<(u8, F)>,
+    /// What the other end has stopped.
+    stopped: Stopped,
+    /// Whether a PAUSE waits for the link.
+    tells: bool,
+    /// When to say again that the other end must stop.
+    refresh_at: Option<u64>,
+}
+
+struct Stored<Q> {
+    packet: Q,
+    share: Option<Rc<Share>>,
+}
+
+/// A packet on its way from [`Ports::receive`] to [`Ports::begin`], and what it occupies.
+pub struct Ticket(Option<Rc<Share>>);
+
+#[derive(Default)]
+struct Current {
+    /// Counts packets.
+    number: u64,
+    share: Option<Rc<Share>>,
+}
+
+/// There is nothing to wait for: the packet comes back, to pass the egress of the switch now.
+pub(super) struct AtOnce<Q>(pub(super) Q);
+
+impl<Q, F: Classified> Ports<Q, F> {
+    /// Ports with empty queues; `links` gives each connected port and its link. PAUSE frames come from `station`.
+    pub(super) fn new(
+        links: impl IntoIterator<Item = (u32, LinkAttributes)>,
+        switching: Switching,
+        shared: Option<SharedBuffer>,
+        station: MacAddr,
+    ) -> Ports<Q, F> {
+        let links: Vec<_> = links.into_iter().collect();
+        let mut ports = PortMap::new();
+        for (number, link) in &links {
+            let port = Port {
+                rate_bps: link.rate_bps,
+                queues: EgressQueues::new(link.queue_bytes as usize),
+                ready: VecDeque::new(),
+                stopped: Stopped::default(),
+                tells: false,
+                refresh_at: None,
+            };
+            ports.add(*number, port);
+        }
+        let crossbar = match switching.queueing {
+            Queueing::Output => None,
+            Queueing::Input { speedup } => Some(Crossbar::new(true, speedup)),
+            Queueing::Voq { speedup } => Some(Crossbar::new(false, speedup)),
+        };
+        let counts = crossbar.is_some() || shared.is_some();
+        Ports {
+            ports,
+            runnable: VecDeque::new(),
+            crossbar,
+            buffer: counts.then(|| Buffer::new(shared, switching.pfc, links)),
+            pfc: switching.pfc,
+            station,
+            current: Current::default(),
+        }
+    }
+
+    /// A frame has come in at a port. `None` if it goes no further: it was a PAUSE, or there is no room for it.
+    pub(super) fn receive<M>(
+        &mut self,
+        number: u32,
+        frame: &F,
+        ctx: &mut Context<'_, M, F>,
+    ) -> Option<Ticket> {
+        let Some(buffer) = &mut self.buffer else {
+            return Some(Ticket(None));
+        };
+        let class = match (frame.read(), self.pfc) {
+            (Arrival::Pause(pause), Some(_)) => {
+                let port = self.ports.get_mut(number)?;
+                let over = port.stopped.apply(&pause, port.rate_bps, ctx.now());
+                ctx.count_paused(number, over.unwrap_or(0));
+                self.runnable.push_back(number);
+                return None;
+            }
+            (Arrival::Pause(_), None) => 0,
+            (Arrival::Packet(class), _) => class,
+        };
+        let taken = buffer.take(number, class, frame.len());
+        self.tell_changes();
+        match taken {
+            Ok(share) => Some(Ticket(Some(Rc::new(share)))),
+            Err(NoRoom) => {
+                ctx.count_drop(number, frame.len(), DropReason::InputFull);
+                None
+            }
+        }
+    }
+
+    /// A received packet passes the ingress of the switch now: what is enqueued until the next call, or until
+    /// [`Ports::next`], are its copies.
+    pub(super) fn begin(&mut self, ticket: Ticket) {
+        self.end();
+        self.current.share = ticket.0;
+    }
+
+    /// The copies of the packet that was in a pipeline are in queues or gone.
+    fn end(&mut self) {
+        self.current.number += 1;
+        let last = self.current.share.take().and_then(Rc::into_inner);
+        if let (Some(share), Some(buffer)) = (last, &mut self.buffer) {
+            buffer.give_back(share);
+            self.tell_changes();
+        }
+    }
+
+    fn tell_changes(&mut self) {
+        let Some(buffer) = &mut self.buffer else {
+            return;
+        };
+        for number in buffer.changed() {
+            if let Some(port) = self.ports.get_mut(number) {
+                port.tells = true;
+                self.runnable.push_back(number);
+            }
+        }
+    }
+
+    /// Queues a copy of `len` bytes for a port, or counts it as dropped if there is no room. It comes back if nothing is
+    /// connected to the port, or if it turns around there.
+    pub(super) fn enqueue<M>(
+        &mut self,
+        number: u32,
+        priority: u8,
+        len: usize,
+        packet: Q,
+        ctx: &mut Context<'_, M, F>,
+    ) -> Result<(), AtOnce<Q>> {
+        let Some(port) = self.ports.get_mut(number) else {
+            return Err(AtOnce(packet));
+        };
+        let now = ctx.now();
+        let share = self.current.share.clone();
+        let queue = match self.pfc {
+            Some(_) => share.as_ref().map_or(0, |share| share.class),
+            None => priority,
+        };
+        let from = share.as_ref().map_or(INTERNAL, |share| share.port);
+        if from == number {
+            return Err(AtOnce(packet));
+        }
+        let stored = Stored { packet, share };
+        let limit = self.buffer.as_ref().map(|buffer| buffer.queue_limit(queue));
+        let pushed = match (&mut self.crossbar, limit) {
+            (Some(crossbar), _) => {
+                crossbar.push((from, queue, self.current.number), number, stored, now);
+                Ok(())
+            }
+            (None, None) => port.queues.push(queue, stored, len, now),
+            (None, Some(limit)) => {
+                let limit = limit.map_or(usize::MAX, |limit| limit as usize);
+                port.queues.push_within(limit, queue, stored, len, now)
+            }
+        };
+        match pushed {
+            Ok(()) => self.runnable.push_back(number),
+            Err(_full) => ctx.count_drop(number, len, DropReason::QueueFull),
+        }
+        Ok(())
+    }
+
+    /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
+    /// interface without carrier does.
+    pub(super) fn finish(&mut self, number: u32, frame: F) {
+        let share = self.current.share.as_ref();
+        let class = share.map_or(0, |share| share.class);
+        if let Some(port) = self.ports.get_mut(number) {
+            port.ready.push_back((class, frame));
+            self.runnable.push_back(number);
+        }
+    }
+
+    /// Whether [`Ports::next`] may have something to do.
+    pub(super) fn is_runnable(&self) -> bool {
+        !self.runnable.is_empty()
+    }
+
+    /// The link of a port can take the next frame.
+    pub(super) fn idle(&mut self, number: u32) {
+        self.runnable.push_back(number);
+    }
+
+    /// Gives idle links the frames that are ready, until a port has to have its next packet pass the egress of the
+    /// switch: that packet and what it saw in its queue.
+    pub(super) fn next<M>(&mut self, ctx: &mut Context<'_, M, F>) -> Option<Dequeued<Q>> {
+        self.end();
+        while let Some(number) = self.runnable.pop_front() {
+            if let Some(next) = self.serve(number, ctx) {
+                // The egress of the switch may drop the packet: then the next one has its turn.
+                self.runnable.push_back(number);
+                self.current.share = next.packet.share;
+                return Some(Dequeued {
+                    packet: next.packet.packet,
+                    enqueued_at: next.enqueued_at,
+                    depth_at_enqueue: next.depth_at_enqueue,
+                    depth_at_dequeue: next.depth_at_dequeue,
+                });
+            }
+        }
+        None
+    }
+
+    fn serve<M>(
+        &mut self,
+        number: u32,
+        ctx: &mut Context<'_, M, F>,
+    ) -> Option<Dequeued<Stored<Q>>> {
+        let port = self.ports.get_mut(number)?;
+        if !ctx.can_transmit(number) {
+            return None;
+        }
+        let now = ctx.now();
+        let stopped = &port.stopped;
+        let is_stopped = |class| stopped.is_stopped(class, now);
+        let ready = port.ready.iter().position(|(class, _)| !is_stopped(*class));
+        let crossed = self.crossbar.as_ref().and_then(|all| all.source(number));
+        if let (None, Some(input), Some(crossbar)) = (ready, crossed, &mut self.crossbar) {
+            // Others have waited for the input longer.
+            crossbar.finished(number);
+            self.runnable.extend(crossbar.wanted_beside(number, input));
+            self.runnable.push_back(number);
+            return None;
+        }
+        if let (true, Some(pfc), Some(buffer)) = (port.tells, self.pfc, &self.buffer) {
+            let stops = buffer.is_paused(number);
+            port.tells = false;
+            port.refresh_at = stops.then(|| now + pfc::refresh_interval(port.rate_bps));
+            if stops {
+                ctx.count_pause(number);
+            }
+            ctx.transmit(number, pfc::frame(self.station, pfc.class, stops).into());
+            return None;
+        }
+        if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
+            ctx.transmit(number, frame);
+            return None;
+        }
+        match &mut self.crossbar {
+            None => port.queues.pop_unless(is_stopped),
+            Some(crossbar) => {
+                let next = crossbar.grant(number, is_stopped)?;
+                // The packet behind this one may be free to go elsewhere.
+                let input = crossbar.source(number)?;
+                self.runnable.extend(crossbar.wanted_beside(number, input));
+                Some(next)
+            }
+        }
+    }
+
+    /// When to call [`Ports::handle_timeout`].
+    pub(super) fn poll_timeout(&self, now: u64) -> Option<u64> {
+        self.pfc?;
+        let alarms = self
+            .ports
+            .iter()
+            .flat_map(|(_, port)| [port.refresh_at, port.stopped.poll_timeout(now)]);
+        alarms.flatten().min()
+    }
+
+    /// Does what is due: says again who must stop, and lets go on what was stopped long enough.
+    pub(super) fn handle_timeout<M>(&mut self, ctx: &mut Context<'_, M, F>) {
+        if self.pfc.is_none() {
+            return;
+        }
+        let now = ctx.now();
+        for (number, port) in self.ports.iter_mut() {
+            if port.refresh_at.is_some_and(|at| at <= now) {
+                port.refresh_at = None;
+                port.tells = true;
+            }
+            let over = port.stopped.expire(now);
+            ctx.count_paused(number, over.unwrap_or(0));
+            self.runnable.push_back(number);
+        }
+    }
+
+    /// Throws away whatever the ports hold.
+    pub(super) fn clear(&mut self) {
+        for port in self.ports.values_mut() {
+            port.queues.clear();
+            port.ready.clear();
+            port.tells = false;
+            port.refresh_at = None;
+        }
+        if let Some(crossbar) = &mut self.crossbar {
+            crossbar.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
