@@ -155,7 +155,7 @@ impl Plane {
         }
         let to = frame.outer.ipv4.destination;
         match self.tables.group(to) {
-            Some(index) => self.to_group(server, port, index, frame, now),
+            Some(index) => self.group_ingress(server, port, index, frame, now),
             None if to.is_multicast() => Taken::Not(Packet::Rc(frame)),
             None => self.unicast(frame),
         }
@@ -192,7 +192,7 @@ impl Plane {
         }])
     }
 
-    fn to_group(
+    fn group_ingress(
         &mut self,
         server: &mut Server,
         port: u32,

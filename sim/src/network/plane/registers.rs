@@ -125,7 +125,7 @@ pub(super) fn exit(switch: &Switch, delivery: &Delivery) -> Exit {
     let region = |part: &str| read(switch, &format!("egress.memory_regions.{part}"), slot);
     let neutral = region("neutral");
     Exit {
-        delivery: delivery.clone(),
+        delivery: *delivery,
         region: Region {
             va: region("va"),
             rkey: region("rkey") as u32,

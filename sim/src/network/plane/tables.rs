@@ -242,7 +242,7 @@ impl Tables {
                 .range((index, port, Ipv4Addr::UNSPECIFIED)..=(index, port, Ipv4Addr::BROADCAST))
                 .map(|(&(_, _, source), member)| (source, *member))
                 .collect(),
-            delivery: self.receivers.get(&(index, port)).cloned(),
+            delivery: self.receivers.get(&(index, port)).copied(),
         };
         Some(Plan {
             mcst_id,
