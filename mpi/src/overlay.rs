@@ -54,16 +54,36 @@ impl Overlay {
         };
         let plan = algorithm.plan_for(collective, shape, own);
         let mut schedule = Schedule::new(plan, slices, own == 0);
+        let mut receives = Requests::default();
+        let exchanged = self.exchange(&mut schedule, slices, bytes, root, &mut receives);
+        if exchanged.is_err() {
+            // The program may use its memory for something else now.
+            receives.cancel();
+        }
+        exchanged
+    }
+
+    /// Sends and receives what the schedule says; receives may be left when it fails.
+    fn exchange(
+        &self,
+        schedule: &mut Schedule,
+        slices: u32,
+        bytes: &mut [u8],
+        root: u32,
+        receives: &mut Requests,
+    ) -> Result<()> {
+        let members = self.hosts.len() as u32;
+        let rank_of = |planned: u32| (planned + root) % members;
         let awaited = schedule.receives();
-        let (mut receives, mut sends) = (Requests::default(), Requests::default());
+        let mut sends = Requests::default();
         let (start, size) = (bytes.as_mut_ptr(), bytes.len() as u64);
         for (_, from, slice) in &awaited {
             let (offset, len) = equal_slice(size, slices, *slice);
             let to = start.wrapping_add(offset as usize);
-            // SAFETY: the slice is inside `bytes`, and all is waited for below.
+            // SAFETY: the slice is inside `bytes`, and all is waited for or cancelled.
             unsafe {
                 self.comm
-                    .irecv(rank_of(*from), to, len as usize, &mut receives)?
+                    .irecv(rank_of(*from), to, len as usize, receives)?
             };
         }
         loop {

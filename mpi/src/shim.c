@@ -97,6 +97,13 @@ int shim_wait_any(int count, MPI_Request *requests, int *which) {
 }
 int shim_wait_all(int count, MPI_Request *requests) { return PMPI_Waitall(count, requests, MPI_STATUSES_IGNORE); }
 
+/* Receives that nobody waits for any more: none of them writes to its memory after this. */
+void shim_cancel(int count, MPI_Request *requests) {
+    for (int i = 0; i < count; i++)
+        if (requests[i] != MPI_REQUEST_NULL && PMPI_Cancel(&requests[i]) == MPI_SUCCESS)
+            PMPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+}
+
 int shim_tell(MPI_Comm comm, int to, uint64_t news) { return PMPI_Send(&news, 1, MPI_UINT64_T, to, NEWS, comm); }
 int shim_news_here(MPI_Comm comm, int *here) {
     return PMPI_Iprobe(MPI_ANY_SOURCE, NEWS, comm, here, MPI_STATUS_IGNORE);

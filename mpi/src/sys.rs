@@ -63,6 +63,7 @@ extern "C" {
     ) -> c_int;
     fn shim_wait_any(count: c_int, requests: *mut Handle, which: *mut c_int) -> c_int;
     fn shim_wait_all(count: c_int, requests: *mut Handle) -> c_int;
+    fn shim_cancel(count: c_int, requests: *mut Handle);
     fn shim_tell(comm: Handle, to: c_int, news: u64) -> c_int;
     fn shim_news_here(comm: Handle, here: *mut c_int) -> c_int;
     fn shim_news(comm: Handle, news: *mut u64) -> c_int;
@@ -287,6 +288,11 @@ impl Requests {
         let mut which = -1;
         check(unsafe { shim_wait_any(self.0.len() as c_int, self.0.as_mut_ptr(), &mut which) })?;
         Ok(usize::try_from(which).ok())
+    }
+
+    /// Gives up receives that are not done: nothing is written to their memory any more.
+    pub(crate) fn cancel(&mut self) {
+        unsafe { shim_cancel(self.0.len() as c_int, self.0.as_mut_ptr()) }
     }
 
     pub(crate) fn wait_all(&mut self) -> Result<()> {

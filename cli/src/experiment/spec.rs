@@ -203,13 +203,7 @@ impl Reader<'_> {
             }
             _ => map,
         };
-        let name = self.text("name", map.get("name"))?;
-        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
-            return self.wrong(format!(
-                "name: `{name}` names a folder of results, so it is made of letters, digits, `-`, `_` and `.`"
-            ));
-        }
+        let name = self.file_name("name", map.get("name"), "a folder of results")?;
         let optional = |key: &str| match map.get(key) {
             None => Ok(String::new()),
             text => self.text(key, text),
@@ -496,13 +490,30 @@ impl Reader<'_> {
         for map in self.list("plots", value)? {
             self.known("plots", map, &["name", "x", "y", "lines"])?;
             plots.push(Plot {
-                name: self.text("plots: name", map.get("name"))?,
+                name: self.file_name("plots: name", map.get("name"), "a file")?,
                 x: self.axis("plots: x", map.get("x"), axes)?,
                 y: self.column("plots: y", map.get("y"))?,
                 lines: self.axis("plots: lines", map.get("lines"), axes)?,
             });
         }
         Ok(plots)
+    }
+
+    /// A name of `what`, in whose place nothing can be reached elsewhere.
+    fn file_name(
+        &self,
+        place: &str,
+        value: Option<&Value>,
+        what: &str,
+    ) -> Result<String, SpecError> {
+        let name = self.text(place, value)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        match name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+            false => Ok(name),
+            true => self.wrong(format!(
+                "{place}: `{name}` names {what}, so it is made of letters, digits, `-`, `_` and `.`"
+            )),
+        }
     }
 
     fn axis(&self, place: &str, value: Option<&Value>, axes: &[&str]) -> Result<String, SpecError> {

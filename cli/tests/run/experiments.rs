@@ -289,6 +289,10 @@ fn files_that_make_no_experiment() {
     bad("about: x\n", &["name is missing"]);
     bad("name: ../x\n", &["../x", "letters"]);
     bad(
+        "name: x\nsweep: {size: [1B, 2B]}\nplots: [{name: ../y, x: size, y: completion_ns, lines: size}]\n",
+        &["plots: name", "../y", "letters"],
+    );
+    bad(
         "name: x\nsweeps: {}\n",
         &["`sweeps`", "did you mean `sweep`?"],
     );

@@ -65,7 +65,8 @@ impl HplLengths {
     ///
     /// HPL sends in one piece the rows of the panel that a process holds, the factored block, its pivots, and one word
     /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`); a column of processes passes on the `nb` pivot rows of what it holds of the rest
-    /// (`HPL_pdlaswp01T`: `U`).
+    /// (`HPL_pdlaswp01T`: `U`). Of the rows of processes the one that holds the factored block has so many rows less; here it is as
+    /// the others.
     fn in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
         match self {
             HplLengths::Fixed { panel, swap } => (panel, swap),
@@ -663,6 +664,8 @@ mod tests {
     fn messages_of_hpl_shrink_with_the_matrix() {
         let lengths = HplLengths::Matrix { n: 1_000, nb: 100 };
         let first = lengths.in_epoch(0, 2, 4);
+        // The first panel that HPL of hpcc 1.5 sends on such a grid, as traced.
+        assert_eq!(first.0, 480_808);
         assert_eq!(first, (8 * (500 * 100 + 100 * 100 + 101), 8 * 100 * 225));
         let last = lengths.in_epoch(9, 2, 4);
         assert_eq!(last, (8 * (50 * 100 + 100 * 100 + 101), 0));
