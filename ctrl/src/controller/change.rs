@@ -260,7 +260,8 @@ impl Controller {
         };
         let leader = members.first().filter(|m| reachable_from(m) > 1);
         // Of equal parts the one of the first member.
-        let best = leader.or(members.iter().rev().max_by_key(|m| reachable_from(m)));
+        let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
+        let best = leader.or_else(most);
         let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
             return (Vec::new(), Vec::new());
         };
