@@ -17,6 +17,7 @@ use crate::exit::{print, Failure, Outcome};
 #[command(after_help = "\
 Examples:
   alfirk topology fat-tree --k 8 > fat-tree-k8.yaml
+  alfirk topology fat-tree --k 64 --pods 16 > 16384-hosts.yaml
   alfirk topology leaf-spine --leaves 4 --spines 2 --hosts 4
   alfirk topology n-tree --ports 8 --levels 3 > m8-port-n3-tree.yaml
   alfirk topology n-tree --ports 4 --levels 3 --tables
@@ -38,6 +39,9 @@ enum Kind {
         /// Ports per switch, even
         #[arg(long, value_name = "PORTS", default_value_t = 4)]
         k: u32,
+        /// Pods, when there are to be fewer than k: even, and k a multiple of it. There are then pods k^2/4 hosts
+        #[arg(long, value_name = "N")]
+        pods: Option<u32>,
     },
     /// Leaves with hosts, each leaf linked to every spine
     LeafSpine {
@@ -84,7 +88,7 @@ pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
     let is_checked = matches!(args.kind, Kind::Check { .. });
     let topology = match args.kind {
-        Kind::FatTree { k } => generated(topology::fat_tree(k))?,
+        Kind::FatTree { k, pods } => generated(topology::fat_tree_of_pods(k, pods.unwrap_or(k)))?,
         Kind::LeafSpine {
             leaves,
             spines,
@@ -165,7 +169,7 @@ fn buffers(topology: &Topology) -> String {
 
 /// How the generators are called where a file may stand, too.
 pub const GENERATED: &str =
-    "fat-tree:K, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, testbed";
+    "fat-tree:K, fat-tree:K,pods=N, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, testbed";
 
 /// Whether the word calls a generator, rightly or not.
 pub fn is_generated(word: &str) -> bool {
@@ -179,14 +183,20 @@ fn generate(word: &str) -> Result<Topology, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("topology {word}: {why}"));
     let (kind, numbers) = word.split_once(':').unwrap_or((word, ""));
+    let (numbers, pods) = match numbers.split_once(",pods=") {
+        Some((numbers, pods)) => (numbers, Some(pods.parse().map_err(|error| wrong(&error))?)),
+        None => (numbers, None),
+    };
     let numbers = numbers.split(',').filter(|number| !number.is_empty());
     let numbers: Result<Vec<u32>, _> = numbers.map(str::parse).collect();
     let numbers = numbers.map_err(|error| wrong(&error))?;
-    let topology = match (kind, &numbers[..]) {
-        ("testbed", []) => return Ok(topology::testbed()),
-        ("fat-tree", [k]) => topology::fat_tree(*k),
-        ("leaf-spine", [leaves, spines, hosts]) => topology::leaf_spine(*leaves, *spines, *hosts),
-        ("n-tree", [ports, levels]) => topology::m_port_n_tree(*ports, *levels),
+    let topology = match (kind, &numbers[..], pods) {
+        ("testbed", [], None) => return Ok(topology::testbed()),
+        ("fat-tree", [k], pods) => topology::fat_tree_of_pods(*k, pods.unwrap_or(*k)),
+        ("leaf-spine", [leaves, spines, hosts], None) => {
+            topology::leaf_spine(*leaves, *spines, *hosts)
+        }
+        ("n-tree", [ports, levels], None) => topology::m_port_n_tree(*ports, *levels),
         _ => return Err(wrong(&format_args!("write {GENERATED}"))),
     };
     topology.map_err(|error| wrong(&error))
@@ -202,4 +212,39 @@ pub fn read(file: &std::path::Path) -> Result<Topology, Failure> {
         Failure::bad_input(format_args!("cannot read the topology {name}: {error}"))
     })?;
     Topology::from_yaml(&name, &text).map_err(Failure::bad_input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_call_the_generators() {
+        for (word, hosts) in [
+            ("testbed", 4),
+            ("fat-tree:4", 16),
+            ("fat-tree:8,pods=2", 32),
+            ("leaf-spine:4,2,4", 16),
+            ("n-tree:4,2", 8),
+        ] {
+            assert!(is_generated(word), "{word}");
+            let topology = generate(word).map_err(|_| word).unwrap();
+            assert_eq!(topology.hosts().len(), hosts, "{word}");
+        }
+    }
+
+    #[test]
+    fn other_words_are_refused() {
+        for word in [
+            "fat-tree:",
+            "fat-tree:8,2",
+            "fat-tree:8,pods=3",
+            "fat-tree:8,pods=x",
+            "fat-tree:pods=2",
+            "leaf-spine:4,2,4,pods=2",
+            "testbed:4",
+        ] {
+            assert!(generate(word).is_err(), "{word}");
+        }
+    }
 }

@@ -188,8 +188,8 @@ impl VirtualFabric {
             };
             self.news.push(News { mcst_id, at, lost });
         }
-        let hosts = self.network.topology().host_indexes();
-        for host in hosts {
+        let telling: Vec<HostIndex> = self.network.take_telling().collect();
+        for host in telling {
             while let Some((id, event)) = self.network.next_event(host) {
                 self.events.push_back((id, host, event));
             }

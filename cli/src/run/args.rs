@@ -42,8 +42,8 @@ Examples:
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
 pub struct Args {
-    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, leaf-spine:4,2,4, n-tree:8,3, testbed [default: a
-    /// fat-tree with k = 4: 16 hosts, 20 switches]
+    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, testbed
+    /// [default: a fat-tree with k = 4: 16 hosts, 20 switches]
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
 

@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
+use super::fabric::FabricEntries;
 use super::group::{Group, OnSwitch};
 use super::position::Position;
 use super::registers;
 use super::session::{Found, Task, TaskId};
-use super::{fabric, ApiReply, Controller, Owner};
+use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 use crate::tables::{Snapshot, Table};
 use crate::topology::SwitchIndex;
@@ -199,14 +200,9 @@ impl Controller {
         }
     }
 
-    pub(super) fn fabric(&self, switch: SwitchIndex) -> fabric::FabricEntries {
-        let mut entries = fabric::entries(
-            &self.program,
-            &self.topology,
-            &self.paths,
-            &self.config,
-            switch,
-        );
+    pub(super) fn fabric(&self, switch: SwitchIndex) -> FabricEntries {
+        let fabric = &self.fabric;
+        let mut entries = fabric.entries(&self.program, &self.topology, &self.config, switch);
         let (first, second) = self.datagram_entries(switch);
         entries.first.extend(first);
         entries.second.extend(second);
@@ -233,6 +229,9 @@ impl Controller {
     fn stale(&self, switch: SwitchIndex) -> Vec<Update> {
         let control = &self.switches[switch.0];
         let found = &control.boot.found;
+        if found.is_empty() {
+            return Vec::new();
+        }
         let fabric = self.fabric(switch);
         let mut wanted: Vec<Update> = fabric.first;
         wanted.extend(fabric.second);

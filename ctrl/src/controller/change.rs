@@ -191,7 +191,7 @@ impl Controller {
         let member = members[members.len() - 1];
         let mut tree = group.tree.clone();
         let (root, _) = self.topology.attachment(members[0].host);
-        if !self.paths.reaches(root, member.host) {
+        if !self.paths().reaches(root, member.host) {
             return Err(GroupError::Unreachable(spec.ip));
         }
         tree.extend(&self.planner, &self.view(), members[0].host, member.host);
@@ -255,18 +255,19 @@ impl Controller {
     fn largest_part(&self, members: &[GroupMember]) -> (Vec<GroupMember>, Vec<GroupMember>) {
         let reachable_from = |root: &GroupMember| {
             let (switch, _) = self.topology.attachment(root.host);
-            let is_here = |m: &&GroupMember| self.paths.reaches(switch, m.host);
+            let is_here = |m: &&GroupMember| self.paths().reaches(switch, m.host);
             members.iter().filter(is_here).count()
         };
         let leader = members.first().filter(|m| reachable_from(m) > 1);
         // Of equal parts the one of the first member.
-        let best = leader.or(members.iter().rev().max_by_key(|m| reachable_from(m)));
+        let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
+        let best = leader.or_else(most);
         let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
             return (Vec::new(), Vec::new());
         };
         members
             .iter()
-            .partition(|m| self.paths.reaches(switch, m.host))
+            .partition(|m| self.paths().reaches(switch, m.host))
     }
 
     fn idle_group(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {

@@ -142,7 +142,7 @@ impl Controller {
             [first]
                 .into_iter()
                 .chain(rest)
-                .filter(|host| self.paths.reaches(root, *host))
+                .filter(|host| self.paths().reaches(root, *host))
                 .collect()
         };
         // Broken links may have cut the first member off. Members at one switch reach the same others.
@@ -164,9 +164,9 @@ impl Controller {
             group.tree = Tree::grow(&self.planner, &self.view(), &hosts);
             for switch in self.topology.switch_indexes() {
                 let is_outside = group.tree.ports_on(switch).next().is_none();
-                if is_outside && self.paths.reaches(switch, hosts[0]) {
+                if is_outside && self.paths().reaches(switch, hosts[0]) {
                     // Each step is nearer to that member, and its switch is in the tree.
-                    let port = self.paths.next_hops(switch, hosts[0])[0];
+                    let port = self.paths().next_hops(switch, hosts[0])[0];
                     group.entrances.insert(switch, port);
                 }
             }

@@ -21,10 +21,11 @@ use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
+use super::fabric::Fabric;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::timers::Timers;
-use super::{fabric, ApiReply, Controller, Owner};
+use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_ACK;
 use crate::tables::{Snapshot, Table};
 use crate::topology::{LinkIndex, Node, Paths, SwitchIndex, Topology};
@@ -316,14 +317,13 @@ impl Controller {
 
     /// Finds paths without what is broken, and moves routes and groups to them.
     fn lead_around(&mut self, now: u64) {
-        let old = std::mem::replace(
-            &mut self.paths,
-            Paths::without(
-                &self.topology,
-                &self.health.dead_links,
-                &self.health.dead_switches,
-            ),
+        let paths = Paths::without(
+            &self.topology,
+            &self.health.dead_links,
+            &self.health.dead_switches,
         );
+        let fabric = Fabric::new(&self.topology, paths, self.config.group_range);
+        let old = std::mem::replace(&mut self.fabric, fabric);
         let ready: Vec<SwitchIndex> = self
             .topology
             .switch_indexes()
@@ -355,16 +355,15 @@ impl Controller {
         })
     }
 
-    fn route_changes(&self, switch: SwitchIndex, old: &Paths) -> Vec<Update> {
-        let entries = |paths: &Paths| {
-            let config = &self.config;
-            let both = fabric::entries(&self.program, &self.topology, paths, config, switch);
+    fn route_changes(&self, switch: SwitchIndex, old: &Fabric) -> Vec<Update> {
+        let entries = |fabric: &Fabric| {
+            let both = fabric.entries(&self.program, &self.topology, &self.config, switch);
             both.first
                 .into_iter()
                 .chain(both.second)
                 .collect::<Vec<_>>()
         };
-        let (before, after) = (entries(old), entries(&self.paths));
+        let (before, after) = (entries(old), entries(&self.fabric));
         let held = Snapshot::of_updates(&before);
         let mut updates = held.missing(after.clone());
         updates.extend(held.surplus(

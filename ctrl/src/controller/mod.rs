@@ -56,6 +56,7 @@ use boot::Boot;
 use change::Origin;
 use counting::Counting;
 use datagrams::Datagrams;
+use fabric::Fabric;
 use health::Health;
 use lease::Leases;
 use mrp::Mrp;
@@ -74,7 +75,7 @@ use crate::tree::{Planner, PortLoads, View};
 /// The control plane of one fabric.
 pub struct Controller {
     topology: Topology,
-    paths: Paths,
+    fabric: Fabric,
     planner: Planner,
     config: ControllerConfig,
     program: Program,
@@ -152,10 +153,10 @@ impl Controller {
     /// the topology.
     pub fn new(topology: Topology, config: ControllerConfig) -> Result<Controller, ConfigError> {
         let program = Program::resolve(&config.p4info)?;
-        let paths = Paths::new(&topology);
         config.check(&topology)?;
         let planner = Planner::new(config.policy, &topology)?;
-        fabric::check(&program, &topology, &paths)?;
+        let fabric = Fabric::new(&topology, Paths::new(&topology), config.group_range);
+        fabric.check(&program, &topology)?;
         let switches = topology
             .switches()
             .iter()
@@ -172,7 +173,7 @@ impl Controller {
         Ok(Controller {
             unready: topology.switch_indexes().collect(),
             topology,
-            paths,
+            fabric,
             planner,
             fingerprint: session::fingerprint(&config.device_config),
             program,
@@ -315,9 +316,13 @@ impl Controller {
     fn view(&self) -> View<'_> {
         View {
             topology: &self.topology,
-            paths: &self.paths,
+            paths: self.paths(),
             loads: &self.loads,
         }
+    }
+
+    fn paths(&self) -> &Paths {
+        &self.fabric.paths
     }
 
     fn say(&mut self, reply: ApiReply) {

@@ -522,7 +522,7 @@ impl Controller {
         let members = self.resolve_members(&request.members)?;
         let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
         let (root, _) = self.topology.attachment(hosts[0]);
-        let cut_off = members.iter().find(|m| !self.paths.reaches(root, m.host));
+        let cut_off = members.iter().find(|m| !self.paths().reaches(root, m.host));
         if let Some(member) = cut_off {
             return Err(GroupError::Unreachable(member.spec.ip));
         }

@@ -42,6 +42,8 @@ pub enum Route {
         /// Differs by switch, lest every tier choose alike.
         seed: u16,
     },
+    /// Nowhere, as without entry: for prefixes within one that has a route.
+    NoRoute,
 }
 
 /// The table.
@@ -51,6 +53,7 @@ pub struct Routes {
     to_host: ActionIds<2>,
     to_switch: ActionIds<1>,
     ecmp: ActionIds<3>,
+    no_route: ActionIds<0>,
 }
 
 impl Routes {
@@ -67,6 +70,7 @@ impl Routes {
                 "ingress.ipv4_routing.ecmp",
                 [("group", 16), ("size", 16), ("seed", 16)],
             )?,
+            no_route: schema.action("ingress.ipv4_routing.no_route", [])?,
         })
     }
 }
@@ -82,6 +86,7 @@ impl Table for Routes {
             }
             Route::ToSwitch { port } => self.to_switch.call([u64::from(port)]),
             Route::Ecmp { group, size, seed } => self.ecmp.call([group, size, seed].map(u64::from)),
+            Route::NoRoute => self.no_route.call([]),
         };
         TableEntry {
             action: Some(action),
@@ -112,6 +117,8 @@ impl Table for Routes {
             }
         } else if let Some([to]) = self.to_switch.arguments(entry) {
             Route::ToSwitch { port: port(to)? }
+        } else if self.no_route.arguments(entry).is_some() {
+            Route::NoRoute
         } else {
             let [group, size, seed] = self.ecmp.arguments(entry)?;
             Route::Ecmp {

@@ -29,6 +29,11 @@ impl Snapshot {
         Snapshot::new(updates.into_iter().filter_map(|u| u.entity.clone()))
     }
 
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Every table entry, ordered by table and key.
     pub fn table_entries(&self) -> impl Iterator<Item = &TableEntry> {
         self.0.values().filter_map(|entity| match entity {
@@ -57,6 +62,9 @@ impl Snapshot {
 
     /// The insertions that are still needed, as modifications where the key is there with another action.
     pub fn missing(&self, insertions: Vec<Update>) -> Vec<Update> {
+        if self.is_empty() {
+            return insertions;
+        }
         let needed = insertions.into_iter().filter_map(|mut insertion| {
             let entity = insertion.entity.as_ref()?.entity.as_ref()?;
             let wanted = normal(entity)?;

@@ -5,13 +5,15 @@
 //! them refuses duplicates, dangling links and networks in pieces.  [`Topology::to_yaml`] prints the same
 //! document back, so that what a generator makes and what a file says never differ.
 //!
-//! Shortest paths are in [`Paths`].  Nothing here reads files or knows about P4.
+//! Shortest paths are in [`Paths`], and prefixes that stand for many hosts in [`PrefixTree`].  Nothing here reads files
+//! or knows about P4.
 
 mod builder;
 mod generate;
 mod model;
 pub mod n_tree;
 mod paths;
+mod prefixes;
 mod print;
 mod switching;
 pub mod units;
@@ -22,12 +24,13 @@ mod tests;
 
 pub use alfirk_roce::wire::MacAddr;
 pub use builder::{Builder, Problem};
-pub use generate::{fat_tree, leaf_spine, m_port_n_tree, testbed, GenerateError};
+pub use generate::{fat_tree, fat_tree_of_pods, leaf_spine, m_port_n_tree, testbed, GenerateError};
 pub use model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
     Topology,
 };
 pub use paths::Paths;
+pub use prefixes::{Place, Prefix, PrefixTree};
 pub use switching::{Alpha, BadAlpha, Pfc, Queueing, SharedBuffer, Switching, SwitchingProblem};
 pub use units::UnitError;
 pub use yaml::TopologyError;

@@ -1,6 +1,6 @@
 //! Shortest paths: per destination host, the ports of every switch that lead one hop nearer.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 
@@ -8,6 +8,8 @@ use super::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 ///
 /// The ports towards a destination form a directed graph without cycles: each of them leads to a switch that is
 /// one link nearer.  Following any port at each switch is therefore a shortest path.
+///
+/// Hosts of one switch share what leads there.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// Per host: its row in `rows`, its switch's port to it, and its switch.
@@ -16,12 +18,15 @@ pub struct Paths {
     alive: Vec<bool>,
     /// Per switch with hosts: what each switch does to come nearer to it.
     rows: Vec<Vec<Hop>>,
+    /// Every set of ports that is in some row, each once; the first is empty.
+    sets: Vec<Box<[u32]>>,
 }
 
-#[derive(Clone, Debug, Default)]
+/// Few switches have more than a few sets of ports, so each is kept once for all rows.
+#[derive(Clone, Copy, Debug, Default)]
 struct Hop {
     distance: u32,
-    ports: Vec<u32>,
+    set: u32,
 }
 
 impl Paths {
@@ -36,9 +41,9 @@ impl Paths {
         links: &BTreeSet<LinkIndex>,
         switches: &BTreeSet<SwitchIndex>,
     ) -> Paths {
-        let usable = |from: SwitchIndex, link: LinkIndex, to: SwitchIndex| {
+        let mut search = Search::new(topology, |from, link, to| {
             !links.contains(&link) && !switches.contains(&from) && !switches.contains(&to)
-        };
+        });
         let mut row_of = vec![None; topology.switches().len()];
         let mut rows = Vec::new();
         let hosts = topology
@@ -46,7 +51,7 @@ impl Paths {
             .map(|host| {
                 let (switch, port) = topology.attachment(host);
                 let row = *row_of[switch.0].get_or_insert_with(|| {
-                    rows.push(towards(topology, switch, &usable));
+                    rows.push(search.towards(switch));
                     rows.len() - 1
                 });
                 (row, port, switch)
@@ -58,13 +63,18 @@ impl Paths {
             !links.contains(&uplink.link) && !switches.contains(&switch)
         };
         let alive = topology.host_indexes().map(is_alive).collect();
-        Paths { hosts, alive, rows }
+        Paths {
+            hosts,
+            alive,
+            rows,
+            sets: search.sets,
+        }
     }
 
     /// Whether there is a way from `switch` to `host`.
     pub fn reaches(&self, switch: SwitchIndex, host: HostIndex) -> bool {
-        let (row, _, own) = &self.hosts[host.0];
-        self.alive[host.0] && (*own == switch || !self.rows[*row][switch.0].ports.is_empty())
+        let (row, _, own) = self.hosts[host.0];
+        self.alive[host.0] && (own == switch || !self.towards(row, switch).is_empty())
     }
 
     /// The ports of `switch` on shortest paths to `host`, in rising order; empty only when nothing leads there.
@@ -75,8 +85,21 @@ impl Paths {
         if *own == switch {
             std::slice::from_ref(port)
         } else {
-            &self.rows[*row][switch.0].ports
+            self.towards(*row, switch)
         }
+    }
+
+    /// The sets of two or more ports of `switch` that are equally near to some hosts.
+    pub fn equal_costs(&self, switch: SwitchIndex) -> BTreeSet<&[u32]> {
+        let sets: BTreeSet<u32> = self.rows.iter().map(|row| row[switch.0].set).collect();
+        let sets = sets.into_iter().map(|set| &*self.sets[set as usize]);
+        sets.filter(|ports| ports.len() > 1).collect()
+    }
+
+    /// The switch that a host is on; `None` when it or the host's link is not usable.
+    pub fn last_switch(&self, host: HostIndex) -> Option<SwitchIndex> {
+        let (_, _, own) = self.hosts[host.0];
+        self.alive[host.0].then_some(own)
     }
 
     /// Links between `switch` and `host`: 1 on the host's own switch.  Only for hosts that it reaches.
@@ -84,43 +107,80 @@ impl Paths {
         let (row, _, _) = self.hosts[host.0];
         self.rows[row][switch.0].distance + 1
     }
+
+    fn towards(&self, row: usize, switch: SwitchIndex) -> &[u32] {
+        &self.sets[self.rows[row][switch.0].set as usize]
+    }
 }
 
-/// Distance to `target` and ports towards it, for every switch.
-fn towards(
-    topology: &Topology,
-    target: SwitchIndex,
-    usable: &impl Fn(SwitchIndex, LinkIndex, SwitchIndex) -> bool,
-) -> Vec<Hop> {
-    let mut hops: Vec<Option<Hop>> = vec![None; topology.switches().len()];
-    hops[target.0] = Some(Hop::default());
-    let mut queue = VecDeque::from([target]);
-    while let Some(near) = queue.pop_front() {
-        let distance = hops[near.0].as_ref().map_or(0, |hop| hop.distance) + 1;
-        for neighbour in topology.neighbours(near) {
-            let Node::Switch(far) = neighbour.peer.node else {
-                continue;
-            };
-            if !usable(near, neighbour.link, far) {
-                continue;
-            }
-            let hop = hops[far.0].get_or_insert_with(|| {
-                queue.push_back(far);
-                Hop {
-                    distance,
-                    ports: Vec::new(),
+/// Breadth-first searches over one topology, with what they have in common.
+struct Search {
+    /// Per switch: the switches next to it, each with its port that leads back.
+    next: Vec<Vec<(SwitchIndex, u32)>>,
+    sets: Vec<Box<[u32]>>,
+    /// Where each of them is.
+    known: HashMap<Box<[u32]>, u32>,
+    /// Of the search under way, per switch: its distance once it is found, and the ports that lead nearer.
+    found: Vec<(Option<u32>, Vec<u32>)>,
+}
+
+impl Search {
+    fn new(
+        topology: &Topology,
+        usable: impl Fn(SwitchIndex, LinkIndex, SwitchIndex) -> bool,
+    ) -> Search {
+        let next = topology.switch_indexes().map(|near| {
+            let neighbours = topology.neighbours(near).iter();
+            let switches = neighbours.filter_map(|neighbour| match neighbour.peer.node {
+                Node::Switch(far) if usable(near, neighbour.link, far) => {
+                    Some((far, neighbour.peer.port))
                 }
+                _ => None,
             });
-            if hop.distance == distance {
-                hop.ports.push(neighbour.peer.port);
-            }
+            switches.collect()
+        });
+        Search {
+            next: next.collect(),
+            sets: vec![Box::default()],
+            known: HashMap::from([(Box::default(), 0)]),
+            found: vec![(None, Vec::new()); topology.switches().len()],
         }
     }
-    hops.into_iter()
-        .map(|hop| {
-            let mut hop = hop.unwrap_or_default();
-            hop.ports.sort_unstable();
-            hop
-        })
-        .collect()
+
+    /// Distance to `target` and ports towards it, for every switch.
+    fn towards(&mut self, target: SwitchIndex) -> Vec<Hop> {
+        for (distance, ports) in &mut self.found {
+            *distance = None;
+            ports.clear();
+        }
+        self.found[target.0].0 = Some(0);
+        let mut queue = VecDeque::from([(target, 0)]);
+        while let Some((near, so_far)) = queue.pop_front() {
+            for (far, port) in &self.next[near.0] {
+                let (distance, ports) = &mut self.found[far.0];
+                let distance = *distance.get_or_insert_with(|| {
+                    queue.push_back((*far, so_far + 1));
+                    so_far + 1
+                });
+                if distance == so_far + 1 {
+                    ports.push(*port);
+                }
+            }
+        }
+        let (sets, known) = (&mut self.sets, &mut self.known);
+        let found = self.found.iter_mut().map(|(distance, ports)| {
+            ports.sort_unstable();
+            let set = known.get(&ports[..]).copied().unwrap_or_else(|| {
+                let number = u32::try_from(sets.len()).expect("fewer sets than rows have places");
+                sets.push(ports[..].into());
+                known.insert(ports[..].into(), number);
+                number
+            });
+            Hop {
+                distance: distance.unwrap_or(0),
+                set,
+            }
+        });
+        found.collect()
+    }
 }

@@ -298,6 +298,13 @@ fn generators_refuse_what_they_cannot_build() {
         fat_tree(5).unwrap_err().to_string(),
         "fat-tree: k = 5 is out of range; it must be even and 2 to 128"
     );
+    for (k, pods) in [(64, 0), (64, 1), (64, 3), (64, 6), (64, 128), (5, 2)] {
+        assert!(fat_tree_of_pods(k, pods).is_err());
+    }
+    assert_eq!(
+        fat_tree_of_pods(64, 24).unwrap_err().to_string(),
+        "fat-tree: pods = 24 is out of range; it must be even and divide k"
+    );
     assert!(leaf_spine(0, 1, 1).is_err());
     assert!(leaf_spine(1, 1, 255).is_err());
     assert!(m_port_n_tree(3, 2).is_err());
@@ -331,6 +338,36 @@ fn a_fat_tree_has_its_sizes_and_all_its_paths() {
         assert_eq!(paths.distance(topology.attachment(first).0, last), 5);
         assert_eq!(paths.distance(edge, last), 1);
     }
+}
+
+#[test]
+fn a_fat_tree_of_fewer_pods_has_few_core_switches_and_is_as_wide() {
+    for (k, pods) in [(8, 2), (8, 4), (12, 4), (64, 2)] {
+        let topology = fat_tree_of_pods(k, pods).unwrap();
+        assert_eq!(topology.hosts().len() as u32, pods * k * k / 4);
+        assert_eq!(topology.switches().len() as u32, pods * k + pods * k / 4);
+        for switch in topology.switch_indexes() {
+            let ports: Vec<_> = topology.neighbours(switch).iter().map(|n| n.port).collect();
+            assert_eq!(ports, (1..=k).collect::<Vec<_>>());
+        }
+        let paths = Paths::new(&topology);
+        let last = HostIndex(topology.hosts().len() - 1);
+        // One way up each of k/2 aggregation switches and each of its k/2 links, and down k/pods links side by side.
+        let ways = count_paths(&topology, &paths, HostIndex(0), last);
+        assert_eq!(ways as u32, k * k / 4 * (k / pods));
+    }
+    assert_eq!(fat_tree_of_pods(8, 8), fat_tree(8));
+    assert_eq!(fat_tree_of_pods(8, 4).unwrap().name(), "fat-tree-k8-pods4");
+}
+
+#[test]
+fn a_fat_tree_of_16384_hosts_has_an_address_for_each() {
+    let topology = fat_tree_of_pods(64, 16).unwrap();
+    assert_eq!(topology.hosts().len(), 16_384);
+    assert_eq!(topology.switches().len(), 512 + 512 + 256);
+    assert_eq!(topology.links().len(), 3 * 16_384);
+    let text = topology.to_yaml();
+    assert_eq!(Topology::from_yaml("its own", &text), Ok(topology));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! How a job's transfer is laid out for one algorithm: what each member is to do, and which group it needs. Pure.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
-use alfirk_ctrl::topology::{HostIndex, Paths, Topology};
+use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, TransferOp,
+    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, Members, TransferOp,
     TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
@@ -60,6 +62,11 @@ impl Layout<'_> {
         }
     }
 
+    /// Whether a member tells the switches of a group what memory the others have.
+    pub(crate) fn tells_memory(&self, rank: u32) -> bool {
+        self.job.write == WriteMode::PerRequest && self.may_send(rank)
+    }
+
     /// The ranks that send, by part; none if the first member sends everything.
     pub(crate) fn sources(&self) -> Vec<u32> {
         match self.parts() {
@@ -74,7 +81,7 @@ impl Layout<'_> {
     pub(crate) fn specs(&self, rc: impl Fn(HostIndex) -> RcConfig) -> Vec<TransferSpec> {
         let job = self.job;
         let size = job.data.bytes().len() as u64;
-        let addresses: Vec<Ipv4Addr> = job
+        let addresses: Members = job
             .members
             .iter()
             .map(|&host| self.topology.host(host).ip)
@@ -157,11 +164,11 @@ impl Layout<'_> {
     }
 
     /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
-    pub(crate) fn racks(&self, members: &[HostIndex]) -> Vec<u32> {
+    pub(crate) fn racks(&self, members: &[HostIndex]) -> Arc<[u32]> {
         let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
         match self.algorithm.needs_racks() {
             true => members.iter().map(rack).collect(),
-            false => Vec::new(),
+            false => Arc::default(),
         }
     }
 
@@ -195,9 +202,14 @@ impl Layout<'_> {
     /// How many switches an acknowledgement passes on its way, at most.
     pub(crate) fn switches_between(&self) -> u64 {
         let paths = Paths::new(self.topology);
-        let hosts = &self.job.members;
-        let leaves = hosts.iter().map(|host| self.topology.attachment(*host).0);
-        let ways = leaves.flat_map(|leaf| hosts.iter().map(move |host| (leaf, *host)));
+        let hosts = self.job.members.iter();
+        // One host of each switch stands for all of them.
+        let leaves: BTreeMap<SwitchIndex, HostIndex> = hosts
+            .map(|&host| (self.topology.attachment(host).0, host))
+            .collect();
+        let ways = leaves
+            .keys()
+            .flat_map(|leaf| leaves.values().map(move |host| (*leaf, *host)));
         let lengths = ways
             .filter(|(leaf, host)| paths.reaches(*leaf, *host))
             .map(|(leaf, host)| paths.distance(leaf, host));
@@ -277,8 +289,14 @@ impl Layout<'_> {
     }
 }
 
-/// The other ends of each member's edges, by rank, from the endpoints of all of so many members.
-pub(crate) fn peers(members: usize, endpoints: &[Endpoint]) -> Vec<Vec<Endpoint>> {
+/// The other ends of the edges of each of so many members, by rank, from the endpoints of all.
+///
+/// Members of a group in the fabric need none, but those that tell the others' memory: `tells` says whether a rank may do so.
+pub(crate) fn peers(
+    members: usize,
+    endpoints: &[Endpoint],
+    tells: impl Fn(u32) -> bool,
+) -> Vec<Vec<Endpoint>> {
     let mut peers: Vec<Vec<Endpoint>> = vec![Vec::new(); members];
     for endpoint in endpoints {
         match endpoint.edge {
@@ -287,7 +305,9 @@ pub(crate) fn peers(members: usize, endpoints: &[Endpoint]) -> Vec<Vec<Endpoint>
                 peers[other as usize].push(endpoint.clone());
             }
             EdgeId::Group { .. } => {
-                peers.iter_mut().for_each(|p| p.push(endpoint.clone()));
+                let all = (0..).zip(&mut peers);
+                all.filter(|(rank, _)| tells(*rank))
+                    .for_each(|(_, p)| p.push(endpoint.clone()));
             }
             // The others learn of each other from the root.
             EdgeId::Datagrams { root } if endpoint.rank == root => {

@@ -3,6 +3,7 @@
 mod guarded;
 mod recovery;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use alfirk_ctrl::constants::VIRTUAL_MAC;
@@ -98,6 +99,7 @@ enum Opened {
 
 /// What the members have told by now, by rank.
 struct Told {
+    ranks: BTreeMap<HostIndex, usize>,
     ready: Vec<bool>,
     /// When each was done, and what it holds.
     done: Vec<Option<(u64, Digest)>>,
@@ -114,8 +116,10 @@ struct Told {
 }
 
 impl Told {
-    fn new(members: usize, parts: u32) -> Told {
+    fn new(hosts: &[HostIndex], parts: u32) -> Told {
+        let members = hosts.len();
         Told {
+            ranks: hosts.iter().copied().zip(0..).collect(),
             ready: vec![false; members],
             done: vec![None; members],
             parts: vec![vec![None; members]; parts as usize],
@@ -130,7 +134,11 @@ impl Told {
         &'a self,
         has: &'a impl Fn(&Told, usize) -> bool,
     ) -> impl Iterator<Item = usize> + 'a {
-        (0..self.lost.len()).filter(move |&rank| !self.lost[rank] && !has(self, rank))
+        (0..self.lost.len()).filter(move |&rank| self.is_missing(rank, has))
+    }
+
+    fn is_missing(&self, rank: usize, has: &impl Fn(&Told, usize) -> bool) -> bool {
+        !self.lost[rank] && !has(self, rank)
     }
 }
 
@@ -147,7 +155,7 @@ impl Run<'_> {
         let opened = self.open()?;
         let mut fallback = None;
         let posted_at;
-        let mut told = Told::new(self.layout.job.members.len(), self.layout.parts());
+        let mut told = Told::new(&self.layout.job.members, self.layout.parts());
         match (opened, &mut guard) {
             (Opened::Ready(endpoints), guard) => {
                 posted_at = self.set_out(&endpoints, &mut told, watch)?;
@@ -166,7 +174,7 @@ impl Run<'_> {
                 });
                 self.close()?;
                 self.layout.algorithm = to;
-                told = Told::new(self.layout.job.members.len(), self.layout.parts());
+                told = Told::new(&self.layout.job.members, self.layout.parts());
                 let endpoints = self.prepare()?;
                 posted_at = self.set_out(&endpoints, &mut told, watch)?;
             }
@@ -362,7 +370,9 @@ impl Run<'_> {
 
     /// Connects members, given by their ranks, each to the ends of its own edges.
     fn connect(&mut self, members: &[HostIndex], endpoints: &[Endpoint]) -> Result<(), JobError> {
-        for (&host, peers) in members.iter().zip(peers(members.len(), endpoints)) {
+        let tells = |rank| self.layout.tells_memory(rank);
+        let peers = peers(members.len(), endpoints, tells);
+        for (&host, peers) in members.iter().zip(peers) {
             let connected = self.fabric.connect(host, &peers);
             self.on_fabric(connected)?;
         }
@@ -435,7 +445,8 @@ impl Run<'_> {
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
         let deadline = self.fabric.now().saturating_add(self.layout.job.time_limit);
-        while told.missing(&has).next().is_some() {
+        let mut missing = told.missing(&has).next();
+        while let Some(rank) = missing {
             if self.fabric.now() >= deadline {
                 return Err(self.too_late(what, told.missing(&has)));
             }
@@ -448,6 +459,10 @@ impl Run<'_> {
                 if told.broken {
                     return Ok(());
                 }
+            }
+            // The others are looked at only when this one is missing no more.
+            if !told.is_missing(rank, &has) {
+                missing = told.missing(&has).next();
             }
         }
         Ok(())
@@ -518,9 +533,11 @@ impl Run<'_> {
         }
         self.hear_news(told, acknowledged)?;
         // A host that had acknowledged everything when it died is nobody that the group waits for.
-        for (rank, &host) in self.layout.job.members.iter().enumerate() {
-            let is_gone = told.finished[self.sending] && self.incidents.has_killed(host);
-            told.lost[rank] |= is_gone && told.done[rank].is_none();
+        if told.finished[self.sending] && self.incidents.any() {
+            for (rank, &host) in self.layout.job.members.iter().enumerate() {
+                let is_gone = self.incidents.has_killed(host);
+                told.lost[rank] |= is_gone && told.done[rank].is_none();
+            }
         }
         self.incidents.moved(now, acknowledged);
         if acknowledged != self.moved.0 || told.finished[self.sending] {
@@ -551,8 +568,7 @@ impl Run<'_> {
     }
 
     fn take(&self, told: &mut Told, host: HostIndex, event: MemberEvent) -> Result<(), JobError> {
-        let members = &self.layout.job.members;
-        let Some(rank) = members.iter().position(|&member| member == host) else {
+        let Some(&rank) = told.ranks.get(&host) else {
             return Ok(());
         };
         match event {

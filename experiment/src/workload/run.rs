@@ -225,7 +225,9 @@ impl Run<'_> {
             let registered = self.fabric.register(layout.registration(&endpoints));
             on_fabric(algorithm, registered)?;
         }
-        for (&host, peers) in members.iter().zip(peers(members.len(), &endpoints)) {
+        let layout = active.layout(self.topology, begun);
+        let peers = peers(members.len(), &endpoints, |rank| layout.tells_memory(rank));
+        for (&host, peers) in members.iter().zip(peers) {
             let connected = self.fabric.connect_of(active.id, host, &peers);
             on_fabric(algorithm, connected)?;
         }

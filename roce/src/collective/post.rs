@@ -1,5 +1,6 @@
 //! Work requests: how a slice goes out along an edge, and where it goes in the memory of those at the other end.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -36,11 +37,10 @@ pub(super) fn receivers(
     peers: &[Endpoint],
 ) -> Result<Vec<(Ipv4Addr, Vec<RemoteMemory>)>, TransferError> {
     let ranks = (0..spec.members.len() as u32).filter(|rank| *rank != spec.rank);
+    let ends = peers.iter().filter(|p| p.edge == edge);
+    let ends: BTreeMap<u32, &Endpoint> = ends.map(|p| (p.rank, p)).collect();
     let regions = ranks.map(|rank| {
-        let peer = peers
-            .iter()
-            .find(|p| p.edge == edge && p.rank == rank)
-            .ok_or(TransferError::MissingPeer(edge))?;
+        let peer = *ends.get(&rank).ok_or(TransferError::MissingPeer(edge))?;
         let got = peer.requests.len();
         if got != spec.slices as usize {
             let slices = spec.slices;

@@ -1,6 +1,7 @@
 //! What a transfer is to do, and what its members tell each other.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,7 @@ use super::algorithm::Algorithm;
 use super::barrier;
 use super::binomial_ack::DatagramSpec;
 use super::kind::Collective;
+use super::members::Members;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
 
@@ -129,7 +131,7 @@ pub struct TransferSpec {
     /// This member; 0 is the root.
     pub rank: u32,
     /// The addresses of all members by rank.
-    pub members: Vec<Ipv4Addr>,
+    pub members: Members,
     /// Bytes to transfer.
     pub size: u64,
     /// Into how many messages the data is cut. [`Algorithm::default_slices`] gives a good number.
@@ -157,8 +159,8 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
     /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`].
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub racks: Vec<u32>,
+    #[serde(default, skip_serializing_if = "no_racks")]
+    pub racks: Arc<[u32]>,
     /// Whether members pass nothing on before they hold everything; only where all of it takes the same way.
     #[serde(default)]
     pub store_and_forward: bool,
@@ -272,7 +274,7 @@ pub enum SpecError {
 
 impl TransferSpec {
     /// A SEND of `size` bytes in one slice, and nothing special about it.
-    pub fn new(algorithm: Algorithm, rank: u32, members: Vec<Ipv4Addr>, size: u64) -> TransferSpec {
+    pub fn new(algorithm: Algorithm, rank: u32, members: Members, size: u64) -> TransferSpec {
         TransferSpec {
             collective: Collective::Broadcast,
             algorithm,
@@ -287,7 +289,7 @@ impl TransferSpec {
             rc: None,
             group: None,
             datagrams: None,
-            racks: Vec::new(),
+            racks: Arc::default(),
             store_and_forward: false,
             block: None,
             ready: None,
@@ -320,10 +322,8 @@ impl TransferSpec {
                 host,
             });
         }
-        let mut sorted = self.members.clone();
-        sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|w| w[0] == w[1]) {
-            return Err(SpecError::DuplicateMember(pair[0]));
+        if let Some(twice) = self.members.duplicate() {
+            return Err(SpecError::DuplicateMember(twice));
         }
         self.check_announcements()?;
         if self.slices == 0 && self.knows_size() {
@@ -421,6 +421,10 @@ impl TransferSpec {
     }
 }
 
+pub(super) fn no_racks(racks: &Arc<[u32]>) -> bool {
+    racks.is_empty()
+}
+
 /// Offset and length in bytes of one of `slices` slices of `size` bytes, which differ in length by at most one byte. There is at least
 /// one slice.
 pub fn equal_slice(size: u64, slices: u32, index: u32) -> (u64, u64) {
@@ -441,7 +445,7 @@ mod tests {
             ..TransferSpec::new(
                 Algorithm::Chain,
                 0,
-                vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)],
+                vec![Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)].into(),
                 size,
             )
         }
@@ -467,7 +471,7 @@ mod tests {
         let good = spec(10, 1);
         assert_eq!(good.check(host), Ok(()));
         let alone = TransferSpec {
-            members: vec![host],
+            members: vec![host].into(),
             ..good.clone()
         };
         assert_eq!(alone.check(host), Err(SpecError::TooFewMembers(1)));
@@ -488,7 +492,7 @@ mod tests {
             Err(SpecError::WrongHost { .. })
         ));
         let twice = TransferSpec {
-            members: vec![host, host],
+            members: vec![host, host].into(),
             ..good.clone()
         };
         assert_eq!(twice.check(host), Err(SpecError::DuplicateMember(host)));

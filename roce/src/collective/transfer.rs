@@ -12,6 +12,7 @@ use super::depth::{RequestTimes, Requests};
 use super::digest::{Digest, Original};
 use super::lanes::Lane;
 use super::leg::Legs;
+use super::members::Members;
 use super::plan::Flow;
 use super::post::{receivers, register, MR_INFO};
 use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
@@ -68,10 +69,7 @@ pub enum TransferError {
         told: Vec<u32>,
     },
     #[error("the leg of the survivors {members:?} is not for {own}: it or its place is not among them, or they lack what there is not")]
-    NoSurvivor {
-        own: Ipv4Addr,
-        members: Vec<Ipv4Addr>,
-    },
+    NoSurvivor { own: Ipv4Addr, members: Members },
     #[error("queue pair {qpn} towards {remote}: {error}")]
     Connection {
         qpn: QpNum,

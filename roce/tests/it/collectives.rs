@@ -273,7 +273,7 @@ fn survivors_go_on_with_what_is_not_stable() {
                 limit: None,
                 survivors: Some(Survivors {
                     members: alive.iter().map(|rank| ip(*rank)).collect(),
-                    racks: Vec::new(),
+                    racks: Arc::default(),
                     size: size as u64,
                     lacking: (0..count).filter(|slice| !stable.contains(slice)).collect(),
                 }),

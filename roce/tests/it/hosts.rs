@@ -398,7 +398,7 @@ fn transfer_says_what_is_wrong_with_its_use() {
     let mut net = segment(2, 1500, 1);
     let spec = TransferSpec {
         group: Some(GroupSpec::new(ip(50), QpNum::new(2), Psn::new(0))),
-        ..TransferSpec::new(Algorithm::Chain, 0, vec![ip(0), ip(1)], 5)
+        ..TransferSpec::new(Algorithm::Chain, 0, vec![ip(0), ip(1)].into(), 5)
     };
     let host = &mut net.hosts[0];
     let (mut transfer, _) = Transfer::prepare(host, spec).unwrap();
@@ -419,7 +419,7 @@ fn receiver_that_expects_other_data_fails() {
     let mut net = segment(2, 1500, 1);
     let spec = |rank| TransferSpec {
         expected_sha256: Some(Digest::of(b"HELLO")),
-        ..TransferSpec::new(Algorithm::Unicast, rank, vec![ip(0), ip(1)], 5)
+        ..TransferSpec::new(Algorithm::Unicast, rank, vec![ip(0), ip(1)].into(), 5)
     };
     let mut collective = crate::net::Collective::prepare(&mut net, spec, |_, _| {});
     collective.run_until(&mut net, 1_000_000_000, crate::net::Collective::ready);

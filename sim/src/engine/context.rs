@@ -1,5 +1,7 @@
 //! What a node may do, and the state behind it.
 
+use std::collections::BTreeSet;
+
 use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
 use super::port_map::PortMap;
@@ -13,6 +15,8 @@ pub(super) struct Core<M, F> {
     pub(super) now: u64,
     pub(super) handled: u64,
     pub(super) notified: bool,
+    /// Who has something for the caller, until it asks.
+    pub(super) telling: BTreeSet<NodeId>,
     pub(super) observers: Vec<Box<dyn Observer>>,
     seed: u64,
     agenda: Agenda<Event<M, F>>,
@@ -52,6 +56,7 @@ impl<M, F: Frame> Core<M, F> {
             now: 0,
             handled: 0,
             notified: false,
+            telling: BTreeSet::new(),
             observers: Vec::new(),
             seed,
             agenda: Agenda::new(),
@@ -350,9 +355,10 @@ impl<M, F: Frame> Context<'_, M, F> {
     }
 
     /// Makes the running [`super::Engine::step`] return [`super::Step::Notified`]: there is something for the
-    /// caller to collect from this node.
+    /// caller to collect from this node, which [`super::Engine::take_telling`] names.
     pub fn notify(&mut self) {
         self.core.notified = true;
+        self.core.telling.insert(self.node);
     }
 
     /// Adds a line to the trace; `text` is called only if somebody reads it.

@@ -304,6 +304,11 @@ impl<N: Node> Engine<N> {
         }
     }
 
+    /// The nodes that have called [`Context::notify`] since this was asked last, in the order of their numbers.
+    pub fn take_telling(&mut self) -> impl Iterator<Item = NodeId> + use<N> {
+        std::mem::take(&mut self.core.telling).into_iter()
+    }
+
     /// Handles events until none is left at or before `limit`, then moves the time on to `limit`.
     pub fn run_until(&mut self, limit: u64) {
         while self.step(limit) != Step::Idle {}

@@ -1,5 +1,6 @@
 //! Makes a [`Network`] from a topology.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -39,8 +40,11 @@ pub struct Network {
     engine: Engine<Element>,
     topology: Topology,
     switches: Vec<NodeId>,
+    /// In rising order.
     hosts: Vec<NodeId>,
     controller: NodeId,
+    /// Who takes part in each transfer.
+    parts: BTreeMap<TransferId, BTreeSet<HostIndex>>,
     /// The engine's number of each link, by the topology's index.
     links: Vec<usize>,
     /// Those of every link at the start.
@@ -110,6 +114,7 @@ impl Network {
             switches,
             hosts,
             controller,
+            parts: BTreeMap::new(),
             links,
             faults,
         })
@@ -201,7 +206,11 @@ impl Network {
         host: HostIndex,
         spec: TransferSpec,
     ) -> Result<Vec<Endpoint>, TransferError> {
-        self.with_host(host, |node, _| node.prepare(id, spec))
+        // The transfer before it has ended, whether there is another one or not.
+        self.forget_part(id, host);
+        let endpoints = self.with_host(host, |node, _| node.prepare(id, spec))?;
+        self.parts.entry(id).or_default().insert(host);
+        Ok(endpoints)
     }
 
     /// Connects them.
@@ -216,8 +225,8 @@ impl Network {
 
     /// The root's application posts the data now.
     pub fn start(&mut self, id: TransferId, host: HostIndex, original: &Arc<Original>) {
-        for index in 0..self.hosts.len() {
-            self.with_host(HostIndex(index), |node, _| node.compare_with(id, original));
+        for part in self.parts.get(&id).cloned().unwrap_or_default() {
+            self.with_host(part, |node, _| node.compare_with(id, original));
         }
         let data = Arc::clone(original.bytes());
         self.with_host(host, |node, ctx| node.start(id, data, ctx));
@@ -309,7 +318,23 @@ impl Network {
 
     /// Ends a transfer at a host.
     pub fn close(&mut self, id: TransferId, host: HostIndex) {
+        self.forget_part(id, host);
         self.with_host(host, |node, _| node.close(id));
+    }
+
+    fn forget_part(&mut self, id: TransferId, host: HostIndex) {
+        if let Some(hosts) = self.parts.get_mut(&id) {
+            hosts.remove(&host);
+            if hosts.is_empty() {
+                self.parts.remove(&id);
+            }
+        }
+    }
+
+    /// The hosts that may have got something to tell since this was asked last, in order: [`Network::next_event`] gives it.
+    pub fn take_telling(&mut self) -> impl Iterator<Item = HostIndex> + '_ {
+        let telling = self.engine.take_telling();
+        telling.filter_map(|node| self.hosts.binary_search(&node).ok().map(HostIndex))
     }
 
     // ---- Switches and links ----

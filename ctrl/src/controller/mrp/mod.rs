@@ -433,7 +433,7 @@ impl Controller {
             .collect();
         let hosts = hosts.ok_or(Refusal::BadNodes)?;
         let (own, _) = self.topology.attachment(hosts[0]);
-        if !hosts.iter().all(|host| self.paths.reaches(own, *host)) {
+        if !hosts.iter().all(|host| self.paths().reaches(own, *host)) {
             return Err(Refusal::SwitchFailed);
         }
         Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
@@ -463,7 +463,7 @@ impl Controller {
             if node.region.is_some_and(|region| !region.is_aligned()) {
                 return Err(Refusal::BadRegion);
             }
-            if !self.paths.reaches(switch, host) {
+            if !self.paths().reaches(switch, host) {
                 return Err(Refusal::SwitchFailed);
             }
             let (own, host_port) = self.topology.attachment(host);

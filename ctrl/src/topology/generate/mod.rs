@@ -9,7 +9,7 @@ mod leaf_spine;
 mod m_port_n_tree;
 mod testbed;
 
-pub use fat_tree::fat_tree;
+pub use fat_tree::{fat_tree, fat_tree_of_pods};
 pub use leaf_spine::leaf_spine;
 pub use m_port_n_tree::m_port_n_tree;
 pub use testbed::testbed;
