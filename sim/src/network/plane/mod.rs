@@ -178,7 +178,7 @@ impl Plane {
                 let index = hash(seed, outer) % size.max(1);
                 self.tables.next_hop(group, index)
             }
-            None => None,
+            Some(Route::NoRoute) | None => None,
         };
         let Some(port) = port else {
             return Taken::Not(Packet::Rc(frame));
