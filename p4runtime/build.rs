@@ -43,6 +43,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut config = prost_build::Config::new();
     config.enable_type_names().btree_map(["."]);
+    // A compiled program is large, and a controller gives the same one to all of its switches.
+    config.bytes([".p4.v1.ForwardingPipelineConfig.p4_device_config"]);
     let services = env::var_os("CARGO_FEATURE_GRPC").is_some();
     tonic_prost_build::configure()
         .build_client(services)

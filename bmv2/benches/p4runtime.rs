@@ -26,10 +26,11 @@ const SINGLE_TIME: Duration = Duration::from_secs(2);
 /// The fixture with room for over a million entries.
 fn config() -> ForwardingPipelineConfig {
     let mut config = fixture::config();
-    let text = String::from_utf8(config.p4_device_config).expect("JSON is text");
+    let text = String::from_utf8(config.p4_device_config.to_vec()).expect("JSON is text");
     config.p4_device_config = text
         .replace("\"max_size\":4,", "\"max_size\":2097152,")
-        .into_bytes();
+        .into_bytes()
+        .into();
     config
 }
 

@@ -24,6 +24,7 @@ mod protocol {
     include!(concat!(env!("OUT_DIR"), "/protocol.rs"));
 }
 
+pub use prost::bytes::Bytes;
 pub use prost::{Message, Name};
 pub use prost_types::Any;
 pub use protocol::{alfirk, google, p4};

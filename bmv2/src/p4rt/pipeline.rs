@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
+use alfirk_p4runtime::Bytes;
 use alfirk_p4runtime::{
     p4::tmp::P4DeviceConfig,
     p4::v1::{
@@ -191,7 +192,7 @@ impl Server {
                 p4_device_config: if device {
                     config.p4_device_config.clone()
                 } else {
-                    Vec::new()
+                    Bytes::new()
                 },
                 cookie: config.cookie,
             }

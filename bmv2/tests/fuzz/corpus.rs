@@ -28,7 +28,7 @@ impl Subject {
     pub fn config(&self) -> ForwardingPipelineConfig {
         ForwardingPipelineConfig {
             p4info: Some(self.info.clone()),
-            p4_device_config: self.json.clone().into_bytes(),
+            p4_device_config: self.json.clone().into_bytes().into(),
             cookie: None,
         }
     }

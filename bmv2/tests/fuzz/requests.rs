@@ -250,14 +250,18 @@ fn wildcard(entity: Entity, chance: &mut Chance) -> Entity {
 fn config(subject: &Subject, chance: &mut Chance) -> ForwardingPipelineConfig {
     let mut config = subject.config();
     match chance.below(8) {
-        0 => config.p4_device_config = chance.pick(subjects()).json.clone().into_bytes(),
+        0 => config.p4_device_config = chance.pick(subjects()).json.clone().into_bytes().into(),
         1 => {
             let mut program = program_of(subject);
             let donor = program_of(chance.pick(subjects()));
             json::damage(&mut program, &donor, chance);
-            config.p4_device_config = program.to_string().into_bytes();
+            config.p4_device_config = program.to_string().into_bytes().into();
         }
-        2 => chance.damage(&mut config.p4_device_config),
+        2 => {
+            let mut program = config.p4_device_config.to_vec();
+            chance.damage(&mut program);
+            config.p4_device_config = program.into();
+        }
         3..=6 => config.p4info = config.p4info.map(|info| messages::damaged(&info, chance)),
         _ => {}
     }

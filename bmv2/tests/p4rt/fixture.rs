@@ -297,7 +297,7 @@ pub fn p4info() -> P4Info {
 pub fn config() -> ForwardingPipelineConfig {
     ForwardingPipelineConfig {
         p4info: Some(p4info()),
-        p4_device_config: device_config().into_bytes(),
+        p4_device_config: device_config().into_bytes().into(),
         cookie: Some(forwarding_pipeline_config::Cookie { cookie: 99 }),
     }
 }

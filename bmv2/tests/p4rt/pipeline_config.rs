@@ -69,11 +69,12 @@ fn the_program_may_come_in_a_device_config_message() {
             device_data,
             ..Default::default()
         }
-        .encode_to_vec(),
+        .encode_to_vec()
+        .into(),
         ..config()
     };
     let mut f = Fixture::without_pipeline();
-    let sent = wrapped(config().p4_device_config);
+    let sent = wrapped(config().p4_device_config.to_vec());
     f.set_pipeline(Action::Verify, Some(sent.clone())).unwrap();
     f.set_pipeline(Action::VerifyAndCommit, Some(sent.clone()))
         .unwrap();
@@ -84,9 +85,9 @@ fn the_program_may_come_in_a_device_config_message() {
 
     for (bad, why) in [
         (wrapped(Vec::new()).p4_device_config, "neither BMv2 JSON"),
-        (vec![0xff; 9], "neither BMv2 JSON"),
-        (b"  {".to_vec(), "p4_device_config"),
-        (b"{\xff}".to_vec(), "not JSON text"),
+        (vec![0xff; 9].into(), "neither BMv2 JSON"),
+        (b"  {".to_vec().into(), "p4_device_config"),
+        (b"{\xff}".to_vec().into(), "not JSON text"),
     ] {
         let config = ForwardingPipelineConfig {
             p4_device_config: bad,
@@ -246,7 +247,7 @@ fn configs_that_cannot_be_realised_are_refused() {
     );
     refuse(
         Action::Verify,
-        with(&|c| c.p4_device_config = b"{\xff}".to_vec()),
+        with(&|c| c.p4_device_config = b"{\xff}".to_vec().into()),
         "not JSON text",
     );
     refuse(

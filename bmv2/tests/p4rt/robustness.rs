@@ -118,7 +118,9 @@ fn damaged_pipelines_are_refused_or_run() {
             };
             damaged.p4info = Some(info);
         } else {
-            damage(&mut damaged.p4_device_config, &mut random);
+            let mut program = damaged.p4_device_config.to_vec();
+            damage(&mut program, &mut random);
+            damaged.p4_device_config = program.into();
         }
         if f.set_pipeline(Action::VerifyAndCommit, Some(damaged))
             .is_ok()

@@ -185,6 +185,6 @@ fn renamed(name: &str) -> ForwardingPipelineConfig {
     let mut config = fixture::config();
     let mut program: serde_json::Value = serde_json::from_slice(&config.p4_device_config).unwrap();
     program["program"] = name.into();
-    config.p4_device_config = program.to_string().into_bytes();
+    config.p4_device_config = program.to_string().into_bytes().into();
     config
 }

@@ -81,7 +81,7 @@ fn start_with_queues() -> (Runtime, Process) {
     let program = compile(&CompileOptions::new(source)).unwrap_or_else(|error| panic!("{error}"));
     let config = ForwardingPipelineConfig {
         p4info: Some(program.p4info),
-        p4_device_config: program.json.to_text().into_bytes(),
+        p4_device_config: program.json.to_text().into_bytes().into(),
         cookie: None,
     };
     let queues = ["--priority-queues", "2"].map(String::from);

@@ -349,7 +349,7 @@ impl Program {
             compile(&CompileOptions::new(source)).unwrap_or_else(|error| panic!("{error}"));
         let config = ForwardingPipelineConfig {
             p4info: Some(compiled.p4info.clone()),
-            p4_device_config: compiled.json.to_text().into_bytes(),
+            p4_device_config: compiled.json.to_text().into_bytes().into(),
             cookie: None,
         };
         let mut program = Program {

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::config::v1::P4Info;
+use alfirk_p4runtime::Bytes;
 
 use crate::ecn::EcnProfile;
 use crate::punt_limits::PuntLimits;
@@ -16,8 +17,8 @@ use crate::tree::{Policy, UnfitPolicy};
 pub struct ControllerConfig {
     /// Describes the compiled pipeline.
     pub p4info: P4Info,
-    /// The target's own form of the pipeline: for BMv2 the bytes of its JSON.
-    pub device_config: Vec<u8>,
+    /// The target's own form of the pipeline: for BMv2 the bytes of its JSON. All switches are given the same.
+    pub device_config: Bytes,
     /// How trees are grown.
     pub policy: Policy,
     /// Determines the first queue pair number that the controller lets stand for a group; any value will do, but another one with
@@ -67,10 +68,10 @@ pub struct ControllerConfig {
 
 impl ControllerConfig {
     /// Settings for everything but the pipeline.
-    pub fn new(p4info: P4Info, device_config: Vec<u8>) -> ControllerConfig {
+    pub fn new(p4info: P4Info, device_config: impl Into<Bytes>) -> ControllerConfig {
         ControllerConfig {
             p4info,
-            device_config,
+            device_config: device_config.into(),
             policy: Policy::default(),
             virtual_qpn_seed: 0,
             election_id: 1,

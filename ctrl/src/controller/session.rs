@@ -129,7 +129,8 @@ struct InFlight {
 struct Reading {
     tables: RequestId,
     engine: RequestId,
-    meters: RequestId,
+    /// Of a pipeline that was there; those of a fresh one have no rates.
+    meters: Option<RequestId>,
     open: BTreeSet<RequestId>,
     found: Found,
 }
@@ -492,12 +493,12 @@ impl Session {
         });
         let tables = self.read(tables);
         let engine = self.read(engine);
-        let meters = self.read([context.program.punt_rates.wanted()]);
+        let meters = kept.then(|| self.read([context.program.punt_rates.wanted()]));
         self.reading = Some(Reading {
             tables,
             engine,
             meters,
-            open: [tables, engine, meters].into(),
+            open: [tables, engine].into_iter().chain(meters).collect(),
             found: Found {
                 kept,
                 entities: Vec::new(),
@@ -576,7 +577,7 @@ impl Session {
             _ => {
                 let what = match request {
                     request if request == reading.engine => "replication entries",
-                    request if request == reading.meters => "meters",
+                    request if Some(request) == reading.meters => "meters",
                     _ => "tables",
                 };
                 tracing::debug!(switch = self.name, "{what} cannot be read");

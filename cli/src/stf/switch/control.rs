@@ -93,7 +93,7 @@ impl Control {
         tokio::spawn(async move { while let Ok(Some(_)) = messages.message().await {} });
         let config = p4::ForwardingPipelineConfig {
             p4info: Some(program.p4info.clone()),
-            p4_device_config: program.json.to_text().into_bytes(),
+            p4_device_config: program.json.to_text().into_bytes().into(),
             ..Default::default()
         };
         let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
