@@ -100,7 +100,7 @@ pub fn html(results: &[Results<'_>], table: Option<&str>, quick: bool) -> String
     let tolerance = TOLERANCE * 100.0;
     let _ = writeln!(
         out,
-        "<p>alfirk {}, in virtual time, on the compiled pipelines and with real packets. Ratios as the papers state them and as they were \
+        "<p>alfirk {}, in virtual time by the fast model, whose results are those of the compiled pipelines with real packets. Ratios as the papers state them and as they were \
          measured; a claim holds where both ends are within {tolerance:.0} % of what was published.</p>",
         env!("CARGO_PKG_VERSION")
     );
