@@ -234,7 +234,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {
