@@ -64,6 +64,9 @@ pub struct RegisterArray {
     pub size: u64,
     /// Width of a cell in bits.
     pub bitwidth: u32,
+    /// What all cells hold at first, if not 0, as a hexadecimal number. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_value: Option<String>,
 }
 
 /// A hash over a list of inputs.
@@ -74,8 +77,26 @@ pub struct Calculation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_info: Option<SourceInfo>,
     pub algo: String,
+    /// Parameters of the algorithm `crc`. Not in BMv2's own format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub crc: Option<CrcParameters>,
     #[serde(default)]
     pub input: Vec<Expr>,
+}
+
+/// A CRC as the Rocksoft model describes it. Numbers are hexadecimal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrcParameters {
+    /// Bits of the result: 8, 16, 32 or 64.
+    pub bitwidth: u32,
+    /// Without the highest bit, which is always set; not reflected.
+    pub polynomial: String,
+    /// The remainder at the start.
+    pub initial: String,
+    /// What the remainder is combined with in the end.
+    pub final_xor: String,
+    /// Whether bytes are taken with the lowest bit first, and the remainder likewise.
+    pub reflected: bool,
 }
 
 /// A checksum verified after the parser or updated before the deparser.

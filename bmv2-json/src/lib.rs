@@ -20,8 +20,8 @@ mod serde_util;
 pub use action::{Action, ActionParam, Primitive};
 pub use expr::{decode_hex, Expr, FieldRef, HexError, Op, Operator};
 pub use extern_objects::{
-    Calculation, Checksum, CounterArray, ExternAttribute, ExternInstance, FieldList, MeterArray,
-    MeterType, RegisterArray,
+    Calculation, Checksum, CounterArray, CrcParameters, ExternAttribute, ExternInstance, FieldList,
+    MeterArray, MeterType, RegisterArray,
 };
 pub use header::{
     Enum, FieldWidth, Header, HeaderField, HeaderStack, HeaderType, HeaderUnion, HeaderUnionStack,
@@ -75,6 +75,9 @@ pub struct BmV2Json {
     pub extern_instances: Vec<ExternInstance>,
     /// The name a target expects, and the field that plays its part.
     pub field_aliases: Vec<(String, FieldRef)>,
+    /// What the program is for, where it is not `simple_switch`: `tna` or `t2na`. Not in BMv2's own format.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
     /// The source file's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,

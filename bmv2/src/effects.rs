@@ -117,6 +117,10 @@ pub enum DropReason {
     Priority,
     /// A multicast group that does not exist or is empty.
     NoGroup,
+    /// A parser of Tofino's found an error, and the program does not look for one.
+    ParserError,
+    /// A program of Tofino's let the packet access a register twice.
+    RegisterAccessedTwice,
     /// An `assert` or `assume` did not hold.
     Assertion,
     /// Resubmitted again and again, or recirculated without end in [`Switch::process`](crate::Switch::process).
@@ -137,6 +141,8 @@ impl DropReason {
             DropReason::Egress => "egress",
             DropReason::Priority => "priority",
             DropReason::NoGroup => "no_group",
+            DropReason::ParserError => "parser_error",
+            DropReason::RegisterAccessedTwice => "register_accessed_twice",
             DropReason::Assertion => "assertion",
             DropReason::EndlessLoop => "endless_loop",
             DropReason::TooManyCopies => "too_many_copies",

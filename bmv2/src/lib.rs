@@ -23,6 +23,7 @@ mod state;
 pub mod steps;
 mod switch;
 mod tables;
+mod tofino;
 pub mod trace;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};

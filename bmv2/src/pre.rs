@@ -55,6 +55,8 @@ pub struct Node {
     pub lags: Vec<u16>,
     /// The group that it is in.
     pub group: Option<u32>,
+    /// Tofino: packets with this `level1_exclusion_id` get no copy from it.
+    pub xid: Option<u16>,
 }
 
 /// Where clones of a session go.
@@ -97,6 +99,8 @@ pub struct Pre {
     free_nodes: BinaryHeap<Reverse<u32>>,
     next_node: u32,
     lags: BTreeMap<u16, Vec<u32>>,
+    /// Tofino: ports that packets of a `level2_exclusion_id` do not go to, from nodes of their `rid`.
+    pruned: BTreeMap<u16, Vec<u32>>,
     sessions: FxHashMap<u32, CloneSession>,
 }
 
@@ -118,6 +122,56 @@ impl Pre {
     #[inline]
     pub fn replicas(&self, group: u32) -> Option<&[Replica]> {
         self.groups.get(&group).map(|g| &g.replicas[..])
+    }
+
+    /// Tofino's replication: the copies of a group for a packet with this `level1_exclusion_id`, `rid` and
+    /// `level2_exclusion_id`. None when there is no such group.
+    pub fn replicas_without(
+        &self,
+        group: u32,
+        (xid, rid, yid): (u16, u16, u16),
+    ) -> Option<Vec<Replica>> {
+        let nodes = self.nodes_of(group)?;
+        let mut copies = Vec::new();
+        let pruned = self.pruned.get(&yid).map_or(&[][..], |ports| ports);
+        for node in nodes.iter().filter_map(|node| self.nodes.get(node)) {
+            if node.xid == Some(xid) {
+                continue;
+            }
+            let copies_of_node = self.copies_of(node);
+            copies.extend(
+                copies_of_node.filter(|copy| node.rid != rid || !pruned.contains(&copy.port)),
+            );
+        }
+        Some(copies)
+    }
+
+    /// Sets the ports that packets of a `level2_exclusion_id` do not go to, from nodes that have the packet's `rid`.
+    pub fn prune(&mut self, yid: u16, ports: &[u32]) {
+        match ports.is_empty() {
+            true => self.pruned.remove(&yid),
+            false => self.pruned.insert(yid, sorted(ports)),
+        };
+    }
+
+    /// Sets the `level1_exclusion_id` of packets that a node makes no copies of, or that there is none.
+    ///
+    /// # Errors
+    /// When there is no such node.
+    pub fn exclude(&mut self, node: NodeHandle, xid: Option<u16>) -> Result<(), PreError> {
+        let node_of = self.nodes.get_mut(&node).ok_or(PreError::NoNode(node))?;
+        node_of.xid = xid;
+        Ok(())
+    }
+
+    fn copies_of<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = Replica> + 'a {
+        let lags = node.lags.iter().filter_map(|lag| self.lags.get(lag));
+        let of_lags = lags.filter_map(|ports| ports.get(LAG_HASH.checked_rem(ports.len())?));
+        let ports = node.ports.iter().chain(of_lags);
+        ports.map(|&port| Replica {
+            port,
+            rid: node.rid,
+        })
     }
 
     /// Makes an empty group. Group 0 can be made, and no packet ever asks for it.
@@ -174,6 +228,7 @@ impl Pre {
             ports: sorted(ports),
             lags: sorted(lags),
             group: None,
+            xid: None,
         };
         self.nodes.insert(NodeHandle(handle), node);
         Ok(NodeHandle(handle))
@@ -325,18 +380,13 @@ impl Pre {
     }
 
     fn refresh(&mut self, group: u32) {
-        let Some(g) = self.groups.get_mut(&group) else {
+        let Some(g) = self.groups.get(&group) else {
             return;
         };
-        g.replicas.clear();
-        for node in g.nodes.iter().filter_map(|node| self.nodes.get(node)) {
-            let lags = node.lags.iter().filter_map(|lag| self.lags.get(lag));
-            let of_lags = lags.filter_map(|ports| ports.get(LAG_HASH.checked_rem(ports.len())?));
-            let ports = node.ports.iter().chain(of_lags);
-            g.replicas.extend(ports.map(|&port| Replica {
-                port,
-                rid: node.rid,
-            }));
+        let nodes = g.nodes.iter().filter_map(|node| self.nodes.get(node));
+        let replicas = nodes.flat_map(|node| self.copies_of(node)).collect();
+        if let Some(g) = self.groups.get_mut(&group) {
+            g.replicas = replicas;
         }
     }
 
@@ -425,6 +475,46 @@ mod tests {
         assert_eq!(ports(&pre, 1), [(7, 10)]);
         pre.delete_node(a).unwrap();
         assert_eq!(ports(&pre, 1), []);
+    }
+
+    #[test]
+    fn excluded_nodes_and_ports_get_no_copy() {
+        let mut pre = Pre::default();
+        pre.create_group(1).unwrap();
+        let a = pre.create_node(10, &[1, 2], &[]).unwrap();
+        let b = pre.create_node(20, &[2, 3], &[]).unwrap();
+        pre.associate(1, a).unwrap();
+        pre.associate(1, b).unwrap();
+        pre.exclude(a, Some(7)).unwrap();
+        pre.prune(5, &[2]);
+        let copies = |pre: &Pre, of| -> Vec<(u32, u16)> {
+            let copies = pre.replicas_without(1, of).unwrap();
+            copies.iter().map(|copy| (copy.port, copy.rid)).collect()
+        };
+        assert_eq!(
+            copies(&pre, (0, 0, 0)),
+            [(1, 10), (2, 10), (2, 20), (3, 20)]
+        );
+        // Level 1: all of a node.
+        assert_eq!(copies(&pre, (7, 0, 0)), [(2, 20), (3, 20)]);
+        // Level 2: some ports of the nodes that have the packet's rid.
+        assert_eq!(copies(&pre, (0, 10, 5)), [(1, 10), (2, 20), (3, 20)]);
+        assert_eq!(copies(&pre, (7, 20, 5)), [(3, 20)]);
+        assert_eq!(
+            copies(&pre, (0, 30, 5)),
+            [(1, 10), (2, 10), (2, 20), (3, 20)]
+        );
+        pre.exclude(a, None).unwrap();
+        pre.prune(5, &[]);
+        assert_eq!(
+            copies(&pre, (7, 10, 5)),
+            [(1, 10), (2, 10), (2, 20), (3, 20)]
+        );
+        assert_eq!(pre.replicas_without(2, (0, 0, 0)), None);
+        assert_eq!(
+            pre.exclude(NodeHandle(9), None),
+            Err(PreError::NoNode(NodeHandle(9)))
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Everything here is immutable after loading and shared by `Arc`. The state that packets and the
 //! control plane change is in `state::State`.
 
+use crate::exec::big::Big;
 use crate::exec::expr::{words_of, BigOp, Element};
 use crate::exec::join::{Cut, Join};
 use crate::exec::ops::{Op, Pc, Slot};
@@ -40,6 +41,10 @@ pub struct Program {
     pub(crate) meters: Vec<MeterArray>,
     pub(crate) vsets: Vec<ValueSet>,
     pub(crate) errors: Vec<(String, u64)>,
+    /// What a program of the Tofino Native Architecture has instead of parser, controls and deparser of simple_switch.
+    pub(crate) tofino: Option<Tofino>,
+    /// Places in the source that access registers, for messages.
+    pub(crate) access_sites: Vec<String>,
     /// What it tells the log while it runs.
     pub(crate) notes: Vec<crate::steps::Note>,
 }
@@ -435,6 +440,82 @@ pub(crate) struct ListItem {
     pub words: u16,
 }
 
+/// The chip that a program of the Tofino Native Architecture is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chip {
+    Tofino,
+    Tofino2,
+}
+
+/// A program of the Tofino Native Architecture.
+#[derive(Debug)]
+pub(crate) struct Tofino {
+    pub chip: Chip,
+    pub ingress: Gress,
+    pub egress: Gress,
+    pub ingress_metadata: IngressMetadata,
+    pub egress_metadata: EgressMetadata,
+    /// Field lists as bytes in front of mirrored and resubmitted packets.
+    pub fronts: FxHashMap<u32, Front>,
+}
+
+/// Ingress or egress.
+#[derive(Debug)]
+pub(crate) struct Gress {
+    pub parser: Parser,
+    pub control: Pc,
+    /// What the deparser does besides emitting headers.
+    pub deparse: Pc,
+    pub deparser: Deparser,
+}
+
+/// Fields side by side.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub bytes: usize,
+    pub join: Join,
+}
+
+/// Intrinsic metadata of ingress, where the program has it.
+#[derive(Clone, Debug)]
+pub(crate) struct IngressMetadata {
+    /// What stands in front of a packet at the parser.
+    pub header: Option<u16>,
+    pub ingress_port: Option<Meta>,
+    pub resubmit_flag: Option<Meta>,
+    pub mac_tstamp: Option<Meta>,
+    pub global_tstamp: Option<Meta>,
+    /// None where the program does not read it: packets with errors are dropped then.
+    pub parser_err: Option<Meta>,
+    pub drop_ctl: Option<Meta>,
+    pub ucast_egress_port: Option<Meta>,
+    pub bypass_egress: Option<Meta>,
+    pub qid: Option<Meta>,
+    pub copy_to_cpu: Option<Meta>,
+    pub mcast_grp_a: Option<Meta>,
+    pub mcast_grp_b: Option<Meta>,
+    pub level1_exclusion_id: Option<Meta>,
+    pub level2_exclusion_id: Option<Meta>,
+    pub rid: Option<Meta>,
+}
+
+/// Intrinsic metadata of egress, where the program has it.
+#[derive(Clone, Debug)]
+pub(crate) struct EgressMetadata {
+    pub header: Option<u16>,
+    pub egress_port: Option<Meta>,
+    pub enq_qdepth: Option<Meta>,
+    pub enq_tstamp: Option<Meta>,
+    pub deq_qdepth: Option<Meta>,
+    pub deq_timedelta: Option<Meta>,
+    pub egress_rid: Option<Meta>,
+    pub egress_qid: Option<Meta>,
+    pub pkt_length: Option<Meta>,
+    pub global_tstamp: Option<Meta>,
+    pub parser_err: Option<Meta>,
+    pub drop_ctl: Option<Meta>,
+}
+
 #[derive(Debug)]
 pub(crate) struct LearnList {
     pub name: String,
@@ -555,6 +636,8 @@ pub(crate) struct RegisterArray {
     pub name: String,
     pub size: usize,
     pub bits: u32,
+    /// What all cells hold at first.
+    pub initial: Big,
 }
 
 #[derive(Debug)]

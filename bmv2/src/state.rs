@@ -54,13 +54,24 @@ pub(crate) struct Shadow {
 impl State {
     /// The state right after a program was loaded: const entries, default actions, all else empty.
     pub fn new(program: &Program, seed: u64) -> State {
+        let tofino = program.tofino.iter();
+        let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
+        let deparsers = std::iter::once(&program.deparser).chain(tofino);
+        let longest = deparsers.map(|deparser| deparser.max_bytes).max();
+        let longest = longest.unwrap_or(0);
         let mut state = State {
             tables: program.tables.iter().map(TableState::new).collect(),
             profiles: vec![ProfileState::default(); program.profiles.len()],
             registers: program
                 .registers
                 .iter()
-                .map(|r| Register::new(r.size, r.bits))
+                .map(|r| {
+                    let mut register = Register::new(r.size, r.bits);
+                    if !r.initial.is_zero() {
+                        (0..r.size as u64).for_each(|cell| register.write(cell, &r.initial));
+                    }
+                    register
+                })
                 .collect(),
             register_accesses: 0,
             counters: program
@@ -79,7 +90,7 @@ impl State {
             pre: Pre::default(),
             random: Random::new(seed),
             buffer: BitBuffer::default(),
-            headers: vec![0; program.deparser.max_bytes + crate::exec::join::ROOM],
+            headers: vec![0; longest + crate::exec::join::ROOM],
             recorder: None,
             scratch: Vec::new(),
         };

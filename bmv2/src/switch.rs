@@ -68,7 +68,7 @@ const MAX_PASSES: u32 = 10_000;
 const MAX_ENQUEUED: usize = 1 << 16;
 
 /// Bytes of a frame that may come around once more, which is longer than any that comes in.
-const MAX_RECIRCULATED: usize = 1 << 17;
+pub(crate) const MAX_RECIRCULATED: usize = 1 << 17;
 
 /// Packets whose memory is kept for the next ones.
 const POOL: usize = 4096;
@@ -98,7 +98,7 @@ pub(crate) struct Loaded {
 
 /// Memory of packets that have left.
 #[derive(Debug, Default)]
-struct Pool {
+pub(crate) struct Pool {
     // Boxes, because that is how packets travel: moving one is cheap.
     #[allow(clippy::vec_box)]
     packets: Vec<Box<Packet>>,
@@ -107,7 +107,7 @@ struct Pool {
 
 impl Pool {
     /// A packet whose words are the program's constants, and all else zero.
-    fn packet(&mut self, program: &Program, frame: Arc<Frame>) -> Box<Packet> {
+    pub fn packet(&mut self, program: &Program, frame: Arc<Frame>) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
                 program.layout.clear(&mut packet.words);
@@ -137,7 +137,7 @@ impl Pool {
         }
     }
 
-    fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
+    pub fn frame(&mut self, bytes: &[u8]) -> Arc<Frame> {
         let mut frame = self.frames.pop().unwrap_or_default();
         match Arc::get_mut(&mut frame) {
             Some(frame) => frame.fill(bytes),
@@ -166,7 +166,7 @@ impl Pool {
         frame
     }
 
-    fn take_back(&mut self, mut packet: Box<Packet>) {
+    pub fn take_back(&mut self, mut packet: Box<Packet>) {
         if let Some(frame) = packet.frame.take() {
             if Arc::strong_count(&frame) == 1 && self.frames.len() < POOL {
                 self.frames.push(frame);
@@ -179,12 +179,15 @@ impl Pool {
 }
 
 /// The parts of a switch that a packet needs, borrowed side by side.
-struct Machine<'a> {
-    program: &'a Program,
-    state: &'a mut State,
-    pool: &'a mut Pool,
+pub(crate) struct Machine<'a> {
+    pub program: &'a Program,
+    pub state: &'a mut State,
+    pub pool: &'a mut Pool,
     drop_port: u32,
-    priority_queues: u32,
+    pub cpu_port: Option<u32>,
+    pub priority_queues: u32,
+    /// Frames that have come around within this call.
+    pub recirculated: u32,
     generation: u64,
 }
 
@@ -274,7 +277,9 @@ impl Switch {
             state,
             pool: &mut self.pool,
             drop_port: self.options.drop_port,
+            cpu_port: self.options.cpu_port,
             priority_queues: self.options.priority_queues,
+            recirculated: 0,
             generation: self.generation,
         })
     }
@@ -315,7 +320,11 @@ impl Switch {
         let generation = self.generation;
         match self.machine() {
             Some(mut m) if packet.generation == generation => {
-                m.egress(packet, now, queue, fx);
+                let program = m.program;
+                match &program.tofino {
+                    Some(tofino) => m.tofino_egress(tofino, packet, now, queue, fx),
+                    None => m.egress(packet, now, queue, fx),
+                }
                 m.give_trace(fx);
             }
             _ => fx.dropped.push(DropReason::NoProgram),
@@ -356,6 +365,11 @@ impl Switch {
 
 impl Machine<'_> {
     fn frame_in(&mut self, port: u32, frame: Arc<Frame>, now: u64, fx: &mut Effects) {
+        let program = self.program;
+        if let Some(tofino) = &program.tofino {
+            self.tofino_in(tofino, port, frame.bytes(), now, fx);
+            return self.give_trace(fx);
+        }
         let length = frame.len() as u64;
         let mut packet = self.pool.packet(self.program, frame);
         let (words, intrinsic) = (&mut packet.words, &self.program.intrinsic);
@@ -378,7 +392,7 @@ impl Machine<'_> {
 
     /// Tells a step of the packet at work, when the switch traces.
     #[inline]
-    fn tell(&mut self, event: impl FnOnce() -> TraceEvent) {
+    pub fn tell(&mut self, event: impl FnOnce() -> TraceEvent) {
         if let Some(recorder) = &mut self.state.recorder {
             recorder.tell(event());
         }
@@ -386,14 +400,14 @@ impl Machine<'_> {
 
     /// Logs a step of the packet at work, when the switch logs.
     #[inline]
-    fn log(&mut self, step: impl FnOnce() -> Step) {
+    pub fn log(&mut self, step: impl FnOnce() -> Step) {
         if let Some(recorder) = &mut self.state.recorder {
             recorder.log(step);
         }
     }
 
     /// Names a copy of a packet for traces and the log.
-    fn number_copy(&mut self, copy: &mut Packet, of: u64) {
+    pub fn number_copy(&mut self, copy: &mut Packet, of: u64) {
         copy.ctx.number = of;
         if let Some(recorder) = &mut self.state.recorder {
             copy.ctx.copy = recorder.copy_number(of);
@@ -506,7 +520,7 @@ impl Machine<'_> {
     }
 
     /// Runs a pipeline, and tells what it has done.
-    fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
+    pub fn run_pipeline(&mut self, packet: &mut Packet, name: &'static str, start: Pc) {
         self.log(|| Step::PipelineStart(name));
         self.run(packet, start);
         self.tell_changes(packet);
@@ -536,7 +550,7 @@ impl Machine<'_> {
         );
     }
 
-    fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
+    pub fn drop(&mut self, packet: Box<Packet>, reason: DropReason, fx: &mut Effects) {
         self.tell(|| TraceEvent::Dropped {
             reason: reason.name(),
         });
@@ -552,7 +566,13 @@ impl Machine<'_> {
         }
     }
 
-    fn enqueue(&mut self, port: u32, priority: Option<u8>, packet: Box<Packet>, fx: &mut Effects) {
+    pub fn enqueue(
+        &mut self,
+        port: u32,
+        priority: Option<u8>,
+        packet: Box<Packet>,
+        fx: &mut Effects,
+    ) {
         if fx.enqueued.len() >= MAX_ENQUEUED {
             return self.drop(packet, DropReason::TooManyCopies, fx);
         }
@@ -697,7 +717,7 @@ impl Machine<'_> {
         self.replicate(&replicas, (class > 0).then_some(class), packet, fx);
     }
 
-    fn digest(&mut self, words: &[u64], list: u32, fx: &mut Effects) {
+    pub fn digest(&mut self, words: &[u64], list: u32, fx: &mut Effects) {
         let Some(learn) = self.program.learn_lists.get(&list) else {
             return;
         };
@@ -771,7 +791,7 @@ impl Machine<'_> {
             ctx,
         } = &mut *packet;
         let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
-        let headers = deparse(program, self.state, words, rest, ctx);
+        let headers = deparse(program, &program.deparser, self.state, words, rest, ctx);
         fx.logs.append(&mut ctx.logs);
         if let Some(recorder) = &mut self.state.recorder {
             recorder.changes(program, words);

@@ -35,6 +35,67 @@ fn packets_take_the_way_that_the_program_says() {
     assert!(failed.is_empty(), "{failed}");
 }
 
+/// A test in `programs/tna`, for one of both chips.
+fn tofino(arch: &str, program: &Path, test: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf", "--arch", arch])
+        .args([program, test])
+        .output()
+        .expect("the binary was just built")
+}
+
+#[test]
+fn packets_take_the_way_that_a_program_for_tofino_says() {
+    let gresses = programs().join("tna/gresses.p4");
+    for arch in ["tna", "t2na"] {
+        let output = tofino(arch, &gresses, &gresses.with_extension("stf"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{arch}: {text}");
+    }
+}
+
+/// A compiler that knows the rule makes no such program; one of somebody else's may.
+#[test]
+fn a_packet_that_accesses_a_register_twice_is_dropped_and_both_places_named() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let json = folder.path().join("twice.json");
+    let compiled = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["p4c", "--arch", "tna", "-o"])
+        .args([&json, &programs().join("tna/gresses.p4")])
+        .output()
+        .expect("the binary was just built");
+    assert!(compiled.status.success(), "{compiled:?}");
+    let text = std::fs::read_to_string(&json).expect("the compiler wrote it");
+    let mut program: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let actions = program["actions"].as_array_mut().expect("a list");
+    let mut doubled = 0;
+    for action in actions {
+        let primitives = action["primitives"].as_array_mut().expect("a list");
+        if let Some(at) = primitives.iter().position(|p| p["op"] == "register_access") {
+            let again = primitives[at].clone();
+            primitives.push(again);
+            doubled += 1;
+        }
+    }
+    assert!(doubled >= 2, "{doubled}");
+    std::fs::write(&json, program.to_string()).expect("the folder can be written");
+    let test = folder.path().join("twice.stf");
+    std::fs::write(
+        &test,
+        "packet 3 03 00 00 00\nno_packet\npacket 3 01 02 12 34\nexpect 2 81 02 12 35 $\n",
+    )
+    .expect("the folder can be written");
+    let output = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["stf", "--log", "info"])
+        .args([&json, &test])
+        .output()
+        .expect("the binary was just built");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    let told = "a packet accesses register Ingress.counts twice, at ";
+    assert!(text.contains(told), "{text}");
+}
+
 #[test]
 fn a_failing_test_names_its_line_and_exits_with_1() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -50,6 +50,16 @@ fn tables(bencher: Bencher<'_, '_>, tables: usize) {
     run(bencher, "test.p4", &loader, lines);
 }
 
+/// The formatter, on the same programs.
+#[divan::bench(args = [100, 833])]
+fn format(bencher: Bencher<'_, '_>, tables: usize) {
+    let text = generated(tables);
+    let lines = text.lines().count();
+    bencher
+        .counter(ItemsCount::new(lines))
+        .bench(|| alfirk_compiler::format::format(&text));
+}
+
 fn run(bencher: Bencher<'_, '_>, main: &str, loader: &(dyn SourceLoader + Sync), lines: usize) {
     let options = CompileOptions::new(main);
     bencher.counter(ItemsCount::new(lines)).bench(|| {

@@ -1,9 +1,11 @@
 //! The P4_16 compiler for v1model: source in, BMv2 JSON and P4Info out.
 
+pub mod arch;
 pub mod bmv2;
 pub mod constants;
 pub mod diag;
 pub mod driver;
+pub mod format;
 pub mod ir;
 mod names;
 pub mod p4info;

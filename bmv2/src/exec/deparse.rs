@@ -4,13 +4,14 @@ use super::expr::{words_of, wrap};
 use super::headers;
 use super::parse::log;
 use super::run::{self, Context};
-use crate::program::{Header, Place, Program};
+use crate::program::{Deparser, Header, Place, Program};
 use crate::state::State;
 use crate::steps::Step;
 
 /// Writes the headers to the front of `state.headers`. Gives their number of bytes.
 pub(crate) fn deparse(
     program: &Program,
+    deparser: &Deparser,
     state: &mut State,
     phv: &mut [u64],
     payload: &[u8],
@@ -18,11 +19,11 @@ pub(crate) fn deparse(
 ) -> usize {
     log(state, || Step::DeparserStart);
     update_checksums(program, state, phv, payload, ctx);
-    if let Some(code) = program.deparser.code {
+    if let Some(code) = deparser.code {
         run::run(program, state, 0, phv, payload, ctx, code);
     }
     let mut at = 0;
-    for &header in &program.deparser.order {
+    for &header in &deparser.order {
         let h = &program.layout.headers[usize::from(header)];
         if headers::is_valid(h, phv) {
             log(state, || Step::Deparse(h.name.clone()));
@@ -66,7 +67,7 @@ fn update_checksums(
 /// Writes a header's bytes to the front of `out`, which has room for its longest form and for
 /// [`ROOM`](super::join::ROOM) more. Gives their number.
 #[inline]
-fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
+pub(crate) fn emit(h: &Header, phv: &[u64], out: &mut [u8]) -> usize {
     match &h.join {
         Some(join) => {
             join.write(phv, out);

@@ -441,6 +441,11 @@ pub enum Op {
         bits: u8,
         group: Option<Slot>,
     },
+    /// A packet may do this once for each register.
+    RegisterAccess {
+        array: u16,
+        site: u16,
+    },
     Digest {
         list: Slot,
     },

@@ -5,7 +5,9 @@ use super::headers;
 use super::run::{self, Context};
 use crate::exec::big::Big;
 use crate::frame::Frame;
-use crate::program::{CaseOn, Header, KeyPart, ParseState, Place, Program, Step as ParserStep};
+use crate::program::{
+    self, CaseOn, Header, KeyPart, ParseState, Place, Program, Step as ParserStep,
+};
 use crate::state::{Shadow, State, ValueSetState};
 use crate::steps::{padded_hex, Step};
 use crate::tables::shortest;
@@ -21,15 +23,8 @@ pub(crate) fn parse(
     frame: &Frame,
     ctx: &mut Context,
 ) -> usize {
-    let mut parser = Parser {
-        program,
-        phv,
-        frame,
-        cursor: 0,
-    };
     log(state, || Step::ParserStart);
-    let error = parser.run(state, ctx);
-    let cursor = parser.cursor;
+    let (error, cursor) = parse_with(program, &program.parser, state, phv, frame, ctx);
     if error != program.parser.errors.no_error {
         log(state, || Step::ParserError(program.error_name(error)));
     }
@@ -46,6 +41,26 @@ pub(crate) fn parse(
     }
     log(state, || Step::ParserEnd);
     cursor
+}
+
+/// Runs a parser. Gives the error's number and the offset of the payload.
+pub(crate) fn parse_with(
+    program: &Program,
+    parser: &program::Parser,
+    state: &mut State,
+    phv: &mut [u64],
+    frame: &Frame,
+    ctx: &mut Context,
+) -> (u64, usize) {
+    let mut run = Parser {
+        program,
+        parser,
+        phv,
+        frame,
+        cursor: 0,
+    };
+    let error = run.run(state, ctx);
+    (error, run.cursor)
 }
 
 #[inline]
@@ -106,6 +121,7 @@ fn verify(
 
 struct Parser<'a> {
     program: &'a Program,
+    parser: &'a program::Parser,
     phv: &'a mut [u64],
     frame: &'a Frame,
     cursor: usize,
@@ -114,8 +130,7 @@ struct Parser<'a> {
 impl Parser<'_> {
     /// Gives the error's number.
     fn run(&mut self, state: &mut State, ctx: &mut Context) -> u64 {
-        let program = self.program;
-        let parser = &program.parser;
+        let parser = self.parser;
         let mut at = parser.start;
         let mut budget = MAX_STATES;
         while let Some(index) = at {
@@ -211,7 +226,7 @@ impl Parser<'_> {
 
     fn step(&mut self, step: &ParserStep, state: &mut State, ctx: &mut Context) -> Result<(), u64> {
         let layout = &self.program.layout;
-        let errors = &self.program.parser.errors;
+        let errors = &self.parser.errors;
         match *step {
             ParserStep::Extract { header } => self.extract(header, 0),
             ParserStep::ExtractVl { header, code, bits } => {
@@ -277,7 +292,7 @@ impl Parser<'_> {
     }
 
     fn skip(&mut self, bits: u64) -> Result<(), u64> {
-        let errors = &self.program.parser.errors;
+        let errors = &self.parser.errors;
         if bits % 8 != 0 {
             return Err(errors.parser_invalid_argument);
         }
@@ -295,7 +310,7 @@ impl Parser<'_> {
             .ok()
             .and_then(|i| stack.headers.get(i))
         else {
-            return Err(self.program.parser.errors.stack_out_of_bounds);
+            return Err(self.parser.errors.stack_out_of_bounds);
         };
         self.extract(header, bits.unwrap_or(0))?;
         self.phv[usize::from(stack.next)] = next + 1;
@@ -307,7 +322,7 @@ impl Parser<'_> {
         let stack = &layout.union_stacks[usize::from(stack)];
         let next = self.phv[usize::from(stack.next)];
         let Some(&union) = usize::try_from(next).ok().and_then(|i| stack.unions.get(i)) else {
-            return Err(self.program.parser.errors.stack_out_of_bounds);
+            return Err(self.parser.errors.stack_out_of_bounds);
         };
         let header = layout.unions[usize::from(union)].headers[usize::from(member)];
         self.extract(header, bits)?;
@@ -323,7 +338,7 @@ impl Parser<'_> {
         let bytes = match h.varbit {
             None => h.bytes,
             Some(varbit) => {
-                let errors = &self.program.parser.errors;
+                let errors = &self.parser.errors;
                 if varbit_bits % 8 != 0 {
                     return Err(errors.parser_invalid_argument);
                 }
@@ -340,7 +355,7 @@ impl Parser<'_> {
             }
         };
         if self.left() < bytes {
-            return Err(self.program.parser.errors.packet_too_short);
+            return Err(self.parser.errors.packet_too_short);
         }
         extract_fields(h, self.phv, self.frame, self.cursor, varbit_bits as u32);
         headers::mark_valid(layout, self.phv, header);
@@ -354,7 +369,7 @@ impl Parser<'_> {
             return Ok(parse_state.default);
         }
         if self.left() < parse_state.lookahead_bytes {
-            return Err(self.program.parser.errors.packet_too_short);
+            return Err(self.parser.errors.packet_too_short);
         }
         if parse_state.key_bytes <= 8 {
             let mut key = 0;
@@ -425,7 +440,7 @@ impl Parser<'_> {
         let layout = &self.program.layout;
         let last = |next: u16, start: usize, stride: usize, offset: u16| {
             let index = self.phv[usize::from(next)].checked_sub(1);
-            let index = index.ok_or(self.program.parser.errors.stack_out_of_bounds)?;
+            let index = index.ok_or(self.parser.errors.stack_out_of_bounds)?;
             Ok::<usize, u64>(start + index as usize * stride + usize::from(offset))
         };
         let (slot, bits) = match *part {
@@ -526,7 +541,9 @@ fn contains(set: &ValueSetState, state: &ParseState, mask: Option<&[u8]>, key: &
 /// Empty value sets with a shadow for every way in which the parser uses them.
 pub(crate) fn value_sets(program: &Program) -> Vec<ValueSetState> {
     let mut sets = vec![ValueSetState::default(); program.vsets.len()];
-    for state in &program.parser.states {
+    let tofino = (program.tofino.iter()).flat_map(|of| [&of.ingress.parser, &of.egress.parser]);
+    let parsers = std::iter::once(&program.parser).chain(tofino);
+    for state in parsers.flat_map(|parser| &parser.states) {
         for case in &state.cases {
             let CaseOn::Set { set, mask } = &case.on else {
                 continue;

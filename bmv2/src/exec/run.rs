@@ -39,6 +39,8 @@ pub(crate) struct Context {
     /// Bytes the packet is cut to when it leaves.
     pub truncate: Option<u64>,
     pub exit: bool,
+    /// Registers that the packet has accessed in this gress, and where, where a target allows each once.
+    pub accessed: Vec<(u16, u16)>,
     /// Set when the packet must not go on.
     pub fault: Option<DropReason>,
     pub logs: Vec<String>,
@@ -517,6 +519,21 @@ impl Machine<'_> {
                 if let Some(group) = group {
                     w!(group) = 0;
                 }
+            }
+            Op::RegisterAccess { array, site } => {
+                let before = ctx.accessed.iter().find(|(known, _)| *known == array);
+                if let Some((_, first)) = before {
+                    let place = |site: u16| &program.access_sites[usize::from(site)];
+                    ctx.logs.push(format!(
+                        "a packet accesses register {} twice, at {} and at {}: it is dropped",
+                        program.registers[usize::from(array)].name,
+                        place(*first),
+                        place(site),
+                    ));
+                    ctx.fault = Some(DropReason::RegisterAccessedTwice);
+                    return Err(Stopped);
+                }
+                ctx.accessed.push((array, site));
             }
             Op::Digest { list } => ctx.digest = w!(list) as u32,
             Op::CloneIngress { session, list } | Op::CloneEgress { session, list } => {

@@ -334,6 +334,22 @@ impl Loader<'_> {
                 let (session, list) = self.clone_args(args, scope)?;
                 self.emit(Op::CloneEgress { session, list });
             }
+            "register_access" => {
+                let Expr::RegisterArray(name) = args.get(0)?.unwrapped() else {
+                    return Err(scope.invalid("the operand must be a register array"));
+                };
+                let array = find(&self.register_names, "register array", name, scope.at)?;
+                let site = self.count_u16("register accesses", self.access_sites.len())?;
+                self.access_sites.push(match &primitive.source_info {
+                    Some(source) => format!("{}:{}", source.filename, source.line),
+                    None => scope.at.to_owned(),
+                });
+                self.emit(Op::RegisterAccess { array, site });
+            }
+            "mirror" => {
+                let (session, list) = self.clone_args(args, scope)?;
+                self.emit(Op::CloneIngress { session, list });
+            }
             "resubmit" => {
                 let list = self.amount_arg(args.get(0)?, scope)?;
                 self.emit(Op::Resubmit { list });

@@ -354,7 +354,7 @@ impl Loader<'_> {
     }
 
     /// A field by the target's name for it: an alias, or a field of that very name.
-    fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
+    pub(super) fn meta(&self, header: &str, field: &str) -> Result<Option<Meta>, LoadError> {
         let wanted = FieldRef::new(header, field);
         let name = wanted.to_string();
         let at = format!("alias of {name}");

@@ -15,14 +15,15 @@ mod objects;
 mod parser;
 mod pipeline;
 mod simplify;
+mod tofino;
 
 pub use error::LoadError;
 
 use crate::exec::expr::{BigOp, Element};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
-    Action, CounterArray, DynHeader, Field, Layout, LogMessage, MeterArray, Param, Program,
-    RegisterArray, ValueSet,
+    Action, CounterArray, Deparser, DynHeader, Field, Layout, LogMessage, MeterArray, Param,
+    Parser, Program, RegisterArray, ValueSet,
 };
 use crate::steps::Note;
 use alfirk_bmv2_json::{BmV2Json, FieldRef};
@@ -55,6 +56,7 @@ struct Loader<'a> {
     dyn_headers: Vec<DynHeader>,
     logs: Vec<LogMessage>,
     asserts: Vec<String>,
+    access_sites: Vec<String>,
     with_notes: bool,
     notes: Vec<Note>,
     constants: FxHashMap<u64, Slot>,
@@ -101,21 +103,34 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadErr
     let mut loader = Loader::new(json);
     loader.with_notes = with_notes;
     loader.place_headers()?;
-    let intrinsic = loader.intrinsic()?;
+    let chip = loader.chip()?;
+    let intrinsic = match chip {
+        None => loader.intrinsic()?,
+        Some(_) => loader.tofino_intrinsic()?,
+    };
     loader.declare_objects()?;
     let calculations = loader.calculations()?;
     let field_lists = loader.field_lists()?;
     let learn_lists = loader.learn_lists()?;
     loader.compile_actions()?;
-    let parser = loader.compile_parser()?;
-    let deparser = loader.compile_deparser()?;
+    let (mut parser, mut deparser) = (Parser::default(), Deparser::default());
+    if chip.is_none() {
+        parser = loader.compile_parser("parser")?;
+        deparser = loader.compile_deparser("deparser")?;
+    }
     let (verify, update) = loader.compile_checksums()?;
     let pipelines = loader.compile_pipelines()?;
+    let tofino = match chip {
+        Some(chip) => Some(loader.tofino(chip, |name| pipelines.start(name))?),
+        None => None,
+    };
     let zero = loader.constant(0)?;
     Ok(Program {
         parser,
-        ingress: pipelines.ingress,
-        egress: pipelines.egress,
+        ingress: pipelines.start("ingress")?,
+        egress: pipelines.start("egress")?,
+        tofino,
+        access_sites: loader.access_sites,
         deparser,
         verify,
         update,
@@ -172,6 +187,7 @@ impl<'a> Loader<'a> {
             dyn_headers: Vec::new(),
             logs: Vec::new(),
             asserts: Vec::new(),
+            access_sites: Vec::new(),
             with_notes: false,
             notes: Vec::new(),
             constants: FxHashMap::default(),

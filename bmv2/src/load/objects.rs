@@ -5,11 +5,11 @@ use crate::exec::big::Big;
 use crate::exec::expr::{words_of, Kind, Node};
 use crate::exec::join::Join;
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::externs::hash::{Algorithm, Calculation, Input, Joined};
+use crate::externs::hash::{Algorithm, Calculation, CrcParams, Input, Joined};
 use crate::program::{
     Checksum, CounterArray, LearnList, ListItem, MeterArray, RegisterArray, ValueSet,
 };
-use alfirk_bmv2_json::{Expr, FieldList};
+use alfirk_bmv2_json::{CrcParameters, Expr, FieldList};
 use rustc_hash::FxHashMap;
 
 /// Words that all registers, counters and meters of a program may take: 2 GiB.
@@ -51,6 +51,13 @@ impl Loader<'_> {
                 name: register.name.clone(),
                 size: size_of(register.size, words_of(register.bitwidth))?,
                 bits: register.bitwidth,
+                initial: match &register.initial_value {
+                    None => Big::default(),
+                    Some(value) => {
+                        let at = format!("register array {}", register.name);
+                        (self.hex(value, Scope::plain(&at))?).truncate(register.bitwidth)
+                    }
+                },
             });
         }
         let mut tables = Vec::new();
@@ -127,7 +134,13 @@ impl Loader<'_> {
             .iter()
             .map(|c| {
                 let at = format!("calculation {}", c.name);
-                let calculation = self.calculation(&c.algo, &c.input, Scope::plain(&at))?;
+                let mut calculation = match &c.crc {
+                    None => self.calculation(&c.algo, &c.input, Scope::plain(&at))?,
+                    Some(_) => self.calculation("crc32_custom", &c.input, Scope::plain(&at))?,
+                };
+                if let Some(crc) = &c.crc {
+                    calculation.algorithm = self.crc(crc, Scope::plain(&at))?;
+                }
                 let name = c.name.clone();
                 Ok(Calculation {
                     name,
@@ -135,6 +148,24 @@ impl Loader<'_> {
                 })
             })
             .collect()
+    }
+
+    fn crc(&self, of: &CrcParameters, scope: Scope) -> Result<Algorithm, LoadError> {
+        if !matches!(of.bitwidth, 8 | 16 | 32 | 64) {
+            let why = format!("a CRC of {} bits is not supported", of.bitwidth);
+            return Err(scope.invalid(why));
+        }
+        let bits = |text: &str| -> Result<u64, LoadError> {
+            Ok(self.hex(text, scope)?.truncate(of.bitwidth).word(0))
+        };
+        Ok(Algorithm::Custom(CrcParams {
+            bits: of.bitwidth,
+            polynomial: bits(&of.polynomial)?,
+            initial: bits(&of.initial)?,
+            final_xor: bits(&of.final_xor)?,
+            reflect_data: of.reflected,
+            reflect_remainder: of.reflected,
+        }))
     }
 
     pub(super) fn calculation(
@@ -387,7 +418,7 @@ impl Loader<'_> {
     }
 }
 
-fn insert_list<T>(
+pub(super) fn insert_list<T>(
     lists: &mut FxHashMap<u32, T>,
     list: &FieldList,
     value: T,

@@ -13,10 +13,10 @@ const UNKNOWN_ERROR: u64 = 0x7fff_ffff;
 const MAX_HEADER_BYTES: usize = 1 << 24;
 
 impl Loader<'_> {
-    pub(super) fn compile_parser(&mut self) -> Result<Parser, LoadError> {
+    pub(super) fn compile_parser(&mut self, name: &str) -> Result<Parser, LoadError> {
         let json = self.json;
-        let Some(parser) = json.parsers.iter().find(|p| p.name == "parser") else {
-            return Err(missing("parser", "parser"));
+        let Some(parser) = json.parsers.iter().find(|p| p.name == name) else {
+            return Err(missing("parser", name));
         };
         let names = number(
             "parse state",
@@ -102,7 +102,7 @@ impl Loader<'_> {
             parser_timeout: error("ParserTimeout"),
             parser_invalid_argument: error("ParserInvalidArgument"),
         };
-        let start = next(&parser.init_state, "parser")?;
+        let start = next(&parser.init_state, name)?;
         Ok(Parser {
             start,
             states,
@@ -372,18 +372,18 @@ impl Loader<'_> {
         })
     }
 
-    pub(super) fn compile_deparser(&mut self) -> Result<Deparser, LoadError> {
+    pub(super) fn compile_deparser(&mut self, name: &str) -> Result<Deparser, LoadError> {
         let json = self.json;
-        let Some(deparser) = json.deparsers.iter().find(|d| d.name == "deparser") else {
-            return Err(missing("deparser", "deparser"));
+        let Some(deparser) = json.deparsers.iter().find(|d| d.name == name) else {
+            return Err(missing("deparser", name));
         };
         let mut order = Vec::new();
-        for name in &deparser.order {
-            let header = self.header(name, "deparser")?;
+        for header in &deparser.order {
+            let header = self.header(header, name)?;
             let h = &self.layout.headers[usize::from(header)];
             if !h.whole_bytes {
                 let why = format!("header {} does not fill whole bytes", h.name);
-                return Err(LoadError::invalid("deparser", why));
+                return Err(LoadError::invalid(name, why));
             }
             order.push(header);
         }
@@ -391,7 +391,7 @@ impl Loader<'_> {
             true => None,
             false => {
                 let code = self.pc();
-                self.compile_primitives(&deparser.primitives, Scope::plain("deparser"))?;
+                self.compile_primitives(&deparser.primitives, Scope::plain(name))?;
                 self.emit(Op::Return);
                 Some(code)
             }

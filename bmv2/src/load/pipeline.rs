@@ -15,10 +15,20 @@ use rustc_hash::FxHashMap;
 
 /// What pipelines give to the program.
 pub(super) struct Pipelines {
-    pub ingress: Pc,
-    pub egress: Pc,
+    /// First instructions, by name.
+    pub starts: Vec<(String, Pc)>,
     pub tables: Vec<Table>,
     pub profiles: Vec<Profile>,
+}
+
+impl Pipelines {
+    /// The first instruction of a pipeline.
+    pub fn start(&self, name: &str) -> Result<Pc, LoadError> {
+        let known = self.starts.iter().rev().find(|(known, _)| known == name);
+        known
+            .map(|(_, start)| *start)
+            .ok_or_else(|| missing("pipeline", name))
+    }
 }
 
 /// A node of a control flow, by its place in the JSON.
@@ -58,24 +68,17 @@ impl<'a> Loader<'a> {
             });
         }
         let mut tables = Vec::new();
-        let (mut ingress, mut egress) = (None, None);
+        let mut starts = Vec::new();
         for pipeline in all() {
             let (start, labels) = self.compile_flow(pipeline, &table_names)?;
             for table in &pipeline.tables {
                 let number = tables.len() as u16;
                 tables.push(self.table(number, table, &labels, &profile_names)?);
             }
-            match pipeline.name.as_str() {
-                "ingress" => ingress = Some(start),
-                "egress" => egress = Some(start),
-                _ => {}
-            }
+            starts.push((pipeline.name.clone(), start));
         }
-        let ingress = ingress.ok_or_else(|| missing("pipeline", "ingress"))?;
-        let egress = egress.ok_or_else(|| missing("pipeline", "egress"))?;
         Ok(Pipelines {
-            ingress,
-            egress,
+            starts,
             tables,
             profiles,
         })

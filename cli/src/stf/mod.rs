@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use alfirk_bmv2::{Program, Switch, SwitchOptions};
+use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
 use serde_json::json;
@@ -45,6 +46,10 @@ pub struct Args {
     /// Define a macro: NAME or NAME=VALUE.
     #[arg(short = 'D', value_name = "MACRO")]
     define: Vec<String>,
+
+    /// The program's architecture: v1model, tna or t2na.
+    #[arg(long, value_name = "ARCH", default_value = "v1model")]
+    arch: String,
 
     /// Seed of the switch's random numbers.
     #[arg(long, default_value_t = 0, conflicts_with = "switch")]
@@ -109,11 +114,13 @@ fn is_json(path: &Path) -> bool {
 }
 
 fn compiled(args: &Args, path: &Path) -> Result<Compiled, Failure> {
+    let arch = Arch::of(Some(&args.arch), None).map_err(Failure::bad_input)?;
     let mut options = CompileOptions::new(path);
     options.actions_share_names = true;
     options.preprocessor.include_dirs.clone_from(&args.include);
     let macros = args.define.iter().cloned().map(MacroOption::Define);
     options.preprocessor.macros = macros.collect();
+    options.set_arch(arch);
     match compile(&options) {
         Ok(compiled) => Ok(compiled),
         Err(error @ CompileError::Read { .. }) => Err(Failure::bad_input(error)),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use alfirk_bmv2::{
-    CloneSession, Counter, CounterInfo, EntryHandle, EntryTarget, KeyMatch, MeterConfig, MeterInfo,
-    NodeHandle, Replica, Switch, TableId,
+    CloneSession, Counter, CounterInfo, Effects, EntryHandle, EntryTarget, KeyMatch, MeterConfig,
+    MeterInfo, NodeHandle, Replica, Switch, TableId,
 };
 
 use super::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
@@ -61,8 +61,14 @@ impl Runner<'_> {
         match &line.command {
             Command::Packet { port, data } => {
                 self.packets.sent(*port);
-                for (port, frame) in self.switch.process(*port, data, self.now) {
-                    self.packets.received(port, frame);
+                let mut effects = Effects::default();
+                self.switch
+                    .process_into(*port, data, self.now, &mut effects);
+                for message in effects.logs {
+                    tracing::info!("{message}");
+                }
+                for output in effects.output {
+                    self.packets.received(output.port, output.frame);
                 }
             }
             Command::Expect { port, data } => {

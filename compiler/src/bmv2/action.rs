@@ -298,6 +298,16 @@ fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json::Pr
                 vec![register, operand(index), operand(value)],
             )
         }
+        Primitive::RegisterAccess { register, .. } => {
+            let register = &program.registers[register.index()].meta.name;
+            (
+                "register_access",
+                vec![json::Expr::RegisterArray(register.clone())],
+            )
+        }
+        Primitive::Mirror { session, fields } => {
+            ("mirror", vec![operand(session), number(fields.index() + 1)])
+        }
         Primitive::Count { counter, index } => {
             let counter =
                 json::Expr::CounterArray(program.counters[counter.index()].meta.name.clone());

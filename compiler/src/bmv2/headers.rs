@@ -2,29 +2,7 @@
 
 use alfirk_bmv2_json as json;
 
-use crate::ir::{FieldWidth, HeaderType, Program, Storage};
-
-/// Names that the target gives to fields which v1model keeps in `standard_metadata`.
-const ALIASES: [(&str, &str); 12] = [
-    ("queueing_metadata.enq_timestamp", "enq_timestamp"),
-    ("queueing_metadata.enq_qdepth", "enq_qdepth"),
-    ("queueing_metadata.deq_timedelta", "deq_timedelta"),
-    ("queueing_metadata.deq_qdepth", "deq_qdepth"),
-    (
-        "intrinsic_metadata.ingress_global_timestamp",
-        "ingress_global_timestamp",
-    ),
-    (
-        "intrinsic_metadata.egress_global_timestamp",
-        "egress_global_timestamp",
-    ),
-    ("intrinsic_metadata.lf_field_list", "lf_field_list"),
-    ("intrinsic_metadata.mcast_grp", "mcast_grp"),
-    ("intrinsic_metadata.resubmit_flag", "resubmit_flag"),
-    ("intrinsic_metadata.egress_rid", "egress_rid"),
-    ("intrinsic_metadata.recirculate_flag", "recirculate_flag"),
-    ("intrinsic_metadata.priority", "priority"),
-];
+use crate::ir::{FieldWidth, HeaderType, Program};
 
 /// All types. Metadata types are padded to whole bytes, as BMv2 lays headers out by bytes.
 pub fn types(program: &Program) -> Vec<json::HeaderType> {
@@ -160,17 +138,16 @@ pub fn union_stacks(program: &Program) -> Vec<json::HeaderUnionStack> {
         .collect()
 }
 
-/// Aliases for those fields that this version of v1model has.
+/// What the target calls the fields that it knows.
 pub fn aliases(program: &Program) -> Vec<(String, json::FieldRef)> {
-    let standard = program.storage.header(Storage::STANDARD_METADATA);
-    let ty = program.storage.header_type(Storage::STANDARD_METADATA);
-    ALIASES
-        .iter()
-        .filter(|(_, field)| ty.position(field).is_some())
+    let storage = &program.storage;
+    (program.aliases.iter())
         .map(|(alias, field)| {
+            let header = &storage.header(field.header).name;
+            let field = &storage.field(*field).name;
             (
-                (*alias).to_owned(),
-                json::FieldRef::new(standard.name.clone(), *field),
+                alias.clone(),
+                json::FieldRef::new(header.clone(), field.clone()),
             )
         })
         .collect()

@@ -22,8 +22,9 @@ use crate::ir::{Program, Source};
 pub fn emit(program: &Program) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
-    let ingress = pipeline::emit(program, 0, &mut actions, &mut names);
-    let egress = pipeline::emit(program, 1, &mut actions, &mut names);
+    let pipelines = (program.pipelines.iter().zip(0..))
+        .map(|(pipeline, id)| pipeline::emit(program, pipeline, id, &mut actions, &mut names))
+        .collect();
     json::BmV2Json {
         header_types: headers::types(program),
         headers: headers::instances(program),
@@ -41,20 +42,23 @@ pub fn emit(program: &Program) -> json::BmV2Json {
                 entries: numbered(members),
             })
             .collect(),
-        parsers: vec![parser::emit(program)],
+        parsers: (program.parsers.iter().zip(0..))
+            .map(|(parser, id)| parser::emit(program, parser, id))
+            .collect(),
         parse_vsets: objects::value_sets(program),
-        deparsers: vec![objects::deparser(program)],
+        deparsers: objects::deparsers(program),
         meter_arrays: objects::meters(program),
         counter_arrays: objects::counters(program),
         register_arrays: objects::registers(program),
         calculations: objects::calculations(program),
         learn_lists: objects::learn_lists(program),
         actions: actions.finish(),
-        pipelines: vec![ingress, egress],
+        pipelines,
         checksums: objects::checksums(program),
         force_arith: Vec::new(),
         extern_instances: objects::extern_instances(program),
         field_aliases: headers::aliases(program),
+        architecture: (program.arch.is_tofino()).then(|| program.arch.name().to_owned()),
         program: Some(program.source.clone()),
         meta: Some(json::Meta {
             version: json::BmV2Json::VERSION,

@@ -7,8 +7,11 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
+use num_bigint::BigInt;
+
 use crate::ir::{
-    CalculationId, CalculationInput, Checksum, Expr, ExternAttribute, FieldRef, MeterUnit, Program,
+    Algorithm, CalculationId, CalculationInput, Checksum, CrcParameters, Expr, ExternAttribute,
+    FieldRef, MeterUnit, Program,
 };
 
 /// Name of a calculation. Scripts that set parameters of a CRC name it.
@@ -82,19 +85,19 @@ pub fn value_sets(program: &Program) -> Vec<json::ParseVset> {
         .collect()
 }
 
-/// The deparser.
-pub fn deparser(program: &Program) -> json::Deparser {
-    json::Deparser {
-        name: "deparser".to_owned(),
-        id: 0,
-        source_info: source_info(&program.deparser_source),
-        order: program
-            .deparser
-            .iter()
-            .map(|header| program.storage.header(*header).name.clone())
-            .collect(),
-        primitives: primitives(Exprs::new(program), &program.deparser_calls),
-    }
+/// The deparsers.
+pub fn deparsers(program: &Program) -> Vec<json::Deparser> {
+    (program.deparsers.iter().zip(0..))
+        .map(|(deparser, id)| json::Deparser {
+            name: deparser.name.to_owned(),
+            id,
+            source_info: source_info(&deparser.source),
+            order: (deparser.headers.iter())
+                .map(|header| program.storage.header(*header).name.clone())
+                .collect(),
+            primitives: primitives(Exprs::new(program), &deparser.calls),
+        })
+        .collect()
 }
 
 /// Meter arrays.
@@ -148,6 +151,8 @@ pub fn registers(program: &Program) -> Vec<json::RegisterArray> {
             source_info: source_info(&register.meta.source),
             size: register.size,
             bitwidth: register.ty.width(),
+            initial_value: (register.initial != BigInt::ZERO)
+                .then(|| hex(&register.initial, register.ty.width())),
         })
         .collect()
 }
@@ -165,6 +170,10 @@ pub fn calculations(program: &Program) -> Vec<json::Calculation> {
             id,
             source_info: source_info(&calculation.source),
             algo: calculation.algorithm.name().to_owned(),
+            crc: match calculation.algorithm {
+                Algorithm::Crc(parameters) => Some(crc(parameters)),
+                _ => None,
+            },
             input: (calculation.inputs.iter())
                 .map(|input| match input {
                     CalculationInput::Field(field) => exprs.field(*field),
@@ -177,6 +186,17 @@ pub fn calculations(program: &Program) -> Vec<json::Calculation> {
                 .collect(),
         })
         .collect()
+}
+
+fn crc(of: CrcParameters) -> json::CrcParameters {
+    let hex = |value: u64| hex(&BigInt::from(value), of.width);
+    json::CrcParameters {
+        bitwidth: of.width,
+        polynomial: hex(of.polynomial),
+        initial: hex(of.initial),
+        final_xor: hex(of.final_xor),
+        reflected: of.reflected,
+    }
 }
 
 /// Checksums.

@@ -9,25 +9,22 @@ use super::{
     expr::{hex, Exprs},
 };
 use crate::ir::{
-    mask, Expr, FieldPlace, HeaderPlace, Keyset, ParseState, Program, SelectKey, StateRef, Stmt,
-    StmtKind, Transition,
+    mask, Expr, FieldPlace, HeaderPlace, Keyset, ParseState, Parser, Program, SelectKey, StateRef,
+    Stmt, StmtKind, Transition,
 };
 
-/// Writes the parser.
-pub fn emit(program: &Program) -> json::Parser {
+/// Writes a parser.
+pub fn emit(program: &Program, parser: &Parser, id: i64) -> json::Parser {
     let states = States {
         exprs: Exprs::new(program),
         program,
+        parser,
     };
     json::Parser {
-        name: "parser".to_owned(),
-        id: 0,
-        init_state: program
-            .parser
-            .states
-            .first()
-            .map(|state| state.name.clone()),
-        parse_states: (program.parser.states.iter().enumerate())
+        name: parser.name.to_owned(),
+        id,
+        init_state: parser.states.first().map(|state| state.name.clone()),
+        parse_states: (parser.states.iter().enumerate())
             .map(|(id, state)| states.state(id as i64, state))
             .collect(),
     }
@@ -36,6 +33,7 @@ pub fn emit(program: &Program) -> json::Parser {
 struct States<'a> {
     exprs: Exprs<'a>,
     program: &'a Program,
+    parser: &'a Parser,
 }
 
 impl States<'_> {
@@ -70,7 +68,7 @@ impl States<'_> {
 
     fn name(&self, state: StateRef) -> Option<String> {
         match state {
-            StateRef::State(id) => Some(self.program.parser.states[id.index()].name.clone()),
+            StateRef::State(id) => Some(self.parser.states[id.index()].name.clone()),
             StateRef::End => None,
         }
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
-use crate::ir::{ActionId, Apply, Expr, Label, Program, Source, Stmt, StmtKind, TableId};
+use crate::ir::{ActionId, Apply, Expr, Label, Pipeline, Program, Source, Stmt, StmtKind, TableId};
 use crate::names::Names;
 
 /// Names of nodes that are not tables of the source, unique in the output.
@@ -34,25 +34,21 @@ impl NodeNames {
     }
 }
 
-/// Writes the ingress (0) or egress (1) pipeline.
+/// Writes a pipeline.
 pub fn emit<'a>(
     program: &'a Program,
-    which: usize,
+    pipeline: &'a Pipeline,
+    id: i64,
     actions: &mut Actions<'a>,
     names: &mut NodeNames,
 ) -> json::Pipeline {
-    let body = if which == 0 {
-        &program.ingress
-    } else {
-        &program.egress
-    };
-    if which == 0 {
+    if id == 0 {
         names
             .used
             .extend(program.tables.iter().map(|table| table.meta.name.clone()));
     }
     let mut graph = Graph::default();
-    let first = graph.body(body, Next(None));
+    let first = graph.body(&pipeline.body, Next(None));
     graph.part_ways();
     let mut writer = Writer {
         program,
@@ -71,9 +67,9 @@ pub fn emit<'a>(
     let (tables, conditionals, action_profiles) =
         (writer.tables, writer.conditionals, writer.profiles);
     json::Pipeline {
-        name: if which == 0 { "ingress" } else { "egress" }.to_owned(),
-        id: which as i64,
-        source_info: source_info(&program.pipeline_sources[which]),
+        name: pipeline.name.to_owned(),
+        id,
+        source_info: source_info(&pipeline.source),
         init_table,
         tables,
         action_profiles,

@@ -91,6 +91,10 @@ codes! {
 
     /// Something that the target cannot do.
     TARGET = 700;
+    /// A register that a packet accesses twice, or that both gresses access.
+    REGISTER_ACCESS = 701;
+    /// Something that Tofino can do and our model of it cannot.
+    MODEL = 702;
 }
 
 macro_rules! warnings {

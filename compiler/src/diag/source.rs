@@ -39,6 +39,11 @@ impl Span {
         }
     }
 
+    /// Whether all of `other` lies in it.
+    pub fn contains(self, other: Span) -> bool {
+        self.file == other.file && self.lo <= other.lo && other.hi <= self.hi
+    }
+
     /// The smallest span that covers both. Across files, which happens when a construct begins in an included file
     /// and ends outside of it, the first span is kept. What is made of several tokens of a macro has no origin: most
     /// often it is the use of the macro as a whole that is wrong.

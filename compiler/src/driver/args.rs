@@ -7,6 +7,7 @@ use clap::{ArgAction, ValueEnum};
 
 use super::macros::Macros;
 use super::{CompileOptions, P4InfoFormat};
+use crate::arch::Arch;
 use crate::constants::Language;
 use crate::diag::{Warning, WarningPolicy};
 use crate::preproc::{self, quoted_for_make, Dependencies};
@@ -86,11 +87,11 @@ pub struct P4cArgs {
     )]
     standard: String,
 
-    /// Architecture; this compiler knows v1model.
+    /// Architecture: v1model, or tna and t2na, whose programs are compiled for the model in our switch, and checked if no output is asked for.
     #[arg(short = 'a', long, value_name = "ARCH")]
     arch: Option<String>,
 
-    /// Target, as the p4c driver takes it; this compiler knows bmv2.
+    /// Target, as the p4c driver takes it: bmv2, or tofino and tofino2, whose programs are checked and not compiled.
     #[arg(short = 'b', long, value_name = "TARGET")]
     target: Option<String>,
 
@@ -396,6 +397,19 @@ pub struct Request {
     pub notes: Vec<String>,
 }
 
+impl Request {
+    /// Whether a program for Tofino is checked, and nothing made of it that our switch runs.
+    pub fn only_checks(&self) -> bool {
+        let made = [
+            self.output.is_some(),
+            self.graph.is_some(),
+            !self.p4info.is_empty(),
+            !self.entries.is_empty(),
+        ];
+        self.options.arch.is_tofino() && !made.contains(&true)
+    }
+}
+
 impl P4cArgs {
     /// Checks the command line as a whole.
     ///
@@ -415,19 +429,24 @@ impl P4cArgs {
             &self.p4runtime_entries_files,
             &self.p4runtime_entries_file,
         )?;
+        let arch = Arch::of(self.arch.as_deref(), self.target.as_deref())?;
         let source = self.source.clone().ok_or("no program is given")?;
+        let preprocessor = self.preprocessor(&source);
         let rule = self.make.request(&source)?;
+        let mut options = CompileOptions {
+            arch,
+            preprocessor,
+            source,
+            warnings: self.warnings()?,
+            emit_externs: self.emit_externs,
+            no_assertions: self.ndebug,
+            actions_share_names: p4info.is_empty() && entries.is_empty(),
+            disabled_annotations: self.disable_annotations.iter().cloned().collect(),
+        };
+        options.set_arch(arch);
         Ok(Request {
-            options: CompileOptions {
-                preprocessor: self.preprocessor(&source),
-                source,
-                warnings: self.warnings()?,
-                emit_externs: self.emit_externs,
-                no_assertions: self.ndebug,
-                actions_share_names: p4info.is_empty() && entries.is_empty(),
-                disabled_annotations: self.disable_annotations.iter().cloned().collect(),
-            },
-            output: self.output_file(),
+            options,
+            output: self.output_file(arch),
             p4info,
             entries,
             constants: self.constants()?,
@@ -504,18 +523,7 @@ impl P4cArgs {
                 ))
             }
         }
-        match self.arch.as_deref() {
-            None | Some("v1model") => {}
-            Some(other) => {
-                return Err(format!(
-                    "--arch {other}: only v1model is compiled for BMv2 here"
-                ))
-            }
-        }
-        match self.target.as_deref() {
-            None | Some("bmv2" | "bmv2-ss-p4org") => Ok(()),
-            Some(other) => Err(format!("--target {other}: only bmv2 is compiled for")),
-        }
+        Ok(())
     }
 
     fn warnings(&self) -> Result<WarningPolicy, String> {
@@ -576,7 +584,7 @@ impl P4cArgs {
 
     /// p4c-bm2-ss writes what `-o` names, and nothing without it. The p4c driver, known by `--target`, takes `-o` for a
     /// folder and writes to the current one without it.
-    fn output_file(&self) -> Option<PathBuf> {
+    fn output_file(&self, arch: Arch) -> Option<PathBuf> {
         let name = Path::new(self.source.as_ref()?.file_name()?).with_extension("json");
         match &self.output {
             Some(path) => {
@@ -587,7 +595,8 @@ impl P4cArgs {
                     path.clone()
                 })
             }
-            None if self.target.is_some() => Some(name),
+            // As p4c's driver; without an output a program for Tofino is checked.
+            None if self.target.is_some() && !arch.is_tofino() => Some(name),
             None => None,
         }
     }

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use alfirk_bmv2_json::BmV2Json;
 use alfirk_p4runtime::{p4::config::v1::P4Info, Message, Name};
 
+use crate::arch::Arch;
 use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningPolicy};
 use crate::passes::elaborate;
 use crate::preproc::{self, DiskLoader, SourceLoader};
@@ -37,6 +38,8 @@ use crate::{bmv2, ir, p4info};
 pub struct CompileOptions {
     /// The main source file.
     pub source: PathBuf,
+    /// The architecture that it is for.
+    pub arch: Arch,
     /// Folders for `#include`, and macros.
     pub preprocessor: preproc::Options,
     /// What to do with warnings.
@@ -58,6 +61,12 @@ impl CompileOptions {
             source: source.into(),
             ..CompileOptions::default()
         }
+    }
+
+    /// Sets the architecture, with the macro by which programs know it.
+    pub fn set_arch(&mut self, arch: Arch) {
+        self.arch = arch;
+        arch.define(&mut self.preprocessor);
     }
 }
 
@@ -145,6 +154,8 @@ pub struct Session {
     missing: Vec<String>,
     /// A P4Info is asked for, which has a rule of its own: a name is that of one action.
     for_p4info: bool,
+    /// Nothing is made of the program.
+    only_check: bool,
 }
 
 impl Session {
@@ -157,6 +168,7 @@ impl Session {
             diagnostics,
             missing: Vec::new(),
             for_p4info: false,
+            only_check: false,
         }
     }
 
@@ -219,6 +231,8 @@ impl Session {
 
     fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::Program> {
         let options = elaborate::Options {
+            arch: self.options.arch,
+            only_check: self.only_check,
             emit_externs: self.options.emit_externs,
             no_assertions: self.options.no_assertions,
             actions_need_names: self.for_p4info,

@@ -82,6 +82,18 @@ pub(super) fn compile(
     let constants = checked
         .as_ref()
         .map(|checked| Constants::of(checked, &session.sources));
+    if request.only_checks() {
+        if let Some(checked) = &checked {
+            session.only_check = true;
+            session.elaborated_program(checked);
+        }
+        tell(&mut session, request.json, stderr)?;
+        let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
+            return Ok(BAD);
+        };
+        write_constants(request, &constants)?;
+        return Ok(GOOD);
+    }
     let program = checked.and_then(|checked| session.elaborated_program(&checked));
     let outputs = program.and_then(|program| {
         let p4info = match session.for_p4info {
@@ -110,10 +122,7 @@ pub(super) fn compile(
         }
     }
     if let Some(constants) = constants {
-        let source = source.display().to_string();
-        for (path, language) in &request.constants {
-            write_file(path, language.write(&constants, &source).as_bytes())?;
-        }
+        write_constants(request, &constants)?;
     }
     if let Some(folder) = &request.graph {
         for graph in graphs(&json) {
@@ -123,6 +132,14 @@ pub(super) fn compile(
         }
     }
     Ok(GOOD)
+}
+
+fn write_constants(request: &Request, constants: &Constants) -> Result<(), String> {
+    let source = request.options.source.display().to_string();
+    for (path, language) in &request.constants {
+        write_file(path, language.write(constants, &source).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Writes the rule for make that is asked for; whether nothing else is.

@@ -16,14 +16,14 @@ mod storage;
 pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
 pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
-    Checksum, Counter, CounterUnit, DefaultAction, Digest, Entry, EntryKey, ExternAttribute,
-    ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit, Param, Register,
-    Selector, SizeSemantics, StructuredAnnotation, Table,
+    Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, Entry, EntryKey,
+    ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit,
+    Param, Register, Selector, SizeSemantics, StructuredAnnotation, Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, SelectKey, StateRef, Transition, ValueSet, ValueSetField,
 };
-pub use stmt::{Apply, ExternArg, Label, Primitive, Stmt, StmtKind};
+pub use stmt::{walk_exprs, Apply, ExternArg, Label, Primitive, Stmt, StmtKind};
 pub use storage::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
     Union, UnionStack, UnionType,
@@ -31,6 +31,7 @@ pub use storage::{
 
 use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 
+use crate::arch::Arch;
 use crate::p4info::types::ControlTypes;
 
 /// Declares a dense index type: the position of an object in its vector in [`Program`].
@@ -107,7 +108,31 @@ pub struct Source {
     pub fragment: String,
 }
 
-/// A whole program for v1model.
+/// What runs between a parser and a deparser.
+#[derive(Clone, Debug, Default)]
+pub struct Pipeline {
+    /// The name by which the target finds it: `ingress`, `egress`.
+    pub name: &'static str,
+    /// Its statements.
+    pub body: Vec<Stmt>,
+    /// Where its control stands.
+    pub source: Source,
+}
+
+/// A deparser.
+#[derive(Clone, Debug, Default)]
+pub struct Deparser {
+    /// The name by which the target finds it.
+    pub name: &'static str,
+    /// Headers in the order in which it emits them.
+    pub headers: Vec<HeaderId>,
+    /// What else it does, before it emits anything: on v1model it logs, asserts and truncates.
+    pub calls: Vec<Stmt>,
+    /// Where its control stands.
+    pub source: Source,
+}
+
+/// A whole program.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// The source file as named by the user.
@@ -120,18 +145,14 @@ pub struct Program {
     pub storage: Storage,
     /// Parser value sets.
     pub value_sets: Vec<ValueSet>,
-    /// The parser.
-    pub parser: Parser,
-    /// Statements of the ingress control.
-    pub ingress: Vec<Stmt>,
-    /// Statements of the egress control.
-    pub egress: Vec<Stmt>,
-    /// Headers in the order in which the deparser emits them.
-    pub deparser: Vec<HeaderId>,
-    /// What else the deparser does, before it emits anything: it logs, asserts and truncates.
-    pub deparser_calls: Vec<Stmt>,
-    /// Where the deparser control stands.
-    pub deparser_source: Source,
+    /// Its architecture.
+    pub arch: Arch,
+    /// Parsers, in the order in which a packet meets them: one on v1model.
+    pub parsers: Vec<Parser>,
+    /// What runs between parsers and deparsers, in the order in which a packet meets it.
+    pub pipelines: Vec<Pipeline>,
+    /// Deparsers, in the order in which a packet meets them: one on v1model.
+    pub deparsers: Vec<Deparser>,
     /// Checksums verified after the parser and updated before the deparser.
     pub checksums: Vec<Checksum>,
     /// All actions that a table names.
@@ -160,11 +181,30 @@ pub struct Program {
     pub listing: Vec<(Prefix, String)>,
     /// What the control plane must know of types and controller headers.
     pub control_types: ControlTypes,
-    /// Where the ingress and egress controls stand.
-    pub pipeline_sources: [Source; 2],
+    /// What the target calls the fields that it fills in or reads, and which these are.
+    pub aliases: Vec<(String, FieldRef)>,
 }
 
 impl Program {
+    /// Whether a pipeline, an action or a table's key looks at a field.
+    pub fn reads(&self, field: FieldRef) -> bool {
+        let mut found = self.tables.iter().any(|table| {
+            let mut keys = table.keys.iter();
+            keys.any(|key| key.target == KeyTarget::Field(field))
+        });
+        let mut visit = |expr: &Expr| {
+            expr.walk(&mut |expr| {
+                found |= matches!(expr, Expr::Field { place, .. } if *place == field.into());
+            });
+        };
+        let pipelines = self.pipelines.iter().map(|pipeline| &pipeline.body);
+        let actions = self.actions.iter().map(|action| &action.body);
+        pipelines
+            .chain(actions)
+            .for_each(|body| walk_exprs(body, &mut visit));
+        found
+    }
+
     /// The table with this id.
     pub fn table(&self, id: TableId) -> &Table {
         &self.tables[id.index()]

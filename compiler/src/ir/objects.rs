@@ -230,6 +230,23 @@ pub enum Algorithm {
     Identity,
     Csum16,
     Xor16,
+    /// A CRC by its parameters.
+    Crc(CrcParameters),
+}
+
+/// A CRC as the Rocksoft model describes it. Numbers have `width` bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrcParameters {
+    /// Bits of the result.
+    pub width: u32,
+    /// Without the highest bit, which is always set; not reflected.
+    pub polynomial: u64,
+    /// The remainder at the start.
+    pub initial: u64,
+    /// What the remainder is combined with in the end.
+    pub final_xor: u64,
+    /// Whether bytes are taken with the lowest bit first, and the remainder likewise.
+    pub reflected: bool,
 }
 
 impl Algorithm {
@@ -259,6 +276,19 @@ impl Algorithm {
             Algorithm::Identity => "identity",
             Algorithm::Csum16 => "csum16",
             Algorithm::Xor16 => "xor16",
+            Algorithm::Crc(_) => "crc",
+        }
+    }
+
+    /// Bits of the result; none where it has as many as are asked for.
+    pub fn width(self) -> Option<u32> {
+        match self {
+            Algorithm::Crc32 | Algorithm::Crc32Custom => Some(32),
+            Algorithm::Crc16 | Algorithm::Crc16Custom | Algorithm::Csum16 | Algorithm::Xor16 => {
+                Some(16)
+            }
+            Algorithm::Crc(parameters) => Some(parameters.width),
+            Algorithm::Random | Algorithm::Identity => None,
         }
     }
 }
@@ -359,6 +389,8 @@ pub struct Register {
     pub size: u64,
     /// Type of a cell.
     pub ty: Scalar,
+    /// What all cells hold at first.
+    pub initial: BigInt,
     /// The same as the control plane sees it.
     pub type_spec: TypeSpec,
 }

@@ -17,8 +17,8 @@ pub enum StateRef {
 /// The parser. State 0 is `start`.
 #[derive(Clone, Debug, Default)]
 pub struct Parser {
-    /// Name of the control-plane object, `parser` in BMv2.
-    pub name: String,
+    /// The name by which the target finds it: `parser` in BMv2.
+    pub name: &'static str,
     /// All states.
     pub states: Vec<ParseState>,
     /// Where the parser stands.

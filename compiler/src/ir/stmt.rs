@@ -138,6 +138,10 @@ pub enum Primitive {
         index: Expr,
         value: Expr,
     },
+    /// A packet comes to a register of Tofino's, which it may do once. `site` names the place in the source.
+    RegisterAccess { register: RegisterId, site: u32 },
+    /// `Mirror.emit`: the fields go in front of the copy.
+    Mirror { session: Expr, fields: FieldListId },
     /// `counter.count`.
     Count { counter: CounterId, index: Expr },
     /// `meter.execute_meter`.
@@ -213,6 +217,70 @@ impl Apply {
         [&mut self.hit, &mut self.miss, &mut self.other]
             .into_iter()
             .chain(actions)
+    }
+}
+
+/// Calls `visit` on the expressions of all statements of a body, those inside of others too.
+pub fn walk_exprs(body: &[Stmt], visit: &mut impl FnMut(&Expr)) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Assign { value, .. } | StmtKind::Advance(value) => visit(value),
+            StmtKind::If {
+                cond, then, other, ..
+            } => {
+                visit(cond);
+                walk_exprs(then, visit);
+                walk_exprs(other, visit);
+            }
+            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => walk_exprs(body, visit),
+            StmtKind::Apply(apply) => {
+                apply.site.iter().for_each(&mut *visit);
+                walk_exprs(&apply.exit, visit);
+                apply.bodies().for_each(|body| walk_exprs(body, visit));
+            }
+            StmtKind::Extract { varbit_bits, .. }
+            | StmtKind::ExtractNext { varbit_bits, .. }
+            | StmtKind::ExtractNextMember { varbit_bits, .. } => {
+                varbit_bits.iter().for_each(&mut *visit)
+            }
+            StmtKind::Verify { cond, error } => {
+                visit(cond);
+                visit(error);
+            }
+            StmtKind::Primitive(primitive) => primitive.exprs().into_iter().for_each(&mut *visit),
+            _ => {}
+        }
+    }
+}
+
+impl Primitive {
+    /// The values that it takes.
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match self {
+            Primitive::RegisterRead { index, .. }
+            | Primitive::Count { index, .. }
+            | Primitive::ExecuteMeter { index, .. } => vec![index],
+            Primitive::RegisterWrite { index, value, .. } => vec![index, value],
+            Primitive::Hash { base, max, .. } => vec![base, max],
+            Primitive::Random { low, high, .. } => vec![low, high],
+            Primitive::Digest { receiver: expr, .. }
+            | Primitive::Clone { session: expr, .. }
+            | Primitive::Mirror { session: expr, .. }
+            | Primitive::Truncate(expr)
+            | Primitive::Assert(expr)
+            | Primitive::Assume(expr) => vec![expr],
+            Primitive::LogMsg { args, .. } => args.iter().collect(),
+            Primitive::Extern { args, .. } => (args.iter())
+                .filter_map(|arg| match arg {
+                    ExternArg::Expr(expr) => Some(expr),
+                    _ => None,
+                })
+                .collect(),
+            Primitive::MarkToDrop
+            | Primitive::RegisterAccess { .. }
+            | Primitive::Resubmit { .. }
+            | Primitive::Recirculate { .. } => Vec::new(),
+        }
     }
 }
 

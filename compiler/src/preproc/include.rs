@@ -79,11 +79,31 @@ fn direct(path: &Path) -> PathBuf {
     direct
 }
 
+const TNA: &str = include_str!("../../../p4include/tna.p4");
+const T2NA: &str = include_str!("../../../p4include/t2na.p4");
+
 /// The architecture files inside the compiler: name and text.
 pub fn shipped_files() -> &'static [(&'static str, &'static str)] {
     &[
         ("core.p4", include_str!("../../../p4include/core.p4")),
         ("v1model.p4", include_str!("../../../p4include/v1model.p4")),
+        ("tna.p4", TNA),
+        ("t2na.p4", T2NA),
+        (
+            "tofino_shared.p4",
+            include_str!("../../../p4include/tofino_shared.p4"),
+        ),
+        (
+            "tofino_pipeline.p4",
+            include_str!("../../../p4include/tofino_pipeline.p4"),
+        ),
+        // Parts of both that some programs include one by one.
+        ("tofino1_specs.p4", TNA),
+        ("tofino1_base.p4", TNA),
+        ("tofino1_arch.p4", TNA),
+        ("tofino2_specs.p4", T2NA),
+        ("tofino2_base.p4", T2NA),
+        ("tofino2_arch.p4", T2NA),
     ]
 }
 

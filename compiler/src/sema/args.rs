@@ -92,6 +92,27 @@ impl Checker<'_> {
         ret
     }
 
+    /// Type arguments that only parameters which are left out have, such as those of pipelines that a switch does without, may be
+    /// anything: they are `void`.
+    pub fn close_omitted(&mut self, info: &CallInfo, type_args: &[Type]) {
+        for open in type_args {
+            let Type::Infer(n) = self.resolve(open) else {
+                continue;
+            };
+            let has = |c: &Checker<'_>, arg: &ArgInfo| {
+                c.resolve(&arg.ty).any(&mut |ty| *ty == Type::Infer(n))
+            };
+            let (omitted, given): (Vec<_>, Vec<_>) = info
+                .args
+                .iter()
+                .partition(|arg| arg.source == ArgSource::Omitted);
+            let is_given = given.into_iter().any(|arg| has(self, arg));
+            if !is_given && omitted.into_iter().any(|arg| has(self, arg)) {
+                self.unify(&Type::Infer(n), &Type::Void);
+            }
+        }
+    }
+
     /// Checks arguments against parameters. `None` when they do not fit; that is reported.
     pub fn bind(
         &mut self,

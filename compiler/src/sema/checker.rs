@@ -41,6 +41,8 @@ pub(super) struct Checker<'a> {
     pub used: FxHashSet<DeclId>,
     /// Names whose declarations have syntax errors, reported already.
     pub lost: FxHashSet<Name>,
+    /// Where something was skipped because of them.
+    pub lost_places: Vec<Span>,
     pub place: Place,
     /// Result type of the function around.
     pub ret: Option<Type>,
@@ -107,6 +109,7 @@ impl<'a> Checker<'a> {
             name_spans: vec![Span::default(); program.decl_count as usize],
             used: FxHashSet::default(),
             lost: program.lost_names.iter().cloned().collect(),
+            lost_places: program.lost.clone(),
             place: Place::Declarations,
             ret: None,
             loops: 0,
@@ -142,6 +145,11 @@ impl<'a> Checker<'a> {
     /// Whether parts of the program are missing here because they have syntax errors, reported already.
     pub fn has_gaps(&self) -> bool {
         !self.lost.is_empty()
+    }
+
+    /// Whether parts of what stands at `span` are missing because they have syntax errors, reported already.
+    pub fn is_damaged(&self, span: Span) -> bool {
+        self.lost_places.iter().any(|lost| span.contains(*lost))
     }
 
     /// Records what a declaration is.
@@ -411,8 +419,7 @@ fn declared_in(name: &str) -> Option<&'static str> {
                 let before = rest[..at].chars().next_back();
                 let after = rest[at + name.len()..].chars().next();
                 let word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
-                if !word(before) && matches!(after, Some('(' | '<' | ' ' | ',')) && !name.is_empty()
-                {
+                if !word(before) && matches!(after, Some('(' | '<' | ' ' | ',')) && name.len() > 1 {
                     let line = rest[..at].rsplit('\n').next().unwrap_or("");
                     let declares = [
                         "extern ", "enum ", "struct ", "parser ", "control ", "package ",

@@ -129,6 +129,7 @@ impl Checker<'_> {
                 }
             }
         }
+        self.close_omitted(&info, &nominal.args);
         let resolved = self.resolve(ty);
         if self.is_open(&resolved) {
             let open = type_params

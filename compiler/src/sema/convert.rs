@@ -38,7 +38,8 @@ impl Checker<'_> {
         self.resolve(ty).any(&mut |t| matches!(t, Type::Infer(_)))
     }
 
-    /// Makes two types equal by binding types to be inferred.
+    /// Makes two types equal by binding types to be inferred; a parser or control of the second one may leave out parameters that are
+    /// optional in the first one.
     pub fn unify(&mut self, a: &Type, b: &Type) -> bool {
         let (a, b) = (self.resolve(a), self.resolve(b));
         match (&a, &b) {
@@ -142,7 +143,7 @@ impl Checker<'_> {
             }
             _ => {}
         }
-        if from == *to || self.unify(&from, to) {
+        if from == *to || self.unify(to, &from) {
             return true;
         }
         if from == Type::Int && matches!(to, Type::Bit(_) | Type::Signed(_)) {

@@ -175,10 +175,14 @@ impl Checker<'_> {
             for member in d.body.iter().flatten() {
                 c.declaration(member);
                 let Decl::Function(f) = member else { continue };
-                match missing
-                    .iter()
-                    .position(|m| m.name.name == f.name.name && m.params.len() == f.params.len())
-                {
+                let is_like = |m: &Rc<FunctionDecl>| {
+                    let left_out = m.params.get(f.params.len()..);
+                    let is_optional =
+                        |p: &Rc<Param>| p.annotations.annotation("optional").is_some();
+                    m.name.name == f.name.name
+                        && left_out.is_some_and(|params| params.iter().all(is_optional))
+                };
+                match missing.iter().position(is_like) {
                     Some(index) => {
                         let method = missing.remove(index);
                         c.check_implementation(f, &method, &args);
@@ -198,9 +202,10 @@ impl Checker<'_> {
             }
         });
         self.this = this;
+        let damaged = self.is_damaged(d.span);
         for method in missing
             .iter()
-            .filter(|m| m.annotations.annotation("optional").is_none())
+            .filter(|m| m.annotations.annotation("optional").is_none() && !damaged)
         {
             self.report(
                 Diagnostic::error(

@@ -58,7 +58,8 @@ impl Checker<'_> {
         }
         self.property_order(d);
         let keys = self.keys(d);
-        if d.property("actions").is_none() {
+        let damaged = self.is_damaged(d.span);
+        if d.property("actions").is_none() && !damaged {
             self.report(
                 Diagnostic::error(
                     Code::TABLE_RULE,
@@ -264,6 +265,9 @@ impl Checker<'_> {
             None => self.action_ref(action, Use::Complete)?,
         };
         let Some(in_list) = listed.get(&id) else {
+            if self.is_damaged(d.span) {
+                return Some(id);
+            }
             let at = self.name_span(d.id);
             self.report(
                 Diagnostic::error(

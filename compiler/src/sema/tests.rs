@@ -50,6 +50,14 @@ fn shipped_files_are_right() {
 }
 
 #[test]
+fn tofino_s_architectures_are_right() {
+    for file in ["tna.p4", "t2na.p4"] {
+        let (_, messages) = run("main.p4", &format!("#include <{file}>"));
+        assert_eq!(messages, "", "{file}");
+    }
+}
+
+#[test]
 fn own_data_plane_is_right() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/v1model/main.p4");
     let text = std::fs::read_to_string(path).expect("p4src is in the repository");

@@ -10,7 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use alfirk_compiler::driver::{compile_with, CompileOptions, P4InfoFormat, Session};
-use alfirk_compiler::preproc::MemoryLoader;
+use alfirk_compiler::format::format;
+use alfirk_compiler::preproc::{MemoryLoader, SourceLoader};
 
 use super::corpus;
 use super::rng::Rng;
@@ -205,6 +206,21 @@ fn compiler_takes_any_text() {
             compiled.json.to_text();
             P4InfoFormat::Text.encode(&compiled.p4info);
         }
+    });
+}
+
+#[test]
+fn formatter_takes_any_text_and_loses_none_of_it() {
+    run(|options, loader| {
+        let text = loader.load(&options.source).expect("the text is in memory");
+        let once = format(&text);
+        let letters = |text: &str| -> String {
+            text.chars()
+                .filter(|c| !c.is_whitespace() && *c != '\\' && *c != '\u{feff}')
+                .collect()
+        };
+        assert_eq!(letters(&once), letters(&text));
+        assert_eq!(format(&once), once, "formatting twice gives the same");
     });
 }
 

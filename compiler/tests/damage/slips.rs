@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile_with, CompileError, CompileOptions};
 
 use super::corpus;
@@ -150,18 +151,26 @@ fn variant(folder: &Path, (slip, change): (&'static str, Slip), rng: &mut Rng) -
     }
 }
 
-/// Lines with their numbers that are neither comments, directives nor annotations.
+/// What of a line stands before a comment at its end.
+fn code(line: &str) -> &str {
+    line.split("//").next().unwrap_or_default()
+}
+
+/// Lines with their numbers that are neither comments, directives, bodies of macros nor annotations. What is wrong in a macro is
+/// reported where it is used.
 fn code_lines(text: &str) -> Vec<(usize, &str)> {
     let mut lines = Vec::new();
     let mut in_comment = false;
+    let mut in_macro = false;
     for (number, line) in (1..).zip(text.lines()) {
         let trimmed = line.trim_start();
         let comment = in_comment || trimmed.starts_with("/*");
         in_comment = comment && !line.contains("*/");
+        let macro_body = std::mem::replace(&mut in_macro, line.ends_with('\\'));
         let other = ["//", "#", "@"]
             .iter()
             .any(|start| trimmed.starts_with(start));
-        if !comment && !other && !line.contains("/*") && !line.contains('@') && !line.contains('"')
+        if !comment && !other && !macro_body && !line.contains("/*") && !line.contains('@') && !line.contains('"')
         {
             lines.push((number, line));
         }
@@ -184,7 +193,15 @@ fn first_error(folder: &Path, variant: &Variant) -> Option<(PathBuf, usize, Stri
         })
         .collect();
     loader.add(&variant.file, broken.join("\n") + "\n");
-    let report = match compile_with(&CompileOptions::new("v1model/main.p4"), &loader) {
+    let options = match variant.file.starts_with("tna") {
+        false => CompileOptions::new("v1model/main.p4"),
+        true => {
+            let mut options = CompileOptions::new("tna/main.p4");
+            options.set_arch(Arch::Tna);
+            options
+        }
+    };
+    let report = match compile_with(&options, &loader) {
         Err(CompileError::Program { report, .. }) => report,
         Err(error) => panic!("{error}"),
         Ok(_) => return None,
@@ -214,7 +231,7 @@ fn normal(path: &Path) -> PathBuf {
 
 /// Ranges of words, before any comment at the end of the line.
 fn words(line: &str) -> Vec<Range<usize>> {
-    let code = line.split("//").next().unwrap_or_default();
+    let code = code(line);
     let mut words: Vec<Range<usize>> = Vec::new();
     for (position, c) in code.char_indices() {
         if c.is_ascii_alphanumeric() || c == '_' {
@@ -262,7 +279,7 @@ fn declares(line: &str) -> bool {
 }
 
 fn forget_semicolon(line: &str, _: &mut Rng) -> Option<String> {
-    let end = line.rfind(';')?;
+    let end = code(line).rfind(';')?;
     // An empty statement is as good as none.
     let more = line[..end]
         .trim_end()
@@ -271,12 +288,12 @@ fn forget_semicolon(line: &str, _: &mut Rng) -> Option<String> {
 }
 
 fn surplus_parenthesis(line: &str, _: &mut Rng) -> Option<String> {
-    let end = line.rfind(';')?;
+    let end = code(line).rfind(';')?;
     Some(replaced(line, end..end, ")"))
 }
 
 fn forget_parenthesis(line: &str, rng: &mut Rng) -> Option<String> {
-    let closing: Vec<usize> = line
+    let closing: Vec<usize> = code(line)
         .match_indices(')')
         .map(|(position, _)| position)
         .collect();

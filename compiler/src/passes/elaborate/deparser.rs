@@ -7,7 +7,7 @@ use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame};
 use super::{Elaborator, Region};
 use crate::diag::Span;
-use crate::ir::{HeaderId, HeaderPlace, Primitive, StmtKind};
+use crate::ir::{Deparser, HeaderId, HeaderPlace, Primitive, StmtKind};
 use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
@@ -15,18 +15,22 @@ impl Elaborator<'_> {
     /// Collects the headers that a deparser emits, and what else it does.
     pub fn deparser_block(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
         self.region = Region::Deparser;
-        self.program.deparser_source = self.source(instance.decl.name.span);
+        let mut deparser = Deparser {
+            name: "deparser",
+            source: self.source(instance.decl.name.span),
+            ..Deparser::default()
+        };
         let code = self.block(|this| this.apply_top(instance, arguments));
         for stmt in code {
             match stmt.kind {
-                StmtKind::Emit(header) => self.program.deparser.push(header),
+                StmtKind::Emit(header) => deparser.headers.push(header),
                 // The target has a list of these and a list of headers, so that their order is lost, as with p4c.
                 StmtKind::Primitive(
                     Primitive::LogMsg { .. }
                     | Primitive::Assert(_)
                     | Primitive::Assume(_)
                     | Primitive::Truncate { .. },
-                ) => self.program.deparser_calls.push(stmt),
+                ) => deparser.calls.push(stmt),
                 _ => {
                     let message = format!(
                         "{}:{}: a deparser can only emit headers, log, assert and truncate on this target, and {} does something else",
@@ -38,6 +42,7 @@ impl Elaborator<'_> {
                 }
             }
         }
+        self.program.deparsers.push(deparser);
     }
 
     /// `packet_out.emit`.

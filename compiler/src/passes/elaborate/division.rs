@@ -100,11 +100,12 @@ struct Constants(BTreeSet<ir::FieldRef>);
 impl Constants {
     fn of(program: &ir::Program) -> Constants {
         let mut assigned = Vec::new();
-        for state in &program.parser.states {
+        for state in program.parsers.iter().flat_map(|parser| &parser.states) {
             assignments(&state.body, &mut assigned);
         }
-        assignments(&program.ingress, &mut assigned);
-        assignments(&program.egress, &mut assigned);
+        for pipeline in &program.pipelines {
+            assignments(&pipeline.body, &mut assigned);
+        }
         for action in &program.actions {
             assignments(&action.body, &mut assigned);
         }

@@ -12,13 +12,10 @@ use crate::ir::{ActionId, Apply, Expr, FieldRef, Label, Program, Scalar, Source,
 impl Elaborator<'_> {
     /// Lets actions that exit return to where their table was applied, if there is something to store first.
     pub fn exit_from_actions(&mut self) {
-        let mut pipelines = [
-            std::mem::take(&mut self.program.ingress),
-            std::mem::take(&mut self.program.egress),
-        ];
+        let mut pipelines = std::mem::take(&mut self.program.pipelines);
         let mut telling = BTreeSet::new();
-        for body in &pipelines {
-            collect(body, &self.program, &mut telling);
+        for pipeline in &pipelines {
+            collect(&pipeline.body, &self.program, &mut telling);
         }
         if !telling.is_empty() {
             let name = self.unique("exited");
@@ -33,13 +30,11 @@ impl Elaborator<'_> {
                 tell(&mut body, flag, label);
                 action.body = vec![statement(StmtKind::Block { label, body }, &source)];
             }
-            for body in &mut pipelines {
-                listen(body, &self.program, &telling, flag);
+            for pipeline in &mut pipelines {
+                listen(&mut pipeline.body, &self.program, &telling, flag);
             }
         }
-        let [ingress, egress] = pipelines;
-        self.program.ingress = ingress;
-        self.program.egress = egress;
+        self.program.pipelines = pipelines;
     }
 }
 

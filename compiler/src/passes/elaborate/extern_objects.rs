@@ -31,6 +31,9 @@ impl Elaborator<'_> {
         args: Vec<(Option<Name>, Bound)>,
         name: InstanceName,
     ) -> ExternObject {
+        if self.program.arch.is_tofino() {
+            return self.construct_for_tofino(ty, type_args, args, name);
+        }
         let full_name = name.name.clone();
         let meta = match kind_of(ty) {
             Some(kind) => self.named_meta(kind, full_name, name.annotations, name.span),
@@ -106,6 +109,7 @@ impl Elaborator<'_> {
                     meta,
                     size,
                     ty: scalar,
+                    initial: Default::default(),
                     type_spec,
                 });
                 ExternObject::Register(id)
@@ -140,7 +144,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn profile(
+    pub fn profile(
         &mut self,
         mut meta: ir::Meta,
         size: u64,

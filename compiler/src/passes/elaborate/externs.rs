@@ -14,7 +14,7 @@ use crate::ir::{
     ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, StmtKind,
 };
 use crate::sema::{CallInfo, DefKind, Type};
-use crate::syntax::ast::{Call, DeclId, Name};
+use crate::syntax::ast::{Call, DeclId, ExprKind, Name};
 
 /// What makes digests one.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,6 +100,13 @@ impl Elaborator<'_> {
             .into_iter()
             .map(|bound| (bound.param.map(|id| self.checked.name(id)), bound))
             .collect();
+        match &*name {
+            "verify" | "assert" | "assume" | "log_msg" | "static_assert" => {}
+            _ if self.program.arch.is_tofino() => {
+                return self.tofino_function(&name, info, &named, span, frame);
+            }
+            _ => {}
+        }
         match &*name {
             "mark_to_drop" => self.mark_to_drop(&named, span, frame),
             "verify" => {
@@ -470,7 +477,19 @@ impl Elaborator<'_> {
                 (DigestKey::Call(span), format!("digest_{before}"))
             }
         };
-        let leaves = self.leaves(data.clone(), &ty);
+        self.send_digest((key, name), receiver, (data.clone(), ty), span, frame);
+    }
+
+    /// Sends values as the digest of a name.
+    pub fn send_digest(
+        &mut self,
+        (key, name): (DigestKey, String),
+        receiver: ir::Expr,
+        (data, ty): (Data, Type),
+        span: Span,
+        frame: &Rc<Frame>,
+    ) {
+        let leaves = self.leaves(data, &ty);
         let digest = match self.digests.get(&key) {
             Some(id) => *id,
             None => {
@@ -642,6 +661,10 @@ impl Elaborator<'_> {
         frame: &Rc<Frame>,
     ) -> Data {
         let method = self.checked.name(id);
+        if matches!(method_base(&call.callee), Some(base) if matches!(base.kind, ExprKind::This)) {
+            let bound = self.arguments(info, &call.args, frame);
+            return self.stateful_alu_call(&method, &bound, info, span, frame);
+        }
         let instance = method_base(&call.callee).and_then(|base| self.instance_of(base, frame));
         let Some(Instance::Extern(object)) = instance else {
             return Data::Invalid;
@@ -658,6 +681,9 @@ impl Elaborator<'_> {
             .into_iter()
             .map(|bound| (bound.param.map(|id| self.checked.name(id)), bound))
             .collect();
+        if self.program.arch.is_tofino() {
+            return self.tofino_method(object, &method, info, &named, span, frame);
+        }
         match (object, &*method) {
             (ExternObject::Counter(counter), _) => {
                 if let Some(index) = value(&named, 0) {

@@ -53,6 +53,8 @@ pub enum ExternObject {
     Register(RegisterId),
     /// `action_profile` or `action_selector`.
     ActionProfile(ActionProfileId),
+    /// One of Tofino's that v1model has no equal of.
+    Tofino(super::tofino::ObjectId),
     /// Any other, kept with `--emit-externs`.
     Other(ExternInstanceId),
     /// One that was reported as an error.

@@ -32,8 +32,11 @@ impl Elaborator<'_> {
             span: decl.name.span,
         };
         let instance = self.construct(info, &decl.args, name, frame)?;
-        if let Instance::Extern(_) = instance {
+        if let Instance::Extern(object) = instance {
             self.program.control_types.type_info_present = true;
+            if let Some(body) = &decl.body {
+                self.implement(object, body, frame);
+            }
         }
         frame.bind(decl.id, Binding::Instance(instance.clone()));
         Some(instance)

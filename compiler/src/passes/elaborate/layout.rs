@@ -11,8 +11,8 @@ use crate::ir::{
     HeaderTypeId, Scalar, Stack, StackId, Storage, Union, UnionId, UnionStack, UnionStackId,
     UnionType, UnionTypeId,
 };
-use crate::sema::{Nominal, Type};
-use crate::syntax::ast::Annotated;
+use crate::sema::{DefKind, Nominal, Type};
+use crate::syntax::ast::{Annotated, Annotation};
 
 /// Bits of an error or of a member of an enum without a base type.
 pub const ENUM_BITS: u32 = 32;
@@ -157,8 +157,12 @@ impl Elaborator<'_> {
             name = format!("{base}_{number}");
             number += 1;
         }
-        let layout = HeaderType { name, fields };
-        if layout.max_bits() % 8 != 0 {
+        let mut layout = HeaderType { name, fields };
+        let odd = (layout.max_bits() % 8) as u32;
+        if odd != 0 && self.is_flexible(ty) {
+            let padding = scalar_field("_padding".to_owned(), Scalar::Bit(8 - odd));
+            layout.fields.push(padding);
+        } else if odd != 0 {
             self.report_odd_header(nominal.as_ref(), &layout);
         }
         let id = self.add_header_type(layout);
@@ -166,9 +170,21 @@ impl Elaborator<'_> {
         id
     }
 
+    /// Whether the compiler may lay the fields of a header out as it likes: `@flexible`, on Tofino.
+    fn is_flexible(&self, ty: &Type) -> bool {
+        let flexible = |annotations: &[Annotation]| annotations.annotation("flexible").is_some();
+        let of_type = ty
+            .nominal()
+            .map(|nominal| &self.checked.def(nominal.id).kind);
+        self.program.arch.is_tofino()
+            && (matches!(of_type, Some(DefKind::Header(decl) | DefKind::Struct(decl)) if flexible(&decl.annotations))
+                || (self.checked.fields(ty).iter())
+                    .any(|(field, ty)| flexible(&field.annotations) || self.is_flexible(ty)))
+    }
+
     fn report_odd_header(&mut self, nominal: Option<&Nominal>, layout: &HeaderType) {
         let span = nominal.and_then(|nominal| match &self.checked.def(nominal.id).kind {
-            crate::sema::DefKind::Header(decl) => Some(decl.name.span),
+            DefKind::Header(decl) => Some(decl.name.span),
             _ => None,
         });
         let message = format!(

@@ -36,25 +36,32 @@ mod reapply;
 mod select;
 mod stmt;
 mod table;
+mod tofino;
 mod types;
+mod v1model;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use data::{Data, Place};
-use frame::{Binding, ControlInstance, ExternObject, Frame, Instance};
+use frame::{Binding, ControlInstance, Frame, Instance};
 
+use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
 use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind};
 use crate::names::Names;
-use crate::sema::{ArgSource, Callee, CheckedProgram, DefKind, Substitution, Type};
-use crate::syntax::ast::{Decl, DeclId, Expr, ExprKind, Instantiation, Name, TypeRef};
+use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
+use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, Name, TypeRef};
 
 /// Choices that change what is accepted.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
+    /// The architecture that the program is for.
+    pub arch: Arch,
     /// Keep instances of extern objects that v1model does not know.
     pub emit_externs: bool,
+    /// The program is only checked: what the target cannot do is not reported.
+    pub only_check: bool,
     /// Leave out `assert` and `assume`.
     pub no_assertions: bool,
     /// Two actions may not share their name for the control plane, which is to see them.
@@ -136,6 +143,8 @@ struct Elaborator<'a> {
     meter_reads: Vec<(ir::MeterId, Span)>,
     /// Action profiles that tables made by themselves.
     own_profiles: usize,
+    /// What only Tofino has.
+    tofino: tofino::State,
 }
 
 /// Deeper nesting of calls than this is no program of a human.
@@ -161,6 +170,7 @@ impl<'a> Elaborator<'a> {
             .collect();
         let program = ir::Program {
             source: options.source.clone(),
+            arch: options.arch,
             errors,
             ..Default::default()
         };
@@ -190,6 +200,7 @@ impl<'a> Elaborator<'a> {
             used_enums: BTreeSet::new(),
             meter_reads: Vec::new(),
             own_profiles: 0,
+            tofino: tofino::State::default(),
             claimed: BTreeMap::new(),
         }
     }
@@ -204,8 +215,9 @@ impl<'a> Elaborator<'a> {
             return;
         };
         self.top_instances();
-        if let Some(blocks) = self.blocks(&main) {
-            self.architecture(&main, blocks);
+        match self.options.arch.is_tofino() {
+            false => self.v1model(&main),
+            true => self.tofino(&main),
         }
         self.finish();
     }
@@ -239,104 +251,34 @@ impl<'a> Elaborator<'a> {
         }
     }
 
-    /// The six arguments of `V1Switch`, in its order.
-    fn blocks(&mut self, main: &Rc<Instantiation>) -> Option<Vec<Instance>> {
-        let checked = self.checked;
-        let call = checked.call(main.call)?;
-        let Callee::PackageConstructor(package) = call.callee else {
-            return None;
-        };
-        let name = checked.name(package);
-        if &*name != "V1Switch" || call.args.len() != 6 {
-            let what = Diagnostic::error(
-                Code::TARGET,
-                main.span,
-                format!("main is a {name}, and this target runs only a V1Switch"),
-            )
-            .help("include v1model.p4 and end the program with V1Switch(...) main;");
-            self.diagnostics.report(what);
-            return None;
-        }
+    /// The instances that a package is made of, in the order of its parameters; none where one is left out.
+    fn package_arguments(
+        &mut self,
+        call: &CallInfo,
+        args: &[Arg],
+    ) -> Option<Vec<Option<Instance>>> {
         let top = Rc::clone(&self.top);
-        let mut blocks = Vec::new();
-        for arg in &call.args {
-            let ArgSource::Arg(index) = arg.source else {
-                return None;
-            };
-            blocks.push(self.instance_of(&main.args[index].value, &top)?);
-        }
-        Some(blocks)
-    }
-
-    fn architecture(&mut self, main: &Rc<Instantiation>, blocks: Vec<Instance>) {
-        let [Instance::Parser(parser), Instance::Control(verify), Instance::Control(ingress), Instance::Control(egress), Instance::Control(compute), Instance::Control(deparser)] =
-            &blocks[..]
-        else {
-            self.target(
-                main.span,
-                "the arguments of V1Switch must be a parser and five controls",
-            );
-            return;
-        };
-        let params = &parser.decl.params;
-        if params.len() != 4 {
-            self.target(
-                parser.decl.span,
-                "the parser of a V1Switch has four parameters",
-            );
-            return;
-        }
-        let types: Vec<Type> = params
-            .iter()
-            .map(|param| self.checked.type_ref(&param.ty).clone())
-            .collect();
-        if !matches!(types[1], Type::Struct(_)) {
-            let span = params[1].span;
-            self.target(
-                span,
-                format!(
-                    "the headers of a V1Switch must be a struct, not {}",
-                    types[1]
-                ),
-            );
-            return;
-        }
-        let standard = self.standard_metadata(&types[3]);
-        let headers = self.top_level_headers(&types[1]);
-        let meta = self.allocate(&types[2], "userMetadata");
-        self.collect_field_lists(&types[2], &meta);
-
-        let packet_in = Binding::Instance(Instance::Extern(ExternObject::PacketIn));
-        let packet_out = Binding::Instance(Instance::Extern(ExternObject::PacketOut));
-        let (headers, meta, standard) = (
-            Binding::Place(headers),
-            Binding::Place(meta),
-            Binding::Place(standard),
-        );
-
-        self.parser_block(
-            parser,
-            vec![packet_in, headers.clone(), meta.clone(), standard.clone()],
-        );
-        self.checksum_block(verify, Region::Verify, vec![headers.clone(), meta.clone()]);
-        let three = vec![headers.clone(), meta.clone(), standard];
-        self.program.ingress = self.control_block(ingress, Region::Ingress, three.clone());
-        self.program.egress = self.control_block(egress, Region::Egress, three);
-        self.checksum_block(compute, Region::Compute, vec![headers.clone(), meta]);
-        self.deparser_block(deparser, vec![packet_out, headers]);
-        self.list_objects(&blocks);
+        (call.args.iter())
+            .map(|arg| match arg.source {
+                ArgSource::Arg(index) => Some(Some(self.instance_of(&args[index].value, &top)?)),
+                _ => Some(None),
+            })
+            .collect()
     }
 
     fn control_block(
         &mut self,
         instance: &Rc<frame::ControlInstance>,
         region: Region,
+        name: &'static str,
         arguments: Vec<Binding>,
-    ) -> Vec<Stmt> {
+    ) {
         self.region = region;
-        let which = usize::from(region == Region::Egress);
-        self.program.pipeline_sources[which] = self.source(instance.decl.name.span);
-        self.block(|this| this.apply_top(instance, arguments))
+        let source = self.source(instance.decl.name.span);
+        let body = self.block(|this| this.apply_top(instance, arguments));
+        self.program
+            .pipelines
+            .push(ir::Pipeline { name, body, source });
     }
 
     fn finish(&mut self) {
@@ -426,8 +368,20 @@ impl<'a> Elaborator<'a> {
         }
     }
 
+    /// Reports something that our model of Tofino cannot do. A program that is only checked may have it.
+    fn beyond_model(&mut self, span: Span, message: impl Into<String>) {
+        if !self.options.only_check {
+            let what = Diagnostic::error(Code::MODEL, span, message);
+            let help = "the program can be checked, without -o, and compiled for the chip";
+            self.diagnostics.report(what.help(help));
+        }
+    }
+
     /// Reports something that the target cannot do.
     fn target(&mut self, span: Span, message: impl Into<String>) {
+        if self.options.only_check {
+            return;
+        }
         self.diagnostics
             .report(Diagnostic::error(Code::TARGET, span, message));
     }
@@ -468,45 +422,6 @@ impl<'a> Elaborator<'a> {
     ) -> Substitution {
         let args = args.iter().map(|ty| ty.substitute(&frame.substitution));
         Substitution::new(params.iter().map(|param| param.id), args)
-    }
-
-    /// The `@field_list` annotations of user metadata.
-    fn collect_field_lists(&mut self, ty: &Type, place: &Place) {
-        let Place::Struct(members) = place else {
-            return;
-        };
-        let checked = self.checked;
-        for ((field, field_ty), (_, member)) in checked.fields(ty).iter().zip(members) {
-            for annotation in field
-                .annotations
-                .iter()
-                .filter(|a| &*a.name.name == "field_list")
-            {
-                let Some(exprs) = annotation.exprs() else {
-                    self.error(
-                        Code::ANNOTATION_RULE,
-                        annotation.span,
-                        "@field_list takes numbers",
-                    );
-                    continue;
-                };
-                for expr in exprs {
-                    match self.annotation_number(expr) {
-                        Some(list) => {
-                            let mut fields = Vec::new();
-                            scalars_of(member, &mut fields);
-                            self.field_lists.entry(list).or_default().extend(fields);
-                        }
-                        None => self.error(
-                            Code::ANNOTATION_RULE,
-                            expr.span,
-                            "a field list is named by a constant number below 2^32",
-                        ),
-                    }
-                }
-            }
-            self.collect_field_lists(field_ty, member);
-        }
     }
 }
 

@@ -36,6 +36,12 @@ impl Elaborator<'_> {
                 let ty = info.ret.substitute(&frame.substitution);
                 return self.lookahead(&ty, span, frame);
             }
+            "length" if self.program.arch.is_tofino() => {
+                self.target(
+                    span,
+                    "a parser does not know the packet's length on this target",
+                );
+            }
             "length" => {
                 let storage = &self.program.storage;
                 let field = storage
@@ -152,7 +158,7 @@ impl Elaborator<'_> {
     }
 
     /// `lookahead<T>()`: the bits are read field by field into a variable.
-    fn lookahead(&mut self, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
+    pub fn lookahead(&mut self, ty: &Type, span: Span, frame: &Rc<Frame>) -> Data {
         let place = self.allocate(ty, &join(&frame.name, "tmp"));
         let mut offset = 0;
         self.look(&place, ty, &mut offset, span);

@@ -14,8 +14,8 @@ use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
 use crate::ir::{
-    Expr as IrExpr, Keyset, Label, ParseState, Scalar, SelectKey, Source, StateId, StateRef, Stmt,
-    StmtKind, Transition,
+    Expr as IrExpr, Keyset, Label, ParseState, Parser, Scalar, SelectKey, Source, StateId,
+    StateRef, Stmt, StmtKind, Transition,
 };
 use crate::sema::CallInfo;
 use crate::syntax::ast::{Call, Decl, DeclId, State, Transition as AstTransition};
@@ -49,10 +49,15 @@ pub struct Run {
 }
 
 impl Elaborator<'_> {
-    /// The parser of the architecture.
-    pub fn parser_block(&mut self, instance: &Rc<ParserInstance>, arguments: Vec<Binding>) {
+    /// A parser of the architecture, and what the target calls it.
+    pub fn parser_block(
+        &mut self,
+        instance: &Rc<ParserInstance>,
+        name: &'static str,
+        arguments: Vec<Binding>,
+    ) {
         self.region = Region::Parser;
-        self.program.parser.source = self.source(instance.decl.name.span);
+        self.states = States::default();
         let frame = self.parser_frame(instance);
         for (param, binding) in instance.decl.params.iter().zip(arguments) {
             frame.bind(param.id, binding);
@@ -66,7 +71,13 @@ impl Elaborator<'_> {
             self.states.list[end.index()].transition = Transition::Always(first);
         }
         self.finish_run(&mut run);
-        self.finish_parser();
+        let states = self.finish_parser();
+        let source = self.source(instance.decl.name.span);
+        self.program.parsers.push(Parser {
+            name,
+            states,
+            source,
+        });
     }
 
     fn parser_frame(&self, instance: &Rc<ParserInstance>) -> Frame {
@@ -185,7 +196,9 @@ impl Elaborator<'_> {
         match name {
             "accept" => run.accept,
             // v1model goes on to ingress, with whatever error there is.
-            "reject" => StateRef::End,
+            "reject" if !self.program.arch.is_tofino() => StateRef::End,
+            // The model looks for an error.
+            "reject" => StateRef::State(self.no_match(Span::default())),
             name => {
                 let body = run
                     .frame
@@ -412,7 +425,7 @@ impl Elaborator<'_> {
     }
 
     /// Takes out states that the source does not have, where nothing is lost, and numbers the rest.
-    fn finish_parser(&mut self) {
+    fn finish_parser(&mut self) -> Vec<ParseState> {
         self.skip_empty_states();
         self.merge_states();
         let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
@@ -434,7 +447,7 @@ impl Elaborator<'_> {
                 .map_or(StateRef::End, |id| StateRef::State(*id)),
             StateRef::End => StateRef::End,
         };
-        let states = order
+        order
             .iter()
             .map(|index| {
                 let state = &self.states.list[*index];
@@ -455,8 +468,7 @@ impl Elaborator<'_> {
                     source: state.source.clone(),
                 }
             })
-            .collect();
-        self.program.parser.states = states;
+            .collect()
     }
 
     /// Transitions to an empty state of the compiler's go where it goes.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic};
-use crate::ir::{BinaryOp, Expr, FieldRef, Scalar, Stmt, StmtKind, TableId};
+use crate::ir::{self, BinaryOp, Expr, FieldRef, Scalar, Stmt, StmtKind, TableId};
 
 /// More places than these are no program of a human.
 const SITE_BITS: u32 = 16;
@@ -15,11 +15,8 @@ const SITE_BITS: u32 = 16;
 impl Elaborator<'_> {
     /// Sets a variable before each application of a table that has several.
     pub fn tell_sites_apart(&mut self) {
-        let mut pipelines = [
-            std::mem::take(&mut self.program.ingress),
-            std::mem::take(&mut self.program.egress),
-        ];
-        for body in &mut pipelines {
+        let mut pipelines = std::mem::take(&mut self.program.pipelines);
+        for ir::Pipeline { body, .. } in &mut pipelines {
             let mut uses: BTreeMap<TableId, Uses> = BTreeMap::new();
             count(body, &mut uses);
             uses.retain(|_, uses| uses.count > 1);
@@ -41,9 +38,7 @@ impl Elaborator<'_> {
             }
             mark(body, &mut uses);
         }
-        let [ingress, egress] = pipelines;
-        self.program.ingress = ingress;
-        self.program.egress = egress;
+        self.program.pipelines = pipelines;
     }
 }
 

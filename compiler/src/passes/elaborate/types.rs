@@ -397,7 +397,7 @@ impl Elaborator<'_> {
                 }
             }
         }
-        self.program.control_types.package.arch = "v1model".to_owned();
+        self.program.control_types.package.arch = self.program.arch.name().to_owned();
         if let Some(main) = checked.main() {
             self.package(&main.annotations);
         }

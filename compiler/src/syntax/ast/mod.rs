@@ -77,6 +77,8 @@ pub struct Program {
     pub decls: Vec<Decl>,
     /// Names whose declarations may be missing from the tree because of syntax errors, in order.
     pub lost_names: Vec<Name>,
+    /// Where something was skipped because of a syntax error: the first token of each.
+    pub lost: Vec<Span>,
     /// How many [`ExprId`]s were dealt out.
     pub expr_count: u32,
     /// How many [`TypeRefId`]s were dealt out.

@@ -670,7 +670,10 @@ impl Parser<'_> {
         let annotations = self.opt_annotations()?;
         let start = self.span();
         let (ty, name) = self.declarator()?;
-        self.semicolon()?;
+        // The field is there, whatever stands behind it.
+        if self.semicolon().is_err() {
+            self.skip_statement();
+        }
         Ok(Rc::new(Field {
             id: self.decl_id(),
             annotations,

@@ -54,6 +54,7 @@ pub fn parse_without(
         quiet: 0,
         types: vec![FxHashMap::default()],
         declared: BTreeSet::new(),
+        lost: Vec::new(),
         failed: false,
     };
     let decls = parser.p4_program();
@@ -65,6 +66,7 @@ pub fn parse_without(
     Program {
         decls,
         lost_names,
+        lost: parser.lost,
         expr_count: parser.exprs,
         type_ref_count: parser.type_refs,
         decl_count: parser.decls,
@@ -98,6 +100,8 @@ struct Parser<'a> {
     types: Vec<FxHashMap<Name, bool>>,
     /// All names declared anywhere.
     declared: BTreeSet<Name>,
+    /// What was skipped.
+    lost: Vec<Span>,
     /// Something was reported.
     failed: bool,
 }
@@ -252,7 +256,11 @@ impl Parser<'_> {
     /// Skips the rest of a statement or simple declaration: behind the next `;`, or up to a `}` that closes something outer. Braces in
     /// between are skipped as a whole. Stops before what can only begin a declaration.
     fn skip_statement(&mut self) {
-        let mut open = 0u32;
+        self.skip_statement_within(0);
+    }
+
+    /// The same, inside of so many braces that belong to the statement.
+    fn skip_statement_within(&mut self, mut open: u32) {
         loop {
             match self.kind() {
                 TokenKind::End => return,
@@ -279,8 +287,22 @@ impl Parser<'_> {
         }
     }
 
-    /// Takes note of the names in what was skipped since `from`: they may be declared there.
+    /// How many braces are opened and not closed from `start` to here.
+    fn open_braces(&self, start: usize) -> u32 {
+        let mut open = 0u32;
+        for token in &self.tokens[start..self.pos] {
+            match token.kind {
+                TokenKind::LBrace => open += 1,
+                TokenKind::RBrace => open = open.saturating_sub(1),
+                _ => {}
+            }
+        }
+        open
+    }
+
+    /// Takes note of what was skipped since `from`, and of the names in it: they may be declared there.
     fn lose(&mut self, from: usize) {
+        self.lost.push(self.tokens[from].span);
         let names = self.tokens[from..self.pos]
             .iter()
             .filter(|token| token.kind.is_name())
@@ -343,7 +365,7 @@ impl Parser<'_> {
                 Ok(element) => list.push(element),
                 Err(Bail) => {
                     list.extend(substitute(span));
-                    self.skip_statement();
+                    self.skip_statement_within(self.open_braces(before));
                     if self.pos == before {
                         self.bump();
                     }

@@ -262,7 +262,8 @@ impl Parser<'_> {
             .map(|_| pos)
     }
 
-    /// Whether `T(...) x` begins here, as in instantiations.
+    /// Whether `T(...) x` begins here, as in instantiations. A name on a line of its own that is called is another statement, behind one
+    /// that lacks its `;`.
     pub(super) fn at_instantiation(&self) -> bool {
         let Some(pos) = self.after_type(self.pos) else {
             return false;
@@ -274,8 +275,12 @@ impl Parser<'_> {
         {
             return false;
         }
-        self.after_group(pos)
-            .and_then(|pos| self.tokens.get(pos))
-            .is_some_and(|t| t.kind.is_name())
+        let Some(pos) = self.after_group(pos) else {
+            return false;
+        };
+        let kind = |at: usize| self.tokens.get(at).map(|token| token.kind);
+        let called = matches!(kind(pos + 1), Some(TokenKind::LParen | TokenKind::Dot));
+        let own_line = self.tokens.get(pos).is_some_and(|t| t.first_on_line);
+        kind(pos).is_some_and(TokenKind::is_name) && !(own_line && called)
     }
 }

@@ -1,0 +1,488 @@
+//! The way of a packet under the Tofino Native Architecture ("P4_16 Intel Tofino Native Architecture, Public Version").
+//!
+//! Ingress and egress have headers and metadata of their own. A parser finds intrinsic metadata in front of the packet;
+//! what a deparser writes, and a mirror or resubmission puts in front of the packet, is bytes to the next parser. Where the
+//! model is not the chip:
+//!
+//! - The depth of queues is in packets, not in cells.
+//! - `ucast_egress_port` is 0x1ff until a program assigns it; a packet that has it at the end is not sent there.
+//! - Metadata is zero at first, and fields are never invalid.
+
+use std::sync::Arc;
+
+use crate::effects::{get, set, DropReason, Effects, Output, Packet, QueueState, Queued};
+use crate::exec::deparse::{deparse, emit};
+use crate::exec::parse::{log, parse_with};
+use crate::frame::Frame;
+use crate::pre::{CloneSession, Replica};
+use crate::program::{Chip, Gress, Meta, Tofino};
+use crate::steps::Step;
+use crate::switch::Machine;
+use crate::trace::TraceEvent;
+
+/// No port, where a packet has none.
+const NO_PORT: u64 = 0x1ff;
+
+/// Bits of `drop_ctl`.
+mod drop {
+    pub const UNICAST_MULTICAST_RESUBMIT: u64 = 1;
+    pub const COPY_TO_CPU: u64 = 2;
+    pub const MIRROR: u64 = 4;
+}
+
+/// Bits of `parser_err`.
+mod parser_error {
+    pub const NO_MATCH: u64 = 0x0001;
+    pub const PARTIAL_HEADER: u64 = 0x0002;
+    pub const TIMEOUT: u64 = 0x0008;
+}
+
+/// Resubmissions of one packet, and recirculations that no queue holds up. The chip has no limit, but its packets share
+/// the switch meanwhile.
+const MAX_ROUNDS: u32 = 1000;
+
+impl Chip {
+    /// Bytes between the intrinsic metadata and a packet at the ingress parser: of the port, or of a resubmission.
+    fn port_metadata_bytes(self) -> usize {
+        match self {
+            Chip::Tofino => 8,
+            Chip::Tofino2 => 24,
+        }
+    }
+
+    /// Ports of the first pipe whose packets come into ingress again.
+    fn recirculates(self, port: u32) -> bool {
+        match self {
+            Chip::Tofino => (68..72).contains(&port),
+            Chip::Tofino2 => (6..8).contains(&port),
+        }
+    }
+}
+
+/// Bytes of the ingress intrinsic metadata where a program does not declare it.
+const INGRESS_METADATA_BYTES: usize = 8;
+
+impl Machine<'_> {
+    /// A frame comes in by a port.
+    pub(crate) fn tofino_in(
+        &mut self,
+        tofino: &Tofino,
+        port: u32,
+        frame: &[u8],
+        now: u64,
+        fx: &mut Effects,
+    ) {
+        let mut front = vec![0; tofino.chip.port_metadata_bytes()];
+        let mut resubmitted = false;
+        let mut number = None;
+        for _ in 0..MAX_ROUNDS {
+            match self.tofino_ingress(tofino, port, (frame, &front, resubmitted), number, now, fx) {
+                Some((data, packet_number)) => {
+                    front.fill(0);
+                    let bytes = data.len().min(front.len());
+                    front[..bytes].copy_from_slice(&data[..bytes]);
+                    resubmitted = true;
+                    number = Some(packet_number);
+                }
+                None => return,
+            }
+        }
+        fx.dropped.push(DropReason::EndlessLoop);
+    }
+
+    /// One pass through ingress. Gives what a resubmission takes along, and the packet's number for traces.
+    fn tofino_ingress(
+        &mut self,
+        tofino: &Tofino,
+        port: u32,
+        (frame, front, resubmitted): (&[u8], &[u8], bool),
+        number: Option<u64>,
+        now: u64,
+        fx: &mut Effects,
+    ) -> Option<(Vec<u8>, u64)> {
+        let md = &tofino.ingress_metadata;
+        let mut packet = self.pool.packet(self.program, Arc::default());
+        let words = &mut packet.words;
+        set(words, md.ingress_port, u64::from(port));
+        set(words, md.resubmit_flag, u64::from(resubmitted));
+        set(words, md.mac_tstamp, now);
+        set(words, md.global_tstamp, now);
+        set(words, md.ucast_egress_port, NO_PORT);
+        if let Some(recorder) = &mut self.state.recorder {
+            packet.ctx.number = number.unwrap_or_else(|| recorder.begin());
+            packet.ctx.copy = match number {
+                Some(number) => recorder.copy_number(number),
+                None => 0,
+            };
+            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.tell(match resubmitted {
+                false => TraceEvent::In {
+                    port,
+                    bytes: frame.len(),
+                },
+                true => TraceEvent::Resubmitted,
+            });
+            recorder.log(|| Step::Received {
+                port: u64::from(port),
+            });
+        }
+        let mut bytes = self.header_bytes(&packet, md.header, INGRESS_METADATA_BYTES);
+        bytes.extend_from_slice(front);
+        bytes.extend_from_slice(frame);
+        packet.frame = Some(self.pool.frame(&bytes));
+        packet.ctx.start(frame.len(), now);
+        if !self.tofino_parse(&tofino.ingress, md.parser_err, &mut packet) {
+            self.drop(packet, DropReason::ParserError, fx);
+            return None;
+        }
+        if !self.tofino_gress(
+            &tofino.ingress,
+            "ingress",
+            "ingress deparser",
+            &mut packet,
+            fx,
+        ) {
+            return None;
+        }
+        let drop_ctl = get(&packet.words, md.drop_ctl);
+        if packet.ctx.digest != 0 {
+            let list = packet.ctx.digest;
+            self.log(|| Step::Learn { list });
+            self.digest(&packet.words, list, fx);
+        }
+        if let Some(mirror) = packet.ctx.clone.filter(|_| drop_ctl & drop::MIRROR == 0) {
+            let mut copy = self.front(tofino, &packet, mirror.list);
+            copy.extend_from_slice(frame);
+            self.mirror(tofino, &packet, mirror.session, copy, fx);
+        }
+        let is_dropped = drop_ctl & drop::UNICAST_MULTICAST_RESUBMIT != 0;
+        if packet.ctx.resubmit != 0 && !is_dropped {
+            self.log(|| Step::Resubmit);
+            let data = self.front(tofino, &packet, packet.ctx.resubmit);
+            let number = packet.ctx.number;
+            self.pool.take_back(packet);
+            return Some((data, number));
+        }
+        self.tofino_traffic(tofino, packet, drop_ctl, fx);
+        None
+    }
+
+    /// Where the packet goes after ingress: unicast, multicast, the CPU.
+    fn tofino_traffic(
+        &mut self,
+        tofino: &Tofino,
+        packet: Box<Packet>,
+        drop_ctl: u64,
+        fx: &mut Effects,
+    ) {
+        let md = &tofino.ingress_metadata;
+        let of = |field: Option<Meta>| get(&packet.words, field);
+        let mut replicas = Vec::new();
+        if drop_ctl & drop::UNICAST_MULTICAST_RESUBMIT == 0 {
+            let unicast = of(md.ucast_egress_port);
+            if unicast != NO_PORT {
+                replicas.push(Replica {
+                    port: unicast as u32,
+                    rid: 0,
+                });
+            }
+            for group in [md.mcast_grp_a, md.mcast_grp_b].map(of) {
+                if group == 0 {
+                    continue;
+                }
+                let group = group as u32;
+                self.log(|| Step::Multicast);
+                let excluded = (
+                    of(md.level1_exclusion_id) as u16,
+                    of(md.rid) as u16,
+                    of(md.level2_exclusion_id) as u16,
+                );
+                match self.state.pre.replicas_without(group, excluded) {
+                    Some(copies) => replicas.extend(copies),
+                    None => {
+                        self.log(|| Step::NoGroup(group));
+                        fx.dropped.push(DropReason::NoGroup);
+                    }
+                }
+            }
+        }
+        let to_cpu = of(md.copy_to_cpu) != 0 && drop_ctl & drop::COPY_TO_CPU == 0;
+        if let Some(port) = self.cpu_port.filter(|_| to_cpu) {
+            replicas.push(Replica { port, rid: 0 });
+        }
+        if replicas.is_empty() {
+            self.log(|| Step::Dropped("ingress"));
+            return self.drop(packet, DropReason::Ingress, fx);
+        }
+        let queue = of(md.qid).min(u64::from(self.priority_queues.saturating_sub(1))) as u8;
+        let bypass = of(md.bypass_egress) != 0;
+        let mut packet = packet;
+        let bytes = self.tofino_deparse(&tofino.ingress, &mut packet);
+        if let Some(reason) = packet.ctx.fault {
+            return self.drop(packet, reason, fx);
+        }
+        let (number, now) = (packet.ctx.number, packet.ctx.now);
+        self.pool.take_back(packet);
+        if bypass {
+            for replica in replicas {
+                self.leave(tofino, replica.port, bytes.clone(), now, fx);
+            }
+            return;
+        }
+        let frame = self.pool.frame(&bytes);
+        for replica in replicas {
+            self.tofino_enqueue(
+                tofino,
+                replica,
+                queue,
+                Arc::clone(&frame),
+                (number, now),
+                fx,
+            );
+        }
+    }
+
+    fn tofino_enqueue(
+        &mut self,
+        tofino: &Tofino,
+        replica: Replica,
+        queue: u8,
+        frame: Arc<Frame>,
+        (number, now): (u64, u64),
+        fx: &mut Effects,
+    ) {
+        let length = frame.len();
+        let mut copy = self.pool.packet(self.program, frame);
+        copy.ctx.start(length, now);
+        self.log(|| Step::Replicate { port: replica.port });
+        self.number_copy(&mut copy, number);
+        let md = &tofino.egress_metadata;
+        set(&mut copy.words, md.egress_rid, u64::from(replica.rid));
+        self.enqueue(replica.port, Some(queue), copy, fx);
+    }
+
+    /// Sends a mirrored packet, with its header in front, where its session says.
+    fn mirror(
+        &mut self,
+        tofino: &Tofino,
+        packet: &Packet,
+        session: u32,
+        mut bytes: Vec<u8>,
+        fx: &mut Effects,
+    ) {
+        let Some(CloneSession {
+            replicas,
+            group,
+            truncate_bytes,
+            class_of_service,
+        }) = self.state.pre.session(session).cloned()
+        else {
+            return;
+        };
+        self.tell(|| TraceEvent::Cloned { session });
+        if truncate_bytes > 0 {
+            bytes.truncate(truncate_bytes as usize);
+        }
+        let of_group = group.and_then(|group| self.state.pre.replicas(group));
+        let mut copies = of_group.unwrap_or_default().to_vec();
+        copies.extend(replicas);
+        let queue = class_of_service.min(self.priority_queues.saturating_sub(1)) as u8;
+        let frame = self.pool.frame(&bytes);
+        let of = (packet.ctx.number, packet.ctx.now);
+        for replica in copies {
+            self.tofino_enqueue(tofino, replica, queue, Arc::clone(&frame), of, fx);
+        }
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+        }
+    }
+
+    /// A packet comes from its queue.
+    pub(crate) fn tofino_egress(
+        &mut self,
+        tofino: &Tofino,
+        queued: Queued,
+        now: u64,
+        queue: QueueState,
+        fx: &mut Effects,
+    ) {
+        let md = &tofino.egress_metadata;
+        let Queued {
+            port,
+            priority,
+            mut packet,
+            ..
+        } = queued;
+        let Some(frame) = packet.frame.take() else {
+            return self.pool.take_back(packet);
+        };
+        let words = &mut packet.words;
+        set(words, md.egress_port, u64::from(port));
+        set(words, md.enq_qdepth, u64::from(queue.enq_qdepth));
+        set(words, md.deq_qdepth, u64::from(queue.deq_qdepth));
+        set(words, md.enq_tstamp, queue.enq_timestamp);
+        let waited = now.saturating_sub(queue.enq_timestamp);
+        set(words, md.deq_timedelta, waited);
+        set(words, md.egress_qid, u64::from(priority));
+        set(words, md.pkt_length, frame.len() as u64);
+        set(words, md.global_tstamp, now);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.follow(packet.ctx.number, packet.ctx.copy, &packet.words);
+            recorder.tell(TraceEvent::Egress { port });
+        }
+        let mut bytes = self.header_bytes(&packet, md.header, 0);
+        bytes.extend_from_slice(frame.bytes());
+        packet.frame = Some(self.pool.frame(&bytes));
+        packet.ctx.start(frame.len(), now);
+        drop(frame);
+        if !self.tofino_parse(&tofino.egress, md.parser_err, &mut packet) {
+            return self.drop(packet, DropReason::ParserError, fx);
+        }
+        if !self.tofino_gress(&tofino.egress, "egress", "egress deparser", &mut packet, fx) {
+            return;
+        }
+        let drop_ctl = get(&packet.words, md.drop_ctl);
+        let mirror = packet.ctx.clone.filter(|_| drop_ctl & drop::MIRROR == 0);
+        let bytes = self.tofino_deparse(&tofino.egress, &mut packet);
+        if let Some(reason) = packet.ctx.fault {
+            return self.drop(packet, reason, fx);
+        }
+        if let Some(mirror) = mirror {
+            let mut copy = self.front(tofino, &packet, mirror.list);
+            copy.extend_from_slice(&bytes);
+            self.mirror(tofino, &packet, mirror.session, copy, fx);
+        }
+        if drop_ctl & drop::UNICAST_MULTICAST_RESUBMIT != 0 {
+            self.log(|| Step::Dropped("egress"));
+            return self.drop(packet, DropReason::Egress, fx);
+        }
+        self.pool.take_back(packet);
+        self.leave(tofino, port, bytes, now, fx);
+    }
+
+    /// A frame leaves, or comes into ingress again.
+    fn leave(&mut self, tofino: &Tofino, port: u32, frame: Vec<u8>, now: u64, fx: &mut Effects) {
+        if tofino.chip.recirculates(port) {
+            if frame.len() > crate::switch::MAX_RECIRCULATED {
+                fx.dropped.push(DropReason::TooLong);
+                return;
+            }
+            self.recirculated += 1;
+            if self.recirculated > MAX_ROUNDS {
+                fx.dropped.push(DropReason::EndlessLoop);
+                return;
+            }
+            self.log(|| Step::Recirculate);
+            self.tell(|| TraceEvent::Recirculated);
+            return self.tofino_in(tofino, port, &frame, now, fx);
+        }
+        let bytes = frame.len();
+        self.tell(|| TraceEvent::Out { port, bytes });
+        self.log(|| Step::Sent { bytes, port });
+        fx.output.push(Output { port, frame });
+    }
+
+    /// Runs a parser. False when the packet is to be dropped: there was an error, and the program does not look for one.
+    fn tofino_parse(&mut self, gress: &Gress, field: Option<Meta>, packet: &mut Packet) -> bool {
+        let Packet {
+            words,
+            frame: Some(frame),
+            payload,
+            ctx,
+        } = packet
+        else {
+            return false;
+        };
+        let (parser, program) = (&gress.parser, self.program);
+        log(self.state, || Step::ParserStart);
+        let (error, cursor) = parse_with(program, parser, self.state, words, frame, ctx);
+        *payload = cursor;
+        if error != parser.errors.no_error {
+            log(self.state, || Step::ParserError(program.error_name(error)));
+        }
+        log(self.state, || Step::ParserEnd);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.parsed(program, words, cursor);
+        }
+        let bits = match error {
+            error if error == parser.errors.no_error => 0,
+            error if error == parser.errors.packet_too_short => parser_error::PARTIAL_HEADER,
+            error if error == parser.errors.parser_timeout => parser_error::TIMEOUT,
+            _ => parser_error::NO_MATCH,
+        };
+        set(words, field, bits);
+        bits == 0 || field.is_some()
+    }
+
+    /// Runs a control and what its deparser does. False when the packet is gone.
+    fn tofino_gress(
+        &mut self,
+        gress: &Gress,
+        control: &'static str,
+        deparser: &'static str,
+        packet: &mut Box<Packet>,
+        fx: &mut Effects,
+    ) -> bool {
+        packet.ctx.accessed.clear();
+        for (name, code) in [(control, gress.control), (deparser, gress.deparse)] {
+            // An `exit` leaves the control and not the deparser.
+            packet.ctx.exit = false;
+            if packet.ctx.fault.is_none() {
+                self.run_pipeline(packet, name, code);
+            }
+        }
+        fx.logs.append(&mut packet.ctx.logs);
+        match packet.ctx.fault {
+            None => true,
+            Some(reason) => {
+                self.tell(|| TraceEvent::Dropped {
+                    reason: reason.name(),
+                });
+                fx.dropped.push(reason);
+                false
+            }
+        }
+    }
+
+    /// The packet as a deparser writes it.
+    fn tofino_deparse(&mut self, gress: &Gress, packet: &mut Packet) -> Vec<u8> {
+        let Packet {
+            words,
+            frame,
+            payload,
+            ctx,
+        } = packet;
+        let rest = frame.as_ref().map_or(&[][..], |f| &f.bytes()[*payload..]);
+        let headers = deparse(self.program, &gress.deparser, self.state, words, rest, ctx);
+        let mut bytes = Vec::with_capacity(headers + rest.len());
+        bytes.extend_from_slice(&self.state.headers[..headers]);
+        bytes.extend_from_slice(rest);
+        if let Some(recorder) = &mut self.state.recorder {
+            recorder.changes(self.program, words);
+        }
+        bytes
+    }
+
+    /// A header's bytes, as its parser expects them; so many zeros where the program does not declare it.
+    fn header_bytes(&mut self, packet: &Packet, header: Option<u16>, zeros: usize) -> Vec<u8> {
+        let Some(header) = header else {
+            return vec![0; zeros];
+        };
+        let header = &self.program.layout.headers[usize::from(header)];
+        let mut bytes = vec![0; header.bytes + crate::exec::join::ROOM];
+        let length = emit(header, &packet.words, &mut bytes);
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// What a mirror or resubmission puts in front of a packet.
+    fn front(&self, tofino: &Tofino, packet: &Packet, list: u32) -> Vec<u8> {
+        let Some(front) = tofino.fronts.get(&list) else {
+            return Vec::new();
+        };
+        let mut bytes = vec![0; front.bytes + crate::exec::join::ROOM];
+        front.join.write(&packet.words, &mut bytes);
+        bytes.truncate(front.bytes);
+        bytes
+    }
+}

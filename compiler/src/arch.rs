@@ -1,0 +1,138 @@
+//! The architectures that programs may be for.
+
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::preproc::{self, MacroOption};
+use crate::sema::{Callee, CheckedProgram};
+
+/// What a program is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arch {
+    /// v1model on BMv2: compiled.
+    #[default]
+    V1model,
+    /// Tofino Native Architecture, of Tofino 1: compiled for our switch. For the chip bf-p4c compiles its programs.
+    Tna,
+    /// That of Tofino 2.
+    T2na,
+}
+
+const ALL: [Arch; 3] = [Arch::V1model, Arch::Tna, Arch::T2na];
+
+impl Arch {
+    /// The architecture that `--arch` and `--target` name together.
+    ///
+    /// # Errors
+    /// There is none of this name, or the two do not fit.
+    pub fn of(arch: Option<&str>, target: Option<&str>) -> Result<Arch, String> {
+        let of_target = match target {
+            None => None,
+            Some("bmv2" | "bmv2-ss-p4org") => Some(Arch::V1model),
+            Some("tofino") => Some(Arch::Tna),
+            Some("tofino2") => Some(Arch::T2na),
+            Some(other) => {
+                return Err(format!(
+                "--target {other}: only bmv2 is compiled for, and programs for tofino and tofino2 are checked"
+            ))
+            }
+        };
+        let of_arch = match arch {
+            None => None,
+            Some("v1model") => Some(Arch::V1model),
+            Some("tna") => Some(Arch::Tna),
+            Some("t2na") => Some(Arch::T2na),
+            Some(other) => {
+                return Err(format!(
+                    "--arch {other}: only v1model is compiled for BMv2 here, and programs of tna and t2na are checked"
+                ))
+            }
+        };
+        match (of_arch, of_target) {
+            (Some(arch), Some(target)) if arch != target => Err(format!(
+                "--arch {} is not that of --target {}",
+                arch.name(),
+                target.target()
+            )),
+            (arch, target) => Ok(arch.or(target).unwrap_or_default()),
+        }
+    }
+
+    /// As `--arch` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::V1model => "v1model",
+            Arch::Tna => "tna",
+            Arch::T2na => "t2na",
+        }
+    }
+
+    fn target(self) -> &'static str {
+        match self {
+            Arch::V1model => "bmv2",
+            Arch::Tna => "tofino",
+            Arch::T2na => "tofino2",
+        }
+    }
+
+    /// The packages that `main` may be.
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            Arch::V1model => &["V1Switch"],
+            Arch::Tna => &["Switch", "MultiParserSwitch"],
+            Arch::T2na => &["Switch"],
+        }
+    }
+
+    /// The one whose programs end with this package.
+    pub fn of_package(package: &str) -> Option<Arch> {
+        ALL.into_iter()
+            .find(|arch| arch.packages().contains(&package))
+    }
+
+    /// Defines the macro by which programs know their target.
+    pub fn define(self, options: &mut preproc::Options) {
+        let chip = match self {
+            Arch::V1model => return,
+            Arch::Tna => 1,
+            Arch::T2na => 2,
+        };
+        options.without_target = true;
+        let target = MacroOption::Define(format!("__TARGET_TOFINO__={chip}"));
+        options.macros.insert(0, target);
+    }
+
+    /// Whether its programs are for Tofino.
+    pub fn is_tofino(self) -> bool {
+        self != Arch::V1model
+    }
+
+    /// Reports a program that is for another one.
+    pub fn check(self, program: &CheckedProgram, diagnostics: &mut Diagnostics) {
+        let packages = self.packages();
+        let Some(main) = program.main() else {
+            let what = "the program has no instance named main";
+            let end = format!("end it with {}(...) main;", packages[0]);
+            diagnostics.report(Diagnostic::global(Code::PACKAGE_RULE, what).help(end));
+            return;
+        };
+        let Some(call) = program.call(main.call) else {
+            return;
+        };
+        let Callee::PackageConstructor(package) = call.callee else {
+            return;
+        };
+        let name = program.name(package);
+        if packages.contains(&&*name) {
+            return;
+        }
+        let message = format!(
+            "main is a {name}, and a program of {} ends with a {}",
+            self.name(),
+            packages.join(" or a ")
+        );
+        let what = Diagnostic::error(Code::TARGET, main.span, message);
+        diagnostics.report(what.help(match Arch::of_package(&name) {
+            Some(other) => format!("this is one of {0}: use --arch {0}", other.name()),
+            None => format!("include {}.p4", self.name()),
+        }));
+    }
+}

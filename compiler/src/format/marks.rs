@@ -1,0 +1,394 @@
+//! What brackets and signs mean, told from the tokens around them: the text may be a part of a program, with macros anywhere.
+
+use super::pieces::{Kind, Piece};
+use crate::syntax::token::TokenKind::{self, *};
+
+/// What a bracket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bracket {
+    /// `(` of a call, of parameters, or around an expression; `[`; `<` of type arguments.
+    Plain,
+    /// The parenthesis of `if`, `for` and the like, behind which a statement stands.
+    Condition,
+    /// The parenthesis of an annotation.
+    Annotation,
+    /// A parenthesis with a type: what follows is its operand.
+    Cast,
+    /// `{` of declarations or statements, one a line.
+    Block,
+    /// `{` of members of an enumeration, or of an expression.
+    List,
+}
+
+/// What is known of a piece beyond itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    /// It opens or closes such a bracket.
+    pub(super) bracket: Option<Bracket>,
+    /// The other end of its bracket.
+    pub(super) partner: Option<usize>,
+    /// A colon of `? :`.
+    pub(super) ternary: bool,
+    /// A sign before its only operand.
+    pub(super) unary: bool,
+    /// A block that its author has written on one line, and that may stay there.
+    pub(super) on_one_line: bool,
+    /// The token before it, comments left out.
+    pub(super) before: Option<usize>,
+}
+
+/// Marks for all pieces; nothing when brackets do not match.
+pub(super) fn marks(pieces: &[Piece<'_>]) -> Option<Vec<Mark>> {
+    let mut marks = vec![Mark::default(); pieces.len()];
+    let mut before = None;
+    for (mark, (at, piece)) in marks.iter_mut().zip(pieces.iter().enumerate()) {
+        mark.before = before;
+        if matches!(piece.kind, Kind::Token(_)) {
+            before = Some(at);
+        }
+    }
+    let mut finder = Finder { pieces, marks };
+    if !finder.pair() {
+        return None;
+    }
+    finder.type_arguments();
+    finder.brackets();
+    finder.signs();
+    Some(finder.marks)
+}
+
+/// The kind of a piece that is a token.
+pub(super) fn token(piece: &Piece<'_>) -> Option<TokenKind> {
+    match piece.kind {
+        Kind::Token(kind) => Some(kind),
+        _ => None,
+    }
+}
+
+/// How weakly an operator of two operands binds: those that bind weakest come first.
+pub(super) fn precedence(kind: TokenKind) -> Option<u32> {
+    let rank = match kind {
+        Question => 1,
+        OrOr => 2,
+        AndAnd => 3,
+        EqEq | Ne | Lt | Gt | Le | Ge => 4,
+        Or => 5,
+        Xor => 6,
+        And => 7,
+        Mask | Range => 8,
+        Shl => 9,
+        Plus | Minus | AddSat | SubSat | Concat => 10,
+        Mul | Div | Mod => 11,
+        _ => return None,
+    };
+    Some(rank)
+}
+
+/// `=` and its relatives.
+pub(super) fn is_assignment(kind: TokenKind) -> bool {
+    matches!(
+        kind,
+        Assign
+            | PlusAssign
+            | MinusAssign
+            | MulAssign
+            | DivAssign
+            | ModAssign
+            | AndAssign
+            | OrAssign
+            | XorAssign
+            | ShlAssign
+            | AddSatAssign
+            | SubSatAssign
+    )
+}
+
+fn is_type_word(kind: TokenKind) -> bool {
+    matches!(
+        kind,
+        Bit | Int | Varbit | Bool | Error | StringType | Tuple | List | ValueSet | Void
+    )
+}
+
+struct Finder<'a, 'b> {
+    pieces: &'a [Piece<'b>],
+    marks: Vec<Mark>,
+}
+
+impl Finder<'_, '_> {
+    fn token(&self, at: usize) -> Option<TokenKind> {
+        token(self.pieces.get(at)?)
+    }
+
+    fn before(&self, at: usize) -> Option<TokenKind> {
+        self.token(self.marks[at].before?)
+    }
+
+    /// Pairs the brackets, if they match; each branch of `#if` begins with the brackets that were open before it.
+    fn pair(&mut self) -> bool {
+        let mut open: Vec<usize> = Vec::new();
+        let mut conditions: Vec<Vec<usize>> = Vec::new();
+        for at in 0..self.pieces.len() {
+            if self.pieces[at].kind == Kind::Directive {
+                follow_condition(self.pieces[at].text, &mut open, &mut conditions);
+                continue;
+            }
+            let wanted = match self.token(at) {
+                Some(LParen | LBracket | LBrace) => {
+                    open.push(at);
+                    continue;
+                }
+                Some(RParen) => LParen,
+                Some(RBracket) => LBracket,
+                Some(RBrace) => LBrace,
+                _ => continue,
+            };
+            match open.pop() {
+                Some(partner) if self.token(partner) == Some(wanted) => {
+                    self.marks[at].partner = Some(partner);
+                    self.marks[partner].partner = Some(at);
+                }
+                _ => return false,
+            }
+        }
+        open.is_empty()
+    }
+
+    /// Finds `<` and `>` that are no comparisons.
+    fn type_arguments(&mut self) {
+        for at in 0..self.pieces.len() {
+            if self.token(at) != Some(Lt) || self.marks[at].bracket.is_some() {
+                continue;
+            }
+            let sure = match self.before(at) {
+                Some(kind) if is_type_word(kind) => true,
+                Some(Ident) => {
+                    self.marks[at].before.and_then(|name| self.before(name)) == Some(Typedef)
+                }
+                _ => continue,
+            };
+            if let Some(pairs) = self.arguments_from(at, sure) {
+                for (open, close) in pairs {
+                    for (end, partner) in [(open, close), (close, open)] {
+                        self.marks[end].bracket = Some(Bracket::Plain);
+                        self.marks[end].partner = Some(partner);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The pairs from the `<` at a place on, if they are type arguments.
+    fn arguments_from(&self, begin: usize, sure: bool) -> Option<Vec<(usize, usize)>> {
+        let (mut open, mut pairs) = (Vec::new(), Vec::new());
+        let (mut has_type, mut several) = (sure, false);
+        let mut at = begin;
+        loop {
+            match self.token(at) {
+                None if at < self.pieces.len() => {}
+                Some(Lt) => open.push(at),
+                Some(Gt) => {
+                    pairs.push((open.pop()?, at));
+                    if open.is_empty() {
+                        break;
+                    }
+                }
+                Some(LParen) => at = self.marks[at].partner?,
+                Some(Comma) => several = true,
+                Some(Underscore) => has_type = true,
+                Some(Ident) => has_type |= looks_like_type(self.pieces[at].text),
+                Some(Number | Dot) => {}
+                Some(kind) if is_type_word(kind) => has_type = true,
+                Some(Plus | Minus | Mul | Div | Shl) if sure => {}
+                _ => return None,
+            }
+            at += 1;
+        }
+        let follows = (at + 1..self.pieces.len()).find_map(|next| self.token(next));
+        let likely = match follows {
+            Some(LParen) => has_type || !several,
+            Some(Ident | Comma | RParen | Gt | Semicolon | LBrace) => has_type,
+            _ => sure,
+        };
+        (sure || likely).then_some(pairs)
+    }
+
+    fn brackets(&mut self) {
+        for at in 0..self.pieces.len() {
+            let bracket = match self.token(at) {
+                Some(LParen) => self.parenthesis(at),
+                Some(LBracket) => Bracket::Plain,
+                Some(LBrace) => self.brace(at),
+                _ => continue,
+            };
+            self.marks[at].bracket = Some(bracket);
+            if let Some(partner) = self.marks[at].partner {
+                self.marks[partner].bracket = Some(bracket);
+                if bracket == Bracket::Block {
+                    let on_one_line = self.may_stay_on_one_line(at, partner);
+                    self.marks[at].on_one_line = on_one_line;
+                    self.marks[partner].on_one_line = on_one_line;
+                }
+            }
+        }
+    }
+
+    fn parenthesis(&self, at: usize) -> Bracket {
+        let Some(before) = self.marks[at].before else {
+            return Bracket::Plain;
+        };
+        let kind = self.token(before);
+        if matches!(kind, Some(If | For)) {
+            return Bracket::Condition;
+        }
+        if self.before(before) == Some(At) {
+            return Bracket::Annotation;
+        }
+        let closed_by = self.marks[at].partner;
+        let follows = closed_by.and_then(|close| self.token(close + 1));
+        let inner = self.token(at + 1);
+        let is_cast = self.operand_follows(before)
+            && match follows {
+                Some(
+                    Ident | Number | String | LParen | LBrace | InvalidHeader | Tilde | Not | True
+                    | False | Error,
+                ) => true,
+                Some(Minus | Plus) => inner.is_some_and(is_type_word),
+                _ => false,
+            };
+        match is_cast {
+            true => Bracket::Cast,
+            false => Bracket::Plain,
+        }
+    }
+
+    /// Whether an operand, not an operator, comes behind the token at a place.
+    fn operand_follows(&self, at: usize) -> bool {
+        match self.token(at) {
+            Some(RParen) => self.marks[at].bracket == Some(Bracket::Cast),
+            Some(Gt) => self.marks[at].bracket.is_none(),
+            Some(
+                LParen | LBracket | LBrace | Comma | Semicolon | Colon | Question | Return | Not
+                | Tilde | In | Else | Dots | RBrace | At | Hash | HashHash,
+            ) => true,
+            Some(kind) => precedence(kind).is_some() || is_assignment(kind),
+            None => true,
+        }
+    }
+
+    fn brace(&self, at: usize) -> Bracket {
+        let before = self.before(at);
+        let list_before = matches!(
+            before,
+            Some(Assign | LParen | Comma | Return | EqEq | Ne | LBrace | RParen)
+        ) && self.marks[at].before.is_none_or(|before| {
+            self.token(before) != Some(RParen) || self.marks[before].bracket == Some(Bracket::Cast)
+        });
+        let Some(close) = self.marks[at].partner else {
+            return Bracket::Block;
+        };
+        let (mut depth, mut has_comma, mut next) = (0usize, false, at + 1);
+        while next < close {
+            match self.token(next) {
+                Some(LBrace | LParen | LBracket) => depth += 1,
+                Some(RBrace | RParen | RBracket) => depth = depth.saturating_sub(1),
+                Some(Semicolon) => return Bracket::Block,
+                Some(Comma) if depth == 0 => has_comma = true,
+                _ => {}
+            }
+            next += 1;
+        }
+        match list_before || has_comma || self.is_enumeration(at) {
+            true => Bracket::List,
+            false => Bracket::Block,
+        }
+    }
+
+    /// `enum bit<8> NAME {`, `error {`, `match_kind {`
+    fn is_enumeration(&self, at: usize) -> bool {
+        let mut place = at;
+        while let Some(before) = self.marks[place].before {
+            match self.token(before) {
+                Some(Enum | Error | MatchKind) => return true,
+                Some(Ident | Bit | Int | Lt | Gt | Number) => place = before,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Table properties, and blocks of a single statement.
+    fn may_stay_on_one_line(&self, open: usize, close: usize) -> bool {
+        let inside = &self.pieces[open + 1..close];
+        let is_property = self.before(open) == Some(Assign);
+        let statements = inside
+            .iter()
+            .filter(|piece| token(piece) == Some(Semicolon))
+            .count();
+        !inside.is_empty()
+            && self.pieces[close].newlines == 0
+            && inside.iter().all(|piece| {
+                piece.newlines == 0
+                    && !matches!(
+                        token(piece),
+                        None | Some(LBrace | RBrace | Unknown | OpenString | Hash)
+                    )
+            })
+            && (is_property || statements <= 1)
+    }
+
+    fn signs(&mut self) {
+        // For each open bracket, the `?` that wait for their colons.
+        let mut waiting: Vec<usize> = vec![0];
+        for at in 0..self.pieces.len() {
+            match self.token(at) {
+                Some(LParen | LBracket | LBrace) => waiting.push(0),
+                Some(RParen | RBracket | RBrace) if waiting.len() > 1 => drop(waiting.pop()),
+                Some(Semicolon) => *waiting.last_mut().expect("one stays") = 0,
+                Some(Question) => *waiting.last_mut().expect("one stays") += 1,
+                Some(Colon) => {
+                    let open = waiting.last_mut().expect("one stays");
+                    if *open > 0 {
+                        *open -= 1;
+                        self.marks[at].ternary = true;
+                    }
+                }
+                Some(Minus | Plus) => {
+                    self.marks[at].unary = self.marks[at]
+                        .before
+                        .is_none_or(|before| self.operand_follows(before));
+                }
+                Some(Not | Tilde) => self.marks[at].unary = true,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Keeps `open` right where `#if` has branches: each begins with what was open before all of them.
+pub(super) fn follow_condition<T: Clone>(
+    line: &str,
+    open: &mut Vec<T>,
+    conditions: &mut Vec<Vec<T>>,
+) {
+    let words = line.trim_start().trim_start_matches('#').trim_start();
+    let word: std::string::String = words
+        .chars()
+        .take_while(char::is_ascii_alphabetic)
+        .collect();
+    match word.as_str() {
+        "if" | "ifdef" | "ifndef" => conditions.push(open.clone()),
+        "else" | "elif" | "elifdef" | "elifndef" => {
+            if let Some(before) = conditions.last() {
+                open.clone_from(before);
+            }
+        }
+        "endif" => drop(conditions.pop()),
+        _ => {}
+    }
+}
+
+/// Names of types as people write them: `port_t`, `H`.
+fn looks_like_type(name: &str) -> bool {
+    name.ends_with("_t") || name.len() == 1 && name.chars().all(|c| c.is_ascii_uppercase())
+}

@@ -1,0 +1,302 @@
+use std::path::{Path, PathBuf};
+
+use expect_test::{expect, Expect};
+use proptest::prelude::*;
+
+use super::format;
+use super::layout::layout;
+use super::pieces::{pieces, Kind};
+use crate::driver::{compile_with, CompileOptions};
+use crate::preproc::MemoryLoader;
+
+fn check(text: &str, formatted: Expect) {
+    let once = format(text);
+    formatted.assert_eq(&once);
+    assert_eq!(format(&once), once, "formatting twice gives the same");
+}
+
+/// Every P4 file of the repository, with its path from the root.
+fn programs() -> Vec<(PathBuf, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = [
+        "bmv2",
+        "cli",
+        "compiler",
+        "interop",
+        "labs",
+        "p4include",
+        "p4runtime",
+        "p4src",
+        "ptf-tests",
+        "thrift",
+    ];
+    let mut programs = Vec::new();
+    for folder in folders {
+        collect(&root.join(folder), &root, &mut programs);
+    }
+    assert!(programs.len() > 80, "the programs are found");
+    programs
+}
+
+fn collect(folder: &Path, root: &Path, programs: &mut Vec<(PathBuf, String)>) {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
+        .expect("the folder is in the repository")
+        .map(|entry| entry.expect("the folder can be read").path())
+        .collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() && !path.is_symlink() {
+            collect(&path, root, programs);
+        } else if path.extension().is_some_and(|extension| extension == "p4") {
+            let text = std::fs::read_to_string(&path).expect("the file is text");
+            let name = path.strip_prefix(root).expect("it lies below the root");
+            programs.push((name.to_path_buf(), text));
+        }
+    }
+}
+
+fn comments(text: &str) -> Vec<String> {
+    let comments = pieces(text).expect("comments are closed").into_iter();
+    comments
+        .filter(|piece| {
+            matches!(
+                piece.kind,
+                Kind::LineComment | Kind::BlockComment | Kind::Directive
+            )
+        })
+        .map(|piece| piece.text.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
+fn every_program_keeps_its_comments_and_formats_to_a_fixed_point() {
+    for (name, text) in programs() {
+        let once = format(&text);
+        assert_eq!(format(&once), once, "{}", name.display());
+        // An unclosed comment is among the broken programs.
+        if pieces(&text).is_some() {
+            assert_eq!(comments(&once), comments(&text), "{}", name.display());
+        }
+    }
+}
+
+#[test]
+fn every_program_means_the_same_as_before() {
+    let programs = programs();
+    let loader = |change: fn(&str) -> String| {
+        let mut loader = MemoryLoader::default();
+        for (name, text) in &programs {
+            loader.add(name, change(text));
+        }
+        loader
+    };
+    let (before, after) = (loader(str::to_string), loader(format));
+    let stems: Vec<&str> = programs
+        .iter()
+        .filter_map(|(name, _)| name.file_stem()?.to_str())
+        .collect();
+    let mut compiled = 0;
+    for (name, text) in &programs {
+        if !text.contains("V1Switch") {
+            continue;
+        }
+        let compile = |loader| {
+            let done = compile_with(&CompileOptions::new(name), loader).ok()?;
+            let mut json = serde_json::from_str(&done.json.to_text()).expect("it is JSON");
+            forget_places(&mut json, &stems);
+            Some((json, done.p4info))
+        };
+        let expected = compile(&before);
+        compiled += usize::from(expected.is_some());
+        assert!(
+            compile(&after) == expected,
+            "{} means something else",
+            name.display()
+        );
+    }
+    assert!(compiled > 30, "{compiled} programs compile");
+}
+
+/// Removes what formatting may change: lines, columns, the quoted source, and the lines in names that the compiler makes of a
+/// file's name and a line.
+fn forget_places(value: &mut serde_json::Value, stems: &[&str]) {
+    match value {
+        serde_json::Value::Object(members) => {
+            members.remove("source_info");
+            let before = std::mem::take(members);
+            members.extend(before.into_iter().map(|(name, mut value)| {
+                forget_places(&mut value, stems);
+                (without_line(name, stems), value)
+            }));
+        }
+        serde_json::Value::Array(items) => {
+            items.iter_mut().for_each(|item| forget_places(item, stems))
+        }
+        serde_json::Value::String(text) => *text = without_line(std::mem::take(text), stems),
+        _ => {}
+    }
+}
+
+fn without_line(name: String, stems: &[&str]) -> String {
+    let own = name.strip_prefix("tbl_").unwrap_or(&name);
+    let is_made = stems.iter().any(|stem| {
+        let line = own.strip_prefix(stem);
+        line.is_some_and(|line| {
+            !line.is_empty() && line.chars().all(|c| c.is_ascii_digit() || c == '_')
+        })
+    });
+    match is_made {
+        true => "of a line".to_string(),
+        false => name,
+    }
+}
+
+#[test]
+fn statements_blocks_and_properties_have_one_layout() {
+    check(
+        "control  C( inout bit<8>x )\n{\n\n\n  action a(){x=x+1;\n\n\n\ny = ( bit<8> )-x ;}\n  table t\n  { key={x:exact@name(\"x\");}\n actions = {\n a;\n }\n }\n apply{if(x==1){t.apply();}\n else\n {x=x[7:0]++y;}} }",
+        expect![[r#"
+            control C(inout bit<8> x) {
+                action a() {
+                    x = x + 1;
+
+                    y = (bit<8>)-x;
+                }
+                table t {
+                    key = { x: exact @name("x"); }
+                    actions = {
+                        a;
+                    }
+                }
+                apply {
+                    if (x == 1) { t.apply(); } else { x = x[7:0] ++ y; }
+                }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn directives_and_comments_stay_as_they_are() {
+    check(
+        "#define   A(x)  \\\n   ((x)+1)  // as written\n  #if A(1)>1 /* why\n ever */\nconst bit<8>  X=1;// one\n      // two\n#else\nconst bit<8> X = /*why*/ 2;\n#endif\n",
+        expect![[r#"
+            #define   A(x)  \
+               ((x)+1)  // as written
+              #if A(1)>1 /* why
+             ever */
+            const bit<8> X = 1;  // one
+            // two
+            #else
+            const bit<8> X = /*why*/ 2;
+            #endif
+        "#]],
+    );
+}
+
+#[test]
+fn branches_of_a_condition_may_each_open_the_same_block() {
+    check(
+        "#ifdef A\ncontrol C(inout bit<8> x) {\n#else\ncontrol C(inout bit<16> x) {\n#endif\napply { x = 1; }\n}\n",
+        expect![[r#"
+            #ifdef A
+            control C(inout bit<8> x) {
+            #else
+            control C(inout bit<16> x) {
+            #endif
+                apply { x = 1; }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn comparisons_shifts_and_type_arguments_are_told_apart() {
+    check(
+        "x=a<b;y = a>>2 ; r =f(a<b,c>d);register < bit < 32 > > ( 8 ) r ;z=p.lookahead< bit<8> >( );w=(t_t)a>b?c:-d;",
+        expect![[r#"
+            x = a < b;
+            y = a >> 2;
+            r = f(a < b, c > d);
+            register<bit<32>>(8) r;
+            z = p.lookahead<bit<8>>();
+            w = (t_t)a > b ? c : -d;
+        "#]],
+    );
+}
+
+#[test]
+fn long_lines_break_at_the_operator_that_binds_weakest() {
+    check(
+        "control C() { apply { if (first_condition_of_all == 1 && second_condition_of_all == 2 || third_condition_of_all == 3 && fourth_condition == 4) { x = 1; } } }",
+        expect![[r#"
+            control C() {
+                apply {
+                    if (first_condition_of_all == 1 && second_condition_of_all == 2
+                        || third_condition_of_all == 3 && fourth_condition == 4) {
+                        x = 1;
+                    }
+                }
+            }
+        "#]],
+    );
+}
+
+#[test]
+fn text_whose_brackets_do_not_match_stays() {
+    for text in [
+        "control C( {\n  apply{ }\n}\n",
+        "a   =  1; )",
+        "/* open\n  x  = 1;",
+        "x=  {\n",
+    ] {
+        assert_eq!(format(text), text);
+    }
+}
+
+/// The text with other blanks between the tokens of its lines.
+fn with_other_blanks(text: &str, widths: &[usize]) -> String {
+    let pieces = pieces(text).expect("comments are closed");
+    let mut widths = widths.iter().cycle();
+    let mut blanks = || " ".repeat(*widths.next().expect("there are some"));
+    let mut changed = String::new();
+    for piece in pieces {
+        if piece.newlines > 0 {
+            changed.push_str(&"\n".repeat(piece.newlines));
+            if piece.kind != Kind::Directive {
+                changed.push_str(&blanks());
+            }
+        } else if piece.kind == Kind::LineComment {
+            // Its column is the author's.
+            changed.push_str(&" ".repeat(piece.blanks));
+        } else if piece.space && piece.kind != Kind::Directive {
+            changed.push(' ');
+            changed.push_str(&blanks());
+        }
+        changed.push_str(piece.text);
+    }
+    changed
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn blanks_between_tokens_do_not_matter(widths in prop::collection::vec(0_usize..9, 1..50), pick in any::<prop::sample::Index>()) {
+        let programs = programs();
+        let (name, text) = &programs[pick.index(programs.len())];
+        // Comments of several lines keep their inner indentation; text whose brackets do not match stays.
+        let cut = pieces(text).unwrap_or_default();
+        prop_assume!(cut.iter().all(|p| p.kind != Kind::BlockComment || !p.text.contains('\n')));
+        prop_assume!(layout(&cut).is_some() && !cut.is_empty());
+        prop_assert_eq!(format(&with_other_blanks(text, &widths)), format(text), "{}", name.display());
+    }
+
+    #[test]
+    fn any_text_keeps_its_tokens(text in "([a-z0-9 \n(){}<>\\[\\];:,.=+&|?@#\"'/*\\\\-]|if|else|// |/\\*|\\*/|bit<){0,60}") {
+        let once = format(&text);
+        prop_assert_eq!(format(&once), once.clone());
+        let strip = |text: &str| text.chars().filter(|c| !c.is_whitespace() && *c != '\\').collect::<String>();
+        prop_assert_eq!(strip(&once), strip(&text));
+    }
+}

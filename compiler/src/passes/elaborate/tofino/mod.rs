@@ -1,0 +1,253 @@
+//! The Tofino Native Architecture: what a `Switch` is made of, for our own model of it.
+//!
+//! A pipe has two gresses, each with a parser, a control and a deparser, and with headers and metadata of its own: what
+//! ingress knows reaches egress only as bytes in front of the packet. In the output each gress has a parser, two
+//! pipelines (its control; and what its deparser does besides emitting headers) and a deparser. The intrinsic metadata
+//! is found by aliases, `ingress_intrinsic_metadata_for_tm.ucast_egress_port` and so on.
+
+mod access;
+mod deparser;
+mod externs;
+mod objects;
+mod registers;
+mod wred;
+
+pub use objects::{Object, ObjectId};
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::data::Place;
+use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
+use super::{Elaborator, Region};
+use crate::diag::Span;
+use crate::ir::{FieldRef, HeaderPlace, RegisterId};
+use crate::sema::{CallInfo, Callee, DefKind, Resolution, Type};
+use crate::syntax::ast::{Arg, Expr, ExprKind, Instantiation, Param};
+
+/// What is elaborated of Tofino's own.
+#[derive(Default)]
+pub struct State {
+    /// Extern objects that v1model has no equal of.
+    pub objects: Vec<Object>,
+    /// Types of registers' cells.
+    pub cells: BTreeMap<RegisterId, Type>,
+    /// Where registers are accessed.
+    pub accesses: Vec<Span>,
+}
+
+/// Names of the blocks of a gress for the target.
+struct Names {
+    prefix: &'static str,
+    parser: &'static str,
+    control: &'static str,
+    deparser: &'static str,
+}
+
+const GRESSES: [Names; 2] = [
+    Names {
+        prefix: "ingress",
+        parser: "ingress_parser",
+        control: "ingress",
+        deparser: "ingress_deparser",
+    },
+    Names {
+        prefix: "egress",
+        parser: "egress_parser",
+        control: "egress",
+        deparser: "egress_deparser",
+    },
+];
+
+/// What the parameters of a gress's blocks stand for.
+struct Gress {
+    headers: Binding,
+    metadata: Binding,
+    /// By the name of the type.
+    intrinsic: BTreeMap<String, Place>,
+}
+
+impl<'a> Elaborator<'a> {
+    /// Elaborates the blocks of `main`, which must be a `Switch` of one pipeline.
+    pub fn tofino(&mut self, main: &Rc<Instantiation>) {
+        self.options.arch.check(self.checked, self.diagnostics);
+        if self.diagnostics.has_errors() {
+            return;
+        }
+        let Some((blocks, span)) = self.only_pipeline(main) else {
+            return;
+        };
+        let blocks: Vec<Instance> = blocks.into_iter().flatten().collect();
+        let [Instance::Parser(ingress_parser), Instance::Control(ingress), Instance::Control(ingress_deparser), Instance::Parser(egress_parser), Instance::Control(egress), Instance::Control(egress_deparser)] =
+            &blocks[..]
+        else {
+            self.beyond_model(
+                span,
+                "the model runs a Pipeline of two parsers and four controls, without a ghost",
+            );
+            return;
+        };
+        self.gress(&GRESSES[0], ingress_parser, ingress, ingress_deparser);
+        self.gress(&GRESSES[1], egress_parser, egress, egress_deparser);
+        self.check_register_accesses();
+        // By this the model knows whether to drop packets that a parser could not read.
+        let program = &self.program;
+        let unread = |(alias, field): &(String, FieldRef)| {
+            alias.ends_with("_from_parser.parser_err") && !program.reads(*field)
+        };
+        let aliases = program
+            .aliases
+            .iter()
+            .filter(|alias| !unread(alias))
+            .cloned()
+            .collect();
+        self.program.aliases = aliases;
+        self.list_objects(&blocks);
+    }
+
+    /// The blocks of the only pipeline.
+    fn only_pipeline(&mut self, main: &Rc<Instantiation>) -> Option<(Vec<Option<Instance>>, Span)> {
+        let checked = self.checked;
+        if main.args.len() > 1 {
+            self.beyond_model(
+                main.span,
+                "the model runs a Switch of one pipeline, which all ports use",
+            );
+            return None;
+        }
+        let call = checked.call(main.call)?;
+        if let Callee::PackageConstructor(id) = call.callee {
+            if &*checked.name(id) == "MultiParserSwitch" {
+                self.beyond_model(
+                    main.span,
+                    "the model runs a Switch, not a MultiParserSwitch: all ports have one parser",
+                );
+                return None;
+            }
+        }
+        let (info, args, span) = self.package_of(&main.args.first()?.value)?;
+        let blocks = self.package_arguments(info, args)?;
+        Some((blocks, span))
+    }
+
+    /// The package that an expression names or makes.
+    fn package_of<'e>(&self, expr: &'e Expr) -> Option<(&'a CallInfo, &'e [Arg], Span)>
+    where
+        'a: 'e,
+    {
+        let checked = self.checked;
+        match &expr.kind {
+            ExprKind::Name(_) => {
+                let Resolution::Decl(id) = checked.resolution(expr) else {
+                    return None;
+                };
+                match &checked.def(id).kind {
+                    DefKind::Instance(decl) => {
+                        Some((checked.call(decl.call)?, &decl.args, decl.span))
+                    }
+                    _ => None,
+                }
+            }
+            ExprKind::Call(call) => Some((checked.call(expr.id)?, &call.args, expr.span)),
+            _ => None,
+        }
+    }
+
+    fn gress(
+        &mut self,
+        names: &Names,
+        parser: &Rc<ParserInstance>,
+        control: &Rc<ControlInstance>,
+        deparser: &Rc<ControlInstance>,
+    ) {
+        let own = |this: &Self, position: usize| {
+            let param = parser.decl.params.get(position)?;
+            let ty = this.checked.type_ref(&param.ty);
+            Some(ty.substitute(&parser.substitution))
+        };
+        let (Some(headers), Some(metadata)) = (own(self, 1), own(self, 2)) else {
+            let span = parser.decl.span;
+            self.target(span, "a parser has a packet, headers and metadata");
+            return;
+        };
+        let headers = self.allocate(&headers, &format!("{}_hdr", names.prefix));
+        let metadata = self.allocate(&metadata, &format!("{}_md", names.prefix));
+        let mut gress = Gress {
+            headers: Binding::Place(headers),
+            metadata: Binding::Place(metadata),
+            intrinsic: BTreeMap::new(),
+        };
+        let of_parser = self.blocks_parameters(&mut gress, &parser.decl.params, 1);
+        self.parser_block(parser, names.parser, of_parser);
+        let of_control = self.blocks_parameters(&mut gress, &control.decl.params, 0);
+        let region = match names.prefix {
+            "ingress" => Region::Ingress,
+            _ => Region::Egress,
+        };
+        self.control_block(control, region, names.control, of_control);
+        let of_deparser = self.blocks_parameters(&mut gress, &deparser.decl.params, 1);
+        self.tofino_deparser(deparser, names.deparser, of_deparser);
+    }
+
+    /// What the parameters of a block stand for: the packet, then at `first` the headers and the metadata of its gress,
+    /// then intrinsic metadata, told by its type.
+    fn blocks_parameters(
+        &mut self,
+        gress: &mut Gress,
+        params: &[Rc<Param>],
+        first: usize,
+    ) -> Vec<Binding> {
+        let checked = self.checked;
+        let mut bindings = Vec::new();
+        for (position, param) in params.iter().enumerate() {
+            let ty = checked.type_ref(&param.ty).clone();
+            bindings.push(match &ty {
+                Type::Extern(_) => {
+                    let name = ty.nominal().map(|nominal| nominal.name.to_string());
+                    let packet = match name.as_deref() {
+                        Some("packet_out") => ExternObject::PacketOut,
+                        _ => ExternObject::PacketIn,
+                    };
+                    Binding::Instance(Instance::Extern(packet))
+                }
+                _ if position == first => gress.headers.clone(),
+                _ if position == first + 1 => gress.metadata.clone(),
+                _ => Binding::Place(self.intrinsic_metadata(gress, &ty)),
+            });
+        }
+        bindings
+    }
+
+    /// The gress's intrinsic metadata of a type. Its fields get aliases.
+    fn intrinsic_metadata(&mut self, gress: &mut Gress, ty: &Type) -> Place {
+        let Some(nominal) = ty.nominal() else {
+            return Place::Ignore;
+        };
+        let name = nominal.name.to_string();
+        if let Some(known) = gress.intrinsic.get(&name) {
+            return known.clone();
+        }
+        let stem = name.strip_suffix("_t").unwrap_or(&name).to_owned();
+        let place = self.allocate(ty, &stem);
+        for (position, (field, _)) in (0..).zip(self.parts(ty)) {
+            let place = match &place {
+                Place::Header(HeaderPlace::Fixed(header)) => Some(FieldRef {
+                    header: *header,
+                    field: position,
+                }),
+                Place::Struct(members) => match members.get(position as usize) {
+                    Some((_, Place::Scalar(place, _))) => super::externs::fixed(*place),
+                    _ => None,
+                },
+                _ => None,
+            };
+            if let Some(place) = place {
+                self.program
+                    .aliases
+                    .push((format!("{stem}.{field}"), place));
+            }
+        }
+        gress.intrinsic.insert(name, place.clone());
+        place
+    }
+}

@@ -1,0 +1,371 @@
+//! Construction of Tofino's extern objects.
+
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use super::super::call::{Argument, Bound};
+use super::super::frame::{ExternObject, Frame, Instance};
+use super::super::instance::InstanceName;
+use super::super::Elaborator;
+use crate::ir::{
+    ActionProfileId, Algorithm, Counter, CounterId, CounterUnit, CrcParameters, FieldRef, Meter,
+    MeterId, MeterUnit, Register, RegisterId, Scalar, Selector,
+};
+use crate::sema::Type;
+use crate::syntax::ast::{Decl, FunctionDecl, Name};
+
+/// The position of an object in [`super::State::objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectId(usize);
+
+/// An extern object that v1model has no equal of.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// `RegisterAction` and its relatives: what a stateful ALU does with a cell.
+    RegisterAction {
+        register: RegisterId,
+        /// `apply`, and the names around it; none before they are known.
+        apply: Option<(Rc<FunctionDecl>, Rc<Frame>)>,
+    },
+    /// `Hash`; no algorithm stands for the bits themselves.
+    Hash { algorithm: Option<Algorithm> },
+    /// `CRCPolynomial`.
+    Polynomial(CrcParameters),
+    /// `Random`.
+    Random,
+    /// `Checksum`, and the sum so far, once a parser has begun one.
+    Checksum { sum: Option<FieldRef> },
+    /// `Wred`: a register of thresholds, and what it gives for a packet to drop or not.
+    Wred {
+        thresholds: RegisterId,
+        drop: BigInt,
+        no_drop: BigInt,
+    },
+    /// `Mirror`.
+    Mirror,
+    /// `Resubmit`.
+    Resubmit,
+    /// `Digest`, by its name.
+    Digest(String),
+    /// `Atcam`, `Alpm`: how a table is laid out, and `ParserPriority`. They mean nothing to the model.
+    Layout,
+}
+
+type Arguments = Vec<(Option<Name>, Bound)>;
+
+impl Elaborator<'_> {
+    /// Makes an extern object of Tofino's.
+    pub fn construct_for_tofino(
+        &mut self,
+        ty: &str,
+        type_args: &[Type],
+        args: Arguments,
+        name: InstanceName,
+    ) -> ExternObject {
+        let size = number(&args, "size")
+            .and_then(|size| u64::try_from(size).ok())
+            .unwrap_or(0);
+        let kind = self.enum_argument(&args, "type");
+        match ty {
+            "Counter" | "DirectCounter" => {
+                let direct = ty == "DirectCounter";
+                let what = if direct { "direct counter" } else { "counter" };
+                let meta = self.named_meta(what, name.name, name.annotations, name.span);
+                let unit = match kind.as_deref() {
+                    Some("PACKETS") => CounterUnit::Packets,
+                    Some("BYTES") => CounterUnit::Bytes,
+                    _ => CounterUnit::Both,
+                };
+                let id = CounterId::from(self.program.counters.len());
+                self.program.counters.push(Counter {
+                    meta,
+                    size,
+                    unit,
+                    direct,
+                    table: None,
+                });
+                match direct {
+                    true => ExternObject::DirectCounter(id),
+                    false => ExternObject::Counter(id),
+                }
+            }
+            "Meter" | "DirectMeter" => {
+                let direct = ty == "DirectMeter";
+                let what = if direct { "direct meter" } else { "meter" };
+                let meta = self.named_meta(what, name.name, name.annotations, name.span);
+                let unit = match kind.as_deref() {
+                    Some("BYTES") => MeterUnit::Bytes,
+                    _ => MeterUnit::Packets,
+                };
+                let id = MeterId::from(self.program.meters.len());
+                self.program.meters.push(Meter {
+                    meta,
+                    size,
+                    unit,
+                    direct,
+                    table: None,
+                    result: None,
+                });
+                match direct {
+                    true => ExternObject::DirectMeter(id),
+                    false => ExternObject::Meter(id),
+                }
+            }
+            "Register" => self.tofino_register(type_args, &args, size, name),
+            "Wred" => self.wred(&args, size, name),
+            "RegisterAction" | "RegisterAction2" | "RegisterAction3" | "RegisterAction4" => {
+                let register = args.iter().find_map(|(_, bound)| match &bound.argument {
+                    Argument::Instance(Instance::Extern(ExternObject::Register(id))) => Some(*id),
+                    _ => None,
+                });
+                match register {
+                    Some(register) => self.object(Object::RegisterAction {
+                        register,
+                        apply: None,
+                    }),
+                    None => ExternObject::Invalid,
+                }
+            }
+            "CRCPolynomial" => match self.polynomial(type_args, &args, &name) {
+                Some(parameters) => self.object(Object::Polynomial(parameters)),
+                None => ExternObject::Invalid,
+            },
+            "Hash" => match self.hash_algorithm(&args, &name) {
+                Some(algorithm) => self.object(Object::Hash { algorithm }),
+                None => ExternObject::Invalid,
+            },
+            "Random" => self.object(Object::Random),
+            "Checksum" => self.object(Object::Checksum { sum: None }),
+            "Mirror" => self.object(Object::Mirror),
+            "Resubmit" => self.object(Object::Resubmit),
+            "Digest" => self.object(Object::Digest(name.name)),
+            "Atcam" | "Alpm" | "ParserPriority" => self.object(Object::Layout),
+            "ActionProfile" => {
+                let meta =
+                    self.named_meta("action profile", name.name, name.annotations, name.span);
+                let profile = self.profile(meta, size, None, name.annotations);
+                let id = ActionProfileId::from(self.program.action_profiles.len());
+                self.program.action_profiles.push(profile);
+                ExternObject::ActionProfile(id)
+            }
+            "ActionSelector" => self.tofino_selector(&args, size, name),
+            _ => {
+                self.beyond_model(name.span, format!("the model has no {ty} yet"));
+                ExternObject::Invalid
+            }
+        }
+    }
+
+    fn object(&mut self, object: Object) -> ExternObject {
+        self.tofino.objects.push(object);
+        ExternObject::Tofino(ObjectId(self.tofino.objects.len() - 1))
+    }
+
+    /// The object of this position.
+    pub fn tofino_object(&mut self, id: ObjectId) -> &mut Object {
+        &mut self.tofino.objects[id.0]
+    }
+
+    /// Gives an object the implementation of its abstract method.
+    pub fn implement(&mut self, object: ExternObject, body: &[Decl], frame: &Rc<Frame>) {
+        let ExternObject::Tofino(id) = object else {
+            return;
+        };
+        let wanted = body.iter().find_map(|decl| match decl {
+            Decl::Function(decl) if &*decl.name.name == "apply" => Some(Rc::clone(decl)),
+            _ => None,
+        });
+        if let (Object::RegisterAction { apply, .. }, Some(decl)) =
+            (&mut self.tofino.objects[id.0], wanted)
+        {
+            *apply = Some((decl, Rc::clone(frame)));
+        }
+    }
+
+    fn tofino_register(
+        &mut self,
+        type_args: &[Type],
+        args: &Arguments,
+        size: u64,
+        name: InstanceName,
+    ) -> ExternObject {
+        let cell = type_args.first().cloned().unwrap_or(Type::Invalid);
+        let Some(bits) = self.cell_bits(&cell) else {
+            let message = format!("a register holds numbers, or a struct of them, not {cell}");
+            self.target(name.span, message);
+            return ExternObject::Invalid;
+        };
+        let initial = (args.iter())
+            .find(|(param, _)| param.as_deref() == Some("initial_value"))
+            .map(|(_, bound)| bound.argument.clone());
+        let initial = match initial {
+            Some(Argument::Value(data)) => match self.packed(data, &cell) {
+                Some(crate::ir::Expr::Number { value, .. }) => value,
+                _ => {
+                    self.target(name.span, "the initial value of a register is a constant");
+                    BigInt::ZERO
+                }
+            },
+            _ => BigInt::ZERO,
+        };
+        let ty = self.scalar(&cell).unwrap_or(Scalar::Bit(bits));
+        let type_spec = self.type_spec(&cell);
+        let meta = self.named_meta("register", name.name, name.annotations, name.span);
+        let id = RegisterId::from(self.program.registers.len());
+        self.program.registers.push(Register {
+            meta,
+            size: size.max(1),
+            ty,
+            initial,
+            type_spec,
+        });
+        self.tofino.cells.insert(id, cell);
+        ExternObject::Register(id)
+    }
+
+    /// A profile of random early detection for each index. The control plane reaches the thresholds as a register of the
+    /// profile's name, whose cells are bit<72>: the value above which some packets are dropped ++ the value from which on
+    /// all are ++ of how many in a hundred just below it, 8 bits. A cell of 0 drops none.
+    fn wred(&mut self, args: &Arguments, size: u64, name: InstanceName) -> ExternObject {
+        let id = RegisterId::from(self.program.registers.len());
+        let cell = Type::Bit(super::wred::CELL_BITS);
+        let type_spec = self.type_spec(&cell);
+        let meta = self.named_meta("register", name.name, name.annotations, name.span);
+        self.program.registers.push(Register {
+            meta,
+            size: size.max(1),
+            ty: Scalar::Bit(super::wred::CELL_BITS),
+            initial: BigInt::ZERO,
+            type_spec,
+        });
+        self.tofino.cells.insert(id, cell);
+        self.object(Object::Wred {
+            thresholds: id,
+            drop: number(args, "drop_value").unwrap_or_default(),
+            no_drop: number(args, "no_drop_value").unwrap_or_default(),
+        })
+    }
+
+    fn polynomial(
+        &mut self,
+        type_args: &[Type],
+        args: &Arguments,
+        name: &InstanceName,
+    ) -> Option<CrcParameters> {
+        let ty = type_args.first().cloned().unwrap_or(Type::Invalid);
+        let flag = |wanted: &str| number(args, wanted).is_some_and(|value| value != BigInt::ZERO);
+        let extended = flag("extended");
+        let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
+        let width = own.saturating_sub(u32::from(extended));
+        if !matches!(width, 8 | 16 | 32) {
+            let message = format!("the model computes CRCs of 8, 16 and 32 bits, not of {width}");
+            self.beyond_model(name.span, message);
+            return None;
+        }
+        let bits = |wanted: &str| {
+            let value = number(args, wanted).unwrap_or_default() & crate::ir::mask(width);
+            u64::try_from(value).unwrap_or(0)
+        };
+        Some(CrcParameters {
+            width,
+            polynomial: bits("coeff"),
+            initial: bits("init"),
+            final_xor: bits("xor"),
+            reflected: flag("reversed"),
+        })
+    }
+
+    /// What a `Hash` or `ActionSelector` computes; none inside for the bits themselves.
+    fn hash_algorithm(
+        &mut self,
+        args: &Arguments,
+        name: &InstanceName,
+    ) -> Option<Option<Algorithm>> {
+        let polynomial = args.iter().find_map(|(_, bound)| match &bound.argument {
+            Argument::Instance(Instance::Extern(ExternObject::Tofino(id))) => {
+                match self.tofino.objects.get(id.0) {
+                    Some(Object::Polynomial(parameters)) => Some(*parameters),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        if let Some(parameters) = polynomial {
+            return Some(Some(Algorithm::Crc(parameters)));
+        }
+        let crc = |width, polynomial| CrcParameters {
+            width,
+            polynomial,
+            initial: 0,
+            final_xor: 0,
+            reflected: false,
+        };
+        let algorithm = self.enum_argument(args, "algo");
+        Some(match algorithm.as_deref() {
+            Some("IDENTITY") => None,
+            Some("CRC8") => Some(Algorithm::Crc(crc(8, 0x07))),
+            Some("CRC16") => Some(Algorithm::Crc16),
+            Some("CRC32") => Some(Algorithm::Crc32),
+            Some("XOR16") => Some(Algorithm::Xor16),
+            // Any function that scatters, the same for each packet: CRC-32C.
+            Some("RANDOM") => Some(Algorithm::Crc(crc(32, 0x1edc_6f41))),
+            _ => {
+                let what = algorithm.unwrap_or_default();
+                let message = format!("the model has no hash {what} without a polynomial");
+                self.beyond_model(name.span, message);
+                return None;
+            }
+        })
+    }
+
+    /// A selector is its action profile, with a hash.
+    fn tofino_selector(&mut self, args: &Arguments, size: u64, name: InstanceName) -> ExternObject {
+        let of_profile = args.iter().find_map(|(_, bound)| match &bound.argument {
+            Argument::Instance(Instance::Extern(ExternObject::ActionProfile(id))) => Some(*id),
+            _ => None,
+        });
+        let hash = args.iter().find_map(|(_, bound)| match &bound.argument {
+            Argument::Instance(Instance::Extern(ExternObject::Tofino(id))) => {
+                match self.tofino.objects.get(id.0) {
+                    Some(Object::Hash { algorithm }) => Some(*algorithm),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        let selector = Selector {
+            algorithm: hash.flatten().unwrap_or(Algorithm::Identity),
+            inputs: Vec::new(),
+        };
+        let most = number(args, "max_group_size").and_then(|most| u32::try_from(most).ok());
+        let meta = self.named_meta("action profile", name.name, name.annotations, name.span);
+        let size = match of_profile {
+            Some(id) => self.program.action_profiles[id.index()].size,
+            None => size,
+        };
+        let mut profile = self.profile(meta, size, Some(selector), name.annotations);
+        profile.max_group_size = most.unwrap_or(profile.max_group_size);
+        match of_profile {
+            Some(id) => {
+                // The control plane writes members and groups to the selector, under its name.
+                self.program.action_profiles[id.index()] = profile;
+                ExternObject::ActionProfile(id)
+            }
+            None => {
+                let id = ActionProfileId::from(self.program.action_profiles.len());
+                self.program.action_profiles.push(profile);
+                ExternObject::ActionProfile(id)
+            }
+        }
+    }
+}
+
+/// The number that an argument is.
+fn number(args: &Arguments, wanted: &str) -> Option<BigInt> {
+    args.iter()
+        .find_map(|(param, bound)| match (param, &bound.argument) {
+            (Some(param), Argument::Value(data)) if &**param == wanted => data.constant(),
+            _ => None,
+        })
+}
