@@ -34,6 +34,7 @@ impl Group {
         let minimum = self.known_minimum();
         if counts {
             self.waiting_nak.sent(psn);
+            self.selective_nak.sent(psn);
         }
         self.waiting_nak.forget_stale(space, minimum.psn);
         if !space.lt(minimum.psn, psn) {
@@ -124,10 +125,13 @@ impl Group {
         let Some(own) = self.path_at(port) else {
             return Vec::new();
         };
-        if let Notice::FatalNak { nak, .. } = notice {
-            if !self.sender.has_sent(space, space.previous(nak.psn)) {
-                return Vec::new();
-            }
+        let is_sent = match notice {
+            Notice::Cnp => true,
+            Notice::SelectiveNak { psn, .. } => self.sender.has_sent(space, psn),
+            Notice::FatalNak { nak, .. } => self.sender.has_sent(space, space.previous(nak.psn)),
+        };
+        if !is_sent {
+            return Vec::new();
         }
         let told = self.told.last;
         self.waiting_nak.forget_stale(space, told.psn);
@@ -143,6 +147,12 @@ impl Group {
         match notice {
             Notice::Cnp if self.cnp_filter.passes(own, now) => vec![pass(notice)],
             Notice::Cnp => Vec::new(),
+            Notice::SelectiveNak { psn, reports } => {
+                let is_news = source != port
+                    && space.lt(told.psn, psn)
+                    && self.selective_nak.passes(psn, reports);
+                is_news.then(|| pass(notice)).into_iter().collect()
+            }
             Notice::FatalNak { nak, .. } => {
                 // A requester takes it as an ACK of all before it.
                 let nak = Nak {

@@ -9,8 +9,8 @@ use super::{Feedback, Nak, Notice};
 pub enum Answer {
     /// An ACK, or a NAK after which its receiver goes on.
     Feedback(Feedback),
-    /// A NAK by which a receiver has ended its queue pair.
-    Fatal(Notice),
+    /// What acknowledges nothing: a selective NAK, or one by which a receiver has ended its queue pair.
+    Notice(Notice),
 }
 
 /// Reads PSN and AETH of an ACKNOWLEDGE packet (IBTA vol. 1, 9.7.5); `None` for reserved syndromes.
@@ -25,7 +25,11 @@ pub fn classify(psn: u32, aeth: aeth::Repr) -> Option<Answer> {
         Syndrome::RnrNak(_) | Syndrome::Nak(NakCode::PsnSequenceError) => {
             Answer::Feedback(Feedback::Nak { nak, msn })
         }
-        Syndrome::Nak(_) => Answer::Fatal(Notice::FatalNak { nak, msn }),
+        Syndrome::Nak(NakCode::Selective) => Answer::Notice(Notice::SelectiveNak {
+            psn,
+            reports: aeth.reports(),
+        }),
+        Syndrome::Nak(_) => Answer::Notice(Notice::FatalNak { nak, msn }),
         Syndrome::Reserved(_) => return None,
     })
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use super::cnp_filter::{CnpFilter, Congested};
 use super::types::Fixed;
 use super::{
-    Config, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, Sender, Sent, Space, Told,
-    WaitingNak, Walk, Work,
+    Config, Leaf, Leaves, Point, Port, Queued, RetransmissionFilter, SelectiveNak, Sender, Sent,
+    Space, Told, WaitingNak, Walk, Work,
 };
 
 /// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
@@ -23,6 +23,8 @@ pub struct Group {
     pub told: Told,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
+    /// The losses that the source has heard of.
+    pub selective_nak: SelectiveNak,
     pub(crate) cnp_filter: CnpFilter,
     /// What egress knows of the leaves.
     pub filter: RetransmissionFilter,
@@ -37,6 +39,8 @@ pub struct Kept {
     pub told: Point,
     /// The NAK that waits.
     pub waiting_nak: WaitingNak,
+    /// See [`SelectiveNak`].
+    pub selective_nak: SelectiveNak,
     /// See [`Sender::source`].
     pub source: Option<Port>,
     /// See [`Sender::sent`].
@@ -66,6 +70,7 @@ impl Group {
             },
             leaves: Leaves::of(kept.leaves),
             waiting_nak: kept.waiting_nak,
+            selective_nak: kept.selective_nak,
             cnp_filter: CnpFilter::restore(kept.congested, kept.most_congested),
             filter: RetransmissionFilter { acked: kept.filter },
             ..fresh
@@ -78,6 +83,7 @@ impl Group {
         Kept {
             told: self.told.last,
             waiting_nak: self.waiting_nak,
+            selective_nak: self.selective_nak.clone(),
             source: self.sender.source,
             sent: self.sender.sent,
             acked: self.sender.acked.clone(),
@@ -108,6 +114,7 @@ impl Group {
                 last: Point { psn, msn },
             },
             waiting_nak: WaitingNak::default(),
+            selective_nak: SelectiveNak::new(config.losses),
             cnp_filter: CnpFilter::new(paths),
             filter: RetransmissionFilter::new(paths, psn),
             work: Work::default(),

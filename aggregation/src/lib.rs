@@ -26,6 +26,7 @@ mod min_psn_tree;
 mod min_psn_walk;
 pub mod punt;
 mod retransmission_filter;
+mod selective_nak;
 mod sender;
 mod told;
 mod types;
@@ -39,6 +40,7 @@ pub use group::{Group, Kept};
 pub use min_psn_tree::{Leaf, Leaves, Word};
 pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;
+pub use selective_nak::{Loss, SelectiveNak};
 pub use sender::Sender;
 pub use told::{Point, Told};
 pub use types::{

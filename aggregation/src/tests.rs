@@ -289,6 +289,6 @@ fn an_aeth_is_feedback_or_the_end_of_a_queue_pair() {
         syndrome: 0x62,
     };
     let notice = Notice::FatalNak { nak: fatal, msn: 1 };
-    assert_eq!(classify(7, aeth(0x62)), Some(Answer::Fatal(notice)));
+    assert_eq!(classify(7, aeth(0x62)), Some(Answer::Notice(notice)));
     assert_eq!(classify(7, aeth(0x40)), None);
 }

@@ -22,6 +22,8 @@ pub struct Config {
     pub paths_per_pass: usize,
     /// Microseconds after which a walk counts as lost.
     pub walk_timeout: u64,
+    /// Losses that a switch keeps in mind: 64 in the pipeline.
+    pub losses: usize,
     /// What is to be wrong.
     pub flaw: Flaw,
 }
@@ -34,6 +36,7 @@ impl Config {
             strategy,
             paths_per_pass: 4,
             walk_timeout: 1_000,
+            losses: 64,
             flaw: Flaw::None,
         }
     }
@@ -132,6 +135,13 @@ impl Feedback {
 pub enum Notice {
     /// Congestion, if the path is the most congested one.
     Cnp,
+    /// A packet is lost, if the source has not heard of it. Nothing is acknowledged.
+    SelectiveNak {
+        /// The packet.
+        psn: u32,
+        /// How often its receiver has reported it, from 1 to 255.
+        reports: u8,
+    },
     /// A receiver has ended its queue pair.
     FatalNak {
         /// Of the request that failed.

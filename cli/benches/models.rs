@@ -1,6 +1,7 @@
 //! The fast model beside the exact one, on the same job: processor time of both, and how many frames cross links in a second of it.
 //!
-//! Times are this machine's, the ratio is what matters. `ALFIRK_BENCH_LONG=1` adds 512 receivers on 1,024 hosts, 16 MiB.
+//! Times are this machine's, the ratio is what matters. `ALFIRK_BENCH_LONG=1` adds 512 receivers on 1,024 hosts, 16 MiB, and of the
+//! fast model alone the same with 128 MiB, and HPL's communication on 64 x 64 hosts.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,7 +9,8 @@ use std::time::{Duration, Instant};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_ctrl::controller::ControllerConfig;
 use alfirk_ctrl::topology::{fat_tree, HostIndex, Topology};
-use alfirk_experiment::{run_algorithm, stream, Job};
+use alfirk_experiment::workload::Kind;
+use alfirk_experiment::{run_algorithm, run_workload, stream, Job};
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::{Fidelity, Model, Network};
@@ -27,11 +29,67 @@ fn main() {
     if std::env::var_os("ALFIRK_BENCH_LONG").is_some() {
         jobs.push((16, 513, 16 << 20));
     }
+    let is_long = jobs.len() > 2;
     for (k, members, bytes) in jobs {
         for algorithm in [Algorithm::Alfirk, Algorithm::Chain] {
             compare(&pipeline, k, members, bytes, algorithm);
         }
     }
+    if is_long {
+        let topology = fat_tree(16).expect("an even k");
+        let data = stream::bytes(1, "input", 128 << 20).into();
+        let job = Job::new((0..513).map(HostIndex).collect(), data);
+        let took = traffic(
+            &pipeline,
+            &topology,
+            &job,
+            Algorithm::Alfirk,
+            Fidelity::Fast,
+        );
+        alone("alfirk, k = 16, 513 hosts, 128 MiB", took);
+        alone("HPL, 64 x 64 hosts, 1 MiB each", hpl(&pipeline));
+    }
+}
+
+/// What the fast model took where the exact one would take too long.
+fn alone(what: &str, (took, crossings): (Duration, u64)) {
+    let seconds = took.as_secs_f64();
+    let rate = crossings as f64 / seconds / 1e6;
+    println!("{what}: fast, {seconds:.1} s, {rate:.2} million crossings each second");
+}
+
+/// A panel broadcast in every row and a row swap in every column, each by groups.
+fn hpl(pipeline: &ControllerConfig) -> (Duration, u64) {
+    let topology = fat_tree(26).expect("an even k");
+    let hosts: Vec<HostIndex> = topology.host_indexes().collect();
+    let kind: Kind = "hpl:grid=64x64,panel=1MiB".parse().expect("a workload");
+    let workload = kind.workload(&hosts, 1).expect("4,096 hosts are there");
+    let mut fabric = bring_up(pipeline, &topology, Fidelity::Fast);
+    let job = Job::new(Vec::new(), [].into());
+    let started = Instant::now();
+    let algorithm = Algorithm::Alfirk;
+    let row = run_workload(
+        &mut fabric,
+        &topology,
+        &job,
+        &workload,
+        algorithm,
+        &mut |_| {},
+    );
+    let row = row.expect("nothing is lost");
+    assert!(row.verified);
+    (started.elapsed(), row.wire_packets)
+}
+
+fn bring_up(pipeline: &ControllerConfig, topology: &Topology, fidelity: Fidelity) -> VirtualFabric {
+    let model = Model {
+        fidelity,
+        ..Model::default()
+    };
+    let faults = FaultProbabilities::default();
+    let network = Network::build(topology, pipeline.clone(), model, faults, 1);
+    let network = network.expect("the topology fits");
+    VirtualFabric::bring_up(network).expect("switches come up")
 }
 
 fn compare(
@@ -66,14 +124,7 @@ fn traffic(
     algorithm: Algorithm,
     fidelity: Fidelity,
 ) -> (Duration, u64) {
-    let model = Model {
-        fidelity,
-        ..Model::default()
-    };
-    let faults = FaultProbabilities::default();
-    let network = Network::build(topology, pipeline.clone(), model, faults, 1);
-    let network = network.expect("the topology fits");
-    let mut fabric = VirtualFabric::bring_up(network).expect("switches come up");
+    let mut fabric = bring_up(pipeline, topology, fidelity);
     let started = Instant::now();
     let row = run_algorithm(&mut fabric, topology, job, algorithm, &mut |_| {});
     let row = row.expect("nothing is lost");

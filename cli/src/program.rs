@@ -3,9 +3,12 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, compile_with, CompileError, CompileOptions, Compiled};
-use alfirk_compiler::preproc::SourceLoader;
+use alfirk_compiler::preproc::{MacroOption, SourceLoader};
 use alfirk_p4runtime::p4::config::v1::P4Info;
+
+use clap::ValueEnum;
 
 use crate::exit::Failure;
 
@@ -13,8 +16,39 @@ mod embedded {
     include!(concat!(env!("OUT_DIR"), "/p4src.rs"));
 }
 
-/// The built-in program.
-const MAIN: &str = "p4src/v1model/main.p4";
+/// What the switches are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub enum Target {
+    /// p4src/v1model, on simple_switch's architecture
+    #[default]
+    V1model,
+    /// p4src/tna, on our model of Tofino
+    Tna,
+}
+
+impl Target {
+    /// The built-in program.
+    fn main(self) -> &'static str {
+        match self {
+            Target::V1model => "p4src/v1model/main.p4",
+            Target::Tna => "p4src/tna/main.p4",
+        }
+    }
+
+    fn options(self, file: Option<&Path>) -> CompileOptions {
+        let mut options = CompileOptions::new(file.unwrap_or(Path::new(self.main())));
+        if self == Target::Tna {
+            options.set_arch(Arch::Tna);
+            // The model's may be any port: that of the other target's switches.
+            let cpu_port = format!("CPU_PORT={}", alfirk_ctrl::constants::CPU_PORT);
+            options
+                .preprocessor
+                .macros
+                .push(MacroOption::Define(cpu_port));
+        }
+        options
+    }
+}
 
 /// A compiled data plane.
 #[derive(Debug)]
@@ -24,11 +58,12 @@ pub struct Program {
     pub device_config: Vec<u8>,
 }
 
-/// Compiles `file`, or the built-in program.
-pub fn compile_program(file: Option<&Path>) -> Result<Program, Failure> {
+/// Compiles `file`, or the built-in program of the target.
+pub fn compile_program(target: Target, file: Option<&Path>) -> Result<Program, Failure> {
+    let options = target.options(file);
     let compiled = match file {
-        Some(file) => compile(&CompileOptions::new(file)),
-        None => compile_with(&CompileOptions::new(MAIN), &Embedded),
+        Some(_) => compile(&options),
+        None => compile_with(&options, &Embedded),
     };
     let Compiled {
         json,
@@ -86,14 +121,14 @@ mod tests {
 
     #[test]
     fn built_in_program_compiles() {
-        let program = compile_program(None).unwrap();
+        let program = compile_program(Target::V1model, None).unwrap();
         assert!(program.p4info.tables.len() > 5);
         assert!(program.device_config.starts_with(b"{"));
     }
 
     #[test]
     fn missing_file_is_bad_input() {
-        let error = compile_program(Some(Path::new("no/such.p4"))).unwrap_err();
+        let error = compile_program(Target::V1model, Some(Path::new("no/such.p4"))).unwrap_err();
         assert!(matches!(error, Failure::BadInput(e) if e.to_string().contains("no/such.p4")));
     }
 }

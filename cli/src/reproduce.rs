@@ -61,7 +61,7 @@ macro_rules! experiment {
 }
 
 /// The figures and tables that are experiments.
-const EXPERIMENTS: [(&str, &str); 12] = [
+const EXPERIMENTS: [(&str, &str); 17] = [
     experiment!("cepheus-figure-8"),
     experiment!("cepheus-figure-9"),
     experiment!("cepheus-figure-10"),
@@ -71,10 +71,20 @@ const EXPERIMENTS: [(&str, &str); 12] = [
     experiment!("cepheus-figure-12"),
     experiment!("cepheus-figure-12-hosts"),
     experiment!("cepheus-figure-13"),
+    experiment!("cepheus-figure-13-512"),
+    experiment!("cepheus-figure-14"),
     experiment!("gleam-figure-9"),
     experiment!("gleam-figure-14"),
+    experiment!("gleam-figure-15"),
     experiment!("gleam-figure-16"),
+    experiment!("rdmc-steps"),
+    experiment!("cyclic-figures-8-to-17"),
 ];
+/// A topology that an experiment names, which is written beside its results, as it may be nowhere else.
+const TOPOLOGY: (&str, &str) = (
+    "../../topologies/n-tree-8-3-infiniband.yaml",
+    include_str!("../../topologies/n-tree-8-3-infiniband.yaml"),
+);
 /// The one that is a measurement of its own.
 const BINOMIAL_ACK: &str = "binomial-ack-table-1";
 const BINOMIAL_ACK_ABOUT: &str =
@@ -109,11 +119,14 @@ pub fn run(args: &Args) -> Outcome {
     };
     let (mut sets, mut programs) = (Vec::new(), Programs::default());
     for (name, text) in EXPERIMENTS.into_iter().filter(|(name, _)| wanted(name)) {
+        let results = folder.join(name);
+        let text = with_topology(text, &results)?;
+        let file = file_name(name);
         sets.push(Set::new(
-            &file_name(name),
-            text,
+            &file,
+            &text,
             extent,
-            Some(&folder.join(name)),
+            Some(&results),
             &mut programs,
         )?);
     }
@@ -124,8 +137,9 @@ pub fn run(args: &Args) -> Outcome {
         .iter()
         .map(Set::results)
         .collect::<Result<Vec<_>, _>>()?;
-    for results in &results {
+    for (set, results) in sets.iter().zip(&results) {
         results.verified()?;
+        set.save_plots(&results.plots())?;
     }
     let table = wanted(BINOMIAL_ACK)
         .then(binomial_ack_table_1::measure_all)
@@ -193,6 +207,21 @@ fn list() -> Result<String, Failure> {
         "{BINOMIAL_ACK:width$}  {BINOMIAL_ACK_ABOUT} [Mansoor and Meehan, table 1]"
     );
     Ok(out)
+}
+
+/// An experiment that names [`TOPOLOGY`], naming the file that it is written to.
+fn with_topology(text: &str, results: &Path) -> Result<String, Failure> {
+    let (name, content) = TOPOLOGY;
+    if !text.contains(name) {
+        return Ok(text.to_owned());
+    }
+    let file = results.join(Path::new(name).file_name().unwrap_or_default());
+    let unwritable =
+        |error| Failure::failed(format_args!("cannot write {}: {error}", file.display()));
+    let written = fs::create_dir_all(results).and_then(|()| fs::write(&file, content));
+    let absolute = written.and_then(|()| std::path::absolute(&file));
+    let absolute = absolute.map_err(unwritable)?;
+    Ok(text.replace(name, &absolute.display().to_string()))
 }
 
 /// For messages.

@@ -91,6 +91,10 @@ pub const NAK_PSN_SEQUENCE_ERROR: u8 = 0;
 /// `NAK_INVALID_REQUEST`.
 pub const NAK_INVALID_REQUEST: u8 = 1;
 
+/// Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged (selective_nak.p4). In
+/// place of the MSN it says how often its receiver has reported that, from 1 to 255.
+pub const NAK_SELECTIVE: u8 = 31;
+
 /// An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 pub const SYNDROME_ACK_NO_CREDITS: u8 = 31;
 
@@ -602,11 +606,13 @@ pub enum Kind {
     Command = 8,
     /// register control
     Registers = 9,
+    /// one packet is lost; nothing is acknowledged
+    SelectiveNak = 10,
 }
 
 impl Kind {
     /// All of them, in the program's order.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::None,
         Kind::Data,
         Kind::Ack,
@@ -617,6 +623,7 @@ impl Kind {
         Kind::Walker,
         Kind::Command,
         Kind::Registers,
+        Kind::SelectiveNak,
     ];
 }
 
@@ -628,7 +635,7 @@ pub enum Verdict {
     None = 0,
     /// data: one copy for each path
     Replicate = 1,
-    /// to the source: a CNP, a fatal NAK
+    /// to the source: a CNP, a selective or fatal NAK
     Pass = 2,
     /// a merged ACK or NAK for the source
     Feedback = 3,
@@ -742,6 +749,9 @@ pub const MAX_DATAGRAM_GROUPS: u32 = 0x400;
 
 /// `FIRST_DATAGRAM_PRE_GROUP`.
 pub const FIRST_DATAGRAM_PRE_GROUP: u16 = 0x401;
+
+/// `LOSS_MASK`.
+pub const LOSS_MASK: u32 = 63;
 
 /// `SIZE_PATHS`.
 pub const SIZE_PATHS: u32 = 0x1_0000;

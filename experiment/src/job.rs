@@ -10,7 +10,7 @@ use alfirk_ctrl::controller::GroupRange;
 use alfirk_ctrl::strategy::Strategies;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{Algorithm, Collective, Original, Progress, TransferOp, WriteMode};
-use alfirk_roce::rc::PathMtu;
+use alfirk_roce::rc::{PathMtu, Recovery};
 use alfirk_roce::wire::Psn;
 
 use super::fabric::{Fabric, FabricError, Victim};
@@ -35,6 +35,8 @@ pub struct Job {
     pub strategies: Strategies,
     /// What slows the members' queue pairs down.
     pub congestion: Congestion,
+    /// What the members' queue pairs do about losses.
+    pub recovery: Recovery,
     pub mtu: PathMtu,
     /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
     /// `None`.
@@ -92,6 +94,7 @@ impl Job {
             write: WriteMode::Aligned,
             strategies: Strategies::default(),
             congestion: Congestion::None,
+            recovery: Recovery::GoBackN,
             switch_source: 0,
             switch_early: false,
             mtu: PathMtu::B4096,

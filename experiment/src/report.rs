@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::fabric::{FlowControl, Traffic};
 use super::job::{Congestion, Job};
-use super::workload::PhaseRow;
+use super::workload::{PhaseRow, Throughput};
 
 /// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -98,6 +98,9 @@ pub struct Settings {
     pub switch_early: bool,
     /// Congestion control of the queue pairs: `none` or `dcqcn`.
     pub congestion: String,
+    /// What queue pairs do about losses, if they do not go back N: `selective-repeat`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<String>,
     /// Path MTU of the queue pairs in bytes.
     pub mtu: u32,
     /// Slices of the relaying algorithms; each one's own choice if `None`.
@@ -195,6 +198,9 @@ pub struct Row {
     /// What each phase of a workload took, one after the other.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseRow>,
+    /// [`Throughput::fairness`], the mean of all phases that have one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
 }
 
 impl Row {
@@ -205,7 +211,9 @@ impl Row {
         traffic: &Traffic,
         counts: Option<&Counts>,
     ) -> Row {
+        // Tofino's data plane does not count it; where it is counted, feedback there is.
         let work = counts.map(|counts| counts.work(job.strategies.min_psn));
+        let work = work.filter(|work| work.feedback > 0);
         let has_control = job.congestion != Congestion::None;
         Row {
             algorithm: algorithm.to_string(),
@@ -241,6 +249,7 @@ impl Row {
             lost: Vec::new(),
             parts: Vec::new(),
             phases: Vec::new(),
+            fairness: None,
         }
     }
 }
@@ -319,6 +328,24 @@ pub fn goodput_gbps(bytes: u64, ns: u64) -> Option<f64> {
     }
     let gbps = bytes as f64 * 8.0 / ns as f64;
     Some((gbps * 1e6).round() / 1e6)
+}
+
+/// A line for each interval, in Gbit/s.
+fn write_throughput(out: &mut String, throughput: &Throughput) -> fmt::Result {
+    let flows = &throughput.flows;
+    let head = flows.iter().map(|flow| flow.flow.clone());
+    let mut lines: Vec<Vec<String>> = vec![["until".to_owned()].into_iter().chain(head).collect()];
+    let intervals = flows.iter().map(|flow| flow.gbps.len()).max().unwrap_or(0);
+    for at in 0..intervals {
+        let until = duration((at as u64 + 1) * throughput.interval_ns);
+        let each = flows.iter().map(|flow| gbps(flow.gbps.get(at).copied()));
+        lines.push([until].into_iter().chain(each).collect());
+    }
+    out.push_str(&aligned(&lines));
+    if let Some(fairness) = throughput.fairness {
+        writeln!(out, "fairness (Jain's index): {fairness:.3}")?;
+    }
+    Ok(())
 }
 
 /// A goodput for people.
@@ -410,6 +437,9 @@ impl Report {
         if settings.congestion != "none" {
             write!(out, ", {}", settings.congestion.to_uppercase())?;
         }
+        if let Some(recovery) = &settings.recovery {
+            write!(out, ", {recovery}")?;
+        }
         if settings.loss > 0.0 {
             write!(out, ", loss {} per link", settings.loss)?;
         }
@@ -494,6 +524,9 @@ impl Report {
                     duration(phase.mean_ns),
                     duration(phase.fastest_ns),
                 )?;
+                if let Some(throughput) = &phase.throughput {
+                    write_throughput(out, throughput)?;
+                }
             }
         }
         Ok(())
@@ -793,6 +826,7 @@ mod tests {
             lost: Vec::new(),
             parts: Vec::new(),
             phases: Vec::new(),
+            fairness: None,
         }
     }
 
@@ -827,6 +861,7 @@ mod tests {
                 switch_source: 0,
                 switch_early: false,
                 congestion: "none".to_string(),
+                recovery: None,
                 mtu: 4096,
                 slices: None,
                 loss: 0.0,

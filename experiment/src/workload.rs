@@ -6,6 +6,7 @@
 
 mod kind;
 mod run;
+mod throughput;
 
 use serde::Serialize;
 
@@ -14,12 +15,15 @@ use alfirk_roce::collective::Algorithm;
 
 pub use kind::{Kind, KindError};
 pub use run::run_workload;
+pub use throughput::{FlowThroughput, Throughput};
 
 /// What is to be transferred.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Workload {
     /// One after the other.
     pub phases: Vec<Phase>,
+    /// How often, in ns, to look at how much of each flow has come: see [`PhaseRow::throughput`].
+    pub interval: Option<u64>,
 }
 
 /// Flows that run at a time.
@@ -110,4 +114,7 @@ pub struct PhaseRow {
     /// The shortest time that a flow took from its post, in ns, and how long they took on average.
     pub fastest_ns: u64,
     pub mean_ns: u64,
+    /// What each flow had in each interval, if anybody asked for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
 }

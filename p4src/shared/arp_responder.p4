@@ -48,13 +48,17 @@ control ArpResponder(inout headers_t hdr,
     apply {
         // Probes (no sender) and announcements (asking for itself) are no questions: an
         // answer would tell a host that its own address is taken (RFC 5227).
-        if (hdr.arp.htype == ARP_HTYPE_ETHERNET && hdr.arp.ptype == ETHERTYPE_IPV4
-            && hdr.arp.hlen == 6 && hdr.arp.plen == 4
-            && hdr.arp.oper == ARP_OPER_REQUEST
-            && hdr.arp.sender_ip != 0 && hdr.arp.sender_ip != hdr.arp.target_ip) {
-            arp_targets.apply();
-        } else {
+        // In steps, each of which Tofino can take at once.
+        if (hdr.arp.htype != ARP_HTYPE_ETHERNET || hdr.arp.ptype != ETHERTYPE_IPV4) {
             meta.drop_reason = Drop.ARP_NOT_FOR_US;
+        } else if (hdr.arp.hlen != 6 || hdr.arp.plen != 4 || hdr.arp.oper != ARP_OPER_REQUEST) {
+            meta.drop_reason = Drop.ARP_NOT_FOR_US;
+        } else if (hdr.arp.sender_ip == 0) {
+            meta.drop_reason = Drop.ARP_NOT_FOR_US;
+        } else if (hdr.arp.sender_ip == hdr.arp.target_ip) {
+            meta.drop_reason = Drop.ARP_NOT_FOR_US;
+        } else {
+            arp_targets.apply();
         }
     }
 }

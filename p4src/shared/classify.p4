@@ -4,6 +4,7 @@
 //   SEND*, WRITE*                             DATA
 //   ACKNOWLEDGE      ACK                      ACK         its PSN and all before
 //                    RNR, sequence error      NAK         all before its PSN
+//                    selective                SELECTIVE_NAK   nothing
 //                    other NAKs               FATAL_NAK   nothing (a requester would take it as all before)
 //   CNP                                       CNP
 //   READ, ATOMIC                              READ
@@ -34,6 +35,10 @@ control Classify(in headers_t hdr, inout metadata_t meta) {
                        || (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_PSN_SEQUENCE_ERROR)) {
                 meta.kind = Kind.NAK;
                 meta.is_feedback = 1;
+            } else if (hdr.aeth.kind == AETH_NAK && hdr.aeth.value == NAK_SELECTIVE) {
+                meta.kind = Kind.SELECTIVE_NAK;
+                // What must have been sent.
+                meta.acked_psn = hdr.bth.psn;
             } else if (hdr.aeth.kind == AETH_NAK) {
                 meta.kind = Kind.FATAL_NAK;
             } else {

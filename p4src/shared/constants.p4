@@ -49,6 +49,9 @@ const bit<3> AETH_RNR_NAK = 0b001;
 const bit<3> AETH_NAK = 0b011;
 const bit<5> NAK_PSN_SEQUENCE_ERROR = 0;
 const bit<5> NAK_INVALID_REQUEST = 1;
+// Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged (selective_nak.p4). In
+// place of the MSN it says how often its receiver has reported that, from 1 to 255.
+const bit<5> NAK_SELECTIVE = 31;
 // An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 const bit<8> SYNDROME_ACK_NO_CREDITS = 0x1f;
 

@@ -7,7 +7,9 @@ control DataToAck(inout headers_t hdr) {
     apply {
         hdr.reth.setInvalid();
         hdr.mr_info.setInvalid();
+#ifndef NO_PAYLOAD_HEADER
         hdr.payload.setInvalid();
+#endif
         hdr.aeth.setValid();
         hdr.icrc.setValid();
         hdr.ipv4.total_len = ACK_IPV4_BYTES;

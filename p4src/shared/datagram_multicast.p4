@@ -14,6 +14,8 @@ control DatagramMulticast(inout headers_t hdr,
                           inout metadata_t meta,
                           inout bit<16> mcast_grp) {
     @id(10) DIRECT_COUNTER(groups_counter);
+    // Between the MAC address and the one that belongs to the IPv4 address.
+    bit<23> mac_difference;
 
     @id(24)
     action not_a_group() {
@@ -39,11 +41,14 @@ control DatagramMulticast(inout headers_t hdr,
     }
 
     apply {
+        mac_difference = hdr.ethernet.dst[22:0] ^ hdr.ipv4.dst[22:0];
         if (!hdr.bth.isValid() || hdr.bth.opcode[7:5] != OPCODE_CLASS_UD) {
             meta.drop_reason = Drop.UNSUPPORTED_OPCODE;
         } else if (hdr.bth.dest_qp != MULTICAST_QPN) {
             meta.drop_reason = Drop.WRONG_QPN;
-        } else if (hdr.ethernet.dst != MULTICAST_MAC ++ 1w0 ++ hdr.ipv4.dst[22:0]) {
+        } else if (hdr.ethernet.dst[47:23] != MULTICAST_MAC ++ 1w0) {
+            meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
+        } else if (mac_difference != 0) {
             meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
         } else {
             groups.apply();

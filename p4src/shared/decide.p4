@@ -8,6 +8,7 @@
 //              else                                 RECORD: only the retransmission filter learns of it
 //              the minimum is yet to be found       WALK, PUNT
 //   CNP        of the most congested path           PASS
+//   SELECTIVE_NAK  of a loss that is news           PASS
 //   FATAL_NAK                                       PASS: with the PSN after what the source was told
 //   READ                                            ANSWER: a fatal NAK to its sender
 //   COMMAND                                         ANSWER: as the controller says
@@ -77,7 +78,7 @@ control Decide(inout headers_t hdr, inout metadata_t meta, in psn_t minimum, in 
             meta.packet_in_reason = PacketInReason.FATAL_NAK;
             hdr.bth.psn = minimum + 1;
             hdr.aeth.msn = msn;
-        } else if (meta.kind == Kind.CNP) {
+        } else if (meta.kind == Kind.CNP || meta.kind == Kind.SELECTIVE_NAK) {
             meta.verdict = Verdict.PASS;
         } else if (meta.kind == Kind.COMMAND) {
             meta.verdict = Verdict.ANSWER;

@@ -141,10 +141,13 @@ header mr_info_t {
     bit<16> sport_xor;
 }
 
-// Immediate data, payload and padding, up to an MTU of 4096; parsed for IcrcMode.RECOMPUTE alone.
+#ifndef NO_PAYLOAD_HEADER
+// Immediate data, payload and padding, up to an MTU of 4096; parsed for IcrcMode.RECOMPUTE alone. A target that cannot
+// hash a payload says NO_PAYLOAD_HEADER.
 header payload_t {
     varbit<32800> data;
 }
+#endif
 
 // Invariant CRC, least significant byte first (IBTA vol. 1, section 7.8.1 and annex A17).
 // Parsed only where it is computed: elsewhere it stays at the end of the payload, untouched.
@@ -167,7 +170,9 @@ struct headers_t {
     reth_t reth;
     aeth_t aeth;
     mr_info_t mr_info;
+#ifndef NO_PAYLOAD_HEADER
     payload_t payload;
+#endif
     icrc_t icrc;
 }
 

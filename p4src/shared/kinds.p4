@@ -14,14 +14,15 @@ enum bit<4> Kind {
     READ = 6,       // READ or ATOMIC: nothing that a group could answer
     WALKER = 7,     // an ACK that goes round, looking for the minimum
     COMMAND = 8,    // an ACK or NAK that the controller has aggregated
-    REGISTERS = 9   // register control
+    REGISTERS = 9,  // register control
+    SELECTIVE_NAK = 10  // one packet is lost; nothing is acknowledged
 }
 
 // What ingress decided about a group's packet; egress acts on it.
 enum bit<3> Verdict {
     NONE = 0,
     REPLICATE = 1,  // data: one copy for each path
-    PASS = 2,       // to the source: a CNP, a fatal NAK
+    PASS = 2,       // to the source: a CNP, a selective or fatal NAK
     FEEDBACK = 3,   // a merged ACK or NAK for the source
     ANSWER = 4,     // a request turned into an ACK or NAK for its sender
     RECORD = 5,     // an ACK with no news for the source: only the filter learns of it

@@ -39,6 +39,13 @@ const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
 const bit<32> MAX_DATAGRAM_GROUPS = 1024;
 const bit<16> FIRST_DATAGRAM_PRE_GROUP = (bit<16>)MAX_GROUPS + 1;
 
+// Losses of a group that a switch knows the source to have been told of (selective_nak.p4): 4 bytes each, 256 KiB for
+// 1,024 groups.
+#ifndef LOSS_BITS
+#define LOSS_BITS 6
+#endif
+const bit<24> LOSS_MASK = (24w1 << LOSS_BITS) - 1;
+
 const bit<32> SIZE_PATHS = MAX_PATHS * MAX_GROUPS;
 const bit<32> SIZE_ARP_TARGETS = 1024;
 const bit<32> SIZE_ROUTES = 8192;

@@ -19,8 +19,7 @@ control SourceGuard(inout headers_t hdr,
     }
 
     @id(2)
-    action not_a_host() {
-    }
+    action not_a_host() {}
 
     @id(1)
     @entry_restriction("ingress_port < 510")

@@ -9,6 +9,7 @@
 //   min_psn_walk.p4      ... or of those that a walk has seen
 //   told.p4            what the source was told last: is the minimum news to it?
 //   waiting_nak.p4     the NAK that waits for the minimum
+//   selective_nak.p4   has the source heard of this loss?
 //   cnp_filter.p4      is this the most congested path?
 //   refusal_limit.p4   was the path refused a request just now?
 //   decide.p4          what becomes of the packet
@@ -37,6 +38,7 @@
 #include "min_psn_walk.p4"
 #include "told.p4"
 #include "waiting_nak.p4"
+#include "selective_nak.p4"
 #include "cnp_filter.p4"
 #include "refusal_limit.p4"
 
@@ -47,6 +49,7 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
     MinPsnWalk() walk;
     Told() told;
     WaitingNak() waiting_nak;
+    SelectiveNak() selective_nak;
     CnpFilter() cnp_filter;
     RefusalLimit() refusal_limit;
     Decide() decide;
@@ -152,9 +155,12 @@ control AckAggregate(inout headers_t hdr, inout metadata_t meta, in bit<48> now,
 
             // What the source knows, and is to know.
             is_conclusion = (meta.is_feedback == 1 || meta.kind == Kind.WALKER) && walked != Walked.ON
-                            && walked != Walked.LOST && meta.min_psn != MinPsn.PUNT;
+                && walked != Walked.LOST && meta.min_psn != MinPsn.PUNT;
             told.apply(hdr, meta, has_minimum, is_conclusion, word, minimum, msn, is_answer, is_news);
             waiting_nak.apply(hdr, meta, is_path_news, minimum, is_conclusion && !is_answer, tells_nak);
+            if (meta.kind == Kind.DATA || meta.kind == Kind.SELECTIVE_NAK) {
+                selective_nak.apply(hdr, meta);
+            }
             if (op == TreeOp.NONE) {
                 if (meta.kind == Kind.CNP && meta.source_port != 0) {
                     cnp_filter.apply(meta, now);

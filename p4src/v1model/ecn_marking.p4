@@ -26,8 +26,7 @@ control EcnMarking(inout headers_t hdr, inout standard_metadata_t standard_metad
     }
 
     @id(21)
-    action no_marks() {
-    }
+    action no_marks() {}
 
     @id(9)
     table profiles {

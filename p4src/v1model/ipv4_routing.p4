@@ -87,7 +87,7 @@ control Ipv4Routing(inout headers_t hdr,
         } else {
             switch (routes.apply().action_run) {
                 ecmp: { next_hops.apply(); }
-                default: { }
+                default: {}
             }
             // What finds no way stays as it came: a registration goes to the controller.
             if (meta.drop_reason == Drop.NONE) {

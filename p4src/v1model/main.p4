@@ -206,9 +206,10 @@ control egress(inout headers_t hdr,
             hdr.ipv4.src = hdr.ipv4.dst;
         }
         if ((meta.verdict == Verdict.REPLICATE
-                && (meta.is_retransmission == 1
-                    || standard_metadata.egress_port == standard_metadata.ingress_port))
-            || meta.verdict == Verdict.RECORD || is_mirror || meta.kind == Kind.REGISTERS || meta.verdict == Verdict.PUNT
+             && (meta.is_retransmission == 1
+                 || standard_metadata.egress_port == standard_metadata.ingress_port))
+            || meta.verdict == Verdict.RECORD || is_mirror || meta.kind == Kind.REGISTERS
+            || meta.verdict == Verdict.PUNT
             || (meta.verdict == Verdict.WALK && meta.is_recirculated == 0)) {
             retransmission_filter.apply(hdr, meta, standard_metadata);
         }

@@ -67,7 +67,7 @@ control MemoryRegions(inout headers_t hdr,
             newest = value[23:0];
         } else if (hdr.mr_info.isValid()) {
             is_told = owner == hdr.ipv4.dst && receiver != NO_SLOT
-                      && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
+                && (meta.is_retransmission == 0 || PSN_LT(newest, hdr.bth.psn));
             if (is_told) {
                 newest = hdr.bth.psn;
                 va_xor = hdr.mr_info.va_xor;

@@ -63,7 +63,7 @@ control Sender(inout headers_t hdr, inout metadata_t meta) {
                     meta.drop_reason = Drop.NOT_THE_SOURCE;
                 }
             }
-        } else if (meta.is_feedback == 1 || meta.kind == Kind.FATAL_NAK) {
+        } else if (meta.is_feedback == 1 || meta.kind == Kind.FATAL_NAK || meta.kind == Kind.SELECTIVE_NAK) {
             if (PSN_LT(sent, meta.acked_psn)) {
                 meta.drop_reason = Drop.BEYOND_SENT;
             }

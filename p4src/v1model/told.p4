@@ -47,7 +47,7 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
         // What a walk has found is the source's to know first, whoever asked.
         is_answer = (meta.kind == Kind.DATA
                      || (meta.role == Role.PROBE && is_conclusion && (meta.is_source == 1 || !is_news)))
-                    && !PSN_LT(minimum, hdr.bth.psn);
+            && !PSN_LT(minimum, hdr.bth.psn);
         if (is_news && (meta.kind == Kind.COMMAND || (is_answer && meta.is_source == 1)
                         || (is_conclusion && !is_answer))) {
             agg.write((bit<32>)meta.group_index, minimum ++ msn);

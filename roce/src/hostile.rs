@@ -23,8 +23,8 @@ const FETCH_ADD: u8 = 0x14;
 const CNP: u8 = 0x81;
 /// In the BTH's fifth byte.
 const BECN: u8 = 0x40;
-/// AETH syndromes: ACK, sequence error, RNR with its longest timer.
-const SYNDROMES: [u8; 3] = [0x1f, 0x60, 0x20];
+/// AETH syndromes: ACK, sequence error, RNR with its longest timer, selective NAK.
+const SYNDROMES: [u8; 4] = [0x1f, 0x60, 0x20, 0x7f];
 
 /// Whom it harms if it can, and what it has to know for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

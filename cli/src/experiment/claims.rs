@@ -102,7 +102,11 @@ pub fn look<'c>(claim: &'c Claim, axes: &[&str], records: &[(&Point, &Record)]) 
         if !among(point, &claim.of) || !among(point, &claim.at) || seen.contains(&here) {
             continue;
         }
-        if let (Some(of), Some(to)) = (mean(&claim.of, &here), mean(&claim.to, &here)) {
+        let base = match &claim.to {
+            None => Some(1.0),
+            Some(to) => mean(to, &here),
+        };
+        if let (Some(of), Some(to)) = (mean(&claim.of, &here), base) {
             ratios.push(of / to);
         }
         seen.push(here);

@@ -1,6 +1,7 @@
 //! `alfirk experiment`: a sweep of runs, described by a file.
 
 pub mod claims;
+mod drawing;
 mod flags;
 mod plot;
 mod points;
@@ -8,6 +9,7 @@ mod rows;
 pub mod spec;
 mod store;
 mod table;
+mod timeline;
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::fmt::Write;
@@ -17,15 +19,16 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use alfirk_roce::collective::Digest;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::program::{self, Program};
+use crate::program::{self, Program, Target};
 use crate::run::progress::{self, Bars};
 use crate::run::{self, Driver};
 use claims::Finding;
+use drawing::Drawing;
 use flags::Flags;
 use points::Point;
 use spec::{Experiment, Extent};
@@ -140,7 +143,7 @@ pub struct Set {
 
 /// Data planes by the file that they were compiled from, each compiled once.
 #[derive(Clone, Default)]
-pub struct Programs(BTreeMap<Option<PathBuf>, Arc<Compiled>>);
+pub struct Programs(BTreeMap<(Target, Option<PathBuf>), Arc<Compiled>>);
 
 /// A data plane, and what results name it by.
 struct Compiled {
@@ -149,9 +152,10 @@ struct Compiled {
 }
 
 impl Programs {
-    fn compile(&mut self, file: Option<PathBuf>) -> Result<(), Failure> {
-        if let Entry::Vacant(place) = self.0.entry(file) {
-            let program = program::compile_program(place.key().as_deref())?;
+    fn compile(&mut self, source: (Target, Option<PathBuf>)) -> Result<(), Failure> {
+        if let Entry::Vacant(place) = self.0.entry(source) {
+            let (target, file) = place.key();
+            let program = program::compile_program(*target, file.as_deref())?;
             let sha256 = Digest::of(&program.device_config).to_string();
             place.insert(Arc::new(Compiled { program, sha256 }));
         }
@@ -185,7 +189,7 @@ impl Set {
         let experiment = parse(file, text, extent)?;
         let points = points::enumerate(&experiment)?;
         for point in &points {
-            programs.compile(program_file(point))?;
+            programs.compile(program_source(point))?;
         }
         let folder = match folder {
             Some(folder) => folder.to_path_buf(),
@@ -200,7 +204,7 @@ impl Set {
     }
 
     fn compiled(&self, point: &Point) -> &Compiled {
-        &self.programs.0[&program_file(point)]
+        &self.programs.0[&program_source(point)]
     }
 
     fn load(&self, point: &Point) -> Result<Option<Record>, Failure> {
@@ -344,12 +348,28 @@ impl Set {
             let (ours, paper) = (finding.ours(), finding.paper());
             let _ = writeln!(text, "  measured {ours}, published {paper}: {verdict}");
         }
-        for (name, svg) in results.plots() {
-            let path = self.store.save_file(&name, svg.as_bytes())?;
+        for path in self.save_plots(&results.plots())? {
             let _ = writeln!(text, "\n{}", path.display());
         }
         print(text)?;
         results.verified()
+    }
+
+    /// Writes plots as SVG and PNG; gives the files.
+    ///
+    /// # Errors
+    /// The disk is full, or the folder cannot be written.
+    pub fn save_plots(&self, plots: &[Drawing]) -> Result<Vec<PathBuf>, Failure> {
+        let files = plots.iter().flat_map(|plot| {
+            let named = |ending| format!("{}.{ending}", plot.name);
+            [
+                (named("svg"), plot.svg.as_bytes()),
+                (named("png"), plot.png.as_slice()),
+            ]
+        });
+        files
+            .map(|(name, bytes)| self.store.save_file(&name, bytes))
+            .collect()
     }
 
     /// What is finished.
@@ -398,12 +418,12 @@ impl Results<'_> {
             .collect()
     }
 
-    /// Names of files, and the SVG in them.
-    pub fn plots(&self) -> Vec<(String, String)> {
+    /// All plots.
+    pub fn plots(&self) -> Vec<Drawing> {
+        let records = self.all();
         let plots = self.experiment.plots.iter();
-        plots
-            .flat_map(|plot| plot::draw(plot, &self.axes, &self.all()))
-            .collect()
+        let plots = plots.flat_map(|plot| plot::draw(plot, &self.axes, &records));
+        plots.chain(timeline::draw(&records)).collect()
     }
 
     pub fn findings(&self) -> Vec<Finding<'_>> {
@@ -436,12 +456,21 @@ pub fn parse(file: &Path, text: &str, extent: Extent) -> Result<Experiment, Fail
     Experiment::parse(file, text, &Flags::new(), extent).map_err(Failure::bad_input)
 }
 
-fn program_file(point: &Point) -> Option<PathBuf> {
-    let setting = point
-        .settings
-        .iter()
-        .find(|setting| setting.flag == "p4src")?;
-    setting.value.as_ref().map(PathBuf::from)
+/// What the switches of a point run: the target, and a file that is not the built-in one.
+fn program_source(point: &Point) -> (Target, Option<PathBuf>) {
+    let value = |flag: &str| {
+        let mut settings = point.settings.iter();
+        settings
+            .find(|setting| setting.flag == flag)?
+            .value
+            .as_ref()
+    };
+    // Whether there is such a target is checked with the other flags.
+    let target = value("target").and_then(|name| Target::from_str(name, true).ok());
+    (
+        target.unwrap_or_default(),
+        value("p4src").map(PathBuf::from),
+    )
 }
 
 fn message(failure: Failure) -> String {

@@ -1,26 +1,16 @@
-//! Plots of results as SVG.
+//! Plots of results.
 
 use alfirk_ctrl::topology::units;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
+use plotters::coord::Shift;
 use plotters::prelude::*;
 
+use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
 use super::points::Point;
 use super::rows::{values, Stats};
 use super::spec::Plot;
 use super::store::{file_word, Record};
 use super::table::{show, slices, stats, Slice};
-
-const SIZE: (u32, u32) = (960, 600);
-/// Told apart by people who see few colours, too: Okabe and Ito's, without black.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(150, 140, 20),
-];
 
 /// The values of an axis along a line: by their logarithms where all are numbers above 0, else at equal distances.
 struct Scale<'v> {
@@ -96,126 +86,130 @@ fn number(text: &str) -> Option<f64> {
     })
 }
 
-/// Names of files, and what is in them: one for each value of the axes that the plot does not show.
-pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<(String, String)> {
+/// One for each value of the axes that the plot does not show.
+pub fn draw(plot: &Plot, axes: &[&str], records: &[(&Point, &Record)]) -> Vec<Drawing> {
     let slices = slices(axes, [&plot.x, &plot.lines], records);
     let one = slices.len() == 1;
     let drawn = slices.iter().map(|slice| {
         let name = match one {
-            true => format!("{}.svg", plot.name),
-            false => format!(
-                "{}-{}.svg",
-                plot.name,
-                file_word(&slice.title).collect::<String>()
-            ),
+            true => plot.name.clone(),
+            false => {
+                let title: String = file_word(&slice.title).collect();
+                format!("{}-{title}", plot.name)
+            }
         };
-        (name, svg(plot, slice))
+        Drawing::of(name, &Lines::of(plot, slice))
     });
     drawn.collect()
 }
 
-fn svg(plot: &Plot, slice: &Slice<'_>) -> String {
-    let points = || slice.records.iter().map(|(point, _)| *point);
-    let scale = Scale::new(values(&plot.x, points()));
-    let lines: Vec<(&str, Vec<(f64, Stats)>)> = values(&plot.lines, points())
-        .into_iter()
-        .map(|line| {
-            let here = scale
-                .values
-                .iter()
-                .zip(&scale.places)
-                .filter_map(|(x, place)| {
-                    let stats = stats(slice, [(&*plot.lines, line), (&*plot.x, *x)], &plot.y)?;
-                    (stats.least > 0.0).then_some((*place, stats))
-                });
-            (line, here.collect())
-        })
-        .collect();
-    let numbers = || {
-        lines
-            .iter()
-            .flat_map(|(_, line)| line.iter().map(|(_, stats)| stats))
-    };
-    let least = numbers()
-        .map(|stats| stats.least)
-        .fold(f64::INFINITY, f64::min);
-    let most = numbers().map(|stats| stats.most).fold(0.0, f64::max);
-    let (least, most) = if most > 0.0 {
-        (least, most)
-    } else {
-        (1.0, 10.0)
-    };
-    let mut text = String::new();
-    paint(
-        &mut text,
-        plot,
-        &slice.title,
-        &scale,
-        &lines,
-        least / 1.3..most * 1.3,
-    )
-    .expect("text is always drawn");
-    text
+/// Lines over an axis.
+struct Lines<'s> {
+    plot: &'s Plot,
+    title: &'s str,
+    scale: Scale<'s>,
+    lines: Vec<(&'s str, Vec<(f64, Stats)>)>,
+    heights: std::ops::Range<f64>,
 }
 
-type Painted = Result<(), DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>>;
-
-fn paint(
-    text: &mut String,
-    plot: &Plot,
-    title: &str,
-    scale: &Scale<'_>,
-    lines: &[(&str, Vec<(f64, Stats)>)],
-    heights: std::ops::Range<f64>,
-) -> Painted {
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - 210);
-    let caption = match title.is_empty() {
-        true => plot.name.clone(),
-        false => format!("{}, {title}", plot.name),
-    };
-    let mut chart = ChartBuilder::on(&canvas)
-        .margin(12)
-        .caption(caption, ("sans-serif", 18))
-        .x_label_area_size(44)
-        .y_label_area_size(84)
-        .build_cartesian_2d(scale, heights.log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(WHITE)
-        .x_desc(&plot.x)
-        .y_desc(&plot.y)
-        .x_labels(scale.places.len())
-        .y_label_formatter(&|number| round(&show(&plot.y, *number)))
-        .label_style(("sans-serif", 13))
-        .draw()?;
-    for (index, (name, line)) in lines.iter().enumerate() {
-        let colour = COLOURS[index % COLOURS.len()];
-        // The same colour comes again after some lines, with another mark.
-        let turn = index / COLOURS.len();
-        chart.draw_series(LineSeries::new(
-            line.iter().map(|(x, stats)| (*x, stats.mean)),
-            colour.stroke_width(2),
-        ))?;
-        let bars = line.iter().filter(|(_, stats)| stats.least < stats.most);
-        chart.draw_series(bars.map(|(x, stats)| {
-            ErrorBar::new_vertical(*x, stats.least, stats.mean, stats.most, colour.filled(), 8)
-        }))?;
-        chart.draw_series(
-            line.iter()
-                .map(|(x, stats)| EmptyElement::at((*x, stats.mean)) + mark(turn, colour)),
-        )?;
-        let y = 40 + 22 * index as i32;
-        legend.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
-        legend.draw(&(EmptyElement::at((16, y)) + mark(turn, colour)))?;
-        legend.draw(&Text::new(
-            (*name).to_owned(),
-            (34, y - 7),
-            ("sans-serif", 14),
-        ))?;
+impl<'s> Lines<'s> {
+    fn of(plot: &'s Plot, slice: &'s Slice<'s>) -> Lines<'s> {
+        let points = || slice.records.iter().map(|(point, _)| *point);
+        let scale = Scale::new(values(&plot.x, points()));
+        let lines: Vec<(&str, Vec<(f64, Stats)>)> = values(&plot.lines, points())
+            .into_iter()
+            .map(|line| {
+                let here = scale
+                    .values
+                    .iter()
+                    .zip(&scale.places)
+                    .filter_map(|(x, place)| {
+                        let stats = stats(slice, [(&*plot.lines, line), (&*plot.x, *x)], &plot.y)?;
+                        (stats.least > 0.0).then_some((*place, stats))
+                    });
+                (line, here.collect())
+            })
+            .collect();
+        let numbers = || {
+            lines
+                .iter()
+                .flat_map(|(_, line)| line.iter().map(|(_, stats)| stats))
+        };
+        let least = numbers()
+            .map(|stats| stats.least)
+            .fold(f64::INFINITY, f64::min);
+        let most = numbers().map(|stats| stats.most).fold(0.0, f64::max);
+        let (least, most) = if most > 0.0 {
+            (least, most)
+        } else {
+            (1.0, 10.0)
+        };
+        Lines {
+            plot,
+            title: &slice.title,
+            scale,
+            lines,
+            heights: least / 1.3..most * 1.3,
+        }
     }
-    root.present()
+}
+
+impl Picture for Lines<'_> {
+    fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
+        let Lines {
+            plot,
+            title,
+            scale,
+            lines,
+            heights,
+        } = self;
+        let (canvas, legend) = root.split_horizontally(SIZE.0 as i32 - 210);
+        let caption = match title.is_empty() {
+            true => plot.name.clone(),
+            false => format!("{}, {title}", plot.name),
+        };
+        let mut chart = ChartBuilder::on(&canvas)
+            .margin(12)
+            .caption(caption, ("sans-serif", 18))
+            .x_label_area_size(44)
+            .y_label_area_size(84)
+            .build_cartesian_2d(scale, heights.clone().log_scale())?;
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .x_desc(&plot.x)
+            .y_desc(&plot.y)
+            .x_labels(scale.places.len())
+            .y_label_formatter(&|number| round(&show(&plot.y, *number)))
+            .label_style(("sans-serif", 13))
+            .draw()?;
+        for (index, (name, line)) in lines.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            // The same colour comes again after some lines, with another mark.
+            let turn = index / COLOURS.len();
+            chart.draw_series(LineSeries::new(
+                line.iter().map(|(x, stats)| (*x, stats.mean)),
+                colour.stroke_width(2),
+            ))?;
+            let bars = line.iter().filter(|(_, stats)| stats.least < stats.most);
+            chart.draw_series(bars.map(|(x, stats)| {
+                ErrorBar::new_vertical(*x, stats.least, stats.mean, stats.most, colour.filled(), 8)
+            }))?;
+            chart.draw_series(
+                line.iter()
+                    .map(|(x, stats)| EmptyElement::at((*x, stats.mean)) + mark(turn, colour)),
+            )?;
+            let y = 40 + 22 * index as i32;
+            legend.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
+            legend.draw(&(EmptyElement::at((16, y)) + mark(turn, colour)))?;
+            legend.draw(&Text::new(
+                (*name).to_owned(),
+                (34, y - 7),
+                ("sans-serif", 14),
+            ))?;
+        }
+        Ok(())
+    }
 }
 
 /// A mark around the place that it is drawn at: an octagon, a square, or a triangle.
@@ -238,7 +232,7 @@ fn mark(turn: usize, colour: RGBColor) -> Polygon<(i32, i32)> {
 }
 
 /// A number with a unit, without zeros behind the point.
-fn round(text: &str) -> String {
+pub fn round(text: &str) -> String {
     let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
     let number = match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),

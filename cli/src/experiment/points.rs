@@ -57,7 +57,9 @@ pub fn enumerate(experiment: &Experiment) -> Result<Vec<Point>, Failure> {
             .collect();
         let mut settings = experiment.fixed.clone();
         settings.extend(chosen.iter().map(|(_, setting)| (*setting).clone()));
-        for algorithm in algorithms(&settings)? {
+        let mut whole = settings.clone();
+        bring_along(experiment, &mut whole);
+        for algorithm in algorithms(&whole)? {
             let mut settings = settings.clone();
             replace(&mut settings, ALGORITHMS, algorithm);
             if bring_along(experiment, &mut settings) {

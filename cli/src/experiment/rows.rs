@@ -6,7 +6,7 @@ use super::points::Point;
 use super::store::Record;
 
 /// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
-pub const MEASURED: [&str; 15] = [
+pub const MEASURED: [&str; 16] = [
     "completion_ns",
     "goodput_gbps",
     "sender_tx_bytes",
@@ -22,6 +22,7 @@ pub const MEASURED: [&str; 15] = [
     "requests.p50_ns",
     "requests.p99_ns",
     "requests.max_ns",
+    "fairness",
 ];
 
 /// The one row of a record's report; a point runs one algorithm.

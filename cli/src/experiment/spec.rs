@@ -18,7 +18,7 @@
 //! claims:                   # ratios, and what somebody else has found them to be
 //!   - text: Chain takes 3 to 5.2 times as long.
 //!     of: {algorithms: chain}
-//!     to: {algorithms: alfirk}
+//!     to: {algorithms: alfirk}       # [default: the claim is about the number itself]
 //!     at: {size: [64B]}     # only there [default: everywhere]
 //!     value: completion_ns
 //!     paper: [3, 5.2]       # from where to where, or one number: the largest ratio
@@ -90,8 +90,8 @@ pub struct Claim {
     pub text: String,
     /// One value each.
     pub of: Place,
-    /// One value each.
-    pub to: Place,
+    /// One value each; `None` if the claim is about what is measured at `of` itself.
+    pub to: Option<Place>,
     /// Where the ratio is looked at, on axes that `of` and `to` leave open.
     pub at: Place,
     /// A column of the results.
@@ -308,7 +308,10 @@ impl Reader<'_> {
             let claim = Claim {
                 text: self.text("claims: text", map.get("text"))?,
                 of: self.place("claims: of", map.get("of"), axes)?,
-                to: self.place("claims: to", map.get("to"), axes)?,
+                to: match map.get("to") {
+                    None => None,
+                    to => Some(self.place("claims: to", to, axes)?),
+                },
                 at: match map.get("at") {
                     None => Vec::new(),
                     at => self.place("claims: at", at, axes)?,
@@ -327,7 +330,8 @@ impl Reader<'_> {
                     .collect::<Vec<_>>()
             };
             let single = |place: &Place| place.iter().all(|(_, values)| values.len() == 1);
-            if names(&claim.of) != names(&claim.to) || !single(&claim.of) || !single(&claim.to) {
+            let to = claim.to.as_ref().unwrap_or(&claim.of);
+            if names(&claim.of) != names(to) || !single(&claim.of) || !single(to) {
                 return self.wrong(
                     "claims: `of` and `to` give one value each of the same axes, in the same order",
                 );

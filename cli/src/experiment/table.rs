@@ -94,6 +94,7 @@ pub fn show(column: &str, number: f64) -> String {
     match column {
         name if name.ends_with("_ns") => duration(number.round() as u64),
         name if name.ends_with("_gbps") => format!("{number:.3}"),
+        "fairness" => format!("{number:.3}"),
         _ if number.fract() == 0.0 => format!("{number:.0}"),
         _ => format!("{number:.1}"),
     }

@@ -16,7 +16,7 @@ use alfirk_sim::{Broadcast, DatagramGroup, VirtualFabric};
 use serde_json::{json, Value};
 
 use crate::exit::Failure;
-use crate::program::{compile_program, Program};
+use crate::program::{compile_program, Program, Target};
 
 const SEED: u64 = 1;
 const MTU: PathMtu = PathMtu::B2048;
@@ -52,7 +52,7 @@ pub struct Table(Vec<Row>);
 /// # Errors
 /// A run failed.
 pub fn measure_all() -> Result<Table, Failure> {
-    let program = compile_program(None)?;
+    let program = compile_program(Target::default(), None)?;
     let rows = PAPER.iter().map(|(nodes, _, _)| measure(&program, *nodes));
     Ok(Table(rows.collect::<Result<_, _>>()?))
 }

@@ -142,8 +142,8 @@ pub fn html(results: &[Results<'_>], table: Option<&str>, quick: bool) -> String
                 text(&finding.claim.why)
             );
         }
-        for (_, svg) in results.plots() {
-            let _ = writeln!(out, "<figure>{svg}</figure>");
+        for plot in results.plots() {
+            let _ = writeln!(out, "<figure>{}</figure>", plot.svg);
         }
         let _ = writeln!(out, "<pre>{}</pre>", text(results.tables().trim()));
         let command = format!(

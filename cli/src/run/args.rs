@@ -9,7 +9,7 @@ use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_ctrl::tree::{Planner, Policy};
 use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
-use alfirk_roce::rc::{PathMtu, MAX_MESSAGE};
+use alfirk_roce::rc::{PathMtu, Recovery, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
@@ -19,6 +19,7 @@ use super::input::Source;
 use super::losses::{find_link, Losses};
 use super::workload::{Asked, WorkloadArgs};
 use crate::exit::Failure;
+use crate::program::Target;
 
 /// Send one message from one host to a group of hosts, by several algorithms, and compare them.
 ///
@@ -101,6 +102,10 @@ pub struct Args {
     #[arg(long, value_enum, value_name = "HOW", default_value_t = Control::None)]
     congestion: Control,
 
+    /// What a lost packet costs: what queue pairs do at both ends, for the group and for the connections of overlays
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = RecoveryArg::GoBackN)]
+    recovery: RecoveryArg,
+
     /// Have switches mark packets by the length of their queue: none up to KMIN packets, all from KMAX on, and in between
     /// with a probability that rises to PMAX [default: with --congestion dcqcn 16,64,0.1]
     #[arg(long, value_name = "KMIN,KMAX,PMAX")]
@@ -157,8 +162,9 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), requires = "messages", conflicts_with_all = ["fallback_below", "switch_source"])]
     queue_depth: Option<u32>,
 
-    /// Probability that a link loses a frame, in each direction, feedback included: P for every link, NODE-NODE:P@FROM-TO for one
-    /// of them from one time after the post to another (without -TO for good); on Mininet that P is 1 [default: 0]
+    /// Probability that a link loses a frame, in each direction, feedback included: P for every link, core:P for those of
+    /// the core's switches instead, NODE-NODE:P@FROM-TO for one of them from one time after the post to another (without -TO for
+    /// good); on Mininet that P is 1 [default: 0]
     #[arg(
         long,
         value_name = "P",
@@ -262,7 +268,11 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Compile this P4 program instead of the built-in p4src/v1model/main.p4
+    /// What the switches are; tna finds minima by the tree, with neutral ICRCs
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) target: Target,
+
+    /// Compile this P4 program instead of the built-in one of the target
     #[arg(long, value_name = "FILE")]
     pub(super) p4src: Option<PathBuf>,
 
@@ -355,6 +365,16 @@ enum Control {
     Dcqcn,
 }
 
+/// What queue pairs do about losses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RecoveryArg {
+    /// The sender sends all again that follows a lost packet, as RDMA NICs and Linux do
+    GoBackN,
+    /// The sender sends again what is lost, as IRN does (SIGCOMM 2018); receivers keep the rest and report each loss by a NAK
+    /// of their own, which switches pass on once
+    SelectiveRepeat,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Driver {
     /// In this process, in virtual time
@@ -416,6 +436,7 @@ pub struct Config {
     pub strategies: Strategies,
     pub tree_policy: Policy,
     pub congestion: Congestion,
+    pub recovery: Recovery,
     pub ecn: Option<EcnProfile>,
     pub switch_source: u32,
     pub switch_early: bool,
@@ -431,6 +452,8 @@ pub struct Config {
     pub loss: f64,
     pub lose: Vec<super::lose::Lost>,
     pub initial_psn: Option<Psn>,
+    /// Of the core's links, instead of `loss`.
+    pub core_loss: Option<f64>,
     pub outages: Vec<Outage>,
     /// As they were written.
     pub outage_names: Vec<String>,
@@ -528,6 +551,7 @@ impl Args {
             ));
         }
         self.check_switches(&algorithms)?;
+        self.check_target()?;
         if self.trace.is_some() && self.driver == Driver::Mininet {
             return Err(Failure::bad_input(
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
@@ -547,6 +571,10 @@ impl Args {
             }
         }
         let guests = self.guests(&topology)?;
+        let recovery = match self.recovery {
+            RecoveryArg::GoBackN => Recovery::GoBackN,
+            RecoveryArg::SelectiveRepeat => Recovery::SelectiveRepeat,
+        };
         let lose = self.lose(&topology)?;
         let source = match (&self.input, &self.size) {
             (Some(file), _) => Source::File(file.clone()),
@@ -588,6 +616,7 @@ impl Args {
                 Control::None => Congestion::None,
                 Control::Dcqcn => Congestion::Dcqcn,
             },
+            recovery,
             ecn: self.ecn()?,
             switch_source: self.switch_source.unwrap_or(0),
             switch_early: self.switch_early,
@@ -602,6 +631,7 @@ impl Args {
             lose,
             initial_psn: self.initial_psn.map(Psn::new),
             loss: losses.everywhere,
+            core_loss: losses.core,
             outages: losses.outages,
             outage_names: losses.names,
             registration,
@@ -622,6 +652,30 @@ impl Args {
             model,
             topology,
         })
+    }
+}
+
+impl Args {
+    /// Refuses what the data plane for Tofino does not have.
+    fn check_target(&self) -> Result<(), Failure> {
+        if self.target == Target::V1model {
+            return Ok(());
+        }
+        let refused = [
+            (self.min_psn != MinPsnArg::Tree, "--min-psn", "tree"),
+            (self.icrc != IcrcArg::Neutral, "--icrc", "neutral"),
+            (
+                self.recovery == RecoveryArg::SelectiveRepeat,
+                "--recovery",
+                "go-back-n",
+            ),
+        ];
+        match refused.iter().find(|(is_other, ..)| *is_other) {
+            None => Ok(()),
+            Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
+                "{flag}: the data plane for Tofino (--target tna) has {only} only"
+            ))),
+        }
     }
 }
 
@@ -824,7 +878,14 @@ impl Args {
         if self.driver != Driver::Mininet {
             return refuse("virtual hosts have no kernel; add --driver mininet".to_owned());
         }
-        if self.guest_rdma == GuestRdma::Linux && !cfg!(feature = "verbs") {
+        let is_linux = self.guest_rdma == GuestRdma::Linux;
+        if is_linux && self.recovery == RecoveryArg::SelectiveRepeat {
+            return refuse(
+                "Linux's RDMA knows go-back-N only; add --guest-rdma alfirk, or leave out --recovery"
+                    .to_owned(),
+            );
+        }
+        if is_linux && !cfg!(feature = "verbs") {
             return refuse(
                 "this alfirk cannot use Linux's RDMA; build it with `--features verbs`, as `make interop` does, or add \
                  --guest-rdma alfirk"

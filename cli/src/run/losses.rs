@@ -6,11 +6,16 @@ use alfirk_experiment::Outage;
 use super::args::{quantity, Driver};
 use crate::exit::Failure;
 
+/// Stands for all links of the core.
+const CORE: &str = "core";
+
 /// Losses, checked.
 #[derive(Debug, Default)]
 pub struct Losses {
     /// Of every link, all the time.
     pub everywhere: f64,
+    /// Of the links of the core, all the time, instead of that.
+    pub core: Option<f64>,
     pub outages: Vec<Outage>,
     /// The outages as they were written.
     pub names: Vec<String>,
@@ -38,6 +43,22 @@ impl Losses {
                 }
                 continue;
             };
+            if link == CORE {
+                if driver == Driver::Mininet {
+                    return Err(refuse(
+                        "on Mininet no chosen links lose by chance; write P alone",
+                    ));
+                }
+                let loss = rest.parse().ok().filter(|p| (0.0..1.0).contains(p));
+                losses.core = loss;
+                if loss.is_none() {
+                    return Err(refuse(
+                        "a probability from 0 up to, but not including, 1 is expected after the colon",
+                    ));
+                }
+                losses.names.push(text.clone());
+                continue;
+            }
             let ends = link.split_once('-');
             let link = ends.and_then(|(a, b)| find_link(topology, a, b));
             let link = link.ok_or_else(|| refuse("the topology has no such link"))?;
@@ -96,6 +117,8 @@ mod tests {
         let outage = &losses.outages[0];
         assert_eq!(outage.loss, 0.2);
         assert_eq!((outage.from, outage.until), (1_000_000, Some(5_000_000)));
+        let losses = parse("core:0.5").unwrap();
+        assert_eq!((losses.everywhere, losses.core), (0.0, Some(0.5)));
         let losses = parse("h3-s1:1").unwrap();
         assert_eq!((losses.outages[0].from, losses.outages[0].until), (0, None));
         assert_eq!(parse("0.25").unwrap().everywhere, 0.25);
@@ -111,6 +134,8 @@ mod tests {
             "s1-h3:2",
             "s1-h3:0.1@5ms-1ms",
             "s1:0.1",
+            "core:1",
+            "core:0.1@1ms",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }

@@ -23,6 +23,7 @@ use alfirk_experiment::{
     Report, Row, Settings, SharedFabric, TopologySummary, WorkloadSummary,
 };
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
+use alfirk_roce::rc::Recovery;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
@@ -46,14 +47,15 @@ pub fn run(args: Args) -> Outcome {
         return print(hardware::list());
     }
     // The built-in program has nothing to say; it is compiled while the arguments are checked and the input is read.
+    let target = args.target;
     let built_in = args
         .p4src
         .is_none()
-        .then(|| thread::spawn(|| program::compile_program(None)));
+        .then(|| thread::spawn(move || program::compile_program(target, None)));
     let config = args.check()?;
     let program = match built_in {
         Some(thread) => thread.join().expect("the compiler reports errors"),
-        None => program::compile_program(config.p4src.as_deref()),
+        None => program::compile_program(target, config.p4src.as_deref()),
     }?;
     let report = measure(&config, &program, &Bars::new())?;
     if config.json {
@@ -161,6 +163,12 @@ fn run_in_virtual_time(
         config.seed,
     )
     .map_err(Failure::bad_input)?;
+    if let Some(loss) = config.core_loss {
+        for link in config.topology.core_links() {
+            let set = network.set_own_loss(link, loss);
+            set.map_err(Failure::bad_input)?;
+        }
+    }
     let records = Records::start(config, algorithm, &mut network)?;
     let started = Instant::now();
     let fabric = VirtualFabric::bring_up(network);
@@ -221,6 +229,7 @@ fn job(config: &Config, input: &Content) -> Job {
         write: config.write,
         strategies: config.strategies,
         congestion: config.congestion,
+        recovery: config.recovery,
         switch_source: config.switch_source,
         switch_early: config.switch_early,
         mtu: config.mtu,
@@ -318,6 +327,10 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
                 Congestion::Dcqcn => "dcqcn",
             }
             .to_string(),
+            recovery: match config.recovery {
+                Recovery::GoBackN => None,
+                Recovery::SelectiveRepeat => Some("selective-repeat".to_string()),
+            },
             mtu: config.mtu.bytes() as u32,
             slices: config.slices,
             loss: config.loss,

@@ -3,15 +3,16 @@
 use alfirk_experiment::workload::{By, Kind, Workload};
 use alfirk_roce::collective::Algorithm;
 
-use alfirk_ctrl::topology::{HostIndex, Topology};
+use alfirk_ctrl::topology::{units, HostIndex, Topology};
 
+use super::args::quantity;
 use crate::exit::Failure;
 
 /// What applications do instead of one message.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Workloads")]
 pub(super) struct WorkloadArgs {
-    /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast or pairs, with its
+    /// Carry out what an application communicates instead of one message: hpl, groups, storage, training, incast, pairs or fairness, with its
     /// keys, such as hpl:grid=8x8,panel=1MiB; --list-workloads has them all (virtual driver)
     #[arg(
         long,
@@ -26,6 +27,10 @@ pub(super) struct WorkloadArgs {
     /// Load the fabric meanwhile with what nobody waits for: incast or pairs, by unicasts
     #[arg(long, value_name = "KIND[:KEY=VALUE,...]", requires = "workload")]
     background: Option<String>,
+
+    /// Tell how much of each flow of a workload came in each interval of this length, such as 1ms, and how fair that was
+    #[arg(long, value_name = "TIME", requires = "workload")]
+    throughput_every: Option<String>,
 
     /// Print the workloads, with all their keys, and run nothing
     #[arg(long)]
@@ -60,6 +65,15 @@ impl WorkloadArgs {
         };
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
         let (kind, mut workload) = read("--workload", text, &hosts, seed)?;
+        if let Some(text) = &self.throughput_every {
+            let interval = quantity("--throughput-every", text, &units::DELAY)?;
+            if interval == 0 {
+                return Err(Failure::bad_input(
+                    "--throughput-every: an interval has a length",
+                ));
+            }
+            workload.interval = Some(interval);
+        }
         let mut background = None;
         if let Some(text) = &self.background {
             let (kind, load) = read("--background", text, &hosts, seed)?;

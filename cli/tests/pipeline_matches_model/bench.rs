@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use alfirk_aggregation::{Group, Port, Strategy};
+use alfirk_aggregation::{Config, Group, Port, Strategy};
 use alfirk_bmv2::{CloneSession, EntryTarget, KeyMatch, Program, Replica, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_compiler::preproc::MacroOption;
-use alfirk_ctrl::tables::absent;
+use alfirk_ctrl::tables::absent_children;
 
 use crate::script::Scene;
 use crate::wire::{MCST_ID, VIRTUAL_QPN};
@@ -66,7 +66,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
     for (path, &port) in ports.iter().enumerate() {
         let is_host = scene.is_host(path);
         let key = [group.clone(), (port as u16).to_be_bytes().to_vec()];
-        let absent = absent(path, ports.len()).to_be_bytes().to_vec();
+        let absent = absent_children(path, ports.len()).to_be_bytes().to_vec();
         add(
             &mut switch,
             ["group_lookup", "mft", "set_path"],
@@ -171,6 +171,11 @@ pub fn registers(switch: &Switch, path_bits: u32, paths: usize) -> Vec<(String, 
         let value = bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         cells.push((label, value));
     };
+    let losses = Config::pipeline(Strategy::Tree).losses as u64;
+    for slot in 0..losses {
+        let register = "ingress.ack_aggregate.selective_nak.losses";
+        read(register, group * losses + slot, format!("loss {slot}"));
+    }
     for name in [
         "told.agg",
         "waiting_nak.nak",
@@ -199,7 +204,11 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
     let state = model.walk.busy.map_or(0, |busy| {
         1 << 31 | u64::from(busy.is_dirty) << 30 | busy.start & 0x3fff_ffff
     });
-    let mut cells = vec![
+    let losses = model.selective_nak.slots().iter();
+    let mut cells: Vec<u64> = losses
+        .map(|loss| u64::from(loss.psn) << 8 | u64::from(loss.reports))
+        .collect();
+    cells.extend([
         u64::from(told.psn) << 24 | u64::from(told.msn),
         nak.nak
             .map_or(0, |nak| u64::from(nak.syndrome) << 24 | u64::from(nak.psn))
@@ -208,7 +217,7 @@ pub fn expected_registers(model: &Group) -> Vec<u64> {
         state << 32
             | model.walk.trigger.map_or(PATH_NONE, |path| path as u64) << 24
             | u64::from(model.walk.found),
-    ];
+    ]);
     for (at, leaf) in model.leaves.iter().enumerate() {
         let number = if leaf.by_sender { BY_SENDER } else { at as u64 };
         cells.extend([

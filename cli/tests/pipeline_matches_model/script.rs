@@ -135,6 +135,12 @@ pub enum Step {
     Cnp {
         path: u32,
     },
+    /// A path reports a packet, maybe one that was never sent, or that all have.
+    Lose {
+        path: u32,
+        back: u32,
+        reports: u8,
+    },
     Fatal {
         path: u32,
     },
@@ -144,7 +150,7 @@ pub enum Step {
     Dequeue {
         at: usize,
     },
-    Lose {
+    Drop {
         at: usize,
     },
     Command {
@@ -165,6 +171,7 @@ pub fn script() -> impl Strategy<Value = Script> {
     let at = || prop_oneof![Just(0usize), 0usize..64];
     let back = || prop_oneof![3 => Just(0u32), 2 => 0u32..4, 1 => 0u32..8];
     let syndrome = prop::sample::select(vec![0x60u8, 0x60, 0x2c, 0x21]);
+    let reports = prop_oneof![4 => 0u8..3, 1 => Just(254u8), 1 => Just(255u8)];
     let step = prop_oneof![
         6 => prop_oneof![8 => Just(0u32), 1 => 1u32..3].prop_map(|skip| Step::Send { skip }),
         2 => (path(), prop::bool::weighted(0.8))
@@ -177,11 +184,13 @@ pub fn script() -> impl Strategy<Value = Script> {
         3 => (path(), back(), syndrome)
             .prop_map(|(path, back, syndrome)| Step::Nak { path, back, syndrome }),
         2 => path().prop_map(|path| Step::Cnp { path }),
+        5 => (path(), prop_oneof![4 => 0u32..5, 1 => 0u32..10], reports)
+            .prop_map(|(path, back, reports)| Step::Lose { path, back, reports }),
         1 => path().prop_map(|path| Step::Fatal { path }),
         2 => prop_oneof![0u64..300, 900u64..5_000]
             .prop_map(|microseconds| Step::Wait { microseconds }),
         6 => at().prop_map(|at| Step::Dequeue { at }),
-        1 => at().prop_map(|at| Step::Lose { at }),
+        1 => at().prop_map(|at| Step::Drop { at }),
         3 => at().prop_map(|at| Step::Command { at }),
         2 => Just(Step::Drain),
     ];
@@ -258,6 +267,17 @@ impl Script {
                         },
                     }));
                 }
+                Step::Lose {
+                    path: who,
+                    back,
+                    reports,
+                } => events.push(arrive(Packet::Notice {
+                    port: scene.port(path(who)),
+                    notice: Notice::SelectiveNak {
+                        psn: scene.psn(newest + 2 - back.min(9)),
+                        reports,
+                    },
+                })),
                 Step::Cnp { path: who } => events.push(arrive(Packet::Notice {
                     port: scene.port(path(who)),
                     notice: Notice::Cnp,
@@ -277,7 +297,7 @@ impl Script {
                     events.push(Event::Wait(microseconds * MICROSECOND + 7));
                 }
                 Step::Dequeue { at } => events.push(Event::Dequeue(at)),
-                Step::Lose { at } => events.push(Event::Lose(at)),
+                Step::Drop { at } => events.push(Event::Lose(at)),
                 Step::Command { at } => events.push(Event::Command(at)),
                 Step::Drain => events.push(Event::Drain),
             }

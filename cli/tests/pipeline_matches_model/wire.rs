@@ -33,6 +33,10 @@ pub fn feedback(feedback: Feedback) -> Vec<u8> {
 pub fn notice(notice: Notice) -> Vec<u8> {
     match notice {
         Notice::Cnp => frame(OPCODE_CNP, 0, &[0; 16]),
+        Notice::SelectiveNak { psn, reports } => {
+            let aeth = aeth::Repr::selective_nak(reports);
+            acknowledge(psn, aeth.syndrome.into(), aeth.msn)
+        }
         Notice::FatalNak { nak, msn } => acknowledge(nak.psn, nak.syndrome, msn),
     }
 }
@@ -120,13 +124,13 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u32 {
     bytes.iter().fold(0, |n, &byte| n << 8 | u32::from(byte))
 }
 
-/// Fatal NAKs are notices.
+/// Fatal and selective NAKs are notices.
 fn parse_acknowledge(packet: &[u8]) -> Result<Feedback, Notice> {
     assert_eq!(packet[28], OPCODE_ACKNOWLEDGE, "in {packet:02x?}");
     let view = aeth::View::new_checked(&packet[40..]).expect("an AETH");
     match classify(number(packet, 37, 3), aeth::Repr::parse(&view)) {
         Some(Answer::Feedback(feedback)) => Ok(feedback),
-        Some(Answer::Fatal(notice)) => Err(notice),
+        Some(Answer::Notice(notice)) => Err(notice),
         None => panic!("a reserved syndrome in {packet:02x?}"),
     }
 }

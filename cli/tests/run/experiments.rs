@@ -199,6 +199,19 @@ quick: {run: {group: 3}, sweep: {size: [64B]}}
             "{command}"
         );
     }
+    // A value that cannot be without what it brings along.
+    let text = "
+name: grids
+run: {algorithms: [alfirk]}
+sweep: {workload: [\"hpl:grid=1x8\", \"hpl:grid=1x64\"]}
+per: {workload: {\"hpl:grid=1x64\": {topology: \"fat-tree:8\"}}}
+";
+    let grids = file(folder.path(), "grids.yaml", text);
+    let grids = commands(list(&grids, out.to_str().unwrap()));
+    assert!(
+        grids[1].contains("1x64") && grids[1].contains("fat-tree:8"),
+        "{grids:?}"
+    );
     let quick = json(&["experiment", "list", &spec, "--quick", "--json"]);
     let quick = commands(quick.as_array().unwrap().clone());
     assert_eq!(quick.len(), 2);
@@ -217,6 +230,7 @@ sweep: {algorithms: [alfirk, chain], completion-delay: [500ns, 1us]}
 claims:
   - {text: Three times., of: {algorithms: chain}, to: {algorithms: alfirk}, value: completion_ns, paper: [3, 3]}
   - {text: Seven times., of: {algorithms: chain}, to: {algorithms: alfirk}, value: completion_ns, paper: 7}
+  - {text: A number., of: {algorithms: alfirk, completion-delay: 1us}, value: completion_ns, paper: 1}
   - {text: Nowhere., of: {algorithms: chain}, to: {algorithms: alfirk}, at: {completion-delay: 9us}, value: completion_ns, paper: 7}
 ";
     let spec = file(folder.path(), "claims.yaml", text);
@@ -231,6 +245,9 @@ claims:
         said.contains("Seven times.\n  measured 3.00, published 7.00: differs"),
         "{said}"
     );
+    let number = said.split("A number.\n  measured ").nth(1).unwrap();
+    let number: f64 = number.split(',').next().unwrap().parse().unwrap();
+    assert!(number > 1_000.0, "{said}");
     assert!(
         said.contains("Nowhere.\n  measured -, published 7.00: not measured"),
         "{said}"
@@ -269,6 +286,8 @@ fn the_papers_figures_come_with_all_claims_and_one_page() {
         !page.contains("http://")
             || page.matches("http://").count() == page.matches("http://www.w3.org").count()
     );
+    let png = fs::read(folder.path().join("cepheus-figure-12/completion.png")).unwrap();
+    assert!(png.starts_with(b"\x89PNG"));
     refused(
         2,
         &["reproduce", "cepheus-figure-99"],

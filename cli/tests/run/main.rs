@@ -15,6 +15,8 @@ mod mininet;
 mod models;
 mod network;
 mod random;
+mod recovery;
 mod strategies;
+mod tofino;
 mod tree_policies;
 mod workloads;

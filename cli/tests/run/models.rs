@@ -10,6 +10,7 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, SwitchIndex, Topology};
 use alfirk_experiment::{run_algorithm, Congestion, Job, Kill, Registration, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp, WriteMode};
+use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
 use alfirk_sim::frame::Frame;
@@ -186,13 +187,14 @@ prop_compose! {
         faults in faults(),
         trouble in trouble(),
         members in 2usize..=16,
-        size in 0usize..120_000,
+        size in 0usize..60_000,
         messages in 1u32..6,
         receives in proptest::option::weighted(0.2, 1u32..4),
         switch_source in prop_oneof![3 => Just(0u32), 1 => 1u32..5],
         initial_psn in proptest::option::weighted(0.3, 0xff_fff0u32..=0xff_ffff),
         marks in any::<bool>(),
         in_band in proptest::bool::weighted(0.2),
+        recovery in prop_oneof![2 => Just(Recovery::GoBackN), 1 => Just(Recovery::SelectiveRepeat)],
         seed in 0u64..1_000_000,
     ) -> Scene {
         let hosts = topology.hosts().len();
@@ -206,8 +208,9 @@ prop_compose! {
             switch_source,
             initial_psn: initial_psn.map(Psn::new),
             congestion: if marks { Congestion::Dcqcn } else { Congestion::None },
+            recovery,
             registration: if in_band { Registration::InBand } else { Registration::Service },
-            time_limit: 30_000_000,
+            time_limit: 5_000_000,
             ..job(members, size, seed)
         };
         let is_group = algorithm == Algorithm::Alfirk;
@@ -234,7 +237,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 50, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
     fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {

@@ -4,6 +4,7 @@ use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::{fat_tree, leaf_spine, testbed, HostIndex, Topology};
 use alfirk_experiment::{Congestion, Job, Kill, Victim};
 use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
+use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::FaultProbabilities;
 use proptest::prelude::*;
@@ -78,6 +79,7 @@ proptest! {
         switch_source in prop_oneof![Just(0u32), 0u32..6],
         switch_early: bool,
         controlled: bool,
+        selective: bool,
         min_psn in prop::sample::select(MIN_PSNS.to_vec()),
         icrc in prop::sample::select(ICRCS.to_vec()),
         behind_wrap in prop_oneof![0u32..200, 0u32..1 << 24],
@@ -92,6 +94,7 @@ proptest! {
             switch_source,
             switch_early,
             congestion: if controlled { Congestion::Dcqcn } else { Congestion::None },
+            recovery: if selective { Recovery::SelectiveRepeat } else { Recovery::GoBackN },
             initial_psn: Some(Psn::new(0u32.wrapping_sub(behind_wrap))),
             time_limit: 20_000_000_000,
             ..by(min_psn, icrc, job(members, size, seed))

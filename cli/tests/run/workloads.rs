@@ -142,6 +142,7 @@ fn flow_begins_after_its_delay() {
         after,
     };
     let workload = Workload {
+        interval: None,
         phases: vec![Phase {
             name: "two".to_owned(),
             flows: vec![flow(0, 50_000), flow(4, 0)],
@@ -260,7 +261,7 @@ fn workloads_that_cannot_be_are_refused_with_one_line() {
 #[test]
 fn every_listed_workload_can_be_asked_for() {
     let list = String::from_utf8(good(&["run", "--list-workloads"])).unwrap();
-    assert_eq!(list.lines().count(), 6);
+    assert_eq!(list.lines().count(), 7);
     for line in list.lines() {
         // HPL takes its lengths one way or the other.
         let text = line.replace(",n=16384,nb=128", "");
@@ -285,4 +286,38 @@ proptest! {
         let workload = kind.workload(&hosts, seed).unwrap();
         delivers(&topology, &workload, Algorithm::Alfirk, loss);
     }
+}
+
+/// A multicast shares the ports of two of its receivers, one after the other, with unicasts.
+#[test]
+fn a_broadcast_and_a_unicast_have_the_same_share_of_a_port() {
+    let report = json(&[
+        "run",
+        "--model",
+        "fast",
+        "--workload",
+        "fairness:members=6,bytes=16MiB,unicast=3MiB,second=200us,third=900us",
+        "--throughput-every",
+        "100us",
+        "--algorithms",
+        "alfirk",
+        "--json",
+    ]);
+    let row = &report["results"][0];
+    assert!(row["fairness"].as_f64().unwrap() > 0.95, "{row}");
+    let throughput = &row["phases"][0]["throughput"];
+    assert_eq!(throughput["interval_ns"], 100_000);
+    let gbps = |flow: usize, at: usize| throughput["flows"][flow]["gbps"][at].as_f64().unwrap();
+    assert!(gbps(0, 1) > 90.0);
+    for (flow, at) in [(0, 4), (1, 4), (0, 11), (2, 11)] {
+        assert!((45.0..55.0).contains(&gbps(flow, at)), "{flow} in {at}");
+    }
+    assert_eq!((gbps(1, 1), gbps(2, 4), gbps(1, 11)), (0.0, 0.0, 0.0));
+    let bytes: f64 = throughput["flows"][1]["gbps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gbps| gbps.as_f64().unwrap() * 100_000.0 / 8.0)
+        .sum();
+    assert_eq!(bytes.round(), f64::from(3 << 20));
 }

@@ -20,14 +20,14 @@ use super::session::Task;
 use super::{Controller, Owner};
 use crate::constants::{REGISTER_AGG, VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::Strategies;
-use crate::tables::{Delivery, GroupEntry, Snapshot, Table};
+use crate::tables::{Delivery, GroupEntry, GroupName, Snapshot, Table};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
 /// A part of a group that nobody has asked this controller for, as a switch's entries tell it.
 #[derive(Debug)]
 pub(super) struct Orphan {
-    mcst_id: Ipv4Addr,
+    pub(super) mcst_id: Ipv4Addr,
     virtual_qpn: QpNum,
     strategies: Strategies,
     ports: BTreeSet<u32>,
@@ -87,7 +87,7 @@ impl Controller {
         }
         for entry in hidden {
             if let Some((key, _)) = self.program.mft.parse(entry) {
-                if let Some(part) = parts.get_mut(&key.group_index) {
+                if let Some(part) = part_of(&mut parts, key.group) {
                     part.ports.insert(key.port);
                 }
             } else if let Some((key, delivery)) = self.program.receivers.parse(entry) {
@@ -95,7 +95,7 @@ impl Controller {
                     part.receivers.insert(key.port, delivery);
                 }
             } else if let Some((key, member)) = self.program.members.parse(entry) {
-                if let Some(part) = parts.get_mut(&key.group_index) {
+                if let Some(part) = part_of(&mut parts, key.group) {
                     if !member.may_send {
                         part.silent.insert(key.src_ip);
                     }
@@ -233,15 +233,38 @@ impl Controller {
     }
 
     fn remove_part(&mut self, now: u64, switch: SwitchIndex, index: u16) {
+        let mcst_id = self.part_address(switch, index);
         let control = &mut self.switches[switch.0];
         let deletions =
             control
                 .boot
                 .found
                 .surplus(&Snapshot::default(), self.program.groups.id(), |entity| {
-                    self.program.group_index_of(entity) != Some(index)
+                    let group = self.program.group_of(entity);
+                    !group.is_some_and(|group| match mcst_id {
+                        Some(mcst_id) => group.is(index, mcst_id),
+                        None => group == GroupName::Index(index),
+                    })
                 });
         control.room.release(index);
         self.submit(now, switch, Owner::Nobody, Task::Write(deletions));
     }
+
+    /// The address of a group of which a switch was found to hold a part.
+    fn part_address(&self, switch: SwitchIndex, index: u16) -> Option<Ipv4Addr> {
+        let found = &self.switches[switch.0].boot.found;
+        let groups = found
+            .table_entries()
+            .filter_map(|entry| self.program.groups.parse(entry));
+        let mut shown = groups.filter(|(_, group)| group.group_index == index);
+        shown.next().map(|(key, _)| key.mcst_id)
+    }
+}
+
+/// The part of a group by what a key knows it by.
+fn part_of(parts: &mut BTreeMap<u16, Orphan>, group: GroupName) -> Option<&mut Orphan> {
+    let mut parts = parts.iter_mut();
+    parts
+        .find(|(index, part)| group.is(**index, part.mcst_id))
+        .map(|(_, part)| part)
 }

@@ -241,8 +241,9 @@ impl Controller {
             wanted.push(group.publication(&self.program, on));
         }
         let is_orphan = |entity: &_| {
-            let index = self.program.group_index_of(entity);
-            index.is_some_and(|index| control.orphans.contains_key(&index))
+            let mut orphans = control.orphans.iter();
+            let group = self.program.group_of(entity);
+            group.is_some_and(|group| orphans.any(|(index, part)| group.is(*index, part.mcst_id)))
         };
         let mut updates: Vec<Update> = self
             .lost_groups(switch)

@@ -53,11 +53,14 @@ impl Fabric {
                 port: neighbour.port,
             };
             first.push(session.insert());
+            if let Some(mirrors) = &program.mirrors {
+                first.extend(mirrors.insert(neighbour.port));
+            }
             if let Some(profile) = &config.ecn {
                 let key = MarkingPort {
                     port: neighbour.port,
                 };
-                first.push(program.ecn_marking.insert(&key, &profile.marking()));
+                first.push(program.ecn_marking.set(&key, &profile.marking()));
             }
             let hosts = match neighbour.peer.node {
                 Node::Host(_) => 1,
@@ -78,7 +81,8 @@ impl Fabric {
             first.push(program.arp_targets.insert(target, &VIRTUAL_MAC));
         }
         for (ports, group) in &ecmp.groups {
-            for (index, port) in (0..).zip(ports.iter()) {
+            let hops = program.target.next_hops(ports.len());
+            for (index, port) in (0..).zip(ports.iter().cycle().take(hops)) {
                 let key = NextHopKey {
                     group: *group,
                     index,
@@ -134,7 +138,11 @@ impl Fabric {
     pub(super) fn check(&self, program: &Program, topology: &Topology) -> Result<(), ConfigError> {
         for switch in topology.switch_indexes() {
             let ecmp = EcmpGroups::new(&self.paths, switch);
-            let next_hops = ecmp.groups.keys().map(|ports| ports.len()).sum();
+            let next_hops = ecmp
+                .groups
+                .keys()
+                .map(|ports| program.target.next_hops(ports.len()))
+                .sum();
             let routes = self.routes(topology, &ecmp, switch).len();
             let needs = [
                 ("routes", routes, program.sizes.routes),

@@ -18,8 +18,8 @@ use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
 use crate::strategy::{IcrcMode, Strategies};
 use crate::tables::{
-    absent, Delivery, GroupEntry, GroupKey, Member, MemberKey, MftKey, MulticastGroup, PathEntry,
-    Program, ReceiverKey, Replica, Snapshot, Table,
+    Delivery, GroupEntry, GroupKey, GroupName, Member, MemberKey, MftKey, MulticastGroup,
+    PathEntry, Program, ReceiverKey, Replica, Snapshot, Table,
 };
 use crate::topology::{HostIndex, MacAddr, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
@@ -36,8 +36,6 @@ pub(super) struct GroupMember {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) port: u32,
-    /// See [`absent`].
-    pub(super) absent: u16,
     /// The member behind the port, and its number among all receivers of the switch; `None` when another switch is.
     pub(super) member: Option<GroupMember>,
     pub(super) slot: u32,
@@ -192,12 +190,13 @@ impl Group {
         let group_index = on.group_index;
         let entries = on.numbered().map(|(path_index, path)| {
             let key = MftKey {
-                group_index,
+                group: self.name(program, on),
                 port: path.port,
             };
             let entry = PathEntry {
+                group_index: Some(group_index),
                 path_index,
-                absent: path.absent,
+                absent: program.mft.absent(path_index.into(), on.paths.len()),
                 is_host: path.member.is_some(),
             };
             program.mft.insert(&key, &entry)
@@ -234,7 +233,7 @@ impl Group {
         );
         for (port, member) in on.members() {
             let key = MemberKey {
-                group_index,
+                group: self.name(program, on),
                 port,
                 src_ip: member.spec.ip,
             };
@@ -259,16 +258,16 @@ impl Group {
 
     /// Takes away what [`Group::entries`] adds, in reverse.
     pub(super) fn removal(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
-        let group_index = on.group_index;
+        let (group_index, group) = (on.group_index, self.name(program, on));
         let mut updates = Vec::new();
         for path in &on.paths {
             let port = path.port;
-            updates.push(program.mft.delete(&MftKey { group_index, port }));
+            updates.push(program.mft.delete(&MftKey { group, port }));
         }
         for (port, member) in on.members() {
             let src_ip = member.spec.ip;
             updates.push(program.members.delete(&MemberKey {
-                group_index,
+                group,
                 port,
                 src_ip,
             }));
@@ -315,6 +314,11 @@ impl Group {
         let mut updates = self.entries(program, on)?;
         updates.push(self.publication(program, on));
         Ok(program.constraints().check(&updates)?)
+    }
+
+    /// What keys know the group by on one switch.
+    fn name(&self, program: &Program, on: &OnSwitch) -> GroupName {
+        program.target.group_name(on.group_index, self.mcst_id)
     }
 
     fn key(&self) -> GroupKey {
@@ -365,12 +369,10 @@ impl OnSwitch {
         members: &MembersByHost,
     ) -> OnSwitch {
         let ports: Vec<u32> = ports.into_iter().collect();
-        let count = ports.len();
-        let paths = ports.into_iter().enumerate().map(|(path, port)| {
+        let paths = ports.into_iter().map(|port| {
             let host = host_behind(topology, switch, port);
             Path {
                 port,
-                absent: absent(path, count),
                 member: host.and_then(|host| members.0.get(&host)).copied(),
                 slot: granted.slots.get(&port).copied().unwrap_or(0),
             }

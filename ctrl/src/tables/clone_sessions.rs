@@ -19,8 +19,14 @@ pub struct CloneSession {
 impl CloneSession {
     /// Adds the session; refused by the switch when it is there.
     pub fn insert(self) -> Update {
+        self.insert_as(self.port, 0)
+    }
+
+    /// The same with a number of its own, and packets cut to so many bytes if that is not 0.
+    pub(super) fn insert_as(self, session_id: u32, packet_length_bytes: i32) -> Update {
         let entry = CloneSessionEntry {
-            session_id: self.port,
+            session_id,
+            packet_length_bytes,
             replicas: vec![replica(self.port, 0)],
             ..CloneSessionEntry::default()
         };

@@ -5,6 +5,7 @@ use std::ops::{Add, AddAssign, Sub};
 use alfirk_p4runtime::p4::v1::{entity, CounterEntry, Entity};
 
 use super::schema::{ProgramError, Schema};
+use super::target::Target;
 use crate::strategy::MinPsn;
 
 /// Cells of `ingress.ack_aggregate.work` per strategy.
@@ -17,10 +18,11 @@ const ALREADY_ACKED: u64 = alfirk_contract::Drop::AlreadyAcked as u64;
 /// Ids of the arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
-    work: u32,
+    /// Tofino has none to spare.
+    work: Option<u32>,
     ingress_drops: u32,
     egress_drops: u32,
-    punts_limited: u32,
+    punts_limited: Option<u32>,
 }
 
 /// What finding minima has cost, counted over ACKs and NAKs.
@@ -91,12 +93,16 @@ impl Sub for Counts {
 }
 
 impl Counters {
-    pub(super) fn resolve(schema: &Schema) -> Result<Counters, ProgramError> {
+    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<Counters, ProgramError> {
+        let of_v1model = |name| match target {
+            Target::V1model => schema.counter(name).map(Some),
+            Target::Tofino => Ok(None),
+        };
         Ok(Counters {
-            work: schema.counter("ingress.ack_aggregate.work")?,
+            work: of_v1model("ingress.ack_aggregate.work")?,
             ingress_drops: schema.counter("ingress.drops")?,
             egress_drops: schema.counter("egress.drops")?,
-            punts_limited: schema.counter("ingress.punt_limit.limited")?,
+            punts_limited: of_v1model("ingress.punt_limit.limited")?,
         })
     }
 
@@ -104,17 +110,17 @@ impl Counters {
     pub fn wanted(&self) -> Vec<entity::Entity> {
         let ids = [
             self.work,
-            self.ingress_drops,
-            self.egress_drops,
+            Some(self.ingress_drops),
+            Some(self.egress_drops),
             self.punts_limited,
         ];
-        let entries = ids.map(|counter_id| {
+        let entries = ids.into_iter().flatten().map(|counter_id| {
             entity::Entity::CounterEntry(CounterEntry {
                 counter_id,
                 ..CounterEntry::default()
             })
         });
-        entries.into()
+        entries.collect()
     }
 
     /// Makes something of what was read; other entities are passed over.
@@ -130,7 +136,7 @@ impl Counters {
             let (Ok(index), Ok(packets)) = (u64::try_from(index), u64::try_from(packets)) else {
                 continue;
             };
-            if entry.counter_id == self.work {
+            if Some(entry.counter_id) == self.work {
                 let strategy = usize::try_from(index / WORK_STRIDE).unwrap_or(usize::MAX);
                 if let Some(work) = counts.work.get_mut(strategy) {
                     match index % WORK_STRIDE {
@@ -145,7 +151,7 @@ impl Counters {
                 counts.cnps_filtered += packets;
             } else if entry.counter_id == self.egress_drops && index == ALREADY_ACKED {
                 counts.copies_filtered += packets;
-            } else if entry.counter_id == self.punts_limited {
+            } else if Some(entry.counter_id) == self.punts_limited {
                 counts.punts_limited += packets;
             }
         }

@@ -7,13 +7,14 @@ use alfirk_p4runtime::p4::v1::TableEntry;
 use alfirk_roce::icrc::neutral::NeutralPair;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::target::{GroupName, Target};
 use super::Table;
 
 /// Key: a member at its port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MemberKey {
-    /// The group on this switch.
-    pub group_index: u16,
+    /// The group.
+    pub group: GroupName,
     /// The member's port.
     pub port: u32,
     /// The member's address.
@@ -38,20 +39,38 @@ pub struct Members {
     key: KeyIds<3>,
     enter: ActionIds<2>,
     enter_receiver: ActionIds<2>,
+    target: Target,
 }
 
 impl Members {
-    pub(super) const NAME: &'static str = "ingress.bridge_entry.members";
+    /// The control that the table and its actions stand in.
+    fn control(target: Target) -> &'static str {
+        match target {
+            Target::V1model => "ingress.bridge_entry",
+            Target::Tofino => "ingress.group_lookup",
+        }
+    }
 
-    pub(super) fn resolve(schema: &Schema) -> Result<Members, ProgramError> {
+    /// The table's name.
+    pub(super) fn name(target: Target) -> String {
+        format!("{}.members", Members::control(target))
+    }
+
+    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<Members, ProgramError> {
+        let (group, bits) = target.group_field();
+        let action = |name: &str| {
+            let name = format!("{}.{name}", Members::control(target));
+            schema.action(&name, NEUTRAL_PARAMS)
+        };
         Ok(Members {
-            key: schema.table(Self::NAME)?.key([
-                ("group_index", MatchType::Exact, 16),
+            key: schema.table(&Members::name(target))?.key([
+                (group, MatchType::Exact, bits),
                 ("ingress_port", MatchType::Exact, 9),
                 ("src_ip", MatchType::Exact, 32),
             ])?,
-            enter: schema.action("ingress.bridge_entry.enter", NEUTRAL_PARAMS)?,
-            enter_receiver: schema.action("ingress.bridge_entry.enter_receiver", NEUTRAL_PARAMS)?,
+            enter: action("enter")?,
+            enter_receiver: action("enter_receiver")?,
+            target,
         })
     }
 }
@@ -77,7 +96,7 @@ impl Table for Members {
 
     fn pattern(&self, key: &MemberKey) -> TableEntry {
         self.key.exact([
-            u64::from(key.group_index),
+            key.group.value(),
             u64::from(key.port),
             u64::from(u32::from(key.src_ip)),
         ])
@@ -88,11 +107,11 @@ impl Table for Members {
     }
 
     fn parse(&self, entry: &TableEntry) -> Option<(MemberKey, Member)> {
-        let [group_index, port, src_ip] = self.key.values(entry)?;
+        let [group, port, src_ip] = self.key.values(entry)?;
         let sends = self.enter.arguments(entry);
         let [ip_id_xor, udp_sport_xor] = sends.or_else(|| self.enter_receiver.arguments(entry))?;
         let key = MemberKey {
-            group_index: u16::try_from(group_index).ok()?,
+            group: GroupName::from_value(self.target, group)?,
             port: u32::try_from(port).ok()?,
             src_ip: u32::try_from(src_ip).ok()?.into(),
         };

@@ -4,13 +4,14 @@ use alfirk_p4runtime::p4::config::v1::match_field::MatchType;
 use alfirk_p4runtime::p4::v1::TableEntry;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::target::{GroupName, Target};
 use super::Table;
 
 /// Key: a port of a group's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MftKey {
-    /// The group on this switch.
-    pub group_index: u16,
+    /// The group.
+    pub group: GroupName,
     /// The port.
     pub port: u32,
 }
@@ -18,9 +19,11 @@ pub struct MftKey {
 /// Which path the port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEntry {
+    /// The group on this switch. None where it stands in the key, and was read there.
+    pub group_index: Option<u16>,
     /// Number of the path, dense from 0.
     pub path_index: u8,
-    /// Bit 4 L + c: at level L of the min-PSN tree, child c of this path's node holds no path; see [`absent`].
+    /// Which nodes of the min-PSN tree hold no path; see [`Mft::absent`].
     pub absent: u16,
     /// Whether a member hangs from the port, rather than another switch.
     pub is_host: bool,
@@ -31,22 +34,47 @@ pub struct PathEntry {
 pub struct Mft {
     key: KeyIds<2>,
     set_path: ActionIds<3>,
+    target: Target,
+    /// Bits of a path's number.
+    path_bits: u32,
 }
 
 impl Mft {
     pub(super) const NAME: &'static str = "ingress.group_lookup.mft";
 
-    pub(super) fn resolve(schema: &Schema) -> Result<Mft, ProgramError> {
+    /// `paths` are those that a group may have.
+    pub(super) fn resolve(
+        schema: &Schema,
+        target: Target,
+        paths: u32,
+    ) -> Result<Mft, ProgramError> {
+        let (group, bits) = target.group_field();
+        let path_bits = paths.max(2).next_power_of_two().ilog2();
+        let (path, absent) = match target {
+            Target::V1model => (("path_index", 8), 16),
+            // The group's index ++ the path's; the tree is binary.
+            Target::Tofino => (("cell", 16), path_bits as i32),
+        };
         Ok(Mft {
             key: schema.table(Self::NAME)?.key([
-                ("group_index", MatchType::Exact, 16),
+                (group, MatchType::Exact, bits),
                 ("ingress_port", MatchType::Exact, 9),
             ])?,
             set_path: schema.action(
                 "ingress.group_lookup.set_path",
-                [("path_index", 8), ("absent", 16), ("is_host", 1)],
+                [path, ("absent", absent), ("is_host", 1)],
             )?,
+            target,
+            path_bits,
         })
+    }
+
+    /// Which nodes of the min-PSN tree hold none of `count` paths, of those that a path is compared with.
+    pub fn absent(&self, path: usize, count: usize) -> u16 {
+        match self.target {
+            Target::V1model => absent_children(path, count),
+            Target::Tofino => absent_siblings(path, count, self.path_bits),
+        }
     }
 }
 
@@ -55,8 +83,12 @@ impl Table for Mft {
     type Action = PathEntry;
 
     fn entry(&self, key: &MftKey, path: &PathEntry) -> TableEntry {
+        let index = match (self.target, path.group_index) {
+            (Target::Tofino, Some(group)) => u64::from(group) << self.path_bits,
+            _ => 0,
+        };
         let action = self.set_path.call([
-            u64::from(path.path_index),
+            index | u64::from(path.path_index),
             u64::from(path.absent),
             u64::from(path.is_host),
         ]);
@@ -67,8 +99,7 @@ impl Table for Mft {
     }
 
     fn pattern(&self, key: &MftKey) -> TableEntry {
-        self.key
-            .exact([u64::from(key.group_index), u64::from(key.port)])
+        self.key.exact([key.group.value(), u64::from(key.port)])
     }
 
     fn id(&self) -> u32 {
@@ -76,13 +107,21 @@ impl Table for Mft {
     }
 
     fn parse(&self, entry: &TableEntry) -> Option<(MftKey, PathEntry)> {
-        let [group_index, port] = self.key.values(entry)?;
+        let [group, port] = self.key.values(entry)?;
         let [path_index, absent, is_host] = self.set_path.arguments(entry)?;
         let key = MftKey {
-            group_index: u16::try_from(group_index).ok()?,
+            group: GroupName::from_value(self.target, group)?,
             port: u32::try_from(port).ok()?,
         };
+        let (group_index, path_index) = match self.target {
+            Target::V1model => (None, path_index),
+            Target::Tofino => (
+                Some(u16::try_from(path_index >> self.path_bits).ok()?),
+                path_index & ((1 << self.path_bits) - 1),
+            ),
+        };
         let path = PathEntry {
+            group_index,
             path_index: u8::try_from(path_index).ok()?,
             absent: u16::try_from(absent).ok()?,
             is_host: is_host != 0,
@@ -95,11 +134,18 @@ impl Table for Mft {
 const LEVELS: usize = 4;
 const LEVEL_BITS: usize = 2;
 
-/// Which children of a path's nodes in the min-PSN tree hold none of `count` paths (`p4src/v1model/min_psn_tree.p4`).
+/// Tofino's tree: bit L says that the sibling of a path's node at level L holds none of `count` paths
+/// (`p4src/tna/min_psn_tree.p4`).
+fn absent_siblings(path: usize, count: usize, levels: u32) -> u16 {
+    let is_absent = |level: &u32| ((path >> level) ^ 1) << level >= count;
+    (0..levels).filter(is_absent).map(|level| 1 << level).sum()
+}
+
+/// Bit 4 L + c: which children of a path's nodes in the min-PSN tree hold none of `count` paths (`p4src/v1model/min_psn_tree.p4`).
 ///
 /// Nodes have four children. Child c of the path's node at level L covers the paths whose bits from 2 L up are the
 /// node's number and c.
-pub fn absent(path: usize, count: usize) -> u16 {
+pub fn absent_children(path: usize, count: usize) -> u16 {
     let mut bits = 0;
     for level in 0..LEVELS {
         let shift = LEVEL_BITS * level;
@@ -116,7 +162,21 @@ pub fn absent(path: usize, count: usize) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::absent;
+    use super::absent_children as absent;
+    use super::absent_siblings;
+
+    #[test]
+    fn a_sibling_is_absent_exactly_when_no_path_is_in_it() {
+        for count in 1..=128 {
+            for path in 0..count {
+                for level in 0..7 {
+                    let sibling = (path >> level) ^ 1;
+                    let is_there = (0..count).any(|other| other >> level == sibling);
+                    assert_eq!(absent_siblings(path, count, 7) >> level & 1 == 0, is_there);
+                }
+            }
+        }
+    }
 
     #[test]
     fn children_without_paths_are_marked_level_by_level() {

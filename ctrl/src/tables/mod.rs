@@ -12,6 +12,7 @@ mod ecn_marking;
 mod groups;
 mod members;
 mod mft;
+mod mirrors;
 mod multicast_groups;
 mod next_hops;
 mod packet_io;
@@ -21,6 +22,7 @@ mod routes;
 mod schema;
 mod snapshot;
 mod source_guard;
+mod target;
 
 use alfirk_p4runtime::p4::config::v1::P4Info;
 use alfirk_p4runtime::p4::v1::{entity, update, Entity, TableEntry, Update};
@@ -34,7 +36,8 @@ pub use datagram_groups::{DatagramGroupKey, DatagramGroups};
 pub use ecn_marking::{EcnMarking, Marking, MarkingPort};
 pub use groups::{GroupEntry, GroupKey, Groups};
 pub use members::{Member, MemberKey, Members};
-pub use mft::{absent, Mft, MftKey, PathEntry};
+pub use mft::{absent_children, Mft, MftKey, PathEntry};
+pub use mirrors::Mirrors;
 pub use multicast_groups::{MulticastGroup, Replica};
 pub use next_hops::{NextHop, NextHopKey, NextHops};
 pub use packet_io::{PacketInHeader, PacketIo, PacketOutHeader};
@@ -44,6 +47,7 @@ pub use routes::{Route, RouteKey, Routes};
 pub use schema::ProgramError;
 pub use snapshot::Snapshot;
 pub use source_guard::{Attached, SourceGuard};
+pub use target::{GroupName, Target};
 
 /// A table family: one P4 table with its key and action types.
 pub trait Table {
@@ -120,7 +124,7 @@ pub struct Program {
     pub groups: Groups,
     /// `ingress.group_lookup.mft`
     pub mft: Mft,
-    /// `ingress.bridge_entry.members`
+    /// `ingress.bridge_entry.members`, on Tofino `ingress.group_lookup.members`
     pub members: Members,
     /// `egress.bridge_exit.receivers`
     pub receivers: Receivers,
@@ -128,6 +132,8 @@ pub struct Program {
     pub source_guard: SourceGuard,
     /// `egress.ecn_marking.profiles`
     pub ecn_marking: EcnMarking,
+    /// `ingress.mirrors`, which only Tofino has.
+    pub mirrors: Option<Mirrors>,
     /// `ingress.punt_limit.rates`
     pub punt_rates: PuntRates,
     /// Counter arrays.
@@ -136,6 +142,8 @@ pub struct Program {
     pub packet_io: PacketIo,
     /// Bounds that the pipeline was compiled with.
     pub sizes: Sizes,
+    /// What it was compiled for.
+    pub target: Target,
     names: schema::Names,
     constraints: Constraints,
 }
@@ -171,17 +179,23 @@ impl Program {
     pub fn resolve(p4info: &P4Info) -> Result<Program, ProgramError> {
         let schema = schema::Schema::new(p4info);
         let groups = Groups::resolve(&schema)?;
-        let routes = Routes::resolve(&schema)?;
+        let target = Target::of(p4info);
+        let routes = Routes::resolve(&schema, target)?;
         let next_hops = NextHops::resolve(&schema)?;
         let group_count = schema.table(Groups::NAME)?.size()?;
-        let path_cells = schema.register_size("ingress.ack_aggregate.sender.acked")?;
-        let region_cells = schema.register_size("egress.memory_regions.va")?.max(1);
+        let (acked, regions) = match target {
+            Target::V1model => ("ack_aggregate.sender.acked", "va"),
+            Target::Tofino => ("admission.path_acknowledged.acked", "va_high"),
+        };
+        let path_cells = schema.register_size(&format!("ingress.{acked}"))?;
+        let region_cells = schema.register_size(&format!("egress.memory_regions.{regions}"))?;
+        let region_cells = region_cells.max(1);
         let sizes = Sizes {
             groups: group_count,
             paths: path_cells / group_count,
             datagram_groups: schema.table(DatagramGroups::NAME)?.size()?,
             mft: schema.table(Mft::NAME)?.size()?,
-            members: schema.table(Members::NAME)?.size()?,
+            members: schema.table(&Members::name(target))?.size()?,
             receivers: schema.table(Receivers::NAME)?.size()?.min(region_cells),
             routes: schema.table(Routes::NAME)?.size()?,
             next_hops: schema.table(NextHops::NAME)?.size()?,
@@ -198,23 +212,28 @@ impl Program {
             next_hops,
             datagram_groups: DatagramGroups::resolve(&schema)?,
             groups,
-            mft: Mft::resolve(&schema)?,
-            members: Members::resolve(&schema)?,
+            mft: Mft::resolve(&schema, target, sizes.paths)?,
+            members: Members::resolve(&schema, target)?,
             receivers: Receivers::resolve(&schema)?,
             source_guard: SourceGuard::resolve(&schema)?,
-            ecn_marking: EcnMarking::resolve(&schema)?,
+            ecn_marking: EcnMarking::resolve(&schema, target)?,
+            mirrors: match target {
+                Target::V1model => None,
+                Target::Tofino => Some(Mirrors::resolve(&schema)?),
+            },
             punt_rates: PuntRates::resolve(&schema)?,
-            counters: Counters::resolve(&schema)?,
+            counters: Counters::resolve(&schema, target)?,
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
+            target,
             names: schema.names(),
             constraints: Constraints::of(p4info)?,
         })
     }
 
     /// The ids of all tables that the controller writes.
-    pub fn table_ids(&self) -> [u32; 10] {
-        [
+    pub fn table_ids(&self) -> Vec<u32> {
+        let tables = [
             self.arp_targets.id(),
             self.routes.id(),
             self.next_hops.id(),
@@ -224,22 +243,33 @@ impl Program {
             self.members.id(),
             self.receivers.id(),
             self.source_guard.id(),
+        ];
+        let others = [
             self.ecn_marking.id(),
-        ]
+            self.mirrors.as_ref().map(Mirrors::id),
+        ];
+        tables
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .collect()
     }
 
-    /// The group index that an entity belongs to, if it is a group's.
-    pub fn group_index_of(&self, entity: &entity::Entity) -> Option<u16> {
+    /// The group that an entity belongs to, if it is a group's.
+    pub fn group_of(&self, entity: &entity::Entity) -> Option<GroupName> {
         match entity {
             entity::Entity::TableEntry(entry) => {
-                let groups = self.groups.parse(entry).map(|(_, group)| group.group_index);
-                let mft = || self.mft.parse(entry).map(|(key, _)| key.group_index);
-                let members = || self.members.parse(entry).map(|(key, _)| key.group_index);
-                let receivers = || self.receivers.parse(entry).map(|(key, _)| key.group_index);
+                let index = |index| GroupName::Index(index);
+                let groups = self
+                    .groups
+                    .parse(entry)
+                    .map(|(_, group)| index(group.group_index));
+                let mft = || self.mft.parse(entry).map(|(key, _)| key.group);
+                let members = || self.members.parse(entry).map(|(key, _)| key.group);
+                let receivers = || Some(index(self.receivers.parse(entry)?.0.group_index));
                 groups.or_else(mft).or_else(members).or_else(receivers)
             }
             entity::Entity::PacketReplicationEngineEntry(entry) => {
-                multicast_groups::group_index(entry)
+                multicast_groups::group_index(entry).map(GroupName::Index)
             }
             _ => None,
         }

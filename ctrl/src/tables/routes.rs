@@ -7,6 +7,7 @@ use alfirk_p4runtime::p4::v1::TableEntry;
 use alfirk_roce::wire::MacAddr;
 
 use super::schema::{ActionIds, KeyIds, ProgramError, Schema};
+use super::target::Target;
 use super::Table;
 
 /// Key: a destination prefix.
@@ -54,12 +55,13 @@ pub struct Routes {
     to_switch: ActionIds<1>,
     ecmp: ActionIds<3>,
     no_route: ActionIds<0>,
+    target: Target,
 }
 
 impl Routes {
     pub(super) const NAME: &'static str = "ingress.ipv4_routing.routes";
 
-    pub(super) fn resolve(schema: &Schema) -> Result<Routes, ProgramError> {
+    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<Routes, ProgramError> {
         Ok(Routes {
             key: schema
                 .table(Self::NAME)?
@@ -68,9 +70,17 @@ impl Routes {
             to_switch: schema.action("ingress.ipv4_routing.to_switch", [("port", 9)])?,
             ecmp: schema.action(
                 "ingress.ipv4_routing.ecmp",
-                [("group", 16), ("size", 16), ("seed", 16)],
+                [
+                    ("group", 16),
+                    match target {
+                        Target::V1model => ("size", 16),
+                        Target::Tofino => ("mask", 16),
+                    },
+                    ("seed", 16),
+                ],
             )?,
             no_route: schema.action("ingress.ipv4_routing.no_route", [])?,
+            target,
         })
     }
 }
@@ -85,7 +95,13 @@ impl Table for Routes {
                 self.to_host.call([u64::from(port), super::mac_bits(mac)])
             }
             Route::ToSwitch { port } => self.to_switch.call([u64::from(port)]),
-            Route::Ecmp { group, size, seed } => self.ecmp.call([group, size, seed].map(u64::from)),
+            Route::Ecmp { group, size, seed } => {
+                let hops = match self.target {
+                    Target::V1model => size,
+                    Target::Tofino => size.next_power_of_two() - 1,
+                };
+                self.ecmp.call([group, hops, seed].map(u64::from))
+            }
             Route::NoRoute => self.no_route.call([]),
         };
         TableEntry {
@@ -123,7 +139,10 @@ impl Table for Routes {
             let [group, size, seed] = self.ecmp.arguments(entry)?;
             Route::Ecmp {
                 group: small(group)?,
-                size: small(size)?,
+                size: match self.target {
+                    Target::V1model => small(size)?,
+                    Target::Tofino => small(size + 1)?,
+                },
                 seed: small(seed)?,
             }
         };

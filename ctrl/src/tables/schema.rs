@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use alfirk_p4runtime::bytestring;
 use alfirk_p4runtime::p4::config::v1::{
     match_field::{Match, MatchType},
-    Action, ControllerPacketMetadata, P4Info, Table,
+    Action, ControllerPacketMetadata, P4Info, Register, Table,
 };
 use alfirk_p4runtime::p4::v1::{
     action, field_match, table_action, Action as ActionMessage, FieldMatch, TableAction, TableEntry,
@@ -177,14 +177,22 @@ impl<'a> Schema<'a> {
         }
     }
 
+    /// A register array's cells.
     pub(super) fn register_size(&self, name: &str) -> Result<u32, ProgramError> {
-        let register = self
-            .p4info
-            .registers
-            .iter()
+        Ok(u32::try_from(self.find_register(name)?.size).unwrap_or(0))
+    }
+
+    /// A register array's id.
+    pub(super) fn register(&self, name: &str) -> Result<u32, ProgramError> {
+        let register = self.find_register(name)?;
+        Ok(register.preamble.as_ref().map_or(0, |p| p.id))
+    }
+
+    fn find_register(&self, name: &str) -> Result<&'a Register, ProgramError> {
+        let mut registers = self.p4info.registers.iter();
+        registers
             .find(|r| r.preamble.as_ref().is_some_and(|p| p.name == name))
-            .ok_or_else(|| missing("register", name))?;
-        Ok(u32::try_from(register.size).unwrap_or(0))
+            .ok_or_else(|| missing("register", name))
     }
 
     /// A controller header with all its fields, in the order given: name and width.

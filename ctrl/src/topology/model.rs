@@ -1,6 +1,6 @@
 //! The validated network and its plain queries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::Ipv4Addr;
 
@@ -315,6 +315,28 @@ impl Topology {
         let ports = self.neighbours(switch);
         let at = ports.binary_search_by_key(&port, |n| n.port).ok()?;
         Some(ports[at])
+    }
+
+    /// The links of the switches that are farthest from hosts: of a fat-tree those of its core, of a single switch all.
+    pub fn core_links(&self) -> BTreeSet<LinkIndex> {
+        let is_edge = |switch: &SwitchIndex| self.hosts_on(*switch).next().is_some();
+        let mut layer: BTreeSet<SwitchIndex> = self.switch_indexes().filter(is_edge).collect();
+        let mut seen = layer.clone();
+        loop {
+            let peers = layer.iter().flat_map(|switch| self.neighbours(*switch));
+            let farther = peers.filter_map(|neighbour| match neighbour.peer.node {
+                Node::Switch(switch) if !seen.contains(&switch) => Some(switch),
+                _ => None,
+            });
+            let farther: BTreeSet<SwitchIndex> = farther.collect();
+            if farther.is_empty() {
+                break;
+            }
+            seen.extend(&farther);
+            layer = farther;
+        }
+        let of_core = layer.iter().flat_map(|switch| self.neighbours(*switch));
+        of_core.map(|neighbour| neighbour.link).collect()
     }
 
     /// The hosts on a switch with their ports, ordered by port.

@@ -341,6 +341,23 @@ fn a_fat_tree_has_its_sizes_and_all_its_paths() {
 }
 
 #[test]
+fn core_links_are_those_of_the_switches_farthest_from_hosts() {
+    let named = |topology: &Topology| -> Vec<String> {
+        let links = topology.core_links().into_iter();
+        let ends = links.map(|link| topology.link(link).ends);
+        let names = ends.map(|ends| ends.map(|end| topology.name_of(end.node)).join("-"));
+        names.collect()
+    };
+    let fat = named(&fat_tree(4).unwrap());
+    assert_eq!(fat.len(), 16);
+    assert!(fat
+        .iter()
+        .all(|name| name.contains('c') && !name.contains('h')));
+    assert_eq!(named(&leaf_spine(2, 2, 1).unwrap()).len(), 4);
+    assert_eq!(named(&testbed()).len(), testbed().hosts().len());
+}
+
+#[test]
 fn a_fat_tree_of_fewer_pods_has_few_core_switches_and_is_as_wide() {
     for (k, pods) in [(8, 2), (8, 4), (12, 4), (64, 2)] {
         let topology = fat_tree_of_pods(k, pods).unwrap();

@@ -181,6 +181,7 @@ impl Layout<'_> {
                 Congestion::None => None,
                 Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
             },
+            recovery: self.job.recovery,
             ..fabric.rc(self.job.mtu, rate_bps, answers_later)
         }
     }

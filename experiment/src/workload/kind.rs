@@ -49,6 +49,15 @@ pub enum Kind {
     Incast { senders: u32, bytes: u64 },
     /// Each of so many hosts sends to another one: a part of a random permutation.
     Pairs { count: u32, bytes: u64 },
+    /// A broadcast to the members of a group, which are drawn, and on its way two unicasts among them, one after the other: the second
+    /// member sends to the third from `second` on, and the fourth to the fifth from `third` on, both in nanoseconds.
+    Fairness {
+        members: u32,
+        bytes: u64,
+        unicast: u64,
+        second: u64,
+        third: u64,
+    },
 }
 
 /// How long HPL's messages are.
@@ -126,7 +135,7 @@ struct Words {
     keys: &'static [(&'static str, &'static str)],
 }
 
-const KINDS: [Words; 6] = [
+const KINDS: [Words; 7] = [
     Words {
         name: "hpl",
         keys: &[
@@ -169,6 +178,16 @@ const KINDS: [Words; 6] = [
     Words {
         name: "pairs",
         keys: &[("count", "8"), ("bytes", "1MiB")],
+    },
+    Words {
+        name: "fairness",
+        keys: &[
+            ("members", "16"),
+            ("bytes", "256MiB"),
+            ("unicast", "64MiB"),
+            ("second", "5ms"),
+            ("third", "20ms"),
+        ],
     },
 ];
 
@@ -218,6 +237,30 @@ impl Kind {
                 let pairs = hosts[..senders as usize].iter().map(|from| (*from, to));
                 one_phase("incast", pairs.map(|pair| pair_flow(pair, bytes)).collect())
             }
+            Kind::Fairness {
+                members,
+                bytes,
+                unicast,
+                second,
+                third,
+            } => {
+                let members = drawn(hosts, members as usize, seed, "fairness");
+                let later = |from: usize, after| Flow {
+                    after,
+                    ..pair_flow((members[from], members[from + 1]), unicast)
+                };
+                let unicasts = [later(1, second), later(3, third)];
+                let broadcast = Flow {
+                    members,
+                    bytes,
+                    by: By::Compared,
+                    messages: None,
+                    depth: None,
+                    after: 0,
+                };
+                let flows = [broadcast].into_iter().chain(unicasts);
+                one_phase("fairness", flows.collect())
+            }
             Kind::Pairs { count, bytes } => {
                 let around = drawn(hosts, hosts.len(), seed, "pairs");
                 let next = around.iter().cycle().skip(1);
@@ -241,6 +284,7 @@ impl Kind {
             } => u64::from(servers) + u64::from(workers),
             Kind::Incast { senders, .. } => u64::from(senders) + 1,
             Kind::Pairs { count, .. } => u64::from(count.max(2)),
+            Kind::Fairness { members, .. } => members.into(),
         }
     }
 
@@ -307,6 +351,7 @@ fn one_phase(name: &str, flows: Vec<Flow>) -> Workload {
             flows,
             background: Vec::new(),
         }],
+        interval: None,
     }
 }
 
@@ -372,7 +417,10 @@ fn hpl(
             }
         }
     }
-    Workload { phases }
+    Workload {
+        phases,
+        interval: None,
+    }
 }
 
 fn groups(hosts: &[HostIndex], count: u32, size: u32, bytes: u64, seed: u64) -> Workload {
@@ -458,6 +506,14 @@ impl Values {
             Err(error) => Err(bad(key, value, error)),
         }
     }
+
+    fn time(&self, key: &'static str, default: u64) -> Result<u64, KindError> {
+        let Some(value) = self.given.get(key) else {
+            return Ok(default);
+        };
+        let time = units::DELAY.parse(value);
+        time.map_err(|error| bad(key, value, error))
+    }
 }
 
 fn bad(key: &'static str, value: &str, why: impl fmt::Display) -> KindError {
@@ -502,6 +558,13 @@ impl FromStr for Kind {
             "incast" => Kind::Incast {
                 senders: values.number("senders", 8)?,
                 bytes: values.size("bytes", MIB)?,
+            },
+            "fairness" => Kind::Fairness {
+                members: at_least("members", values.number("members", 16)?, 5)?,
+                bytes: values.size("bytes", 256 * MIB)?,
+                unicast: values.size("unicast", 64 * MIB)?,
+                second: values.time("second", 5_000_000)?,
+                third: values.time("third", 20_000_000)?,
             },
             _ => Kind::Pairs {
                 count: values.number("count", 8)?,
@@ -612,6 +675,20 @@ impl fmt::Display for Kind {
                 write!(f, "incast:senders={senders},bytes={}", size(bytes))
             }
             Kind::Pairs { count, bytes } => write!(f, "pairs:count={count},bytes={}", size(bytes)),
+            Kind::Fairness {
+                members,
+                bytes,
+                unicast,
+                second,
+                third,
+            } => write!(
+                f,
+                "fairness:members={members},bytes={},unicast={},second={},third={}",
+                size(bytes),
+                size(unicast),
+                units::DELAY.show(*second),
+                units::DELAY.show(*third)
+            ),
         }
     }
 }
@@ -749,7 +826,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         let refused = [
-            ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs"),
+            ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs, fairness"),
             ("hpl", "hpl needs grid, such as grid=8x8"),
             ("hpl:grid=8", "grid=8: give rows and columns, as 8x8"),
             ("hpl:grid=0x3", "grid=0x3: give rows and columns, as 8x8"),

@@ -8,7 +8,8 @@ use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, Topology};
 use alfirk_roce::collective::{Algorithm, Digest, LegVerb, Original, Progress, Requests};
 
-use super::{Flow, Phase, PhaseRow, Workload};
+use super::throughput::Samples;
+use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
 use crate::job::{peers, Job, JobError, Layout};
 use crate::member::{MemberEvent, TransferId};
@@ -41,6 +42,7 @@ pub fn run_workload(
         algorithm,
         data: BTreeMap::new(),
         next: 1,
+        interval: workload.interval,
         sum: Sum::default(),
     };
     for phase in &workload.phases {
@@ -64,6 +66,8 @@ struct Run<'a> {
     data: BTreeMap<u64, Vec<Arc<Original>>>,
     /// The number of the next flow.
     next: u32,
+    /// How often to look at how much has come, in ns.
+    interval: Option<u64>,
     sum: Sum,
 }
 
@@ -88,6 +92,7 @@ struct Active<'a> {
     /// Whether its receivers tell that they are ready.
     tells_ready: bool,
     posted_at: Option<u64>,
+    samples: Samples,
     ready: BTreeSet<HostIndex>,
     done: BTreeMap<HostIndex, (u64, Digest)>,
     finished: BTreeSet<HostIndex>,
@@ -200,6 +205,7 @@ impl Run<'_> {
             is_background,
             tells_ready: false,
             posted_at: None,
+            samples: Samples::default(),
             ready: BTreeSet::new(),
             done: BTreeMap::new(),
             finished: BTreeSet::new(),
@@ -265,6 +271,7 @@ impl Run<'_> {
             let mut until = deadline.min(now.saturating_add(self.fabric.tick()));
             if let Some(posted) = posted {
                 until = until.min(self.begin_due(flows, posted)?);
+                until = until.min(self.sample(flows, posted));
             }
             let event = self.fabric.next_event_of_any(until.max(now));
             match on_fabric(self.algorithm, event)? {
@@ -289,6 +296,35 @@ impl Run<'_> {
             active.posted_at = Some(on_fabric(active.algorithm, started)?);
         }
         Ok(next)
+    }
+
+    /// Takes down how much has come of each flow, if an interval is over; gives when the next one is.
+    fn sample(&self, flows: &mut [Active<'_>], posted: u64) -> u64 {
+        let Some(interval) = self.interval else {
+            return u64::MAX;
+        };
+        let over = self.fabric.now().saturating_sub(posted) / interval;
+        for active in flows.iter_mut() {
+            let receivers = active.flow.members[1..].iter();
+            let has = |host: &HostIndex| {
+                let progress = self.fabric.progress_of(active.id, *host);
+                progress.bytes.min(progress.total)
+            };
+            let least = receivers.map(has).min().unwrap_or(0);
+            while (active.samples.len() as u64) < over {
+                active.samples.push(least);
+            }
+        }
+        posted.saturating_add((over + 1).saturating_mul(interval))
+    }
+
+    /// Who sends to whom.
+    fn name_of(&self, flow: &Flow) -> String {
+        let name = |host: &HostIndex| self.topology.host(*host).name.as_str();
+        match &flow.members[..] {
+            [from, to] => format!("{} to {}", name(from), name(to)),
+            members => format!("{} to {} hosts", name(&members[0]), members.len() - 1),
+        }
     }
 
     fn take(
@@ -380,6 +416,10 @@ impl Run<'_> {
         let ends: Vec<(u64, u64)> = waited_for.iter().filter_map(|f| f.completion()).collect();
         let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(posted);
         let took = || ends.iter().map(|(_, took)| *took);
+        let throughput = self.interval.map(|interval| {
+            let named = flows.iter().map(|f| (self.name_of(f.flow), &f.samples));
+            Throughput::of(interval, &named.collect::<Vec<_>>())
+        });
         self.sum.phases.push(PhaseRow {
             name: phase.name.clone(),
             flows: phase.flows.len(),
@@ -390,6 +430,7 @@ impl Run<'_> {
                 .sum::<u64>()
                 .checked_div(ends.len() as u64)
                 .unwrap_or(0),
+            throughput,
         });
         for active in waited_for {
             let receivers = &active.flow.members[1..];
@@ -430,10 +471,19 @@ impl Run<'_> {
             receivers: sum.receivers,
             receivers_verified: sum.verified,
             requests: sum.requests.as_ref().and_then(Requests::times),
+            fairness: fairness(&sum.phases),
             phases: sum.phases,
             ..Row::of_cost(self.algorithm, self.job, &traffic, sum.counts.as_ref())
         }
     }
+}
+
+fn fairness(phases: &[PhaseRow]) -> Option<f64> {
+    let all = phases
+        .iter()
+        .filter_map(|phase| phase.throughput.as_ref()?.fairness);
+    let (sum, count) = all.fold((0.0, 0), |(sum, count), one| (sum + one, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 fn on_fabric<T>(algorithm: Algorithm, result: Result<T, FabricError>) -> Result<T, JobError> {

@@ -585,14 +585,17 @@ impl Node {
             .copied()
             .filter(|n| self.is_alive(*n))
             .collect();
-        let Some(child) = alive.get(wait.tries as usize % alive.len().max(1)).copied() else {
-            return;
-        };
-        wait.again(now, self.base_wait(id, child));
-        if let Some(message) = self.messages.get_mut(&id) {
-            message.request = Some(wait);
+        let child = alive.get(wait.tries as usize % alive.len().max(1)).copied();
+        if let Some(child) = child {
+            wait.again(now, self.base_wait(id, child));
         }
-        self.send(id, child, Body::Request);
+        if let Some(message) = self.messages.get_mut(&id) {
+            // If all that could be asked have left, the next one that acknowledges is asked.
+            message.request = child.map(|_| wait);
+        }
+        if let Some(child) = child {
+            self.send(id, child, Body::Request);
+        }
     }
 
     fn send_content(&mut self, id: MessageId, to: u32) {

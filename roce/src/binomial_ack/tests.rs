@@ -216,8 +216,10 @@ impl World {
     /// Until nothing moves any more.
     fn run(&mut self) {
         let deadline = self.now + 60_000_000_000;
+        let mut steps = 0;
         while self.step() {
-            assert!(self.now < deadline, "no end");
+            steps += 1;
+            assert!(self.now < deadline && steps < 10_000_000, "no end");
         }
     }
 
@@ -457,6 +459,36 @@ fn every_byte_reaches_every_member_of_every_size_of_group_under_loss() {
             }
             world.assert_idle();
         }
+    }
+}
+
+#[test]
+fn who_could_only_ask_members_that_have_left_waits_for_others() {
+    let mut world = World::new(4, 0, 1);
+    world.run();
+    let list = world.manager.membership();
+    let root = list.number(0);
+    let relays =
+        |number: &u32| *number != root && world.nodes[number].tree_neighbours(root).len() == 2;
+    let relay = *world.nodes.keys().find(|number| relays(number)).unwrap();
+    let child = world.nodes[&relay].tree_neighbours(root)[1];
+    let version = list.version;
+    let node = world.nodes.get_mut(&relay).unwrap();
+    let id = MessageId { root, message: 0 };
+    let (len, body) = (10, Body::Ack);
+    let ack = Packet {
+        id,
+        version,
+        len,
+        body,
+    }
+    .emit();
+    node.handle_packet(0, child, &ack).unwrap();
+    assert!(matches!(node.poll(), Some(Effect::Send { to, .. }) if to == child));
+    node.handle_membership(0, world.manager.leave(child).unwrap());
+    while let Some(at) = node.poll_timeout() {
+        node.handle_timeout(at);
+        assert!(node.poll_timeout().is_none_or(|next| next > at));
     }
 }
 

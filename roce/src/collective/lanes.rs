@@ -2,16 +2,20 @@
 
 use super::transfer::Connection;
 
-/// How many messages of a schedule may be on their way before the first of them is acknowledged. RDMC has one, of a megabyte or so;
-/// with some of them links do not idle while an acknowledgement comes back for a block of 64 KiB.
+/// How many messages of a schedule, and bytes of them, may be on their way when another one is posted. RDMC has one, of a megabyte or
+/// so; with some small ones links do not idle while an acknowledgement comes back. Large ones would share the link, and each
+/// be there when all are.
 const AT_ONCE: usize = 4;
+const BYTES_AT_ONCE: u64 = 256 * 1024;
 
 /// The sends of one schedule.
 pub(super) struct Lane {
     /// Which outgoing connection has its turn, by step.
     turns: Vec<usize>,
     next: usize,
+    /// Messages that are not acknowledged, and their bytes.
     unacknowledged: usize,
+    bytes: u64,
 }
 
 impl Lane {
@@ -40,6 +44,7 @@ impl Lane {
                 turns: turns.into_iter().map(|(_, index)| index).collect(),
                 next: 0,
                 unacknowledged: 0,
+                bytes: 0,
             }
         });
         lanes.collect()
@@ -48,17 +53,19 @@ impl Lane {
     /// The connection whose turn it is, unless too much is under way.
     pub(super) fn turn(&self) -> Option<usize> {
         let turn = self.turns.get(self.next).copied();
-        turn.filter(|_| self.unacknowledged < AT_ONCE)
+        turn.filter(|_| self.unacknowledged < AT_ONCE && self.bytes < BYTES_AT_ONCE)
     }
 
-    /// What has its turn is posted.
-    pub(super) fn posted(&mut self) {
+    /// What has its turn is posted, so many bytes.
+    pub(super) fn posted(&mut self, bytes: u64) {
         self.next += 1;
         self.unacknowledged += 1;
+        self.bytes += bytes;
     }
 
-    /// A message is acknowledged.
-    pub(super) fn acknowledged(&mut self) {
+    /// A message of so many bytes is acknowledged.
+    pub(super) fn acknowledged(&mut self, bytes: u64) {
         self.unacknowledged = self.unacknowledged.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
     }
 }

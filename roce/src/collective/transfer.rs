@@ -823,9 +823,11 @@ impl Transfer {
             Operation::Write if self.spec.op == TransferOp::Write => return Ok(()),
             Operation::Send | Operation::Write => {
                 if let Some(connection) = self.outgoing.iter_mut().find(|c| c.qpn == qpn) {
+                    let slice = connection.flow.slices.get(connection.completed).copied();
                     connection.completed += 1;
                     if let Some(lane) = connection.lane {
-                        self.lanes[lane].acknowledged();
+                        let bytes = slice.map_or(0, |slice| self.spec.slice(slice).1);
+                        self.lanes[lane].acknowledged(bytes);
                     }
                 }
             }
@@ -857,10 +859,13 @@ impl Transfer {
             }
             for lane in 0..self.lanes.len() {
                 while let Some(index) = self.lanes[lane].turn() {
+                    let connection = &self.outgoing[index];
+                    let slice = connection.flow.slices.get(connection.posted).copied();
                     if !self.post_next(host, now, key, index)? {
                         break;
                     }
-                    self.lanes[lane].posted();
+                    let bytes = slice.map_or(0, |slice| self.spec.slice(slice).1);
+                    self.lanes[lane].posted(bytes);
                 }
             }
         }

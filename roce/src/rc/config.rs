@@ -139,6 +139,19 @@ pub enum NakRule {
     OncePerAck,
 }
 
+/// What a lost packet costs: both ends of a connection, and all ends of a group, must agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Recovery {
+    /// The responder drops what comes after it, and the requester sends all of that again, as the specification has it.
+    #[default]
+    GoBackN,
+    /// The responder keeps what comes after it, for [`RcConfig::window`] packets, and reports what is missing by selective NAKs
+    /// ([`crate::wire::aeth::Repr::selective_nak`]); the requester sends that again and goes on. After IRN: Mittal et al.,
+    /// "Revisiting Network Support for RDMA", SIGCOMM 2018.
+    SelectiveRepeat,
+}
+
 /// What message counts (MSNs) in answers a requester finds plausible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -182,6 +195,9 @@ pub struct RcConfig {
     /// Which message counts to believe.
     #[serde(default)]
     pub msn_rule: MsnRule,
+    /// What a lost packet costs.
+    #[serde(default)]
+    pub recovery: Recovery,
     /// Congestion control: request packets go out as ECN-capable, marks are answered with CNPs, and CNPs slow the requester
     /// down. `None`: it sends as fast as the port lets it. Both ends must agree.
     #[serde(default)]
@@ -204,8 +220,15 @@ impl RcConfig {
             priority: 0,
             nak_rule: NakRule::EachGap,
             msn_rule: MsnRule::Counted,
+            recovery: Recovery::GoBackN,
             congestion: None,
         }
+    }
+
+    /// The shorter timeout in nanoseconds of a requester with selective repeat, for when it has few packets outstanding, so that no
+    /// packet after a lost one may bring news of it (IRN, section 3.1: RTO_low). `None` when timeouts are off.
+    pub(super) fn low_timeout_ns(&self) -> Option<u64> {
+        self.ack_timeout.ns().map(|ns| ns / 2)
     }
 
     /// For answers that come so many nanoseconds later than these settings are made for, over a link of `rate_bps` bits per

@@ -199,7 +199,7 @@ pub struct QpStats {
     #[serde(default)]
     pub requests_acknowledged: u64,
     pub acks_received: u64,
-    /// PSN sequence errors.
+    /// PSN sequence errors, and selective NAKs.
     pub naks_received: u64,
     pub rnr_naks_received: u64,
     pub fatal_naks_received: u64,
@@ -212,7 +212,7 @@ pub struct QpStats {
     pub request_bytes_received: u64,
     /// Request packets that were there already.
     pub duplicates: u64,
-    /// Request packets that came after a gap, and were dropped.
+    /// Request packets that came after a gap: dropped with go-back-N, kept with selective repeat.
     pub out_of_order: u64,
     pub acks_sent: u64,
     pub naks_sent: u64,
@@ -512,7 +512,7 @@ impl QueuePair {
                 self.conclude_sends(now);
             }
             self.responder
-                .handle_request(packet, &self.config, memory, &mut self.shared)
+                .handle_request(now, packet, &self.config, memory, &mut self.shared)
                 .map_err(QpFailure::Responder)
         } else if opcode == Opcode::Cnp
             && packet.headers.bth.becn
@@ -625,6 +625,10 @@ impl QueuePair {
             }
             match timer {
                 Timer::RnrBackoff => self.requester.handle_rnr_timeout(),
+                Timer::Report => {
+                    self.responder
+                        .handle_report_timeout(now, &self.config, &mut self.shared)
+                }
                 // That it has stopped lets the next packet go.
                 Timer::Pacing => {}
                 Timer::AckTimeout => {

@@ -3,11 +3,13 @@
 //! Packets are counted in 64 bits from the first one on, so that nothing here wraps; a PSN is the low 24 bits of that count
 //! plus the initial PSN. An answer's PSN is turned back into a count by its distance to the oldest unacknowledged
 //! packet, which is unambiguous because at most 2^22 packets are outstanding.
+//!
+//! With selective repeat it never goes back: what is reported lost is sent again before what is new.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::completion::{Completed, CompletionError, Operation};
-use super::config::{MsnRule, NakRule, PathMtu, RcConfig, Retries};
+use super::config::{MsnRule, NakRule, PathMtu, RcConfig, Recovery, Retries};
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{Outgoing, Payload, QpStats, SendOperation, SendRequest, Shared};
 use super::timer::Timer;
@@ -64,6 +66,10 @@ pub(super) struct Requester {
     nak_handled: Option<u64>,
     /// Whether no ACK has come since a NAK made us go back.
     sends_again: bool,
+    /// With selective repeat, what is to be sent again,
+    lost: BTreeSet<u64>,
+    /// and how often each packet has been, because of reports, since the last timeout.
+    repeats: BTreeMap<u64, u8>,
     /// How many messages have completed since the connection began; the low 24 bits are the newest MSN we can expect when
     /// nothing is outstanding.
     done: u64,
@@ -90,6 +96,8 @@ impl Requester {
             asked: None,
             nak_handled: None,
             sends_again: false,
+            lost: BTreeSet::new(),
+            repeats: BTreeMap::new(),
             done: 0,
             told: 0,
             limit: None,
@@ -156,11 +164,12 @@ impl Requester {
     }
 
     pub(super) fn can_send(&self, config: &RcConfig, shared: &Shared) -> bool {
-        self.next < self.end
+        let has_next = self.next < self.end
             && self.next - self.unacked < u64::from(window(config))
+            && (self.next == self.unacked || !self.lacks_credit());
+        (has_next || !self.lost.is_empty())
             && !shared.timers.is_set(Timer::RnrBackoff)
             && !shared.timers.is_set(Timer::Pacing)
-            && (self.next == self.unacked || !self.lacks_credit())
     }
 
     /// Whether the responder has no buffer for the message of the next packet. Such a message goes out packet by packet, each
@@ -195,9 +204,15 @@ impl Requester {
         if !self.can_send(config, shared) {
             return None;
         }
-        let seq = self.next;
-        let ask = self.asks_for_ack(seq, config) || self.lacks_credit();
-        let message = &self.messages[self.cursor];
+        let lost = self.lost.pop_first();
+        let seq = lost.unwrap_or(self.next);
+        // All behind one that is sent again may wait for it.
+        let ask = lost.is_some() || self.asks_for_ack(seq, config) || self.lacks_credit();
+        let message = match lost {
+            Some(seq) => self.messages.partition_point(|m| m.end() <= seq),
+            None => self.cursor,
+        };
+        let message = &self.messages[message];
         let mtu = config.mtu.bytes() as u64;
         let index = seq - message.first;
         let offset = index * mtu;
@@ -235,15 +250,17 @@ impl Requester {
             shared.stats.retransmissions += 1;
         }
         if ask {
-            self.asked = Some(seq);
+            self.asked = self.asked.max(Some(seq));
         }
-        self.next += 1;
-        self.sent = self.sent.max(self.next);
-        if is_last {
-            self.cursor += 1;
+        if lost.is_none() {
+            self.next += 1;
+            self.sent = self.sent.max(self.next);
+            if is_last {
+                self.cursor += 1;
+            }
         }
         if ask && !shared.timers.is_set(Timer::AckTimeout) {
-            start_ack_timer(now, config, shared);
+            self.start_ack_timer(now, config, shared);
         }
         Some(Outgoing {
             headers,
@@ -282,7 +299,12 @@ impl Requester {
             Syndrome::Ack { .. } => &mut stats.acks_received,
             Syndrome::RnrNak(_) => &mut stats.rnr_naks_received,
             Syndrome::Nak(NakCode::PsnSequenceError) => &mut stats.naks_received,
-            Syndrome::Nak(NakCode::Reserved(_) | NakCode::InvalidRdRequest)
+            Syndrome::Nak(NakCode::Selective) if config.recovery == Recovery::SelectiveRepeat => {
+                &mut stats.naks_received
+            }
+            Syndrome::Nak(
+                NakCode::Selective | NakCode::Reserved(_) | NakCode::InvalidRdRequest,
+            )
             | Syndrome::Reserved(_) => {
                 stats.violations.bad_syndrome += 1;
                 return Ok(());
@@ -309,6 +331,10 @@ impl Requester {
                 return Ok(());
             }
         };
+        if aeth.syndrome == Syndrome::Nak(NakCode::Selective) {
+            self.lose(seq, aeth.reports());
+            return Ok(());
+        }
         let acknowledged = match aeth.syndrome {
             Syndrome::Ack { .. } => seq + 1,
             _ => seq,
@@ -327,6 +353,11 @@ impl Requester {
             }
             Syndrome::Nak(NakCode::PsnSequenceError) => {
                 self.acknowledge(now, seq, config, shared);
+                if config.recovery == Recovery::SelectiveRepeat {
+                    // A member of another kind, or a lie: it cannot need more than its own packet.
+                    self.lose(seq, 1);
+                    return Ok(());
+                }
                 let waits = shared.timers.is_set(Timer::RnrBackoff)
                     || (config.nak_rule == NakRule::OncePerAck && self.sends_again);
                 if self.nak_handled != Some(seq) && !waits {
@@ -347,7 +378,12 @@ impl Requester {
                     }
                 }
                 self.rnr_naks = self.rnr_naks.saturating_add(1);
-                self.go_back();
+                match config.recovery {
+                    Recovery::GoBackN => self.go_back(),
+                    Recovery::SelectiveRepeat => {
+                        self.lost.insert(seq);
+                    }
+                }
                 shared.timers.stop(Timer::AckTimeout);
                 shared.timers.set(Timer::RnrBackoff, now + timer.delay_ns());
             }
@@ -383,8 +419,23 @@ impl Requester {
         self.timeouts = self.timeouts.saturating_add(1);
         self.nak_handled = None;
         self.sends_again = false;
-        self.go_back();
+        match config.recovery {
+            Recovery::GoBackN => self.go_back(),
+            Recovery::SelectiveRepeat => {
+                // The oldest is what somebody lacks, or has acknowledged in vain; by the newest all learn of what they lack.
+                self.lost.extend([self.unacked, self.sent - 1]);
+                self.repeats.clear();
+            }
+        }
         Ok(())
+    }
+
+    /// A receiver has reported a packet for the `reports`th time. If it was sent again as often, or more, it is on its way.
+    fn lose(&mut self, seq: u64, reports: u8) {
+        let repeats = self.repeats.entry(seq).or_default();
+        if reports > *repeats && self.lost.insert(seq) {
+            *repeats += 1;
+        }
     }
 
     /// The RNR delay is over. We have gone back already; nothing is outstanding that could bring an answer until
@@ -402,6 +453,8 @@ impl Requester {
             shared.complete(message.wr_id, kind(message.operation), Err(error));
         }
         self.cursor = 0;
+        self.lost.clear();
+        self.repeats.clear();
         self.end = self.sent;
         self.next = self.sent;
         self.unacked = self.sent;
@@ -466,6 +519,8 @@ impl Requester {
         }
         shared.stats.requests_acknowledged += seq - self.unacked;
         self.unacked = seq;
+        self.lost = self.lost.split_off(&seq);
+        self.repeats = self.repeats.split_off(&seq);
         self.timeouts = 0;
         self.rnr_naks = 0;
         self.nak_handled = None;
@@ -494,9 +549,22 @@ impl Requester {
         // A packet that asks for an ACK starts the timer. Without one outstanding there is nothing to wait for: one will be sent.
         let waits = self.asked.is_some_and(|asked| asked >= self.unacked);
         if waits && !shared.timers.is_set(Timer::RnrBackoff) {
-            start_ack_timer(now, config, shared);
+            self.start_ack_timer(now, config, shared);
         } else {
             shared.timers.stop(Timer::AckTimeout);
+        }
+    }
+
+    fn start_ack_timer(&self, now: u64, config: &RcConfig, shared: &mut Shared) {
+        let outstanding = self.sent - self.unacked;
+        let timeout = match config.recovery {
+            Recovery::SelectiveRepeat if outstanding <= u64::from(config.ack_every) => {
+                config.low_timeout_ns()
+            }
+            _ => config.ack_timeout.ns(),
+        };
+        if let Some(timeout) = timeout {
+            shared.timers.set(Timer::AckTimeout, now + timeout);
         }
     }
 
@@ -509,12 +577,6 @@ impl Requester {
 
 fn window(config: &RcConfig) -> u32 {
     config.window.clamp(1, MAX_WINDOW)
-}
-
-fn start_ack_timer(now: u64, config: &RcConfig, shared: &mut Shared) {
-    if let Some(timeout) = config.ack_timeout.ns() {
-        shared.timers.set(Timer::AckTimeout, now + timeout);
-    }
 }
 
 fn kind(operation: SendOperation) -> Operation {

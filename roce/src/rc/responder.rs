@@ -4,14 +4,19 @@
 //! It behaves as Linux rxe does where the specification leaves a choice: one NAK per gap and then silence until the
 //! expected packet comes, duplicates acknowledged with the newest PSN, RNR NAKs that do not count as that one NAK, the
 //! credit code always 31.
+//!
+//! With selective repeat it keeps what comes after a gap ([`Reorder`]), acknowledges what is in order, as ever, and reports what is
+//! missing by selective NAKs, which acknowledge nothing.
 
 use std::collections::VecDeque;
 
 use super::completion::{Completed, CompletionError, Operation};
-use super::config::RcConfig;
+use super::config::{RcConfig, Recovery};
 use super::memory::{MemorySlice, MemoryTable};
 use super::packet::{RcHeaders, RcPacket};
 use super::qp::{RecvRequest, Shared, MAX_MESSAGE};
+use super::reorder::Reorder;
+use super::timer::Timer;
 use super::violations::Violations;
 use crate::wire::aeth::CREDITS_UNLIMITED;
 use crate::wire::{aeth, bth, NakCode, Opcode, Psn, QpNum, Syndrome};
@@ -36,6 +41,8 @@ pub(super) struct Responder {
     msn: u32,
     /// Whether the gap at `expected` has had its NAK.
     nak_sent: bool,
+    /// With selective repeat, what came early.
+    reorder: Reorder,
     inbound: Option<Inbound>,
     receives: VecDeque<RecvRequest>,
     responses: VecDeque<Response>,
@@ -76,6 +83,7 @@ impl Responder {
             expected: Psn::new(0),
             msn: 0,
             nak_sent: false,
+            reorder: Reorder::default(),
             inbound: None,
             receives: VecDeque::new(),
             responses: VecDeque::new(),
@@ -97,6 +105,7 @@ impl Responder {
     pub(super) fn set_expected(&mut self, psn: Psn) {
         self.expected = psn;
         self.nak_sent = false;
+        self.reorder.restart();
     }
 
     /// Goes on after another end of the group has sent: `psn` is its next one, and it has completed `ssn` messages.
@@ -134,6 +143,7 @@ impl Responder {
     /// Takes a request packet. An error is a fatal NAK, which is queued already.
     pub(super) fn handle_request(
         &mut self,
+        now: u64,
         packet: &RcPacket<'_>,
         config: &RcConfig,
         memory: &mut MemoryTable,
@@ -144,6 +154,10 @@ impl Responder {
             0 => {}
             ahead if ahead > 0 => {
                 shared.stats.out_of_order += 1;
+                if config.recovery == Recovery::SelectiveRepeat {
+                    self.keep(now, ahead.unsigned_abs().into(), packet, config, shared);
+                    return Ok(());
+                }
                 if !self.nak_sent {
                     self.nak_sent = true;
                     let nak = Syndrome::Nak(NakCode::PsnSequenceError);
@@ -159,24 +173,94 @@ impl Responder {
                 return Ok(());
             }
         }
+        let mut is_asked = bth.ack_req;
+        let mut is_taken = self.take_expected(now, packet, config, memory, shared)?;
+        while let Some(early) = self.reorder.next_early().filter(|_| is_taken) {
+            is_asked |= early.packet().headers.bth.ack_req;
+            is_taken = self.take_expected(now, &early.packet(), config, memory, shared)?;
+        }
+        // An RNR NAK acknowledges what is before it.
+        if is_asked && is_taken {
+            self.acknowledge(config);
+        }
+        self.arm(config, shared);
+        Ok(())
+    }
+
+    /// Reports again what has been missing for too long.
+    pub(super) fn handle_report_timeout(
+        &mut self,
+        now: u64,
+        config: &RcConfig,
+        shared: &mut Shared,
+    ) {
+        self.report(now, config);
+        self.arm(config, shared);
+    }
+
+    /// Takes a packet that comes before others, so many PSNs too early.
+    fn keep(
+        &mut self,
+        now: u64,
+        ahead: u64,
+        packet: &RcPacket<'_>,
+        config: &RcConfig,
+        shared: &mut Shared,
+    ) {
+        if !self.reorder.keep(now, ahead, packet, config) {
+            shared.stats.duplicates += 1;
+        }
+        self.report(now, config);
+        if packet.headers.bth.ack_req {
+            self.acknowledge(config);
+        }
+        self.arm(config, shared);
+    }
+
+    fn report(&mut self, now: u64, config: &RcConfig) {
+        for (ahead, reports) in self.reorder.reports(now, config) {
+            self.responses.push_back(Response {
+                psn: self.expected.plus(ahead),
+                aeth: aeth::Repr::selective_nak(reports),
+            });
+        }
+    }
+
+    fn arm(&self, config: &RcConfig, shared: &mut Shared) {
+        let next = self.reorder.next_report();
+        match next.filter(|_| config.recovery == Recovery::SelectiveRepeat) {
+            Some(at) => shared.timers.set(Timer::Report, at),
+            None => shared.timers.stop(Timer::Report),
+        }
+    }
+
+    /// Takes the packet that is expected. False if there is no receive for it.
+    fn take_expected(
+        &mut self,
+        now: u64,
+        packet: &RcPacket<'_>,
+        config: &RcConfig,
+        memory: &mut MemoryTable,
+        shared: &mut Shared,
+    ) -> Result<bool, NakCode> {
         match self.take(packet, config, memory, shared) {
             Ok(()) => {
                 shared.stats.requests_received += 1;
                 shared.stats.request_bytes_received += packet.payload.len() as u64;
                 self.expected = self.expected.next();
                 self.nak_sent = false;
-                if bth.ack_req {
-                    self.acknowledge(config);
-                }
-                Ok(())
+                self.reorder.taken(now);
+                Ok(true)
             }
             Err(Refusal::NotReady) => {
-                self.respond(bth.psn, Syndrome::RnrNak(config.rnr_timer), config);
-                Ok(())
+                let timer = config.rnr_timer;
+                self.reorder.refused(now, timer.delay_ns(), config);
+                self.respond(self.expected, Syndrome::RnrNak(timer), config);
+                Ok(false)
             }
             Err(Refusal::Fatal(fault)) => {
                 let code = fault.count(&mut shared.stats.violations);
-                self.respond(bth.psn, Syndrome::Nak(code), config);
+                self.respond(self.expected, Syndrome::Nak(code), config);
                 Err(code)
             }
         }

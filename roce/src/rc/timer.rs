@@ -9,10 +9,17 @@ pub enum Timer {
     RnrBackoff,
     /// When the next request packet may be sent at the rate that congestion control allows.
     Pacing,
+    /// When to report again what is missing: of selective repeat.
+    Report,
 }
 
 impl Timer {
-    pub(super) const ALL: [Timer; 3] = [Timer::AckTimeout, Timer::RnrBackoff, Timer::Pacing];
+    pub(super) const ALL: [Timer; 4] = [
+        Timer::AckTimeout,
+        Timer::RnrBackoff,
+        Timer::Pacing,
+        Timer::Report,
+    ];
 }
 
 /// When each timer falls due, in nanoseconds.

@@ -23,6 +23,9 @@ pub fn credits_of(code: u8) -> u64 {
         .map_or(u64::MAX, |count| u64::from(*count))
 }
 
+/// The code of [`NakCode::Selective`].
+const NAK_SELECTIVE: u8 = 31;
+
 const SYNDROME: usize = 0;
 const MSN: usize = 1;
 
@@ -34,7 +37,10 @@ pub enum NakCode {
     RemoteAccessError,
     RemoteOperationalError,
     InvalidRdRequest,
-    /// Codes 5 to 31.
+    /// Code 31, the last of those that the specification reserves: with selective repeat, a packet is lost
+    /// ([`Repr::selective_nak`]). No other end of a connection ever sends it or gets it.
+    Selective,
+    /// Codes 5 to 30.
     Reserved(u8),
 }
 
@@ -46,6 +52,7 @@ impl From<u8> for NakCode {
             2 => NakCode::RemoteAccessError,
             3 => NakCode::RemoteOperationalError,
             4 => NakCode::InvalidRdRequest,
+            NAK_SELECTIVE => NakCode::Selective,
             other => NakCode::Reserved(other),
         }
     }
@@ -59,6 +66,7 @@ impl From<NakCode> for u8 {
             NakCode::RemoteAccessError => 2,
             NakCode::RemoteOperationalError => 3,
             NakCode::InvalidRdRequest => 4,
+            NakCode::Selective => NAK_SELECTIVE,
             NakCode::Reserved(other) => other & 31,
         }
     }
@@ -163,6 +171,22 @@ impl Repr {
         }
     }
 
+    /// A selective NAK: the packet whose PSN is in the BTH is lost, and this end says so for the `reports`th time, from 1 to 255.
+    ///
+    /// It acknowledges nothing, neither the packets before it nor any message. So the place of the message count is free, and has
+    /// `reports` in its low eight bits, and zeros.
+    pub fn selective_nak(reports: u8) -> Repr {
+        Repr {
+            syndrome: Syndrome::Nak(NakCode::Selective),
+            msn: reports.into(),
+        }
+    }
+
+    /// The `reports` of a selective NAK.
+    pub fn reports(&self) -> u8 {
+        self.msn as u8
+    }
+
     /// Writes the header to the first [`HEADER_LEN`] bytes of `buffer`, which must hold them.
     pub fn emit(&self, buffer: &mut [u8]) {
         buffer[SYNDROME] = self.syndrome.into();
@@ -196,6 +220,8 @@ mod tests {
             ("62 000000", Syndrome::Nak(NakCode::RemoteAccessError)),
             ("63 000000", Syndrome::Nak(NakCode::RemoteOperationalError)),
             ("2c 000000", Syndrome::RnrNak(RnrTimer::new(12))),
+            ("7f 000002", Syndrome::Nak(NakCode::Selective)),
+            ("7e 000000", Syndrome::Nak(NakCode::Reserved(30))),
             ("40 000000", Syndrome::Reserved(0x40)),
         ];
         for (text, expected) in naks {

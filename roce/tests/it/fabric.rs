@@ -11,7 +11,7 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::HostEvent;
 use alfirk_roce::icrc::neutral::{ExitPairs, ExitRewrite, NeutralConstants, NeutralPair};
-use alfirk_roce::rc::{NakRule, PathMtu, RcConfig};
+use alfirk_roce::rc::{NakRule, PathMtu, RcConfig, Recovery};
 use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, ipv4, mr_info, reth, MacAddr, Opcode, Psn, QpNum,
 };
@@ -375,6 +375,10 @@ pub fn nak_rule(patient: bool) -> NakRule {
     } else {
         NakRule::EachGap
     }
+}
+
+pub fn recovery() -> impl proptest::strategy::Strategy<Value = Recovery> {
+    prop_oneof![Just(Recovery::GoBackN), Just(Recovery::SelectiveRepeat)]
 }
 
 fn rc(mtu: PathMtu) -> RcConfig {

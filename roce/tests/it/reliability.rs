@@ -10,7 +10,7 @@ use alfirk_roce::rc::{
 use alfirk_roce::wire::{Psn, QpNum};
 use proptest::prelude::*;
 
-use crate::fabric::nak_rule;
+use crate::fabric::{nak_rule, recovery};
 use crate::net::{ip, segment, Faults, Net, Segment};
 
 pub struct Pair {
@@ -101,6 +101,7 @@ proptest! {
         messages in proptest::collection::vec(message(), 1..8),
         late_buffers: bool,
         patient: bool,
+        recovery in recovery(),
         coalescing: bool,
         behind_wrap in 0u32..80,
         window in 1u32..80,
@@ -115,6 +116,7 @@ proptest! {
             ack_every,
             ack_coalescing: coalescing,
             nak_rule: nak_rule(patient),
+            recovery,
             ..RcConfig::new(PathMtu::B256)
         };
         let mut pair = Pair::new(config, Psn::new(0u32.wrapping_sub(behind_wrap)), seed);

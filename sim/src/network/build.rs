@@ -49,6 +49,8 @@ pub struct Network {
     links: Vec<usize>,
     /// Those of every link at the start.
     faults: FaultProbabilities,
+    /// Links that lose with a probability of their own.
+    own_loss: BTreeMap<LinkIndex, f64>,
 }
 
 /// Why a fabric cannot be made.
@@ -117,6 +119,7 @@ impl Network {
             parts: BTreeMap::new(),
             links,
             faults,
+            own_loss: BTreeMap::new(),
         })
     }
 
@@ -361,10 +364,17 @@ impl Network {
         self.engine.set_link_up(self.links[link.0], up);
     }
 
+    /// Has a link lose frames with this probability whenever [`Network::set_loss`] says nothing else.
+    pub fn set_own_loss(&mut self, link: LinkIndex, loss: f64) -> Result<(), LinkError> {
+        self.own_loss.insert(link, loss);
+        self.set_loss(link, None)
+    }
+
     /// Has a link lose frames with this probability, in each direction; as at the start if `None`.
     pub fn set_loss(&mut self, link: LinkIndex, loss: Option<f64>) -> Result<(), LinkError> {
+        let own = self.own_loss.get(&link).copied();
         let faults = FaultProbabilities {
-            loss: loss.unwrap_or(self.faults.loss),
+            loss: loss.or(own).unwrap_or(self.faults.loss),
             ..self.faults
         };
         self.engine.set_link_faults(self.links[link.0], faults)

@@ -1,13 +1,13 @@
 //! A small fabric as a state machine: hosts, links, switches and, if need be, their controllers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    Config, Feedback, Flaw, Group, Nak, PacketIn, PacketOut, Point, Port, Queued, Sent, Space,
-    Strategy,
+    Config, Feedback, Flaw, Group, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued, Sent,
+    Space, Strategy,
 };
 use stateright::{Model, Property};
 
@@ -19,6 +19,8 @@ const FIRST_PSN: u32 = 15;
 const SYNDROME_SEQUENCE: u8 = 0x60;
 /// Of the clock, in which a walk times out.
 const AGE: u64 = 2;
+/// Slots of a switch for losses: two, so that packets share them.
+const LOSSES: usize = 2;
 
 pub const ONLY_WHAT_ALL_HOLD: &str = "acknowledges only what all hold";
 pub const RECOVERS: &str = "recovers from the loss of everything under way";
@@ -29,6 +31,8 @@ pub enum Packet {
     Data(u32),
     Ack(u32),
     Nak(u32),
+    /// The packet that is lost, and how often its receiver has reported it.
+    SelectiveNak(u32, u8),
 }
 
 /// One end of a link.
@@ -43,8 +47,16 @@ pub enum End {
 pub enum Nature {
     /// Loss, duplication, reordering; and senders lose patience at any time.
     Hostile,
-    /// Links keep order and lose nothing; nobody loses patience.
+    /// Links keep order and lose nothing but [`Fabric::losses`]; nobody loses patience.
     Kind,
+}
+
+/// What hosts do about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    GoBackN,
+    /// Receivers keep what comes early, and report what is missing so many times at most.
+    SelectiveRepeat(u8),
 }
 
 /// A tree of switches, its hosts and the adversary's means.
@@ -60,6 +72,10 @@ pub struct Fabric {
     pub strategy: Strategy,
     pub flaw: Flaw,
     pub nature: Nature,
+    /// In a kind world, how many packets may be lost: of data all but a stream's last packet, of feedback selective NAKs, for
+    /// these are the losses that receivers repair.
+    pub losses: u32,
+    pub recovery: Recovery,
     /// Different packets that may be under way at once on one direction of a link; more are lost.
     pub in_flight: usize,
     /// How often a walk may time out.
@@ -78,6 +94,9 @@ pub struct Fabric {
 struct Host {
     expected: u32,
     has_sent_nak: bool,
+    /// With selective repeat: what it has beyond a gap, and how often it has reported what it lacks.
+    early: BTreeSet<u32>,
+    reports: BTreeMap<u32, u8>,
 }
 
 /// The sender of a stream.
@@ -88,6 +107,9 @@ struct Requester {
     /// The next one to send, and the next one that it never sent.
     next: u32,
     fresh: u32,
+    /// With selective repeat: what to send again, and how often each packet was.
+    lost: BTreeSet<u32>,
+    repeats: BTreeMap<u32, u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +130,8 @@ pub struct World {
     clock: u64,
     /// What the liar has sent.
     lies: u32,
+    /// What has been lost in a kind world.
+    losses: u32,
     violation: Option<&'static str>,
 }
 
@@ -124,6 +148,8 @@ pub enum Moving {
 pub enum Step {
     Send(usize),
     Timeout(usize),
+    /// A host reports again what it lacks.
+    Report(usize, u32),
     Arrive(Moving),
     ArriveTwice(Moving),
     Lose(Moving),
@@ -196,7 +222,16 @@ impl Fabric {
         }
         let numbers = || 0..1 << SPACE_BITS;
         let data = numbers().filter(|&psn| psn != SPACE.next(group.sender.sent));
-        let feedback = numbers().flat_map(|psn| [Packet::Ack(psn), Packet::Nak(psn)]);
+        let selective = match self.recovery {
+            Recovery::GoBackN => 0,
+            Recovery::SelectiveRepeat(most) => most,
+        };
+        let feedback = numbers().flat_map(move |psn| {
+            let reports = (1..=selective).map(move |times| Packet::SelectiveNak(psn, times));
+            [Packet::Ack(psn), Packet::Nak(psn)]
+                .into_iter()
+                .chain(reports)
+        });
         data.map(Packet::Data).chain(feedback).collect()
     }
 
@@ -229,10 +264,65 @@ impl Fabric {
 
     fn is_quiet(&self, world: &World) -> bool {
         self.moving(world).is_empty()
-            && (0..self.streams.len()).all(|stream| {
-                !self.may_send(world, stream)
-                    || world.requesters[stream].next == self.range(stream).1
+            && (0..self.streams.len()).all(|stream| !self.can_send(world, stream))
+            && self.reports(world).is_empty()
+    }
+
+    fn can_send(&self, world: &World, stream: usize) -> bool {
+        let requester = &world.requesters[stream];
+        self.may_send(world, stream)
+            && (requester.next != self.range(stream).1 || !requester.lost.is_empty())
+    }
+
+    /// What hosts may report again, as their timers have them do: in a kind world only when nothing else happens.
+    fn reports(&self, world: &World) -> Vec<(usize, u32)> {
+        let Recovery::SelectiveRepeat(most) = self.recovery else {
+            return Vec::new();
+        };
+        let is_busy = || {
+            let mut senders = 0..self.streams.len();
+            !self.moving(world).is_empty() || senders.any(|at| self.can_send(world, at))
+        };
+        if self.nature == Nature::Kind && is_busy() {
+            return Vec::new();
+        }
+        let hosts = world.hosts.iter().enumerate();
+        hosts
+            .flat_map(|(at, host)| {
+                let due = host.reports.iter().filter(move |(_, times)| **times < most);
+                due.map(move |(psn, _)| (at, *psn))
             })
+            .collect()
+    }
+
+    /// What in a kind world may be lost.
+    fn may_be_lost(&self, world: &World, moving: &Moving) -> bool {
+        let is_last = |psn| (0..self.streams.len()).any(|at| SPACE.next(psn) == self.range(at).1);
+        world.losses < self.losses
+            && match moving {
+                Moving::OnWire(_, Packet::Data(psn)) => !is_last(*psn),
+                Moving::OnWire(_, Packet::SelectiveNak(..)) => true,
+                _ => false,
+            }
+    }
+
+    fn report(&self, world: &mut World, host: usize, psn: u32) {
+        let times = world.hosts[host].reports.entry(psn).or_default();
+        *times += 1;
+        let packet = Packet::SelectiveNak(psn, *times);
+        self.emit(world, End::Host(host), packet);
+    }
+
+    fn time_out(&self, world: &mut World, stream: usize) {
+        let requester = &mut world.requesters[stream];
+        match self.recovery {
+            Recovery::GoBackN => requester.next = requester.unacked,
+            Recovery::SelectiveRepeat(_) => {
+                let newest = SPACE.previous(requester.fresh);
+                requester.lost.extend([requester.unacked, newest]);
+                requester.repeats.clear();
+            }
+        }
     }
 
     /// The direction of a link that leaves `from`.
@@ -277,6 +367,9 @@ impl Fabric {
                         };
                         group.feedback(port, Feedback::Nak { nak, msn: 0 }, now)
                     }
+                    Packet::SelectiveNak(psn, reports) => {
+                        group.notice(port, Notice::SelectiveNak { psn, reports }, now)
+                    }
                 };
                 self.act(world, switch, queued);
             }
@@ -284,6 +377,7 @@ impl Fabric {
                 Packet::Data(psn) => self.respond(world, host, psn),
                 Packet::Ack(psn) => self.complete(world, host, SPACE.next(psn), false),
                 Packet::Nak(psn) => self.complete(world, host, psn, true),
+                Packet::SelectiveNak(psn, reports) => self.lose(world, host, psn, reports),
             },
         }
     }
@@ -308,20 +402,44 @@ impl Fabric {
                     self.emit(world, End::Switch(switch, port), packet);
                 }
                 Some(Sent::ToController(packet)) => self.put(&mut world.up[switch], packet),
+                Some(Sent::Notice {
+                    port,
+                    notice: Notice::SelectiveNak { psn, reports },
+                    ..
+                }) => {
+                    let packet = Packet::SelectiveNak(psn, reports);
+                    self.emit(world, End::Switch(switch, port), packet);
+                }
                 Some(Sent::Notice { .. } | Sent::Alarm { .. }) | None => {}
             }
         }
     }
 
-    /// A responder: one NAK for each gap, duplicates acknowledged with the newest PSN.
+    /// A responder: one NAK for each gap, or one for each packet that is missing; duplicates acknowledged with the newest PSN.
     fn respond(&self, world: &mut World, host: usize, psn: u32) {
         let state = &mut world.hosts[host];
         let reply = if psn == state.expected {
+            state.reports.remove(&psn);
             state.expected = SPACE.next(psn);
+            while state.early.remove(&state.expected) {
+                state.expected = SPACE.next(state.expected);
+            }
             state.has_sent_nak = false;
-            Packet::Ack(psn)
+            Packet::Ack(SPACE.previous(state.expected))
         } else if SPACE.lt(psn, state.expected) {
             Packet::Ack(SPACE.previous(state.expected))
+        } else if let Recovery::SelectiveRepeat(_) = self.recovery {
+            state.reports.remove(&psn);
+            state.early.insert(psn);
+            let mut missing = state.expected;
+            while missing != psn {
+                let state = &world.hosts[host];
+                if !state.early.contains(&missing) && !state.reports.contains_key(&missing) {
+                    self.report(world, host, missing);
+                }
+                missing = SPACE.next(missing);
+            }
+            return;
         } else if state.has_sent_nak {
             return;
         } else {
@@ -353,19 +471,45 @@ impl Fabric {
                 });
             }
             requester.unacked = acked_before;
+            requester.lost.retain(|psn| !SPACE.lt(*psn, acked_before));
+            requester
+                .repeats
+                .retain(|psn, _| !SPACE.lt(*psn, acked_before));
             if is_nak || SPACE.lt(requester.next, acked_before) {
                 requester.next = acked_before;
             }
         }
     }
 
+    /// A requester with selective repeat: what was reported as often as it was sent again is on its way.
+    fn lose(&self, world: &mut World, host: usize, psn: u32, reports: u8) {
+        for (stream, &(sender, _)) in self.streams.iter().enumerate() {
+            let requester = &mut world.requesters[stream];
+            let is_outstanding =
+                !SPACE.lt(psn, requester.unacked) && SPACE.lt(psn, requester.fresh);
+            if sender != host || !is_outstanding {
+                continue;
+            }
+            let repeats = requester.repeats.entry(psn).or_default();
+            if reports > *repeats && requester.lost.insert(psn) {
+                *repeats += 1;
+            }
+        }
+    }
+
     fn send(&self, world: &mut World, stream: usize) {
         let requester = &mut world.requesters[stream];
-        let psn = requester.next;
-        requester.next = SPACE.next(psn);
-        if SPACE.lt(requester.fresh, requester.next) {
-            requester.fresh = requester.next;
-        }
+        let psn = match requester.lost.pop_first() {
+            Some(lost) => lost,
+            None => {
+                let psn = requester.next;
+                requester.next = SPACE.next(psn);
+                if SPACE.lt(requester.fresh, requester.next) {
+                    requester.fresh = requester.next;
+                }
+                psn
+            }
+        };
         self.emit(world, End::Host(self.streams[stream].0), Packet::Data(psn));
     }
 
@@ -494,8 +638,10 @@ impl Fabric {
                 if !self.may_send(&world, stream) || world.requesters[stream].unacked == end {
                     continue;
                 }
-                world.requesters[stream].next = world.requesters[stream].unacked;
-                while world.requesters[stream].next != end {
+                if world.requesters[stream].fresh != self.range(stream).0 {
+                    self.time_out(&mut world, stream);
+                }
+                while kind.can_send(&world, stream) {
                     kind.send(&mut world, stream);
                     while let Some(moving) = kind.moving(&world).first() {
                         let round = Self::take(&mut world, moving);
@@ -518,6 +664,7 @@ impl Model for Fabric {
             strategy: self.strategy,
             paths_per_pass: 1,
             walk_timeout: AGE - 1,
+            losses: LOSSES,
             flaw: self.flaw,
         };
         let ports = |switch| {
@@ -544,6 +691,8 @@ impl Model for Fabric {
                 FIRST_PSN
             },
             has_sent_nak: false,
+            early: BTreeSet::new(),
+            reports: BTreeMap::new(),
         };
         let requester = |stream| {
             let first = self.range(stream).0;
@@ -551,6 +700,8 @@ impl Model for Fabric {
                 unacked: first,
                 next: first,
                 fresh: first,
+                lost: BTreeSet::new(),
+                repeats: BTreeMap::new(),
             }
         };
         vec![World {
@@ -565,6 +716,7 @@ impl Model for Fabric {
             clock: 0,
             restarts: 0,
             lies: 0,
+            losses: 0,
             violation: None,
         }]
     }
@@ -573,13 +725,20 @@ impl Model for Fabric {
         if world.violation.is_some() {
             return;
         }
-        for (stream, requester) in world.requesters.iter().enumerate() {
-            if self.may_send(world, stream) && requester.next != self.range(stream).1 {
-                steps.push(Step::Send(stream));
-            }
-        }
+        let senders = 0..self.streams.len();
+        steps.extend(
+            senders
+                .filter(|stream| self.can_send(world, *stream))
+                .map(Step::Send),
+        );
+        let reports = self.reports(world).into_iter();
+        steps.extend(reports.map(|(host, psn)| Step::Report(host, psn)));
         let moving = self.moving(world);
         if self.nature == Nature::Kind {
+            let losses = moving
+                .iter()
+                .filter(|moving| self.may_be_lost(world, moving));
+            steps.extend(losses.cloned().map(Step::Lose));
             steps.extend(moving.into_iter().map(Step::Arrive));
             return;
         }
@@ -616,15 +775,17 @@ impl Model for Fabric {
         let mut world = world.clone();
         match step {
             Step::Send(stream) => self.send(&mut world, stream),
-            Step::Timeout(stream) => {
-                world.requesters[stream].next = world.requesters[stream].unacked;
-            }
+            Step::Timeout(stream) => self.time_out(&mut world, stream),
+            Step::Report(host, psn) => self.report(&mut world, host, psn),
             Step::Arrive(moving) => {
                 let round = Self::take(&mut world, &moving);
                 self.deliver(&mut world, &moving, round);
             }
             Step::ArriveTwice(moving) => self.deliver(&mut world, &moving, None),
             Step::Lose(moving) => {
+                if self.nature == Nature::Kind {
+                    world.losses += 1;
+                }
                 Self::take(&mut world, &moving);
             }
             Step::Age => world.clock += AGE,

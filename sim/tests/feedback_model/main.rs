@@ -8,7 +8,7 @@
 //! any others, and so is what goes to a controller and back.
 //!
 //! In a kind world nothing is lost, and then no sender may need its timeout: this is what a walk that forgets
-//! news would break first.
+//! news would break first. With selective repeat some packets are lost there, and the receivers' reports alone must bring them.
 //!
 //! The tests that are ignored take minutes: `make model` runs them and prints the number of states.
 
@@ -21,7 +21,7 @@ use std::time::Instant;
 use alfirk_aggregation::{Flaw, Port, Strategy};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use fabric::{End, Fabric, Nature, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS};
+use fabric::{End, Fabric, Nature, Recovery, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS};
 
 /// Host 0 sends `packets` packets, and one at most is under way on a link.
 fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
@@ -40,6 +40,8 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
         strategy,
         flaw: Flaw::None,
         nature: Nature::Hostile,
+        losses: 0,
+        recovery: Recovery::GoBackN,
         in_flight: 1,
         ages: u64::from(strategy == Strategy::Walk),
         control_doubles: true,
@@ -182,6 +184,43 @@ fn no_strategy_needs_a_timeout_in_a_kind_world() {
             kind(two_switches(1, 1), 2, strategy),
         );
     }
+}
+
+/// Receivers report each loss up to `reports` times.
+fn selective(fabric: Fabric, reports: u8) -> Fabric {
+    fabric.but(|fabric| fabric.recovery = Recovery::SelectiveRepeat(reports))
+}
+
+#[test]
+fn selective_repeat_keeps_the_invariants() {
+    let tree = Strategy::Tree;
+    let fabric = selective(hostile(one_switch(2), 2, tree), 1);
+    holds("1 switch, 2 receivers, 2 packets", fabric);
+    let fabric = selective(hostile(two_switches(1, 1), 1, tree), 1);
+    holds("2 switches, 2 receivers, 1 packet", fabric);
+}
+
+#[test]
+fn receivers_repair_losses_without_a_timeout() {
+    for (links, packets, losses) in [(one_switch(2), 4, 2), (two_switches(1, 1), 3, 2)] {
+        let fabric = selective(kind(links, packets, Strategy::Tree), losses as u8 + 1);
+        let fabric = fabric.but(|fabric| fabric.losses = losses);
+        holds("selective repeat in a world that loses two", fabric);
+    }
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_selective_repeat() {
+    let tree = Strategy::Tree;
+    let fabric = selective(hostile(one_switch(2), 3, tree), 1);
+    holds_near(
+        "1 switch, 2 receivers, 3 packets",
+        fabric,
+        const { NonZeroUsize::new(50_000_000).unwrap() },
+    );
+    let fabric = selective(kind(three_switches(), 3, tree), 4).but(|fabric| fabric.losses = 3);
+    holds("3 switches, 3 losses", fabric);
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod fabric;
 mod network;
 mod signals;
+mod work_dir;
 
 use alfirk_experiment::{Job, Row};
 

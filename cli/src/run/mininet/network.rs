@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use crate::exit::Failure;
 use crate::run::args::Config;
+use crate::run::mininet::work_dir::WorkDir;
 
 /// How long the network may take to be taken down.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -60,11 +61,11 @@ impl MininetNetwork {
     /// Starts to build the network; [`MininetNetwork::wait_ready`] waits for it.
     pub fn start(config: &Config) -> Result<MininetNetwork, Failure> {
         let work = WorkDir::new()?;
-        let topology = work.path.join("topology.yaml");
+        let topology = work.path().join("topology.yaml");
         let put =
             |error| Failure::failed(format_args!("cannot write {}: {error}", topology.display()));
         fs::write(&topology, config.topology.to_yaml()).map_err(put)?;
-        let log = File::create(work.path.join("mininet.log")).map_err(put)?;
+        let log = File::create(work.path().join("mininet.log")).map_err(put)?;
 
         let python = std::env::var_os("PYTHON").unwrap_or_else(|| "/usr/bin/python3".into());
         let alfirk = std::env::current_exe()
@@ -77,7 +78,7 @@ impl MininetNetwork {
             .arg("--alfirk")
             .arg(&alfirk)
             .arg("--workdir")
-            .arg(&work.path)
+            .arg(work.path())
             .args(["--seed", &config.seed.to_string()])
             .env("PYTHONPATH", python_path(&alfirk)?)
             .stdin(Stdio::piped())
@@ -169,7 +170,7 @@ impl MininetNetwork {
 
     /// A file in the folder of the run, which is gone when the network is.
     pub fn file(&self, name: &str) -> PathBuf {
-        self.work.path.join(name)
+        self.work.path().join(name)
     }
 
     /// Reads once, and gives the line if that completed one.
@@ -271,32 +272,6 @@ fn python_path(alfirk: &Path) -> Result<OsString, Failure> {
     let paths = std::iter::once(absolute).chain(given);
     std::env::join_paths(paths)
         .map_err(|error| Failure::failed(format_args!("PYTHONPATH: {error}")))
-}
-
-/// A folder that is gone when it is dropped.
-struct WorkDir {
-    path: PathBuf,
-}
-
-impl WorkDir {
-    fn new() -> Result<WorkDir, Failure> {
-        let path = std::env::temp_dir().join(format!("alfirk-run-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| {
-            Failure::failed(format_args!(
-                "cannot make the folder {}: {error}",
-                path.display()
-            ))
-        })?;
-        Ok(WorkDir { path })
-    }
-}
-
-impl Drop for WorkDir {
-    fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.path) {
-            tracing::warn!("cannot remove {}: {error}", self.path.display());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl AckFrame {
         let bth = bth::View::new_checked(&self.0[BTH_AT..]).ok()?;
         match classify(bth.psn().get(), self.aeth()?)? {
             Answer::Feedback(feedback) => Some(feedback),
-            Answer::Fatal(_) => None,
+            Answer::Notice(_) => None,
         }
     }
 

@@ -232,9 +232,10 @@ impl Plane {
         let queued = match kind {
             Kind::Data => group.model.data(port, psn, micros),
             Kind::Feedback(feedback) => group.model.feedback(port, feedback, micros),
-            Kind::Cnp => {
-                let queued = group.model.notice(port, Notice::Cnp, micros);
-                if queued.is_empty() && group.model.sender.source.is_some() {
+            Kind::Notice(notice) => {
+                let queued = group.model.notice(port, notice, micros);
+                let is_cnp = notice == Notice::Cnp;
+                if is_cnp && queued.is_empty() && group.model.sender.source.is_some() {
                     *self.drops.entry(Drop::CnpFiltered).or_default() += 1;
                 }
                 queued
@@ -365,7 +366,8 @@ impl Plane {
 enum Kind {
     Data,
     Feedback(Feedback),
-    Cnp,
+    /// None that the controller is to hear of.
+    Notice(Notice),
 }
 
 fn kind(headers: &RcHeaders) -> Option<Kind> {
@@ -376,11 +378,14 @@ fn kind(headers: &RcHeaders) -> Option<Kind> {
         }
     }
     match (opcode, headers.aeth) {
-        (Opcode::Cnp, _) => Some(Kind::Cnp),
+        (Opcode::Cnp, _) => Some(Kind::Notice(Notice::Cnp)),
         (_, None) if opcode.is_send() || opcode.is_write() => Some(Kind::Data),
         (Opcode::Acknowledge, Some(aeth)) => match classify(headers.bth.psn.get(), aeth) {
             Some(Answer::Feedback(feedback)) => Some(Kind::Feedback(feedback)),
-            Some(Answer::Fatal(_)) | None => None,
+            Some(Answer::Notice(notice @ Notice::SelectiveNak { .. })) => {
+                Some(Kind::Notice(notice))
+            }
+            Some(Answer::Notice(_)) | None => None,
         },
         _ => None,
     }

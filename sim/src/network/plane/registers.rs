@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use alfirk_aggregation::{
-    Config, Congested, Group, Kept, Leaf, Nak, Point, Queued, Space, Strategy, WaitingNak, Word,
+    Config, Congested, Group, Kept, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space, Strategy,
+    WaitingNak, Word,
 };
 use alfirk_bmv2::{Counter, Switch};
 use alfirk_contract::{Drop, PATH_OF_SENDER};
@@ -19,6 +20,8 @@ fn name(part: &str) -> String {
     format!("ingress.ack_aggregate.{part}")
 }
 
+/// Of `name`.
+const LOSSES: &str = "selective_nak.losses";
 const FILTER: &str = "egress.retransmission_filter.acked";
 
 /// Registers are those of a program that the controller has accepted, so they are there.
@@ -87,6 +90,15 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
             cnps: (cell & 31) as u8,
         }
     };
+    let config = Config::pipeline(Strategy::Tree);
+    let losses = (0..config.losses).map(|slot| {
+        let cell = group * config.losses as u64 + slot as u64;
+        let loss = read(switch, &name(LOSSES), cell);
+        Loss {
+            psn: (loss >> 8) as u32,
+            reports: loss as u8,
+        }
+    });
     let kept = Kept {
         told,
         waiting_nak: WaitingNak {
@@ -96,6 +108,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
             }),
             is_told: nak >> 31 != 0,
         },
+        selective_nak: SelectiveNak::of(losses.collect()),
         source: (senders >> PSN_BITS != 0).then_some((senders >> PSN_BITS) as u32),
         sent: (senders & PSN_MASK) as u32,
         acked: of_paths(&name("sender.acked")),
@@ -115,7 +128,7 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
         Some((path.port, exit(switch, delivery)))
     });
     let exits: BTreeMap<u32, Exit> = exits.collect();
-    let model = Group::restore(Config::pipeline(Strategy::Tree), &ports, kept);
+    let model = Group::restore(config, &ports, kept);
     Native::new(plan, model, exits)
 }
 
@@ -147,6 +160,12 @@ pub(super) fn store(switch: &mut Switch, paths: u32, index: u16, group: Native) 
         u64::from(nak.syndrome) << PSN_BITS | u64::from(nak.psn)
     }) | u64::from(nak.is_told) << 31;
     write(switch, &name("waiting_nak.nak"), cell, nak);
+    let losses = kept.selective_nak.slots();
+    for (slot, loss) in losses.iter().enumerate() {
+        let at = cell * losses.len() as u64 + slot as u64;
+        let loss = u64::from(loss.psn) << 8 | u64::from(loss.reports);
+        write(switch, &name(LOSSES), at, loss);
+    }
     let source = u64::from(kept.source.unwrap_or(0));
     let senders = source << PSN_BITS | u64::from(kept.sent);
     write(switch, &name("sender.senders"), cell, senders);

@@ -7,8 +7,8 @@ use alfirk_aggregation::Port;
 use alfirk_bmv2::Switch;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::tables::{
-    Attached, Delivery, GroupEntry, GroupKey, Marking, MarkingPort, Member, MemberKey, MftKey,
-    NextHop, NextHopKey, PathEntry, Program, ReceiverKey, Route, RouteKey, Table,
+    Attached, Delivery, GroupEntry, GroupKey, GroupName, Marking, MarkingPort, Member, MemberKey,
+    MftKey, NextHop, NextHopKey, PathEntry, Program, ReceiverKey, Route, RouteKey, Table,
 };
 use alfirk_p4runtime::p4::v1::{
     entity, packet_replication_engine_entry as engine, replica, update, TableEntry, Update,
@@ -101,17 +101,27 @@ impl Tables {
                 self.groups.insert(mcst_id, group);
             }
         } else if id == program.mft.id() {
-            if let Some((MftKey { group_index, port }, path)) = program.mft.parse(entry) {
+            let parsed = program.mft.parse(entry);
+            if let Some((
+                MftKey {
+                    group: GroupName::Index(group_index),
+                    port,
+                },
+                path,
+            )) = parsed
+            {
                 self.mft.insert((group_index, port), path);
             }
         } else if id == program.members.id() {
             if let Some((key, member)) = program.members.parse(entry) {
                 let MemberKey {
-                    group_index,
+                    group,
                     port,
                     src_ip,
                 } = key;
-                self.members.insert((group_index, port, src_ip), member);
+                if let GroupName::Index(group_index) = group {
+                    self.members.insert((group_index, port, src_ip), member);
+                }
             }
         } else if id == program.receivers.id() {
             if let Some((ReceiverKey { group_index, port }, to)) = program.receivers.parse(entry) {
@@ -121,10 +131,9 @@ impl Tables {
             if let Some((Attached { port }, owner)) = program.source_guard.parse(entry) {
                 self.owners.insert(port, owner);
             }
-        } else if id == program.ecn_marking.id() {
-            if let Some((MarkingPort { port }, marking)) = program.ecn_marking.parse(entry) {
-                self.markings.insert(port, marking);
-            }
+        } else if let Some((MarkingPort { port }, Some(marking))) = program.ecn_marking.parse(entry)
+        {
+            self.markings.insert(port, marking);
         }
     }
 
@@ -152,12 +161,13 @@ impl Tables {
                 .retain(|&mcst_id, _| !is(program.groups.pattern(&GroupKey { mcst_id })));
         } else if id == program.mft.id() {
             self.mft.retain(|&(group_index, port), _| {
-                !is(program.mft.pattern(&MftKey { group_index, port }))
+                let group = GroupName::Index(group_index);
+                !is(program.mft.pattern(&MftKey { group, port }))
             });
         } else if id == program.members.id() {
             self.members.retain(|&(group_index, port, src_ip), _| {
                 !is(program.members.pattern(&MemberKey {
-                    group_index,
+                    group: GroupName::Index(group_index),
                     port,
                     src_ip,
                 }))
@@ -171,9 +181,8 @@ impl Tables {
         } else if id == program.source_guard.id() {
             self.owners
                 .retain(|&port, _| !is(program.source_guard.pattern(&Attached { port })));
-        } else if id == program.ecn_marking.id() {
-            self.markings
-                .retain(|&port, _| !is(program.ecn_marking.pattern(&MarkingPort { port })));
+        } else if let Some((MarkingPort { port }, _)) = program.ecn_marking.parse(entry) {
+            self.markings.remove(&port);
         }
     }
 

@@ -1,0 +1,57 @@
+//! The source hears of each loss once, whoever reports it (`selective_nak.p4`).
+//!
+//! A selective NAK acknowledges nothing, so it waits for nobody. Of those of one packet the first passes, and then, until the
+//! packet comes by again, only one whose receiver has repeated it more often than any before: then what passed was in vain.
+
+/// A loss that the source has heard of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Loss {
+    /// The packet.
+    pub psn: u32,
+    /// How often its receiver had reported it when the newest report passed; 0 if there is no loss here.
+    pub reports: u8,
+}
+
+/// The losses that the source has heard of. Each packet has one slot, which it shares with others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SelectiveNak(Vec<Loss>);
+
+impl SelectiveNak {
+    /// `slots` is a power of two.
+    pub(crate) fn new(slots: usize) -> SelectiveNak {
+        SelectiveNak(vec![Loss::default(); slots])
+    }
+
+    /// With what the slots have.
+    pub fn of(slots: Vec<Loss>) -> SelectiveNak {
+        SelectiveNak(slots)
+    }
+
+    /// What the slots have.
+    pub fn slots(&self) -> &[Loss] {
+        &self.0
+    }
+
+    /// A receiver reports a loss for the `reports`th time: is it news?
+    pub(crate) fn passes(&mut self, psn: u32, reports: u8) -> bool {
+        let known = self.slot(psn);
+        let is_news = known.psn != psn || reports > known.reports;
+        if is_news {
+            *known = Loss { psn, reports };
+        }
+        is_news
+    }
+
+    /// The source sends: it may be lost again.
+    pub(crate) fn sent(&mut self, psn: u32) {
+        let known = self.slot(psn);
+        if known.psn == psn {
+            *known = Loss::default();
+        }
+    }
+
+    fn slot(&mut self, psn: u32) -> &mut Loss {
+        let slots = self.0.len();
+        &mut self.0[psn as usize & (slots - 1)]
+    }
+}

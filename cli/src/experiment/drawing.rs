@@ -1,0 +1,106 @@
+//! Pictures as SVG and as PNG. Letters of the latter come with the program, as a machine may have none.
+
+use std::sync::Once;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::register_font;
+
+/// Of a picture, in pixels.
+pub const SIZE: (u32, u32) = (960, 600);
+/// Told apart by people who see few colours, too: Okabe and Ito's, without black.
+pub const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(150, 140, 20),
+];
+
+/// Whether something was painted.
+pub type Painted<DB> = Result<(), DrawingAreaErrorKind<<DB as DrawingBackend>::ErrorType>>;
+
+/// What can be painted on anything.
+pub trait Picture {
+    /// Paints it on `root`, which is white, [`SIZE`] large and shown afterwards.
+    fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB>;
+}
+
+/// A picture in both forms.
+#[derive(Debug, Clone)]
+pub struct Drawing {
+    /// Of its files, without an ending.
+    pub name: String,
+    pub svg: String,
+    pub png: Vec<u8>,
+}
+
+impl Drawing {
+    pub fn of(name: String, picture: &impl Picture) -> Drawing {
+        static LETTERS: Once = Once::new();
+        LETTERS.call_once(|| {
+            let font = epaint_default_fonts::UBUNTU_LIGHT;
+            let registered = register_font("sans-serif", FontStyle::Normal, font);
+            assert!(registered.is_ok(), "the font is one");
+        });
+        let mut svg = String::new();
+        painted(SVGBackend::with_string(&mut svg, SIZE), picture);
+        let mut pixels = vec![0; 3 * SIZE.0 as usize * SIZE.1 as usize];
+        painted(BitMapBackend::with_buffer(&mut pixels, SIZE), picture);
+        Drawing {
+            name,
+            svg,
+            png: encoded(&pixels),
+        }
+    }
+}
+
+fn painted<DB: DrawingBackend>(backend: DB, picture: &impl Picture) {
+    let root = backend.into_drawing_area();
+    let painted = root.fill(&WHITE);
+    let painted = painted.and_then(|()| picture.paint(&root));
+    let painted = painted.and_then(|()| root.present());
+    painted.expect("memory is always painted on");
+}
+
+/// PNG of pixels of three bytes: red, green and blue.
+fn encoded(pixels: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut encoder = png::Encoder::new(&mut out, SIZE.0, SIZE.1);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let written = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(pixels)?;
+        writer.finish()
+    });
+    written.expect("memory takes everything");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Word;
+
+    impl Picture for Word {
+        fn paint<DB: DrawingBackend>(&self, root: &DrawingArea<DB, Shift>) -> Painted<DB> {
+            root.draw(&Text::new("goodput", (10, 10), ("sans-serif", 40)))
+        }
+    }
+
+    #[test]
+    fn both_forms_have_the_words() {
+        let drawing = Drawing::of("a".to_owned(), &Word);
+        assert!(drawing.svg.contains("goodput"));
+        let decoder = png::Decoder::new(std::io::Cursor::new(&drawing.png));
+        let mut reader = decoder.read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        let frame = reader.next_frame(&mut pixels).unwrap();
+        assert_eq!((frame.width, frame.height), SIZE);
+        let dark = pixels.chunks(3).filter(|rgb| rgb[0] < 100).count();
+        assert!(dark > 200, "{dark} dark pixels");
+    }
+}

@@ -1,0 +1,137 @@
+//! The folder of one run: sockets, logs and files that its processes share.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::exit::Failure;
+
+/// What the names of the folders begin with; the process number of the run follows.
+const PREFIX: &str = "alfirk-run-";
+/// The file in each folder that its run holds locked. The kernel gives the lock back when a run is killed.
+const LOCK: &str = "owner.lock";
+
+/// A folder that is gone when it is dropped, or when the next run starts.
+pub struct WorkDir {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl WorkDir {
+    /// Makes `alfirk-run-PID` in the folder for temporary files. Folders that killed runs have left are removed
+    /// first: one of them may have this run's number, as process numbers come again.
+    pub fn new() -> Result<WorkDir, Failure> {
+        WorkDir::new_in(&std::env::temp_dir(), std::process::id())
+    }
+
+    fn new_in(parent: &Path, pid: u32) -> Result<WorkDir, Failure> {
+        remove_abandoned(parent, pid);
+        let path = parent.join(format!("{PREFIX}{pid}"));
+        let failure = |error| {
+            let path = path.display();
+            Failure::failed(format_args!("cannot make the folder {path}: {error}"))
+        };
+        // Locked before it has its name, so that no other run can take it for an abandoned one.
+        let unnamed = parent.join(format!(".{PREFIX}{pid}"));
+        let _ = fs::remove_dir_all(&unnamed);
+        fs::create_dir(&unnamed).map_err(failure)?;
+        let locked = File::create(unnamed.join(LOCK)).and_then(lock);
+        let lock = locked.and_then(|lock| fs::rename(&unnamed, &path).map(|()| lock));
+        let lock = lock.map_err(|error| {
+            let _ = fs::remove_dir_all(&unnamed);
+            failure(error)
+        })?;
+        Ok(WorkDir { path, _lock: lock })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            tracing::warn!("cannot remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+fn lock(file: File) -> io::Result<Flock<File>> {
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, error)| error.into())
+}
+
+/// Removes this user's folders that no run holds. One that cannot be removed stays for its owner.
+fn remove_abandoned(parent: &Path, pid: u32) {
+    let Ok(entries) = fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(owner) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else {
+            continue;
+        };
+        let Ok(owner) = owner.parse::<u32>() else {
+            continue;
+        };
+        let ours = entry
+            .metadata()
+            .is_ok_and(|folder| folder.is_dir() && folder.uid() == nix::unistd::getuid().as_raw());
+        if ours && is_abandoned(&entry.path(), owner, pid) {
+            tracing::debug!("remove {}, which a killed run left", entry.path().display());
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+fn is_abandoned(folder: &Path, owner: u32, pid: u32) -> bool {
+    match File::open(folder.join(LOCK)) {
+        Ok(file) => lock(file).is_ok(),
+        // From before folders had locks: no process has its number, or none but this one.
+        Err(_) => owner == pid || !Path::new("/proc").join(owner.to_string()).exists(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_killed_runs_are_removed_and_those_of_running_ones_stay() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = |pid: u32| parent.path().join(format!("{PREFIX}{pid}"));
+        let running = WorkDir::new_in(parent.path(), 1).unwrap();
+        // Killed: nobody holds its lock, and its number came again.
+        fs::create_dir(folder(7)).unwrap();
+        fs::write(folder(7).join(LOCK), "").unwrap();
+        fs::write(folder(7).join("h1.log"), "").unwrap();
+        // Without a lock file; no process has such a number.
+        fs::create_dir(folder(u32::MAX)).unwrap();
+        // Of somebody else.
+        fs::create_dir(parent.path().join("alfirk-run-notes")).unwrap();
+
+        let ours = WorkDir::new_in(parent.path(), 7).unwrap();
+        assert_eq!(ours.path(), folder(7));
+        assert!(!folder(7).join("h1.log").exists());
+        assert!(!folder(u32::MAX).exists());
+        assert!(folder(1).exists());
+        assert!(parent.path().join("alfirk-run-notes").exists());
+
+        drop((running, ours));
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn missing_parent_is_named() {
+        let Err(failure) = WorkDir::new_in(Path::new("/nowhere"), 7) else {
+            panic!("made");
+        };
+        assert!(
+            format!("{failure:?}").contains("/nowhere/alfirk-run-7"),
+            "{failure:?}"
+        );
+    }
+}

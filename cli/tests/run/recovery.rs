@@ -1,0 +1,80 @@
+//! What losses cost where queue pairs repeat selectively.
+
+use serde_json::Value;
+
+use crate::common::{json, refused};
+
+fn run(recovery: &str, loss: &str, more: &[&str]) -> Value {
+    let mut args = vec!["run", "--model", "fast", "--recovery", recovery];
+    args.extend(["--loss", loss, "--json"]);
+    args.extend(more);
+    json(&args)["results"][0].clone()
+}
+
+fn nanoseconds(result: &Value) -> f64 {
+    result["completion_ns"].as_f64().expect("it completed")
+}
+
+/// One packet in 10,000, 1,000 and 100 is lost on each link, 16 MiB go to 15 receivers.
+#[test]
+fn goodput_under_loss_is_nearly_that_without() {
+    let large = ["--size", "16MiB", "--algorithms", "alfirk"];
+    let whole = nanoseconds(&run("selective-repeat", "0", &large));
+    assert_eq!(whole, nanoseconds(&run("go-back-n", "0", &large)));
+    for (loss, at_least, back) in [
+        ("0.0001", 0.97, 0.95),
+        ("0.001", 0.9, 0.6),
+        ("0.01", 0.5, 0.1),
+    ] {
+        let result = run("selective-repeat", loss, &large);
+        assert_eq!(result["receivers_verified"], 15);
+        assert_eq!(result["implausible_packets"], 0);
+        let share = whole / nanoseconds(&result);
+        assert!(share >= at_least, "{share} at {loss}");
+        let share = whole / nanoseconds(&run("go-back-n", loss, &large));
+        assert!(share < back, "{share} at {loss} with go-back-N");
+    }
+}
+
+/// Each of 15 receivers reports a packet that is lost at the source's link: the source sends it once.
+#[test]
+fn packets_lost_near_the_source_are_sent_again_once() {
+    let lossy = [
+        "--size",
+        "4MiB",
+        "--algorithms",
+        "alfirk",
+        "--loss",
+        "h1-p1e1:0.02@0us-1s",
+    ];
+    let result = run("selective-repeat", "0", &lossy);
+    let dropped = result["dropped_packets"].as_u64().expect("a count");
+    let again = result["retransmissions"].as_u64().expect("a count");
+    assert!(dropped > 10, "{dropped}");
+    // Lost ACKs and the tail may have one more each.
+    assert!(again <= dropped + 2, "{again} for {dropped}");
+}
+
+/// Selective NAKs are dropped for what nobody lacks; a hostile member reports anything.
+#[test]
+fn hostile_member_costs_others_nothing() {
+    let quiet = ["--size", "4MiB", "--algorithms", "alfirk"];
+    let hostile = [&quiet[..], &["--hostile", "h5"]].concat();
+    let alone = nanoseconds(&run("selective-repeat", "0", &quiet));
+    let result = run("selective-repeat", "0", &hostile);
+    assert!(nanoseconds(&result) < 1.05 * alone);
+}
+
+#[test]
+fn linux_guests_go_back() {
+    let arguments = [
+        "run",
+        "--driver",
+        "mininet",
+        "--guests",
+        "h2",
+        "--recovery",
+        "selective-repeat",
+    ];
+    refused(2, &arguments, &["go-back-N only", "--guest-rdma alfirk"]);
+}
