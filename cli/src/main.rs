@@ -7,6 +7,7 @@ mod check_pcap;
 mod ctrl;
 mod exit;
 mod experiment;
+mod fmt;
 mod host;
 mod link;
 mod manual;
@@ -61,6 +62,7 @@ enum Command {
     Completions(manual::CompletionsArgs),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Experiment(experiment::Args),
+    Fmt(fmt::Args),
     Host(host::HostArgs),
     Link(link::Args),
     Man(manual::ManArgs),
@@ -84,6 +86,7 @@ impl Command {
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Experiment(args) => experiment::run(args),
+            Command::Fmt(args) => fmt::run(&args),
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
             Command::Man(args) => manual::man(&args, Cli::command()),
