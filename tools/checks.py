@@ -94,6 +94,9 @@ def lint_checks() -> Iterator[Check]:
     """List the checks that only read the source."""
     yield Check("rust format", cargo("fmt", "--all", "--check"))
     yield Check(
+        "p4 format", cargo("run", "--quiet", "--package", "alfirk-cli", "--", "fmt", "--check", "p4src")
+    )
+    yield Check(
         "clippy", cargo("clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings")
     )
     yield Check("pure cores", [str(ROOT / "tools" / "check-pure")])
@@ -111,6 +114,7 @@ def python_sources() -> list[str]:
         "interop",
         "ptf-tests",
         "labs",
+        "docs",
         "experiments/tests",
         "thrift/tests",
     ]
@@ -157,6 +161,12 @@ def test_checks(*, root: bool) -> Iterator[Check]:
         yield Check(
             "packet tests",
             [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK)],
+            count=count_pytest,
+            env=environment,
+        )
+        yield Check(
+            "packet tests, Tofino",
+            [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK), "--target=tna"],
             count=count_pytest,
             env=environment,
         )

@@ -13,6 +13,8 @@ import ptf
 from ptf.base_tests import BaseTest
 from scapy.layers.l2 import Ether
 
+from alfirk_ptf.target import as_received, comparable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -83,7 +85,7 @@ class CollectingTest(BaseTest):
         """Compare byte for byte and show the first difference as packets."""
         for out in sorted(got.keys() | wanted.keys()):
             for number, (a, b) in enumerate(zip(got.get(out, []), wanted.get(out, []), strict=False)):
-                if a != b:
+                if comparable(a) != comparable(b):
                     self.fail(f"port {out}, frame {number}: {_difference(a, b)}")
             surplus = len(got.get(out, [])) - len(wanted.get(out, []))
             if surplus:
@@ -99,7 +101,7 @@ class CollectingTest(BaseTest):
             found = self.dataplane.poll(0, port, timeout=max(0.01, deadline - time.monotonic()))
             if not isinstance(found, self.dataplane.PollSuccess):
                 self.fail(f"port {port}: the sentinel did not come within {PATIENCE:.0f} s")
-            frame = bytes(found.packet)
+            frame = as_received(bytes(found.packet))
             if SENTINEL_MARK in frame:
                 if frame.endswith(self._serial.to_bytes(8, "big")):
                     return frames

@@ -47,6 +47,10 @@ AETH_RNR_NAK = 1
 AETH_NAK = 3
 NAK_PSN_SEQUENCE_ERROR = 0
 NAK_INVALID_REQUEST = 1
+#: Reserved by the specification: the packet of just this PSN is lost, and nothing is acknowledged
+#: (selective_nak.p4). In
+#: place of the MSN it says how often its receiver has reported that, from 1 to 255.
+NAK_SELECTIVE = 31
 #: An ACK whose credit field says that the responder gives no credits, as Soft-RoCE sends it.
 SYNDROME_ACK_NO_CREDITS = 31
 
@@ -370,6 +374,8 @@ class Kind(IntEnum):
     COMMAND = 8
     #: register control
     REGISTERS = 9
+    #: one packet is lost; nothing is acknowledged
+    SELECTIVE_NAK = 10
 
 
 class Verdict(IntEnum):
@@ -378,7 +384,7 @@ class Verdict(IntEnum):
     NONE = 0
     #: data: one copy for each path
     REPLICATE = 1
-    #: to the source: a CNP, a fatal NAK
+    #: to the source: a CNP, a selective or fatal NAK
     PASS = 2
     #: a merged ACK or NAK for the source
     FEEDBACK = 3
@@ -440,6 +446,7 @@ MAX_GROUPS = 0x400
 #: which begin with 1.
 MAX_DATAGRAM_GROUPS = 0x400
 FIRST_DATAGRAM_PRE_GROUP = 0x401
+LOSS_MASK = 63
 SIZE_PATHS = 0x10000
 SIZE_ARP_TARGETS = 0x400
 SIZE_ROUTES = 0x2000

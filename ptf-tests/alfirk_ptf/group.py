@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from alfirk_ptf import contract, icrc
 from alfirk_ptf.contract import IcrcMode, MinPsn
-from alfirk_ptf.live import LOCAL_BITS, MAX_PATHS
+from alfirk_ptf.live import LOCAL_BITS, MAX_PATHS, PATH_BITS
+from alfirk_ptf.target import TARGET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,13 +104,9 @@ class Group:
             entries.append(
                 Entry(
                     "ingress.group_lookup.mft",
-                    {"group_index": self.index, "ingress_port": path.port},
+                    {**self._name(), "ingress_port": path.port},
                     "ingress.group_lookup.set_path",
-                    {
-                        "path_index": number,
-                        "absent": absent_children(number, len(self.paths)),
-                        "is_host": int(path.member is not None),
-                    },
+                    {**self._path(number), "is_host": int(path.member is not None)},
                 )
             )
         entries.append(
@@ -137,10 +134,11 @@ class Group:
         """Admit a member's packets: source address := McstID."""
         ip, mcst_id = int(IPv4Address(member.ip)), int(IPv4Address(self.mcst_id))
         neutral = self._solve({icrc.SOURCE_ADDRESS: ip ^ mcst_id})
+        control = "ingress.group_lookup" if TARGET.is_tofino else "ingress.bridge_entry"
         return Entry(
-            "ingress.bridge_entry.members",
-            {"group_index": self.index, "ingress_port": port, "src_ip": ip},
-            "ingress.bridge_entry.enter_receiver" if member.only_receives else "ingress.bridge_entry.enter",
+            f"{control}.members",
+            {**self._name(), "ingress_port": port, "src_ip": ip},
+            f"{control}.enter_receiver" if member.only_receives else f"{control}.enter",
             {"id_xor": neutral.id_xor, "sport_xor": neutral.sport_xor},
         )
 
@@ -169,6 +167,19 @@ class Group:
             },
         )
 
+    def _name(self) -> dict[str, int]:
+        """Give the match field that names the group."""
+        if TARGET.is_tofino:
+            return {"mcst_id": int(IPv4Address(self.mcst_id))}
+        return {"group_index": self.index}
+
+    def _path(self, number: int) -> dict[str, int]:
+        """Give the parameters that say which path a port is."""
+        paths = len(self.paths)
+        if TARGET.is_tofino:
+            return {"cell": self.index << PATH_BITS | number, "absent": absent_siblings(number, paths)}
+        return {"path_index": number, "absent": absent_children(number, paths)}
+
     def slot(self, port: int) -> int:
         """Give the number of a port's receiver; groups far apart share numbers, but not time."""
         number = [path.port for path in self.paths].index(port)
@@ -191,3 +202,11 @@ def absent_children(path: int, paths: int) -> int:
             if ((node << TREE_BITS) + child) << TREE_BITS * level >= paths:
                 flags |= 1 << (4 * level + child)
     return flags
+
+
+def absent_siblings(path: int, paths: int) -> int:
+    """Flag where the sibling of a path's node in Tofino's tournament tree, which is binary, has no path.
+
+    Bit L stands for level L.
+    """
+    return sum(1 << level for level in range(PATH_BITS) if (path >> level ^ 1) << level >= paths)

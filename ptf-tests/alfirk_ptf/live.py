@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 
 import grpc
 from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.guests import make_tap
 from alfirk_mininet.interfaces import make_pair
 from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.process import Child, stop_all
 
 from alfirk_ptf import contract
+from alfirk_ptf.target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
 ROOT = Path(__file__).resolve().parents[2]
-MAIN_PROGRAM = ROOT / "p4src" / "v1model" / "main.p4"
 DEVICE_ID = 1
 CPU_PORT = 510
 #: Says for how many paths the program is compiled: numbers of a group's paths have so many bits.
@@ -44,6 +45,14 @@ SWITCH_PORTS = switch_ports(PATH_BITS)
 MTU = 4200
 #: Seconds that the switch has to answer.
 START_LIMIT = 30.0
+
+
+def main_program(target: Target) -> Path:
+    """Name the data plane of a target."""
+    return ROOT / "p4src" / target.value / "main.p4"
+
+
+MAIN_PROGRAM = main_program(Target.V1MODEL)
 
 
 class RunError(Exception):
@@ -69,16 +78,22 @@ def compile_program(alfirk: Path, source: Path, work: Path, *flags: str) -> Path
 
 
 @contextmanager
-def veth_pairs(ports: Sequence[int]) -> Iterator[dict[int, tuple[str, str]]]:
-    """Make a pair for each port: the switch's end and the tester's."""
+def veth_pairs(ports: Sequence[int], taps: Collection[int] = ()) -> Iterator[dict[int, tuple[str, str]]]:
+    """Make a pair for each port: the switch's end and the tester's.
+
+    A port of `taps` gets a tap for a QEMU guest instead, which is both ends.
+    """
     clean()
     journal = Journal()
     tag = f"ptf{os.getpid()}"
-    pairs = {port: (f"{tag}s{port}", f"{tag}t{port}") for port in ports}
+    pairs = {port: (f"{tag}s{port}", f"{tag}{'s' if port in taps else 't'}{port}") for port in ports}
     try:
-        for ends in pairs.values():
+        for port, ends in pairs.items():
             journal.interfaces(list(ends))
-            make_pair([(end, os.getpid(), None) for end in ends], MTU, list(ends))
+            if port in taps:
+                make_tap(ends[0], MTU)
+            else:
+                make_pair([(end, os.getpid(), None) for end in ends], MTU, list(ends))
             for end in ends:
                 subprocess.run(["ip", "link", "set", "dev", end, "up"], check=True)
         yield pairs
@@ -117,23 +132,36 @@ def switch(
 
 
 def wait_for(address: str, child: Child) -> None:
-    """Wait until the switch serves P4Runtime."""
+    """Wait until the switch serves P4Runtime.
+
+    A channel that finds nobody waits for a second before it tries again; so that comes when somebody listens.
+    """
     deadline = time.monotonic() + START_LIMIT
+    host, _, port = address.rpartition(":")
+    while True:
+        with socket.socket() as probe:
+            if probe.connect_ex((host, int(port))) == 0:
+                break
+        _still_starting(child, deadline)
+        time.sleep(0.01)
     with grpc.insecure_channel(address) as channel:
         ready = grpc.channel_ready_future(channel)
         while True:
             try:
                 ready.result(timeout=0.05)
             except grpc.FutureTimeoutError:
-                pass
+                _still_starting(child, deadline)
             else:
                 return
-            if ended := child.ended():
-                msg = f"the switch {ended}: {child.last_lines()}"
-                raise RunError(msg)
-            if time.monotonic() > deadline:
-                msg = f"the switch did not answer within {START_LIMIT:.0f} s; see {child.log}"
-                raise RunError(msg)
+
+
+def _still_starting(child: Child, deadline: float) -> None:
+    if ended := child.ended():
+        msg = f"the switch {ended}: {child.last_lines()}"
+        raise RunError(msg)
+    if time.monotonic() > deadline:
+        msg = f"the switch did not answer within {START_LIMIT:.0f} s; see {child.log}"
+        raise RunError(msg)
 
 
 def free_port() -> int:

@@ -109,11 +109,11 @@ class Client:
         """Insert PRE groups."""
         self._write(self._pre("multicast_group_entry", _multicast_group(group)) for group in groups)
 
-    def insert_clone_sessions(self, sessions: dict[int, int]) -> None:
-        """Insert clone sessions, given as session and port."""
+    def insert_clone_sessions(self, sessions: dict[int, int], length: int = 0) -> None:
+        """Insert clone sessions, given as session and port; a length cuts their copies."""
         updates = []
         for session, port in sessions.items():
-            entry = p4runtime_pb2.CloneSessionEntry(session_id=session)
+            entry = p4runtime_pb2.CloneSessionEntry(session_id=session, packet_length_bytes=length)
             entry.replicas.add(egress_port=port, instance=1)
             updates.append(self._pre("clone_session_entry", entry))
         self._write(updates)

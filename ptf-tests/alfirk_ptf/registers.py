@@ -13,6 +13,7 @@ from alfirk_ptf.contract import (
     RegisterOp,
     RegisterStatus,
 )
+from alfirk_ptf.target import only_v1model
 
 if TYPE_CHECKING:
     from alfirk_ptf.p4runtime import Client, PacketIn
@@ -39,10 +40,12 @@ class Registers:
 
     def read(self, reg: int, group: int, index: int = 0) -> int:
         """Read one register."""
+        only_v1model("reading registers by packets")
         return self._ask_well(RegisterControl(READ, reg=reg, group=group, index=index)).value
 
     def write(self, reg: int, group: int, value: int, index: int = 0) -> None:
         """Write one register."""
+        only_v1model("writing registers by packets")
         self._ask_well(RegisterControl(WRITE, reg=reg, group=group, index=index, value=value))
 
     def init_group(self, group: int, paths: int, first_psn: int, msn: int = 0) -> None:
@@ -69,7 +72,8 @@ class Registers:
 
         The switch keeps what it sends there in order, so nothing of what it has been given so far is missing.
         """
-        self.read(AGG, 0)
+        # Whatever the answer is.
+        self.ask(RegisterControl(READ, reg=AGG))
         punted, self._punted = self._punted, []
         return punted
 

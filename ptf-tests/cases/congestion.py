@@ -12,6 +12,7 @@ from alfirk_ptf.contract import Drop, IcrcMode
 from alfirk_ptf.group import Entry
 from alfirk_ptf.icrc import icrc_is_right
 from alfirk_ptf.packets import Roce, delivered, entered, feedback
+from alfirk_ptf.target import only_v1model
 
 _NOT_ECT, _ECT_1, _ECT_0, _CE = range(4)
 
@@ -121,6 +122,7 @@ class MarkingTest(GroupTest):
     profile = (0, 0, 0)
 
     def begin(self) -> None:
+        only_v1model("profiles in a table")
         super().begin()
         k_min, k_max, slope = self.profile
         self.switch.insert(

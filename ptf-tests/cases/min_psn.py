@@ -11,6 +11,7 @@ from alfirk_ptf.contract import MinPsn, Work
 from alfirk_ptf.controller import Aggregate
 from alfirk_ptf.feedback import FeedbackTest, Told
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
+from alfirk_ptf.target import only_v1model
 
 #: One node of the tree in part, in full, two, one level in full, two, three, all: what there is room for.
 _COUNTS = tuple(sorted({n for n in (2, 3, 4, 5, 16, 17, 64, 65) if n < MAX_PATHS} | {MAX_PATHS}))
@@ -108,6 +109,7 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
     sent = 20
 
     def runTest(self) -> None:
+        only_v1model("two NAKs in one turn, one that waits and one that has become due")
         for count in sorted({4, min(5, MAX_PATHS), _SOME}):
             with self.subTest(paths=count):
                 self.paths = count
@@ -148,6 +150,7 @@ class TreeNeitherRecirculatesNorPunts(LargeGroupTest):
         self.assertEqual(self.work(), {Work.FEEDBACK: self.paths - 1, Work.TOLD: 1})
 
     def begin(self) -> None:
+        only_v1model("counters of what a strategy costs")
         super().begin()
         self.before = self.counted()
 

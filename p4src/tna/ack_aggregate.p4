@@ -1,0 +1,174 @@
+// Many receivers' feedback becomes the one stream that the sender's queue pair expects.
+//
+// A chain: each step knows what the ones before it have found, and none goes back. Each register array belongs to
+// one step, which reads, changes and writes it once per packet. On Tofino each step is a stage:
+//
+//   0          group_lookup.p4    which group, which path; the feedback's ICRC
+//   1          sender.p4          what the path has acknowledged; is the packet let in?
+//   2          sender.p4          who is the source, what has it sent; does this count?
+//   3          min_psn_tree.p4    the packet's own path rises
+//   4 .. 9     min_psn_tree.p4    the oldest word of all paths, one level each
+//   10         told.p4            what the source was told last: is the minimum news to it?
+//   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
+//
+// What v1model/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
+//
+//   DATA       replicated from the start; the last stage takes that back, if all have it or it is not the source's
+//   ACK, NAK   to the source from the start; a mirror goes out through the port it came from, where the registers of its
+//              path in egress learn of it (retransmission_filter.p4); the last stage drops the packet, not the mirror
+//   answers    a mirror, because no other packet can be cut: its session ends it behind the BTH
+//
+// and egress fills in what the source is told (feedback.p4).
+//
+// Words of acknowledgements: an ACK of p is p ++ 0xff, a NAK of e is e ++ 0: it comes after an ACK of e - 1 and before
+// one of e, and neither needs a subtraction in the first stage.
+
+#ifndef ALFIRK_ACK_AGGREGATE_P4
+#define ALFIRK_ACK_AGGREGATE_P4
+
+#include "sender.p4"
+#include "min_psn_tree.p4"
+#include "told.p4"
+#include "waiting_nak.p4"
+#include "cnp_filter.p4"
+#include "refusal_limit.p4"
+
+// What the registers of the last stage say of the packet (sender.p4).
+control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    action source_sends() {
+        meta.carried.is_source = 1;
+        meta.carried.is_new = 1;
+    }
+
+    action source_sends_again() {
+        meta.carried.is_source = 1;
+    }
+
+    action to_source() {
+        @in_hash {
+            ig_tm_md.ucast_egress_port = (PortId_t)(bit<32>)meta.source;
+        }
+    }
+
+    action compare_ports() {
+        meta.source_difference = meta.source ^ meta.port_word;
+    }
+
+    action refuse(bit<8> reason) {
+        meta.drop_reason = reason;
+    }
+
+    table standing {
+        key = {
+            meta.carried.kind: ternary;
+            meta.is_caught_up: ternary;
+            meta.turn: ternary;
+            (bit<32>)meta.source: ternary @name("source");
+        }
+        actions = { source_sends; source_sends_again; to_source; compare_ports; refuse; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.DATA, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _): source_sends();
+            (Kind.DATA, 1, TURN_PSN &&& TURN_PSN, _): source_sends();
+            (Kind.DATA, _, TURN_SOURCE &&& TURN_SOURCE, _): source_sends_again();
+            (Kind.READ, _, _, _): compare_ports();
+            (Kind.CNP, _, _, 0): refuse(Drop.NO_SOURCE);
+            (Kind.CNP, _, _, _): to_source();
+            (Kind.ACK, _, _, 0): refuse(Drop.BEYOND_SENT);
+            (Kind.ACK, _, _, _): to_source();
+            (Kind.NAK, _, _, 0): refuse(Drop.BEYOND_SENT);
+            (Kind.NAK, _, _, _): to_source();
+            (Kind.FATAL_NAK, _, _, 0): refuse(Drop.BEYOND_SENT);
+            (Kind.FATAL_NAK, _, _, _): to_source();
+        }
+        size = 16;
+    }
+
+    apply {
+        standing.apply();
+    }
+}
+
+control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
+                     inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                     inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    Sender() sender;
+    Standing() standing;
+    TreeLeaves() leaves;
+    MinPsnTree() tree;
+    Told() told;
+    CnpFilter() cnp_filter;
+    RefusalLimit() refusal_limit;
+
+    // The word of a NAK gets its tie only here.
+    action tie_nak() {
+        meta.carried.word = meta.carried.word | meta.tie;
+    }
+
+    action distance_of_data() {
+        meta.distance = (bit<32>)(meta.carried.minimum - meta.psn);
+        meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
+    }
+
+    action distance_of_feedback() {
+        meta.distance = (bit<32>)(meta.top - meta.carried.minimum);
+        meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
+    }
+
+    action record() {
+        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_session = meta.record_session;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    }
+
+    // The controller gets it as it came: by its source address it knows the member.
+    action report() {
+        meta.carried.packet_in_reason = PacketInReason.FATAL_NAK;
+        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_session = SESSION_TO_CPU;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    }
+
+    apply {
+        if (hdr.mr_info.isValid() && meta.region_crc != ICRC_RESIDUE) {
+            // What tells of a memory region gets an ICRC of its own, so the one that came must be right.
+            meta.drop_reason = Drop.DATA_ICRC;
+        } else {
+            sender.apply(hdr, meta);
+            if (meta.carried.kind == Kind.NAK || meta.carried.kind == Kind.REGISTERS) {
+                tie_nak();
+            }
+            standing.apply(meta, ig_tm_md);
+            leaves.apply(meta);
+            if (meta.in_tree == 1) {
+                meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
+                tree.apply(meta);
+                if (meta.carried.kind == Kind.DATA) {
+                    distance_of_data();
+                } else {
+                    distance_of_feedback();
+                }
+                told.apply(meta);
+            }
+            if (meta.carried.kind == Kind.DATA) {
+                // PRE group 0 means none.
+                ig_tm_md.mcast_grp_a = meta.group_index + 1;
+            } else if (meta.carried.kind == Kind.READ) {
+                if (meta.source_difference == 0) {
+                    meta.carried.is_source = 1;
+                }
+                refusal_limit.apply(meta);
+            } else if (meta.drop_reason == Drop.NONE) {
+                if (meta.carried.kind == Kind.CNP) {
+                    cnp_filter.apply(meta);
+                } else if (meta.carried.kind == Kind.FATAL_NAK) {
+                    report();
+                } else if (meta.carried.kind == Kind.ACK || meta.carried.kind == Kind.NAK) {
+                    record();
+                }
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_ACK_AGGREGATE_P4

@@ -1,0 +1,163 @@
+// May a group's packet come in? And what is done with it at once.
+//
+// The rules are those of ../shared/bridge_entry.p4 and ../shared/classify.p4, as one table. What its path has acknowledged is
+// raised in the same stage, for a table's verdict holds from the next table on, but a field from the next stage.
+
+#ifndef ALFIRK_ADMISSION_P4
+#define ALFIRK_ADMISSION_P4
+
+#include "icrc.p4"
+#include "sender.p4"
+#include "waiting_nak.p4"
+
+// What is known of the packet alone; for the first stage.
+control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
+    action of_ack() {
+        meta.acked = meta.psn | 0xff;
+        meta.psn = meta.psn & -PSN_WORD_ONE;
+        meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
+    }
+
+    action of_others() {
+        meta.acked = meta.psn & -PSN_WORD_ONE;
+        meta.psn = meta.psn & -PSN_WORD_ONE;
+        meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
+    }
+
+    apply {
+        if (meta.carried.kind == Kind.ACK) {
+            of_ack();
+        } else {
+            of_others();
+        }
+    }
+}
+
+// What follows from it; for the second stage. A NAK acknowledges what is before its PSN. A sender's own data has the
+// largest tie, so that it loses them all and the MSN of a real receiver is taken.
+control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
+    action of_ack() {
+        meta.carried.word = meta.psn | meta.tie;
+        meta.top = meta.acked;
+    }
+
+    action of_nak() {
+        meta.carried.word = meta.psn - PSN_WORD_ONE;
+        meta.top = meta.psn - 1;
+    }
+
+    action of_data() {
+        meta.carried.word = meta.psn | (psn_word_t)(bit<32>)PATH_OF_SENDER;
+        meta.nak = meta.psn - PSN_WORD_ONE;
+    }
+
+    action of_registers() {
+        meta.carried.word = meta.psn - PSN_WORD_ONE;
+    }
+
+    table words {
+        key = { meta.carried.kind: exact; }
+        actions = { of_ack; of_nak; of_data; of_registers; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            Kind.ACK: of_ack();
+            Kind.NAK: of_nak();
+            Kind.DATA: of_data();
+            Kind.REGISTERS: of_registers();
+        }
+        size = 16;
+    }
+
+    apply {
+        words.apply();
+    }
+}
+
+control Admission(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_admitted) {
+    PathAcknowledged() path_acknowledged;
+    PathWords() path_words;
+    NakWord() nak_word;
+    IcrcOfRegion() icrc;
+
+    action admit() {
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+        hdr.udp.checksum = 0;
+    }
+
+    action admit_register_control() {}
+
+    action refuse(bit<8> reason) {
+        meta.drop_reason = reason;
+    }
+
+    // The path was found already, and has said so; or register control says it by its status.
+    action refuse_silently() {}
+
+    table admission {
+        key = {
+            meta.carried.is_new: ternary;
+            meta.drop_reason: ternary;
+            hdr.bth.isValid(): ternary;
+            meta.is_cut: ternary;
+            meta.carried.kind: ternary;
+            meta.crc: ternary;
+            meta.qpn_difference: ternary;
+            hdr.bth.pkey: ternary;
+            hdr.ipv4.ttl: ternary;
+            meta.is_host: ternary;
+            meta.is_member: ternary;
+            meta.may_send: ternary;
+            meta.address_difference: ternary;
+        }
+        actions = { admit; admit_register_control; refuse; refuse_silently; }
+        const default_action = refuse(Drop.NOT_A_MEMBER);
+        const entries = {
+            (1, _, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _): admit_register_control();
+            (_, _, _, _, Kind.REGISTERS, _, _, _, _, _, _, _, _): refuse_silently();
+            (_, Drop.NOT_A_PATH, _, _, _, _, _, _, _, _, _, _, _): refuse_silently();
+            (_, _, false, 1, _, _, _, _, _, _, _, _, _): refuse(Drop.FRAGMENT);
+            (_, _, false, _, _, _, _, _, _, _, _, _, _): refuse(Drop.UNSUPPORTED_OPCODE);
+            (_, _, _, _, Kind.NONE, _, _, _, _, _, _, _, _): refuse(Drop.UNSUPPORTED_OPCODE);
+            (_, _, _, _, _, _, _, _, 0 &&& 0xfe, _, _, _, _): refuse(Drop.TTL_EXPIRED);
+            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, 1, _): admit();
+            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, 0, _): refuse(Drop.MAY_NOT_SEND);
+            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
+            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
+            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
+            // Between switches it has been answered by its first one.
+            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
+            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): refuse(Drop.UNSUPPORTED_OPCODE);
+            (_, _, _, _, Kind.DATA, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
+            (_, _, _, _, Kind.CNP, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
+            (_, _, _, _, Kind.READ, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
+            // What is left is feedback.
+            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, 1, 1, _, _): admit();
+            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, 0, _, _, 0): admit();
+            (_, _, _, _, _, ICRC_RESIDUE, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.NOT_A_MEMBER);
+            (_, _, _, _, _, _, 0, 0x7fff &&& 0x7fff, _, _, _, _, _): refuse(Drop.FEEDBACK_ICRC);
+            (_, _, _, _, _, _, 0, _, _, _, _, _, _): refuse(Drop.WRONG_PKEY);
+            (_, _, _, _, _, _, _, _, _, _, _, _, _): refuse(Drop.WRONG_QPN);
+        }
+        size = 32;
+    }
+
+    apply {
+        switch (admission.apply().action_run) {
+            refuse: {}
+            refuse_silently: {}
+            default: {
+                is_admitted = true;
+                path_words.apply(hdr, meta);
+                path_acknowledged.apply(hdr, meta);
+                if (meta.carried.kind == Kind.NAK) {
+                    nak_word.apply(hdr, meta);
+                }
+                if (hdr.mr_info.isValid()) {
+                    icrc.apply(hdr, meta.region_crc);
+                }
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_ADMISSION_P4

@@ -1,0 +1,67 @@
+// Only the most congested path's CNPs reach the sender.
+//
+// Why: v1model/cnp_filter.p4. Windows of 2^20 ns (about a millisecond) here begin with a count of nothing, rather than with
+// half the count of the last one: no shift by a variable. In each window the first CNP passes, then those of the path that
+// has sent most of them in this window.
+
+#ifndef ALFIRK_CNP_FILTER_P4
+#define ALFIRK_CNP_FILTER_P4
+
+struct cnp_count_t {
+    bit<32> window;
+    bit<32> count;
+}
+
+control CnpFilter(inout ingress_metadata_t meta) {
+    Register<cnp_count_t, cell_t>(SIZE_PATHS) paths;
+    // The most congested path: its count ++ its number.
+    Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
+    bit<1> passes = 0;
+
+    RegisterAction<cnp_count_t, cell_t, bit<32>>(paths) count = {
+        void apply(inout cnp_count_t value, out bit<32> counted) {
+            if (value.window == meta.now) {
+                value.count = value.count + 256;
+            } else {
+                value.count = 256;
+            }
+            value.window = meta.now;
+            counted = value.count;
+        }
+    };
+    RegisterAction<cnp_count_t, group_cell_t, bit<1>>(worst) compare = {
+        void apply(inout cnp_count_t value, out bit<1> is_worst) {
+            if (value.window != meta.now || meta.cnp_word > value.count) {
+                value.window = meta.now;
+                value.count = meta.cnp_word;
+                is_worst = 1;
+            } else {
+                is_worst = 0;
+            }
+        }
+    };
+
+    action set_window() {
+        meta.now = meta.now & 0xfffffff0;
+    }
+
+    action count_cnp() {
+        meta.cnp_word = count.execute(meta.carried.cell);
+    }
+
+    action compare_cnp() {
+        passes = compare.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    apply {
+        set_window();
+        count_cnp();
+        meta.cnp_word = meta.cnp_word | (bit<32>)meta.tie;
+        compare_cnp();
+        if (passes == 0) {
+            meta.drop_reason = Drop.CNP_FILTERED;
+        }
+    }
+}
+
+#endif  // ALFIRK_CNP_FILTER_P4

@@ -1,0 +1,123 @@
+// Multicast forwarding table, and the entry half of the bridge: which group is this, which of its paths, and may it come in?
+//
+//   dstIP = McstID ─────────────┬─> groups   ──> virtual_qpn ───────────┐
+//   ingress port ───────────────┼─> mft      ──> cell, absent, is_host ─┼─> admission ──> in, or why not
+//   srcIP ──────────────────────┴─> members  ──> two XORs ──────────────┘
+//
+// ../shared/group_lookup.p4 and ../shared/bridge_entry.p4 in two stages instead of four, with the same entries: these
+// tables have the McstID as their key where those have the group's index, so that none waits for another. With what must
+// follow one after the other behind them (ack_aggregate.p4) two more stages would not fit in Tofino's twelve.
+//
+// `cell` is the group's index ++ the path's. An entry of `mft` carries what those of `groups` and `mft` do, but for the
+// strategies: there is the tree for the minimum, and neutral constants for the ICRC.
+
+#ifndef ALFIRK_GROUP_LOOKUP_P4
+#define ALFIRK_GROUP_LOOKUP_P4
+
+#include "icrc.p4"
+
+control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bool is_group) {
+    @id(2) DIRECT_COUNTER(groups_counter);
+    @id(4) DIRECT_COUNTER(members_counter);
+
+    @id(5)
+    action not_a_group() {
+        groups_counter.count();
+    }
+
+    // What the group is to the controller stands here, too: its paths and its strategies, of which this target has one each.
+    @id(22)
+    action set_group_with_qpn(bit<16> group_index, bit<8> paths, bit<2> min_psn, bit<2> icrc, qpn_t virtual_qpn) {
+        groups_counter.count();
+        meta.qpn_difference = hdr.bth.dest_qp ^ virtual_qpn;
+        meta.group_index = group_index;
+    }
+
+    @id(3)
+    @entry_restriction("mcst_id > 0x00ffffff && mcst_id < 0xe0000000")
+    table groups {
+        key = { hdr.ipv4.dst: exact @name("mcst_id"); }
+        actions = { set_group_with_qpn; @defaultonly not_a_group; }
+        const default_action = not_a_group();
+        counters = groups_counter;
+        size = MAX_GROUPS;
+    }
+
+    @id(7)
+    action not_a_path() {
+        meta.drop_reason = Drop.NOT_A_PATH;
+    }
+
+    @id(8)
+    action set_path(cell_t cell, bit<PATH_BITS> absent, bit<1> is_host) {
+        meta.carried.cell = cell;
+        meta.tie = (psn_word_t)(bit<32>)cell[PATH_BITS - 1:0];
+        meta.absent = absent;
+        meta.is_host = is_host;
+    }
+
+    @id(4)
+    @entry_restriction("ingress_port < 510")
+    table mft {
+        key = {
+            hdr.ipv4.dst: exact @name("mcst_id");
+            meta.carried.ingress_port: exact @name("ingress_port");
+        }
+        actions = { set_path; @defaultonly not_a_path; }
+        const default_action = not_a_path();
+        size = SIZE_PATHS;
+    }
+
+    @id(9)
+    action not_a_member() {
+        members_counter.count();
+    }
+
+    @id(10)
+    action enter(bit<16> id_xor, bit<16> sport_xor) {
+        members_counter.count();
+        meta.is_member = 1;
+        meta.may_send = 1;
+        hdr.ipv4.src = hdr.ipv4.dst;
+        hdr.ipv4.identification = hdr.ipv4.identification ^ id_xor;
+        hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
+    }
+
+    @id(11)
+    action enter_receiver(bit<16> id_xor, bit<16> sport_xor) {
+        members_counter.count();
+        meta.is_member = 1;
+        hdr.ipv4.src = hdr.ipv4.dst;
+        hdr.ipv4.identification = hdr.ipv4.identification ^ id_xor;
+        hdr.udp.src_port = hdr.udp.src_port ^ sport_xor;
+    }
+
+    @id(5)
+    @entry_restriction("ingress_port < 510 && src_ip != 0")
+    table members {
+        key = {
+            hdr.ipv4.dst: exact @name("mcst_id");
+            meta.carried.ingress_port: exact @name("ingress_port");
+            hdr.ipv4.src: exact @name("src_ip");
+        }
+        actions = { enter; enter_receiver; @defaultonly not_a_member; }
+        const default_action = not_a_member();
+        counters = members_counter;
+        size = SIZE_MEMBERS;
+    }
+
+    IcrcOfFeedback() icrc;
+
+    apply {
+        if (groups.apply().hit) {
+            is_group = true;
+            if (hdr.aeth.isValid()) {
+                icrc.apply(hdr, meta.crc);
+            }
+            mft.apply();
+            members.apply();
+        }
+    }
+}
+
+#endif  // ALFIRK_GROUP_LOOKUP_P4

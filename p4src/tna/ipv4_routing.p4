@@ -1,0 +1,114 @@
+// Unicast IPv4 with equal-cost multipath.
+//
+//   routes ──┬─ to_host ─────────────────> port, MAC of the host
+//            ├─ to_switch ───────────────> port
+//            └─ ecmp ── next_hops ───────> port
+//
+// v1model/ipv4_routing.p4 with the same tables; but hash() takes no size that is known at run time, and there is no
+// modulo. So the lower bits of the hash are the index, and `size` is a mask: next hops are written until their number is a
+// power of two.
+
+#ifndef ALFIRK_IPV4_ROUTING_P4
+#define ALFIRK_IPV4_ROUTING_P4
+
+control Ipv4Routing(inout headers_t hdr,
+                    inout ingress_metadata_t meta,
+                    inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @id(5) DIRECT_COUNTER(routes_counter);
+    @id(6) DIRECT_COUNTER(next_hops_counter);
+    Hash<bit<16>>(HashAlgorithm_t.CRC16) hash;
+    bit<16> ecmp_group = 0;
+    bit<16> ecmp_index = 0;
+    bit<16> ecmp_mask = 0;
+    bit<16> ecmp_seed = 0;
+
+    @id(12)
+    action no_route() {
+        routes_counter.count();
+        meta.drop_reason = Drop.NO_ROUTE;
+    }
+
+    @id(13)
+    action to_host(port_t port, mac_t mac) {
+        routes_counter.count();
+        ig_tm_md.ucast_egress_port = port;
+        hdr.ethernet.src = VIRTUAL_MAC;
+        hdr.ethernet.dst = mac;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    @id(14)
+    action to_switch(port_t port) {
+        routes_counter.count();
+        ig_tm_md.ucast_egress_port = port;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    @id(15)
+    action ecmp(@refers_to(next_hops, ecmp_group) bit<16> group, bit<16> mask, bit<16> seed) {
+        routes_counter.count();
+        ecmp_group = group;
+        ecmp_mask = mask;
+        ecmp_seed = seed;
+        hdr.ipv4.ttl = hdr.ipv4.ttl - 1;
+    }
+
+    @id(6)
+    @entry_restriction("dst_ip::prefix_length > 0")
+    table routes {
+        key = { hdr.ipv4.dst: lpm @name("dst_ip"); }
+        actions = { to_host; to_switch; ecmp; no_route; }
+        const default_action = no_route();
+        counters = routes_counter;
+        size = SIZE_ROUTES;
+    }
+
+    action hash_flow() {
+        ecmp_index = hash.get({ ecmp_seed, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4.protocol, meta.l4_ports });
+    }
+
+    action mask_hash() {
+        ecmp_index = ecmp_index & ecmp_mask;
+    }
+
+    @id(16)
+    action no_next_hop() {
+        next_hops_counter.count();
+        meta.drop_reason = Drop.NO_ROUTE;
+    }
+
+    @id(17)
+    action to_switch_hop(port_t port) {
+        next_hops_counter.count();
+        ig_tm_md.ucast_egress_port = port;
+    }
+
+    @id(7)
+    table next_hops {
+        key = {
+            ecmp_group: exact @name("ecmp_group");
+            ecmp_index: exact @name("ecmp_index");
+        }
+        actions = { to_switch_hop; no_next_hop; }
+        const default_action = no_next_hop();
+        counters = next_hops_counter;
+        size = SIZE_NEXT_HOPS;
+    }
+
+    apply {
+        if (hdr.ipv4.ttl == 0 || hdr.ipv4.ttl == 1) {
+            meta.drop_reason = Drop.TTL_EXPIRED;
+        } else {
+            switch (routes.apply().action_run) {
+                ecmp: {
+                    hash_flow();
+                    mask_hash();
+                    next_hops.apply();
+                }
+                default: {}
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_IPV4_ROUTING_P4

@@ -1,0 +1,273 @@
+// Alfirk's data plane for Tofino: reliable RDMA multicast on ordinary RC queue pairs.
+//
+// This file is the table of contents. ../shared has all that needs no extern of a target, this folder the rest, in files of
+// the names that they have for v1model. The protocol's rules begin in ack_aggregate.p4, which also says what is done in which
+// stage; ARCHITECTURE.md what is v1model's alone.
+//
+// One source for Tofino (bf-p4c --target tofino --arch tna) and Tofino 2 (--target tofino2 --arch t2na).
+
+#include <core.p4>
+#if __TARGET_TOFINO__ == 2
+#include <t2na.p4>
+#else
+#include <tna.p4>
+#endif
+
+#include "externs.p4"
+#include "../shared/constants.p4"
+#include "../shared/headers.p4"
+#include "../shared/kinds.p4"
+#include "../shared/sizes.p4"
+#include "../shared/types.p4"
+#include "metadata.p4"
+#include "parser.p4"
+#define metadata_t ingress_metadata_t
+#include "../shared/source_guard.p4"
+#include "../shared/arp_responder.p4"
+#include "../shared/datagram_multicast.p4"
+#undef metadata_t
+#include "ipv4_routing.p4"
+#include "register_control.p4"
+#include "group_lookup.p4"
+#include "admission.p4"
+#include "ack_aggregate.p4"
+#include "punt_limit.p4"
+#include "retransmission_filter.p4"
+#include "feedback.p4"
+#include "../shared/data_to_ack.p4"
+#define metadata_t egress_metadata_t
+#include "../shared/bridge_exit.p4"
+#undef metadata_t
+#include "memory_regions.p4"
+#include "icrc.p4"
+#include "ecn_marking.p4"
+
+control ingress(inout headers_t hdr,
+                inout ingress_metadata_t meta,
+                in ingress_intrinsic_metadata_t ig_intr_md,
+                in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
+                inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    @id(1) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    CheckRegisterControl() check_register_control;
+    SourceGuard() source_guard;
+    ArpResponder() arp_responder;
+    DatagramMulticast() datagram_multicast;
+    PacketWords() packet_words;
+    GroupLookup() group_lookup;
+    Admission() admission;
+    AckAggregate() ack_aggregate;
+    Conclusion() conclusion;
+    Ipv4Routing() ipv4_routing;
+    PuntLimit() punt_limit;
+
+    bool is_of_group = false;
+    bool is_admitted = false;
+    bool is_mrp = false;
+
+    // The sessions of the mirrors that leave by the port which the packet came from. Those for answers end a packet behind
+    // the BTH: carried_t (23 bytes), and 62 bytes of frame with two tags. Without tags some bytes of padding are left.
+    action set_sessions(MirrorId_t record, MirrorId_t answer) {
+        meta.record_session = record;
+        meta.answer_session = answer;
+    }
+
+    table mirrors {
+        key = { meta.carried.ingress_port: exact @name("ingress_port"); }
+        actions = { set_sessions; @defaultonly NoAction; }
+        const default_action = NoAction();
+        size = SIZE_PORTS;
+    }
+
+    action set_port_word() {
+        @in_hash {
+            meta.port_word = (psn_word_t)(bit<32>)meta.carried.ingress_port;
+        }
+    }
+
+    action count_drop() {
+        drops.count(meta.drop_reason);
+        // A mirror for the controller, too.
+        ig_dprsr_md.drop_ctl = 5;
+    }
+
+    apply {
+        meta.now = ig_prsr_md.global_tstamp[47:16];
+        meta.refusal_window = ig_prsr_md.global_tstamp[31:16] | 0x8000;
+        set_port_word();
+        mirrors.apply();
+
+        if (ig_prsr_md.parser_err != PARSER_ERROR_OK) {
+            meta.drop_reason = Drop.PARSER_ERROR;
+        } else if (meta.checksum_error == 1) {
+            meta.drop_reason = Drop.IPV4_CHECKSUM;
+        } else if (hdr.packet_out.isValid() && !hdr.register_control.isValid()) {
+            ig_tm_md.ucast_egress_port = hdr.packet_out.egress_port;
+            if (hdr.packet_out.kind != PacketOutKind.FORWARD) {
+                meta.drop_reason = Drop.BAD_CONTROL;
+            }
+            hdr.packet_out.setInvalid();
+        } else {
+            if (hdr.register_control.isValid()) {
+                is_of_group = true;
+                check_register_control.apply(hdr, meta, ig_tm_md);
+            } else if (hdr.ipv4.isValid()) {
+                packet_words.apply(hdr, meta);
+                // Registration reaches the controller as it came, before the group exists and after.
+                if (hdr.udp.isValid() && hdr.udp.dst_port == UDP_PORT_MRP) {
+                    is_mrp = true;
+                } else {
+                    group_lookup.apply(hdr, meta, is_of_group);
+                }
+            }
+            if (is_of_group) {
+                admission.apply(hdr, meta, is_admitted);
+            } else if (hdr.ipv4.isValid() || hdr.arp.isValid()) {
+                meta.carried.kind = Kind.NONE;
+                source_guard.apply(hdr, meta, meta.carried.ingress_port);
+                if (meta.drop_reason != Drop.NONE) {
+                    is_mrp = false;
+                } else if (hdr.arp.isValid()) {
+                    arp_responder.apply(hdr, meta, meta.carried.ingress_port, ig_tm_md.ucast_egress_port);
+                } else if (meta.is_multicast == 1) {
+                    datagram_multicast.apply(hdr, meta, ig_tm_md.mcast_grp_a);
+                    meta.carried.is_datagram = 1;
+                    is_mrp = false;
+                } else {
+                    ipv4_routing.apply(hdr, meta, ig_tm_md);
+                    if (meta.drop_reason != Drop.NO_ROUTE) {
+                        is_mrp = false;
+                    }
+                }
+                if (is_mrp) {
+                    meta.drop_reason = Drop.NONE;
+                    meta.carried.packet_in_reason = PacketInReason.MRP;
+                    ig_tm_md.ucast_egress_port = CPU_PORT;
+                }
+            } else {
+                meta.drop_reason = Drop.UNKNOWN_ETHERTYPE;
+            }
+        }
+
+        if (is_admitted) {
+            ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
+        }
+        punt_limit.apply(meta);
+
+        // Last, and either: both may write drop_ctl.
+        if (meta.drop_reason != Drop.NONE) {
+            count_drop();
+        } else if (is_admitted) {
+            conclusion.apply(meta, ig_dprsr_md);
+        }
+    }
+}
+
+control egress(inout headers_t hdr,
+               inout egress_metadata_t meta,
+               in egress_intrinsic_metadata_t eg_intr_md,
+               in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
+               inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
+               inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
+    @id(2) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) drops;
+    CarriedWords() carried_words;
+    RetransmissionFilter() retransmission_filter;
+    PathMsn() path_msn;
+    ToldMsn() told_msn;
+    Feedback() feedback;
+    DataToAck() data_to_ack;
+    AnswerRegisterControl() answer_register_control;
+    BridgeExit() bridge_exit;
+    MemoryRegions() memory_regions;
+    Icrc() icrc;
+    EcnMarking() ecn_marking;
+
+    bool is_own_copy = false;
+    bool is_to_host = false;
+    slot_t receiver = NO_SLOT;
+    ipv4_addr_t region_owner = 0;
+    bool has_region = false;
+
+    COMPARED(compare_ports, meta.port_difference, eg_intr_md.egress_port ^ meta.carried.ingress_port)
+    COMPARED(compare_owners, meta.owner_difference, region_owner ^ hdr.ipv4.dst)
+
+    action count_drop() {
+        drops.count(meta.drop_reason);
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+    apply {
+        compare_ports.apply();
+        if (meta.port_difference == 0) {
+            is_own_copy = true;
+        }
+        if (meta.carried.packet_in_reason != 0 && eg_intr_md.egress_port == CPU_PORT) {
+            hdr.packet_in.setValid();
+            hdr.packet_in.reason = meta.carried.packet_in_reason;
+            hdr.packet_in.pad = 0;
+            hdr.packet_in.ingress_port = meta.carried.ingress_port;
+        } else if (meta.carried.kind == Kind.NONE) {
+            // No group's.
+            if (is_own_copy && meta.carried.is_datagram == 1) {
+                meta.drop_reason = Drop.OWN_COPY;
+            }
+        } else {
+            if (meta.carried.origin == Origin.ANSWER) {
+                // As its sender sent it: the mirror has not gone through the bridge's entry.
+                data_to_ack.apply(hdr);
+                hdr.ipv4.src = hdr.ipv4.dst;
+                hdr.udp.checksum = 0;
+            }
+            carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
+            retransmission_filter.apply(hdr, meta, is_own_copy);
+            path_msn.apply(meta);
+            told_msn.apply(meta);
+            if (meta.carried.origin == Origin.RECORD) {
+                meta.drop_reason = Drop.FEEDBACK_RECORDED;
+            } else if (meta.carried.kind == Kind.DATA && meta.carried.origin == Origin.SWITCHED) {
+                if (is_own_copy) {
+                    meta.drop_reason = Drop.OWN_COPY;
+                } else if (meta.is_dropped == 1) {
+                    meta.drop_reason = Drop.ALREADY_ACKED;
+                }
+            }
+            if (meta.carried.kind == Kind.REGISTERS) {
+                if (hdr.register_control.op == RegisterOp.INIT_REGIONS) {
+                    has_region = true;
+                    receiver = (slot_t)hdr.register_control.index;
+                    meta.psn = meta.psn & -PSN_WORD_ONE;
+                }
+            } else {
+                if (hdr.aeth.isValid()) {
+                    feedback.apply(hdr, meta);
+                    hdr.aeth.msn = (msn_t)((bit<32>)meta.msn)[31:8];
+                }
+                region_owner = hdr.reth.va[31:0];
+                bridge_exit.apply(hdr, meta, eg_intr_md.egress_port, is_to_host, receiver);
+                if (is_to_host && hdr.reth.isValid() && receiver != NO_SLOT) {
+                    has_region = true;
+                }
+            }
+            if (has_region) {
+                compare_owners.apply();
+                memory_regions.apply(hdr, meta, receiver[GROUP_BITS + LOCAL_BITS - 1:0]);
+            }
+            if (meta.carried.kind == Kind.REGISTERS) {
+                answer_register_control.apply(hdr, eg_intr_md.egress_port);
+            } else if (hdr.icrc.isValid() && !hdr.mr_info.isValid()) {
+                icrc.apply(hdr, meta);
+            }
+        }
+        ecn_marking.apply(hdr, eg_intr_md);
+        if (hdr.ipv4.ihl == 5) {
+            meta.has_checksum = 1;
+        }
+        if (meta.drop_reason != Drop.NONE) {
+            count_drop();
+        }
+    }
+}
+
+Pipeline(IngressParser(), ingress(), IngressDeparser(), EgressParser(), egress(), EgressDeparser()) pipe;
+
+Switch(pipe) main;

@@ -1,0 +1,134 @@
+// Where a WRITE goes at each receiver, if it goes somewhere else each time: v1model/memory_regions.p4.
+//
+// Four arrays in two stages: the PSN of the WRITE that told, which says whether this one is newer; then what it told. A word of
+// a register is 32 bits here, so the virtual address is two.
+//
+// There is no cell behind the receivers' for those that are not told: their entries in `receivers` name none
+// (../shared/bridge_exit.p4), and they are passed by.
+
+#ifndef ALFIRK_MEMORY_REGIONS_P4
+#define ALFIRK_MEMORY_REGIONS_P4
+
+typedef bit<(GROUP_BITS + LOCAL_BITS)> receiver_cell_t;
+
+// `owner_difference`: 0 if the packet tells of the region of this receiver.
+control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in receiver_cell_t cell) {
+    Register<psn_word_t, receiver_cell_t>(SIZE_RECEIVERS) told_at;
+    Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_high;
+    Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_low;
+    Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) rkey;
+    Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) neutral;
+    bit<1> is_told = 0;
+    bit<32> neutral_xor = 0;
+    bit<32> neutral_told = 0;
+
+    // What its sender has just sent for the first time is no old one, whatever was told before.
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) tell_new = {
+        void apply(inout psn_word_t value, out bit<1> told) {
+            value = meta.psn;
+            told = 1;
+        }
+    };
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) tell_again = {
+        void apply(inout psn_word_t value, out bit<1> told) {
+            if (meta.psn - value > 0) {
+                value = meta.psn;
+                told = 1;
+            } else {
+                told = 0;
+            }
+        }
+    };
+
+    RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) init_told = {
+        void apply(inout psn_word_t value) {
+            value = meta.psn - PSN_WORD_ONE;
+        }
+    };
+
+    action init() {
+        init_told.execute(cell);
+    }
+
+    action note_new() {
+        is_told = tell_new.execute(cell);
+    }
+
+    action note_again() {
+        is_told = tell_again.execute(cell);
+    }
+
+#define REGION(array, write, clear, read, field) \
+    RegisterAction<bit<32>, receiver_cell_t, bit<32>>(array) write = { \
+        void apply(inout bit<32> value) { value = field; } \
+    }; \
+    RegisterAction<bit<32>, receiver_cell_t, bit<32>>(array) clear = { \
+        void apply(inout bit<32> value) { value = 0; } \
+    }; \
+    RegisterAction<bit<32>, receiver_cell_t, bit<32>>(array) read = { \
+        void apply(inout bit<32> value, out bit<32> difference) { difference = value; } \
+    };
+
+    REGION(va_high, write_va_high, clear_va_high, read_va_high, hdr.mr_info.va_xor[63:32])
+    REGION(va_low, write_va_low, clear_va_low, read_va_low, hdr.mr_info.va_xor[31:0])
+    REGION(rkey, write_rkey, clear_rkey, read_rkey, hdr.mr_info.rkey_xor)
+    REGION(neutral, write_neutral, clear_neutral, read_neutral, neutral_told)
+
+    action use_va_high() {
+        hdr.reth.va[63:32] = hdr.reth.va[63:32] ^ read_va_high.execute(cell);
+    }
+
+    action use_va_low() {
+        hdr.reth.va[31:0] = hdr.reth.va[31:0] ^ read_va_low.execute(cell);
+    }
+
+    action use_rkey() {
+        hdr.reth.r_key = hdr.reth.r_key ^ read_rkey.execute(cell);
+    }
+
+    action use_neutral() {
+        neutral_xor = read_neutral.execute(cell);
+    }
+
+    action empty_write() {
+        hdr.mr_info.setInvalid();
+        hdr.reth.dma_length = 0;
+        hdr.ipv4.total_len = EMPTY_WRITE_IPV4_BYTES;
+        hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
+    }
+
+    apply {
+        if (meta.carried.kind == Kind.REGISTERS) {
+            init();
+            clear_va_high.execute(cell);
+            clear_va_low.execute(cell);
+            clear_rkey.execute(cell);
+            clear_neutral.execute(cell);
+        } else if (hdr.mr_info.isValid()) {
+            neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
+            if (meta.owner_difference == 0) {
+                if (meta.carried.is_new == 1) {
+                    note_new();
+                } else {
+                    note_again();
+                }
+            }
+            if (is_told == 1) {
+                write_va_high.execute(cell);
+                write_va_low.execute(cell);
+                write_rkey.execute(cell);
+                write_neutral.execute(cell);
+            }
+            empty_write();
+        } else {
+            use_va_high();
+            use_va_low();
+            use_rkey();
+            use_neutral();
+            hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
+            hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+        }
+    }
+}
+
+#endif  // ALFIRK_MEMORY_REGIONS_P4

@@ -1,0 +1,163 @@
+// What the controls of one packet tell each other, and Tofino's own constants.
+
+#ifndef ALFIRK_METADATA_P4
+#define ALFIRK_METADATA_P4
+
+#include "../shared/kinds.p4"
+#include "../shared/sizes.p4"
+#include "../shared/types.p4"
+
+// The ports between pipeline and controller, and of packets that go round.
+#ifndef CPU_PORT
+#if __TARGET_TOFINO__ == 2
+#define CPU_PORT 2
+#else
+#define CPU_PORT 64
+#endif
+#endif
+#ifndef RECIRCULATION_PORT
+#if __TARGET_TOFINO__ == 2
+#define RECIRCULATION_PORT 6
+#else
+#define RECIRCULATION_PORT 68
+#endif
+#endif
+
+// PSNs in registers stand in the upper 24 bits of a signed word, so that the sign of a difference is the sign of the
+// serial difference, and what is in the lower 8 bits breaks ties.
+typedef int<32> psn_word_t;
+const psn_word_t PSN_WORD_ONE = 256;
+
+// A path of a group, over all groups: group ++ path.
+typedef bit<16> cell_t;
+typedef bit<(16 - PATH_BITS)> group_cell_t;
+#define CELL_GROUP(cell) ((cell)[15:PATH_BITS])
+
+#if GROUP_BITS + PATH_BITS > 16
+#error "a register has at most 2^16 cells here: GROUP_BITS + PATH_BITS must not exceed 16"
+#endif
+
+// What a packet in egress is (carried_t.origin).
+enum bit<8> Origin {
+    SWITCHED = 1,  // as ingress sent it on
+    RECORD = 2,  // the mirror of feedback, for the registers of its path in egress
+    ANSWER = 3  // the mirror of a request that gets an answer
+}
+
+// Where the MSN comes from that a packet tells (retransmission_filter.p4).
+enum bit<3> MsnWay {
+    NONE = 0,  // it tells none
+    RECORD = 1,  // a record: its path counts so many
+    INIT = 2,  // register control
+    OWN = 3,  // the packet's own path holds the minimum
+    PATH = 4,  // another path does
+    TOLD = 5,  // what the source was told last: a sender holds the minimum, and counts no messages
+    ASKER = 6  // what the path counts that asks
+}
+
+// A mirror leaves by the port that the packet came from, or by the CPU port.
+const MirrorType_t MIRROR_TO_ORIGIN = 1;
+
+// The session of the mirror that leaves by the CPU port has the port's number, like those of other ports.
+const MirrorId_t SESSION_TO_CPU = CPU_PORT;
+
+// From ingress to egress: before each packet, and before each mirror.
+header carried_t {
+    Origin origin;
+    @padding bit<4> pad_0;
+    Kind kind;
+    @padding bit<4> pad_1;
+    // Data that was not sent before; of register control, that it sets the registers.
+    bit<1> is_new;
+    // The packet came from the port that the source of the moment is behind.
+    bit<1> is_source;
+    // A NAK whose PSN is what the source is to be told.
+    bit<1> is_own_nak;
+    bit<1> is_datagram;
+    bit<8> packet_in_reason;
+    @padding bit<7> pad_2;
+    port_t ingress_port;
+    cell_t cell;
+    // The oldest word so far; in the end the group's minimum.
+    psn_word_t minimum;
+    // The NAK that feedback becomes, 0 if none (waiting_nak.p4).
+    psn_word_t waited;
+    // What becomes the word of the path, if it is newer: what it has acknowledged.
+    psn_word_t word;
+}
+
+struct ingress_metadata_t {
+    carried_t carried;
+    group_t group_index;
+    Origin mirror_origin;
+    bit<8> drop_reason;
+    bit<1> checksum_error;
+    // A fragment, or behind IP options: nothing of it has been parsed.
+    bit<1> is_cut;
+    bit<1> is_host;
+    bit<1> is_member;
+    bit<1> may_send;
+    // Between switches: srcIP is dstIP.
+    ipv4_addr_t address_difference;
+    bit<1> is_multicast;
+    psn_word_t source_difference;
+    // Source and destination port of UDP or TCP, 0 for other protocols.
+    bit<32> l4_ports;
+    // Does the path miss a neighbour in the tournament tree? One bit for each level, the leaves' first.
+    bit<PATH_BITS> absent;
+    // The path's number, at the end of a word.
+    psn_word_t tie;
+    bit<32> crc;
+    bit<32> region_crc;
+    qpn_t qpn_difference;
+    // The PSN of the packet, as a word.
+    psn_word_t psn;
+    // What it acknowledges, for comparisons with words (ack_aggregate.p4).
+    psn_word_t acked;
+    // The word after which acknowledgements are newer than this one's PSN.
+    psn_word_t top;
+    // A NAK as it waits (waiting_nak.p4), or of data the NAK that it answers.
+    psn_word_t nak;
+    bit<1> is_caught_up;
+    bit<4> turn;
+    // The port that the packet came from, and that of the source, 0 if there was none yet.
+    psn_word_t port_word;
+    psn_word_t source;
+    bit<1> in_tree;
+    // By how much the packet's word is newer than what its path's has become: 0, if it has become that.
+    bit<32> ahead;
+    bit<1> is_news;
+    // From the minimum to `top`: 0 to 255, if the packet acknowledges just the minimum.
+    bit<32> distance;
+    psn_word_t minimum_psn;
+    MirrorId_t mirror_session;
+    MirrorId_t record_session;
+    MirrorId_t answer_session;
+    // The time in 2^16 ns, about 66 microseconds; and the window of time for refusals.
+    bit<32> now;
+    bit<16> refusal_window;
+    // A path's count of CNPs ++ its number.
+    bit<32> cnp_word;
+}
+
+struct egress_metadata_t {
+    carried_t carried;
+    bit<8> drop_reason;
+    group_t group_index;
+    cell_t filter_cell;
+    cell_t msn_cell;
+    psn_word_t psn;
+    psn_word_t record;
+    psn_word_t msn;
+    psn_t after_minimum;
+    MsnWay msn_way;
+    // Between the minimum and what the packet's path has acknowledged.
+    bit<32> difference;
+    bit<1> is_dropped;
+    port_t port_difference;
+    ipv4_addr_t owner_difference;
+    bit<1> has_checksum;
+    bit<32> crc;
+}
+
+#endif  // ALFIRK_METADATA_P4

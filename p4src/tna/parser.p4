@@ -1,0 +1,463 @@
+// Parsers and deparsers.
+//
+//   ingress   CPU port ──> packet_out ──> register_control      (register access; it goes round, too)
+//                              └────────> rest untouched        (frame of the controller)
+//             other    ──> ethernet ──> ...
+//   egress    carried  ──> packet_out ──> register_control
+//                 └──────> ethernet ──> ...
+//
+//   ethernet ──> [tag [tag]] ──> arp
+//                        └────> ipv4 ──> udp ──> bth ──> aeth ──> icrc             (feedback)
+//                                 │        │      ├────> reth ──> mr_info ──> icrc  (memory region)
+//                                 │        │      └────> [reth] ──> payload untouched
+//                                 └ tcp    └ payload untouched
+//
+// The ingress parser also says what the packet is in terms of the protocol, which is ../shared/classify.p4 elsewhere:
+// a stage of tables is dearer here than some states.
+//
+// A PSN becomes a word (metadata.p4) by being taken with the byte behind it, which the first stage masks: no action shifts
+// fields, for it takes each of them from a container of the same size.
+
+#ifndef ALFIRK_PARSER_P4
+#define ALFIRK_PARSER_P4
+
+#include "../shared/constants.p4"
+#include "../shared/headers.p4"
+#include "metadata.p4"
+#include "ipv4_checksum.p4"
+
+// The PSN of the BTH that comes next, the MSN of the AETH, and what register control sets both to, as words with something
+// in their lower 8 bits.
+#define PSN_WORD(packet) packet.lookahead<bit<104>>()[31:0]
+#define MSN_WORD(packet) packet.lookahead<bit<40>>()[31:0]
+#define REGISTER_VALUE_WORD(packet) packet.lookahead<bit<136>>()[31:0]
+#define REGISTER_MSN_WORD(packet) packet.lookahead<bit<112>>()[31:0]
+
+parser IngressParser(packet_in packet,
+                     out headers_t hdr,
+                     out ingress_metadata_t meta,
+                     out ingress_intrinsic_metadata_t ig_intr_md) {
+    Checksum() ipv4_checksum;
+
+    state start {
+        packet.extract(ig_intr_md);
+        packet.advance(PORT_METADATA_SIZE);
+        meta.carried.setValid();
+        meta.carried.origin = Origin.SWITCHED;
+        meta.carried.pad_0 = 0;
+        meta.carried.kind = Kind.NONE;
+        meta.carried.pad_1 = 0;
+        meta.carried.is_new = 0;
+        meta.carried.is_source = 0;
+        meta.carried.is_own_nak = 0;
+        meta.carried.is_datagram = 0;
+        meta.carried.packet_in_reason = 0;
+        meta.carried.pad_2 = 0;
+        meta.carried.ingress_port = ig_intr_md.ingress_port;
+        meta.carried.cell = 0;
+        meta.carried.minimum = 0;
+        meta.carried.waited = 0;
+        meta.carried.word = 0;
+        meta.group_index = 0;
+        meta.mirror_origin = Origin.SWITCHED;
+        meta.drop_reason = 0;
+        meta.checksum_error = 0;
+        meta.is_cut = 0;
+        meta.is_host = 0;
+        meta.is_member = 0;
+        meta.may_send = 0;
+        meta.address_difference = 0;
+        meta.is_multicast = 0;
+        meta.source_difference = 0;
+        meta.l4_ports = 0;
+        meta.absent = 0;
+        meta.tie = 0;
+        meta.crc = 0;
+        meta.region_crc = 0;
+        meta.qpn_difference = 0;
+        meta.psn = 0;
+        meta.acked = 0;
+        meta.top = 0;
+        meta.nak = 0;
+        meta.is_caught_up = 0;
+        meta.turn = 0;
+        meta.port_word = 0;
+        meta.source = 0;
+        meta.in_tree = 0;
+        meta.ahead = 0;
+        meta.is_news = 0;
+        meta.distance = 0;
+        meta.minimum_psn = 0;
+        meta.mirror_session = 0;
+        meta.record_session = 0;
+        meta.answer_session = 0;
+        meta.now = 0;
+        meta.refusal_window = 0;
+        meta.cnp_word = 0;
+        transition select(ig_intr_md.ingress_port) {
+            CPU_PORT: parse_packet_out;
+            RECIRCULATION_PORT: parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        packet.extract(hdr.packet_out);
+        transition select(hdr.packet_out.kind) {
+            PacketOutKind.REGISTERS: parse_register_control;
+            default: accept;
+        }
+    }
+
+    state parse_register_control {
+        meta.psn = (psn_word_t)REGISTER_VALUE_WORD(packet);
+        packet.extract(hdr.register_control);
+        meta.carried.kind = Kind.REGISTERS;
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_outer_tag;
+            ETHERTYPE_S_TAG: parse_outer_tag;
+            default: accept;
+        }
+    }
+
+    state parse_outer_tag {
+        packet.extract(hdr.outer_tag);
+        transition select(hdr.outer_tag.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_inner_tag;
+            default: accept;
+        }
+    }
+
+    state parse_inner_tag {
+        packet.extract(hdr.inner_tag);
+        transition select(hdr.inner_tag.ether_type) {
+            ETHERTYPE_ARP: parse_arp;
+            ETHERTYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    state parse_arp {
+        packet.extract(hdr.arp);
+        transition accept;
+    }
+
+    // Options and fragments are routed but not looked into.
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        ipv4_checksum.add(hdr.ipv4);
+        transition select(hdr.ipv4.dst[31:28]) {
+            IPV4_MULTICAST: multicast;
+            default: behind_ipv4;
+        }
+    }
+
+    state multicast {
+        meta.is_multicast = 1;
+        transition behind_ipv4;
+    }
+
+    state behind_ipv4 {
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags, hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
+            (4, 5, 0 &&& 1, 0, IP_PROTOCOL_UDP): parse_udp;
+            (4, 5, 0 &&& 1, 0, IP_PROTOCOL_TCP): parse_tcp_ports;
+            (4, 5, 0 &&& 1, 0, _): verify_checksum;
+            (4, 5, _, _, _): fragment;
+            default: options;
+        }
+    }
+
+    state fragment {
+        meta.is_cut = 1;
+        transition verify_checksum;
+    }
+
+    state options {
+        meta.is_cut = 1;
+        transition accept;
+    }
+
+    state verify_checksum {
+        meta.checksum_error = (bit<1>)ipv4_checksum.verify();
+        transition accept;
+    }
+
+    state parse_tcp_ports {
+        meta.checksum_error = (bit<1>)ipv4_checksum.verify();
+        meta.l4_ports = packet.lookahead<bit<32>>();
+        transition accept;
+    }
+
+    state parse_udp {
+        meta.checksum_error = (bit<1>)ipv4_checksum.verify();
+        meta.l4_ports = packet.lookahead<bit<32>>();
+        packet.extract(hdr.udp);
+        transition select(hdr.udp.dst_port) {
+            UDP_PORT_ROCEV2: parse_bth;
+            default: accept;
+        }
+    }
+
+    // IBTA vol. 1, table 38.
+    state parse_bth {
+        meta.psn = (psn_word_t)PSN_WORD(packet);
+        packet.extract(hdr.bth);
+        transition select(hdr.bth.opcode, hdr.udp.length) {
+            (OPCODE_RC_ACKNOWLEDGE, _): parse_aeth;
+            (OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_reth_of_region;
+            (OPCODE_RC_WRITE_FIRST, _): parse_reth;
+            (OPCODE_RC_WRITE_ONLY, _): parse_reth;
+            (OPCODE_RC_WRITE_ONLY_IMM, _): parse_reth;
+            (0x00 &&& 0xf8, _): data;
+            (0x08 &&& 0xfe, _): data;
+            (OPCODE_CNP, _): cnp;
+            (OPCODE_RC_READ_REQUEST, _): read;
+            (OPCODE_RC_COMPARE_SWAP, _): read;
+            (OPCODE_RC_FETCH_ADD, _): read;
+            default: accept;
+        }
+    }
+
+    state data {
+        meta.carried.kind = Kind.DATA;
+        transition accept;
+    }
+
+    state cnp {
+        meta.carried.kind = Kind.CNP;
+        transition accept;
+    }
+
+    state read {
+        meta.carried.kind = Kind.READ;
+        transition accept;
+    }
+
+    state parse_reth {
+        packet.extract(hdr.reth);
+        transition data;
+    }
+
+    state parse_reth_of_region {
+        packet.extract(hdr.reth);
+        transition select(hdr.reth.r_key) {
+            MR_INFO_RKEY: parse_mr_info;
+            default: data;
+        }
+    }
+
+    state parse_mr_info {
+        packet.extract(hdr.mr_info);
+        packet.extract(hdr.icrc);
+        transition data;
+    }
+
+    state parse_aeth {
+        packet.extract(hdr.aeth);
+        packet.extract(hdr.icrc);
+        transition select(hdr.aeth.kind, hdr.aeth.value) {
+            (AETH_ACK, _): ack;
+            (AETH_RNR_NAK, _): nak;
+            (AETH_NAK, NAK_PSN_SEQUENCE_ERROR): nak;
+            // No receiver behind this target repeats selectively.
+            (AETH_NAK, NAK_SELECTIVE): accept;
+            (AETH_NAK, _): fatal_nak;
+            default: accept;
+        }
+    }
+
+    state ack {
+        meta.carried.kind = Kind.ACK;
+        transition accept;
+    }
+
+    state nak {
+        meta.carried.kind = Kind.NAK;
+        transition accept;
+    }
+
+    state fatal_nak {
+        meta.carried.kind = Kind.FATAL_NAK;
+        transition accept;
+    }
+}
+
+control IngressDeparser(packet_out packet,
+                        inout headers_t hdr,
+                        in ingress_metadata_t meta,
+                        in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Mirror() mirror;
+
+#define CARRIED_BY_MIRROR \
+    { meta.mirror_origin, meta.carried.pad_0, meta.carried.kind, meta.carried.pad_1, meta.carried.is_new, \
+      meta.carried.is_source, meta.carried.is_own_nak, meta.carried.is_datagram, meta.carried.packet_in_reason, \
+      meta.carried.pad_2, meta.carried.ingress_port, meta.carried.cell, meta.carried.minimum, meta.carried.waited, \
+      meta.carried.word }
+
+    apply {
+        if (ig_dprsr_md.mirror_type == MIRROR_TO_ORIGIN) {
+            mirror.emit<carried_t>(meta.mirror_session, CARRIED_BY_MIRROR);
+        }
+        packet.emit(meta.carried);
+        packet.emit(hdr);
+    }
+}
+
+parser EgressParser(packet_in packet,
+                    out headers_t hdr,
+                    out egress_metadata_t meta,
+                    out egress_intrinsic_metadata_t eg_intr_md) {
+    state start {
+        packet.extract(eg_intr_md);
+        meta.drop_reason = 0;
+        meta.group_index = 0;
+        meta.filter_cell = 0;
+        meta.msn_cell = 0;
+        meta.psn = 0;
+        meta.record = 0;
+        meta.msn = 0;
+        meta.after_minimum = 0;
+        meta.msn_way = MsnWay.NONE;
+        meta.difference = 0;
+        meta.is_dropped = 0;
+        meta.port_difference = 0;
+        meta.owner_difference = 0;
+        meta.has_checksum = 0;
+        meta.crc = 0;
+        packet.extract(meta.carried);
+        transition select(meta.carried.ingress_port, meta.carried.origin) {
+            (CPU_PORT, Origin.SWITCHED): parse_packet_out;
+            (RECIRCULATION_PORT, Origin.SWITCHED): parse_packet_out;
+            default: parse_ethernet;
+        }
+    }
+
+    state parse_packet_out {
+        transition select(meta.carried.kind) {
+            Kind.REGISTERS: parse_register_control;
+            default: accept;
+        }
+    }
+
+    state parse_register_control {
+        packet.extract(hdr.packet_out);
+        meta.psn = (psn_word_t)REGISTER_VALUE_WORD(packet);
+        meta.msn = (psn_word_t)REGISTER_MSN_WORD(packet);
+        packet.extract(hdr.register_control);
+        transition accept;
+    }
+
+    state parse_ethernet {
+        packet.extract(hdr.ethernet);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_outer_tag;
+            ETHERTYPE_S_TAG: parse_outer_tag;
+            default: accept;
+        }
+    }
+
+    state parse_outer_tag {
+        packet.extract(hdr.outer_tag);
+        transition select(hdr.outer_tag.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            ETHERTYPE_C_TAG: parse_inner_tag;
+            default: accept;
+        }
+    }
+
+    state parse_inner_tag {
+        packet.extract(hdr.inner_tag);
+        transition select(hdr.inner_tag.ether_type) {
+            ETHERTYPE_IPV4: parse_ipv4;
+            default: accept;
+        }
+    }
+
+    state parse_ipv4 {
+        packet.extract(hdr.ipv4);
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags, hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
+            (4, 5, 0 &&& 1, 0, IP_PROTOCOL_UDP): parse_udp;
+            default: accept;
+        }
+    }
+
+    state parse_udp {
+        packet.extract(hdr.udp);
+        transition select(meta.carried.origin, hdr.udp.dst_port) {
+            (Origin.ANSWER, UDP_PORT_ROCEV2): parse_bth_of_answer;
+            (_, UDP_PORT_ROCEV2): parse_bth;
+            default: accept;
+        }
+    }
+
+    // The mirror ends here (ack_aggregate.p4).
+    state parse_bth_of_answer {
+        packet.extract(hdr.bth);
+        transition accept;
+    }
+
+    state parse_bth {
+        meta.psn = (psn_word_t)PSN_WORD(packet);
+        packet.extract(hdr.bth);
+        transition select(hdr.bth.opcode, hdr.udp.length) {
+            (OPCODE_RC_ACKNOWLEDGE, _): parse_aeth;
+            (OPCODE_RC_WRITE_ONLY, MR_INFO_UDP_BYTES): parse_reth_of_region;
+            (OPCODE_RC_WRITE_FIRST, _): parse_reth;
+            (OPCODE_RC_WRITE_ONLY, _): parse_reth;
+            (OPCODE_RC_WRITE_ONLY_IMM, _): parse_reth;
+            default: accept;
+        }
+    }
+
+    state parse_reth {
+        packet.extract(hdr.reth);
+        transition accept;
+    }
+
+    state parse_reth_of_region {
+        packet.extract(hdr.reth);
+        transition select(hdr.reth.r_key) {
+            MR_INFO_RKEY: parse_mr_info;
+            default: accept;
+        }
+    }
+
+    state parse_mr_info {
+        packet.extract(hdr.mr_info);
+        packet.extract(hdr.icrc);
+        transition accept;
+    }
+
+    state parse_aeth {
+        meta.msn = (psn_word_t)MSN_WORD(packet);
+        packet.extract(hdr.aeth);
+        packet.extract(hdr.icrc);
+        transition accept;
+    }
+}
+
+control EgressDeparser(packet_out packet,
+                       inout headers_t hdr,
+                       in egress_metadata_t meta,
+                       in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
+    Checksum() ipv4_checksum;
+
+    apply {
+        if (meta.has_checksum == 1) {
+            hdr.ipv4.checksum = ipv4_checksum.update(IPV4_CHECKSUM_FIELDS(hdr.ipv4));
+        }
+        packet.emit(hdr);
+    }
+}
+
+#endif  // ALFIRK_PARSER_P4

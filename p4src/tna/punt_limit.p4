@@ -1,0 +1,35 @@
+// No port may keep the controller busy for all others: v1model/punt_limit.p4.
+//
+// Registrations and fatal NAKs are what hosts can make this pipeline hand up.
+
+#ifndef ALFIRK_PUNT_LIMIT_P4
+#define ALFIRK_PUNT_LIMIT_P4
+
+control PuntLimit(inout ingress_metadata_t meta) {
+    // By PacketInReason and port.
+    @id(1) Meter<bit<12>>(SIZE_PUNT_RATES, MeterType_t.PACKETS) rates;
+    bit<12> rate = 0;
+    bit<8> color = 0;
+
+    action choose() {
+        @in_hash {
+            rate = meta.carried.packet_in_reason[2:0] ++ meta.carried.ingress_port;
+        }
+    }
+
+    action measure() {
+        color = rates.execute(rate);
+    }
+
+    apply {
+        if (meta.carried.packet_in_reason != 0) {
+            choose();
+            measure();
+            if (color != (bit<8>)MeterColor_t.GREEN) {
+                meta.drop_reason = Drop.PUNT_LIMITED;
+            }
+        }
+    }
+}
+
+#endif  // ALFIRK_PUNT_LIMIT_P4

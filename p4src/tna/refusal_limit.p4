@@ -1,0 +1,35 @@
+// A request that no group can answer is refused by a fatal NAK (ack_aggregate.p4), but not as often as a hostile host likes:
+// v1model/refusal_limit.p4 says why. One refusal in 2^16 ns (about 66 microseconds) and path.
+
+#ifndef ALFIRK_REFUSAL_LIMIT_P4
+#define ALFIRK_REFUSAL_LIMIT_P4
+
+control RefusalLimit(inout ingress_metadata_t meta) {
+    // The window of the last refusal, with a one before it.
+    Register<bit<16>, cell_t>(SIZE_PATHS) refused;
+    bit<1> is_limited = 0;
+
+    RegisterAction<bit<16>, cell_t, bit<1>>(refused) refuse = {
+        void apply(inout bit<16> value, out bit<1> limited) {
+            if (value == meta.refusal_window) {
+                limited = 1;
+            } else {
+                limited = 0;
+            }
+            value = meta.refusal_window;
+        }
+    };
+
+    action refuse_once() {
+        is_limited = refuse.execute(meta.carried.cell);
+    }
+
+    apply {
+        refuse_once();
+        if (is_limited == 1) {
+            meta.drop_reason = Drop.REFUSAL_LIMITED;
+        }
+    }
+}
+
+#endif  // ALFIRK_REFUSAL_LIMIT_P4

@@ -1,0 +1,82 @@
+// A group's registers are made ready by one PacketOut (INIT_GROUP), what receivers were told of memory by another one
+// (INIT_REGIONS): v1model/register_control.p4.
+//
+//   PacketOut ──> CheckRegisterControl ──> registers of ingress ──> registers of egress ──> PacketIn
+//                        ^                                                 │
+//                        └───────────────── recirculation port <───────────┘  the next path
+//
+// INIT_GROUP sets one path in each pass, and the group's own registers each time; INIT_REGIONS one receiver. Whatever else is to be read or written
+// is the driver's, which reaches every register array: a stateful ALU has four instructions, and the protocol needs most
+// of them.
+
+#ifndef ALFIRK_REGISTER_CONTROL_P4
+#define ALFIRK_REGISTER_CONTROL_P4
+
+control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
+                             inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    action refuse(bit<8> status) {
+        hdr.register_control.status = status;
+    }
+
+    action init_group() {
+        hdr.register_control.status = RegisterStatus.OK;
+        meta.carried.is_new = 1;
+        @in_hash {
+            meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0]
+                ++ hdr.register_control.index[PATH_BITS - 1:0];
+        }
+        @in_hash {
+            meta.tie = (psn_word_t)(bit<32>)hdr.register_control.index;
+        }
+        meta.absent = (bit<PATH_BITS>)~8w0;
+        meta.acked = meta.psn & -PSN_WORD_ONE;
+        meta.psn = meta.psn & -PSN_WORD_ONE;
+    }
+
+    // What is told of memory is egress's (memory_regions.p4).
+    action init_regions() {
+        hdr.register_control.status = RegisterStatus.OK;
+    }
+
+    table operations {
+        key = {
+            hdr.register_control.op: ternary;
+            hdr.register_control.group[15:GROUP_BITS]: ternary @name("group_beyond");
+            hdr.register_control.index[15:PATH_BITS]: ternary @name("index_beyond");
+        }
+        actions = { refuse; init_group; init_regions; }
+        const default_action = refuse(RegisterStatus.BAD_OP);
+        const entries = {
+            (RegisterOp.INIT_GROUP, 0, 0): init_group();
+            (RegisterOp.INIT_GROUP, _, _): refuse(RegisterStatus.OUT_OF_RANGE);
+            (RegisterOp.INIT_REGIONS, _, _): init_regions();
+        }
+        size = 8;
+    }
+
+    apply {
+        ig_tm_md.ucast_egress_port = CPU_PORT;
+        operations.apply();
+        // `count` are left, this one included.
+        if (hdr.register_control.count != 0 && hdr.register_control.count != 1) {
+            ig_tm_md.ucast_egress_port = RECIRCULATION_PORT;
+        }
+    }
+}
+
+control AnswerRegisterControl(inout headers_t hdr, in port_t egress_port) {
+    apply {
+        if (egress_port == RECIRCULATION_PORT) {
+            hdr.register_control.index = hdr.register_control.index + 1;
+            hdr.register_control.count = hdr.register_control.count - 1;
+        } else {
+            hdr.packet_out.setInvalid();
+            hdr.packet_in.setValid();
+            hdr.packet_in.reason = PacketInReason.REGISTERS;
+            hdr.packet_in.pad = 0;
+            hdr.packet_in.ingress_port = CPU_PORT;
+        }
+    }
+}
+
+#endif  // ALFIRK_REGISTER_CONTROL_P4

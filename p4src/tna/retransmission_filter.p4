@@ -1,0 +1,238 @@
+// What egress keeps of each path: its newest acknowledgement, so that a retransmission goes only where it is missing, and
+// its MSN, so that the source is told the right one.
+//
+// Why there is a copy of the former in egress: v1model/retransmission_filter.p4. Here a mirror of each ACK and NAK goes out
+// through the port it came from, for nothing but to be taken note of. Registers of egress belong to a pipe,
+// so what reads them must leave by a port of the same pipe: the ports of a group's tree are to be in one.
+//
+// The MSN is that of the path at the minimum. What the source is told does not fall: a path may know of no message that was
+// sent behind the port of another source.
+
+#ifndef ALFIRK_RETRANSMISSION_FILTER_P4
+#define ALFIRK_RETRANSMISSION_FILTER_P4
+
+// What of a packet and of what it carries the controls below need, and which path of the registers is asked.
+control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<16> rid) {
+    action of_copy() {
+        meta.filter_cell = meta.carried.cell[15:PATH_BITS] ++ rid[PATH_BITS - 1:0];
+        meta.record = meta.psn | 0xff;
+        meta.psn = meta.psn & -PSN_WORD_ONE;
+    }
+
+    action of_record() {
+        meta.filter_cell = meta.carried.cell;
+        meta.msn_cell = meta.carried.cell;
+        meta.record = meta.carried.word;
+        meta.msn = meta.msn & -PSN_WORD_ONE;
+        meta.msn_way = MsnWay.RECORD;
+    }
+
+    action of_registers() {
+        meta.filter_cell = meta.carried.cell;
+        meta.msn_cell = meta.carried.cell;
+        meta.record = meta.carried.word;
+        meta.msn = meta.msn & -PSN_WORD_ONE;
+        meta.msn_way = MsnWay.INIT;
+    }
+
+    action own_msn() {
+        meta.msn = meta.msn & -PSN_WORD_ONE;
+        meta.msn_way = MsnWay.OWN;
+    }
+
+    action msn_of_path() {
+        @in_hash {
+            meta.msn_cell = meta.carried.cell[15:PATH_BITS] ++ ((bit<32>)meta.carried.minimum)[PATH_BITS - 1:0];
+        }
+        meta.msn_way = MsnWay.PATH;
+    }
+
+    action msn_told() {
+        meta.msn_way = MsnWay.TOLD;
+    }
+
+    action msn_of_asker() {
+        meta.msn_cell = meta.carried.cell;
+        meta.msn_way = MsnWay.ASKER;
+    }
+
+    table words {
+        key = {
+            meta.carried.origin: ternary;
+            meta.carried.kind: ternary;
+            meta.carried.is_source: ternary;
+            meta.carried.is_new: ternary;
+            meta.difference: ternary;
+            ((bit<32>)meta.carried.minimum)[7:0]: ternary @name("holder");
+        }
+        actions = { of_copy; of_record; of_registers; own_msn; msn_of_path; msn_told; msn_of_asker; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Origin.RECORD, _, _, _, _, _): of_record();
+            (Origin.ANSWER, _, 0, _, _, _): msn_of_asker();
+            (Origin.ANSWER, _, 1, _, _, PATH_OF_SENDER): msn_told();
+            (Origin.ANSWER, _, 1, _, _, _): msn_of_path();
+            (_, Kind.REGISTERS, _, 1, _, _): of_registers();
+            (_, Kind.DATA, _, _, _, _): of_copy();
+            (_, Kind.FATAL_NAK, _, _, _, _): msn_told();
+            (_, Kind.ACK, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.NAK, _, _, 0 &&& 0xffffff00, _): own_msn();
+            (_, Kind.ACK, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.NAK, _, _, _, PATH_OF_SENDER): msn_told();
+            (_, Kind.ACK, _, _, _, _): msn_of_path();
+            (_, Kind.NAK, _, _, _, _): msn_of_path();
+        }
+        size = 16;
+    }
+
+    apply {
+        meta.group_index = (group_t)CELL_GROUP(meta.carried.cell);
+        meta.after_minimum = ((bit<32>)meta.carried.minimum)[31:8] + 1;
+        meta.difference = (bit<32>)(meta.carried.word ^ meta.carried.minimum);
+        words.apply();
+    }
+}
+
+control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, in bool is_own_copy) {
+    Register<psn_word_t, cell_t>(SIZE_PATHS) acked;
+
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) raise = {
+        void apply(inout psn_word_t value) {
+            if (meta.record - value > 0) {
+                value = meta.record;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) compare = {
+        void apply(inout psn_word_t value, out bit<1> has) {
+            if (value - meta.psn >= 0) {
+                has = 1;
+            } else {
+                has = 0;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) set = {
+        void apply(inout psn_word_t value) {
+            value = meta.record;
+        }
+    };
+
+    action raise_path() {
+        raise.execute(meta.filter_cell);
+    }
+
+    action compare_path() {
+        meta.is_dropped = compare.execute(meta.filter_cell);
+    }
+
+    action set_path() {
+        set.execute(meta.filter_cell);
+    }
+
+    apply {
+        if (meta.msn_way == MsnWay.INIT) {
+            set_path();
+        } else if (meta.carried.origin == Origin.RECORD) {
+            raise_path();
+        } else if (meta.carried.kind == Kind.DATA && meta.carried.origin == Origin.SWITCHED) {
+            if (meta.carried.is_new == 0) {
+                compare_path();
+            } else if (is_own_copy) {
+                raise_path();
+            }
+        }
+    }
+}
+
+// `msn_cell`: of a record its path, else the path at the minimum, or the one that asks.
+control PathMsn(inout egress_metadata_t meta) {
+    Register<psn_word_t, cell_t>(SIZE_PATHS) msns;
+
+    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) raise = {
+        void apply(inout psn_word_t value) {
+            if (meta.msn - value > 0) {
+                value = meta.msn;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) set = {
+        void apply(inout psn_word_t value) {
+            value = meta.msn;
+        }
+    };
+    RegisterAction<psn_word_t, cell_t, psn_word_t>(msns) read = {
+        void apply(inout psn_word_t value, out psn_word_t msn) {
+            msn = value;
+        }
+    };
+
+    action raise_msn() {
+        raise.execute(meta.msn_cell);
+    }
+
+    action set_msn() {
+        set.execute(meta.msn_cell);
+    }
+
+    action read_msn() {
+        meta.msn = read.execute(meta.msn_cell);
+    }
+
+    apply {
+        if (meta.msn_way == MsnWay.RECORD) {
+            raise_msn();
+        } else if (meta.msn_way == MsnWay.INIT) {
+            set_msn();
+        } else if (meta.msn_way == MsnWay.PATH || meta.msn_way == MsnWay.ASKER) {
+            read_msn();
+        }
+    }
+}
+
+control ToldMsn(inout egress_metadata_t meta) {
+    Register<psn_word_t, group_cell_t>(MAX_GROUPS) msns;
+
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(msns) raise = {
+        void apply(inout psn_word_t value, out psn_word_t msn) {
+            if (meta.msn - value > 0) {
+                value = meta.msn;
+            }
+            msn = value;
+        }
+    };
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(msns) read = {
+        void apply(inout psn_word_t value, out psn_word_t msn) {
+            msn = value;
+        }
+    };
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(msns) set = {
+        void apply(inout psn_word_t value) {
+            value = meta.msn;
+        }
+    };
+
+    action raise_told() {
+        meta.msn = raise.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action read_told() {
+        meta.msn = read.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action set_told() {
+        set.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    apply {
+        if (meta.msn_way == MsnWay.INIT) {
+            set_told();
+        } else if (meta.msn_way == MsnWay.TOLD) {
+            read_told();
+        } else if (meta.msn_way == MsnWay.OWN || meta.msn_way == MsnWay.PATH) {
+            raise_told();
+        }
+    }
+}
+
+#endif  // ALFIRK_RETRANSMISSION_FILTER_P4

@@ -1,0 +1,211 @@
+// Who is the source of the moment, and what has it sent?
+//
+//   from the source's port   any PSN counts
+//   from another port        only the PSN that comes next, both in the group and on that path: then the source is there
+//
+// The rules and why they are so: v1model/sender.p4. As long as there was no source, only the group's first PSN counts here.
+//
+// A stateful ALU compares twice. Whether the path has acknowledged all before this PSN is known one stage earlier, and
+// chooses between two pairs of questions:
+//
+//   it has not   from the source's port? is the PSN beyond what was sent?   both: it has been sent now
+//   it has       from the source's port? is the PSN what comes next?        the latter: it has, and the source is there
+//
+// Data of the source whose path has acknowledged all before it, without it being what comes next, is old.
+// A stateful ALU has one result, so `senders` is there twice: one tells what data is, the other one where the source is.
+// All that changes one changes the other in the same way.
+
+#ifndef ALFIRK_SENDER_P4
+#define ALFIRK_SENDER_P4
+
+// What `turn` says: one bit of four (RegisterAction.predicate of two conditions).
+const bit<4> TURN_NOTHING = 0b0001;
+const bit<4> TURN_SOURCE = 0b0010;
+const bit<4> TURN_PSN = 0b0100;
+const bit<4> TURN_SOURCE_AND_PSN = 0b1000;
+
+struct sender_t {
+    psn_word_t sent;
+    psn_word_t port;
+}
+
+// What each path has acknowledged, true or not: it counts for nothing but the path's own turn as the source.
+control PathAcknowledged(inout headers_t hdr, inout ingress_metadata_t meta) {
+    Register<psn_word_t, cell_t>(SIZE_PATHS) acked;
+
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) raise = {
+        void apply(inout psn_word_t value) {
+            if (meta.acked - value > 0) {
+                value = meta.acked;
+            }
+        }
+    };
+    // `acked` of data is its PSN as if a NAK acknowledged all before it.
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) ask = {
+        void apply(inout psn_word_t value, out bit<1> is_caught_up) {
+            if (value - meta.acked > -2) {
+                is_caught_up = 1;
+            } else {
+                is_caught_up = 0;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, cell_t, bit<1>>(acked) set = {
+        void apply(inout psn_word_t value) {
+            value = meta.acked;
+        }
+    };
+
+    action raise_path() {
+        raise.execute(meta.carried.cell);
+    }
+
+    action ask_path() {
+        meta.is_caught_up = ask.execute(meta.carried.cell);
+    }
+
+    action set_path() {
+        set.execute(meta.carried.cell);
+    }
+
+    table path {
+        key = { meta.carried.kind: exact; }
+        actions = { raise_path; ask_path; set_path; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            Kind.ACK: raise_path();
+            Kind.NAK: raise_path();
+            Kind.DATA: ask_path();
+            Kind.REGISTERS: set_path();
+        }
+        size = 16;
+    }
+
+    apply {
+        path.apply();
+    }
+}
+
+control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
+    Register<sender_t, group_cell_t>(MAX_GROUPS) senders;
+    Register<sender_t, group_cell_t>(MAX_GROUPS) sources;
+
+#define SENDER_CHANGES(array, continue_as_source, take_turn, set) \
+    RegisterAction<sender_t, group_cell_t, bit<4>>(array) continue_as_source = { \
+        void apply(inout sender_t value, out bit<4> turn) { \
+            turn = this.predicate(value.port == meta.port_word, meta.acked - value.sent > 0); \
+            if (value.port == meta.port_word && meta.acked - value.sent > 0) { \
+                value.sent = meta.acked; \
+            } \
+        } \
+    }; \
+    RegisterAction<sender_t, group_cell_t, bit<4>>(array) take_turn = { \
+        void apply(inout sender_t value, out bit<4> turn) { \
+            turn = this.predicate(value.port == meta.port_word, meta.acked - value.sent == PSN_WORD_ONE); \
+            if (meta.acked - value.sent == PSN_WORD_ONE) { \
+                value.sent = meta.acked; \
+                value.port = meta.port_word; \
+            } \
+        } \
+    }; \
+    RegisterAction<sender_t, group_cell_t, bit<4>>(array) set = { \
+        void apply(inout sender_t value) { \
+            value.sent = meta.acked - PSN_WORD_ONE; \
+            value.port = 0; \
+        } \
+    };
+
+    SENDER_CHANGES(senders, continue_as_source, take_turn, set_sender)
+    SENDER_CHANGES(sources, continue_in_sources, take_turn_in_sources, set_source)
+
+    // Of feedback: the source's port, or 0 if it is beyond what was sent, or there was no source yet.
+    // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256.
+    RegisterAction<sender_t, group_cell_t, psn_word_t>(sources) ask = {
+        void apply(inout sender_t value, out psn_word_t port) {
+            if (meta.acked - value.sent > PSN_WORD_ONE) {
+                port = 0;
+            } else {
+                port = value.port;
+            }
+        }
+    };
+    RegisterAction<sender_t, group_cell_t, psn_word_t>(senders) look = {
+        void apply(inout sender_t value, out psn_word_t port) {
+            port = value.port;
+        }
+    };
+
+    action continue_senders() {
+        meta.turn = continue_as_source.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action take_senders() {
+        meta.turn = take_turn.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action set_senders() {
+        set_sender.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action look_at_senders() {
+        meta.source = look.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    table first {
+        key = {
+            meta.carried.kind: exact;
+            meta.is_caught_up: exact;
+        }
+        actions = { continue_senders; take_senders; set_senders; look_at_senders; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.DATA, 0): continue_senders();
+            (Kind.DATA, 1): take_senders();
+            (Kind.CNP, 0): look_at_senders();
+            (Kind.READ, 0): look_at_senders();
+            (Kind.REGISTERS, 0): set_senders();
+        }
+        size = 16;
+    }
+
+    action continue_sources() {
+        continue_in_sources.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action take_sources() {
+        take_turn_in_sources.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action set_sources() {
+        set_source.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action ask_sources() {
+        meta.source = ask.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    table second {
+        key = {
+            meta.carried.kind: exact;
+            meta.is_caught_up: exact;
+        }
+        actions = { continue_sources; take_sources; set_sources; ask_sources; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.DATA, 0): continue_sources();
+            (Kind.DATA, 1): take_sources();
+            (Kind.ACK, 0): ask_sources();
+            (Kind.NAK, 0): ask_sources();
+            (Kind.FATAL_NAK, 0): ask_sources();
+            (Kind.REGISTERS, 0): set_sources();
+        }
+        size = 16;
+    }
+
+    apply {
+        first.apply();
+        second.apply();
+    }
+}
+
+#endif  // ALFIRK_SENDER_P4

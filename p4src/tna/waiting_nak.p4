@@ -1,0 +1,300 @@
+// The NAK that waits until all have what is before it, and the one that the source has been told.
+//
+// The rules and why they are so: v1model/waiting_nak.p4. Here a NAK is a word, as acknowledgements are (metadata.p4): the
+// PSN before its own, for it waits until the minimum has come there, and in the lower 8 bits what kind it is, so that of two
+// for one PSN the smaller word is the one that counts:
+//
+//   1        RNR, the longest timer (code 0)
+//   2 .. 32  RNR, codes 31 .. 1, ever shorter
+//   33       PSN sequence error
+//
+// A word that the minimum has passed is no NAK. It is kept just behind the minimum, so that it is not ahead of it again
+// when PSNs have gone half their way around.
+//
+// A stateful ALU compares twice and has one result, so `waiting` is there twice, as in sender.p4: one says whether the
+// packet is told at all, the other one what. Three things may happen:
+//
+//   feedback                           the waiting NAK is just after the minimum: the packet becomes it
+//   a NAK beyond the minimum           it waits, if it comes before what waits, or nothing does
+//   a NAK that is just after it        it is told, unless the source has been told and has not sent the PSN again
+//
+// A NAK that has to wait but raises the minimum to another one that waits does not tell that one: the group's
+// next feedback does. (v1model tells it at once; that would be a third comparison.)
+
+#ifndef ALFIRK_WAITING_NAK_P4
+#define ALFIRK_WAITING_NAK_P4
+
+const bit<8> NAK_RANK_SEQUENCE = 33;
+
+// Of ingress_metadata_t.ahead and distance.
+#define NOT_NEGATIVE 0 &&& 0x80000000
+#define NOT_PASSED 0
+#define PASSED_BY_ALL 0x80000000 &&& 0x80000000
+#define JUST_AFTER 0 &&& 0xffffff00
+
+// What waits, and the PSN before the NAK that the source was told of last.
+struct naks_t {
+    psn_word_t waiting;
+    psn_word_t told;
+}
+
+// `nak` of a NAK: its word as it waits.
+control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
+    action rank(psn_word_t value) {
+        meta.nak = meta.psn + value;
+    }
+
+#define NAK_RANK(kind, code, value) (kind, code): rank(32s##value - PSN_WORD_ONE);
+
+    table ranks {
+        key = {
+            hdr.aeth.kind: exact;
+            hdr.aeth.value: exact;
+        }
+        actions = { rank; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            NAK_RANK(AETH_NAK, NAK_PSN_SEQUENCE_ERROR, 33)
+            NAK_RANK(AETH_RNR_NAK, 0, 1)
+            NAK_RANK(AETH_RNR_NAK, 31, 2)
+            NAK_RANK(AETH_RNR_NAK, 30, 3)
+            NAK_RANK(AETH_RNR_NAK, 29, 4)
+            NAK_RANK(AETH_RNR_NAK, 28, 5)
+            NAK_RANK(AETH_RNR_NAK, 27, 6)
+            NAK_RANK(AETH_RNR_NAK, 26, 7)
+            NAK_RANK(AETH_RNR_NAK, 25, 8)
+            NAK_RANK(AETH_RNR_NAK, 24, 9)
+            NAK_RANK(AETH_RNR_NAK, 23, 10)
+            NAK_RANK(AETH_RNR_NAK, 22, 11)
+            NAK_RANK(AETH_RNR_NAK, 21, 12)
+            NAK_RANK(AETH_RNR_NAK, 20, 13)
+            NAK_RANK(AETH_RNR_NAK, 19, 14)
+            NAK_RANK(AETH_RNR_NAK, 18, 15)
+            NAK_RANK(AETH_RNR_NAK, 17, 16)
+            NAK_RANK(AETH_RNR_NAK, 16, 17)
+            NAK_RANK(AETH_RNR_NAK, 15, 18)
+            NAK_RANK(AETH_RNR_NAK, 14, 19)
+            NAK_RANK(AETH_RNR_NAK, 13, 20)
+            NAK_RANK(AETH_RNR_NAK, 12, 21)
+            NAK_RANK(AETH_RNR_NAK, 11, 22)
+            NAK_RANK(AETH_RNR_NAK, 10, 23)
+            NAK_RANK(AETH_RNR_NAK, 9, 24)
+            NAK_RANK(AETH_RNR_NAK, 8, 25)
+            NAK_RANK(AETH_RNR_NAK, 7, 26)
+            NAK_RANK(AETH_RNR_NAK, 6, 27)
+            NAK_RANK(AETH_RNR_NAK, 5, 28)
+            NAK_RANK(AETH_RNR_NAK, 4, 29)
+            NAK_RANK(AETH_RNR_NAK, 3, 30)
+            NAK_RANK(AETH_RNR_NAK, 2, 31)
+            NAK_RANK(AETH_RNR_NAK, 1, 32)
+        }
+        size = 64;
+    }
+
+    apply {
+        ranks.apply();
+    }
+}
+
+// `minimum_psn` is the minimum with zeros in the lower 8 bits.
+control Conclusion(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+    Register<naks_t, group_cell_t>(MAX_GROUPS) naks;
+    Register<psn_word_t, group_cell_t>(MAX_GROUPS) words;
+
+    // Gives what is to be written to drop_ctl.
+    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) check = {
+        void apply(inout naks_t value, out bit<3> drop) {
+            if (meta.minimum_psn - value.waiting > 0) {
+                value.waiting = meta.minimum_psn - 1;
+                drop = 1;
+            } else if (meta.minimum_psn - value.waiting > -PSN_WORD_ONE) {
+                value.waiting = meta.minimum_psn - 1;
+                value.told = meta.minimum_psn;
+                drop = 0;
+            } else {
+                drop = 1;
+            }
+        }
+    };
+    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) wait = {
+        void apply(inout naks_t value) {
+            if (meta.nak - value.waiting < 0 || value.waiting - meta.minimum_psn < 0) {
+                value.waiting = meta.nak;
+            }
+        }
+    };
+    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) tell = {
+        void apply(inout naks_t value, out bit<3> drop) {
+            if (value.told == meta.minimum_psn) {
+                drop = 1;
+            } else {
+                drop = 0;
+            }
+            value.waiting = meta.minimum_psn - 1;
+            value.told = meta.minimum_psn;
+        }
+    };
+    // The PSN that the source was told of is sent again.
+    RegisterAction<naks_t, group_cell_t, bit<3>>(naks) resend = {
+        void apply(inout naks_t value) {
+            if (value.told == meta.nak) {
+                value.told = value.told + 1;
+            }
+        }
+    };
+
+    // Gives the word of the NAK that the packet becomes, or 0.
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) check_word = {
+        void apply(inout psn_word_t value, out psn_word_t told) {
+            if (meta.minimum_psn - value > 0) {
+                told = 0;
+                value = meta.minimum_psn - 1;
+            } else if (meta.minimum_psn - value > -PSN_WORD_ONE) {
+                told = value;
+                value = meta.minimum_psn - 1;
+            } else {
+                told = 0;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) wait_word = {
+        void apply(inout psn_word_t value) {
+            if (meta.nak - value < 0 || value - meta.minimum_psn < 0) {
+                value = meta.nak;
+            }
+        }
+    };
+    RegisterAction<psn_word_t, group_cell_t, psn_word_t>(words) tell_word = {
+        void apply(inout psn_word_t value) {
+            value = meta.minimum_psn - 1;
+        }
+    };
+
+    // Data that is dropped here, for lack of a stage to come.
+    @id(3) Counter<bit<64>, bit<8>>(SIZE_DROP_REASONS, CounterType_t.PACKETS) late_drops;
+
+    // The multicast copies and a unicast one are dropped, the mirror is not.
+    action answer() {
+        meta.mirror_origin = Origin.ANSWER;
+        meta.mirror_session = meta.answer_session;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    action not_the_source() {
+        ig_dprsr_md.drop_ctl = 1;
+        late_drops.count(Drop.NOT_THE_SOURCE);
+    }
+
+    action check_with_news() {
+        check.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action check_without_news() {
+        ig_dprsr_md.drop_ctl = check.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action wait_with_news() {
+        wait.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action wait_without_news() {
+        wait.execute(CELL_GROUP(meta.carried.cell));
+        ig_dprsr_md.drop_ctl = 1;
+    }
+
+    action tell_own() {
+        ig_dprsr_md.drop_ctl = tell.execute(CELL_GROUP(meta.carried.cell));
+        meta.carried.is_own_nak = 1;
+    }
+
+    action set_naks() {
+        tell.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action resend_told() {
+        resend.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    // What becomes of the packet. Of data `distance` is from its PSN to the minimum: if that is not negative, all have it.
+    //
+    // Of feedback `ahead` says by how much the path's word was newer before: a NAK that its own path has passed was overtaken on
+    // the way. `distance` is 0 to 255 if it comes just after the minimum, more if beyond, less if everyone has passed it.
+    table first {
+        key = {
+            meta.carried.kind: ternary;
+            meta.carried.is_source: ternary;
+            meta.is_news: ternary;
+            meta.ahead: ternary;
+            meta.distance: ternary;
+        }
+        actions = {
+            check_with_news;
+            check_without_news;
+            wait_with_news;
+            wait_without_news;
+            tell_own;
+            set_naks;
+            answer;
+            not_the_source;
+            resend_told;
+            NoAction;
+        }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.READ, _, _, _, _): answer();
+            (Kind.DATA, _, _, _, NOT_NEGATIVE): answer();
+            (Kind.DATA, 1, _, _, _): resend_told();
+            (Kind.DATA, 0, _, _, _): not_the_source();
+            (Kind.REGISTERS, _, _, _, _): set_naks();
+            (Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_with_news();
+            (Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_without_news();
+            (Kind.NAK, _, _, NOT_PASSED, JUST_AFTER): tell_own();
+            (Kind.NAK, _, 1, NOT_PASSED, _): wait_with_news();
+            (Kind.NAK, _, 0, NOT_PASSED, _): wait_without_news();
+            (Kind.NAK, _, 1, _, _): check_with_news();
+            (Kind.NAK, _, 0, _, _): check_without_news();
+            (Kind.ACK, _, 1, _, _): check_with_news();
+            (Kind.ACK, _, 0, _, _): check_without_news();
+        }
+        size = 16;
+    }
+
+    action check_words() {
+        meta.carried.waited = check_word.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action wait_words() {
+        wait_word.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    action tell_words() {
+        tell_word.execute(CELL_GROUP(meta.carried.cell));
+    }
+
+    table second {
+        key = {
+            meta.carried.kind: ternary;
+            meta.ahead: ternary;
+            meta.distance: ternary;
+        }
+        actions = { check_words; wait_words; tell_words; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.REGISTERS, _, _): tell_words();
+            (Kind.NAK, NOT_PASSED, PASSED_BY_ALL): check_words();
+            (Kind.NAK, NOT_PASSED, JUST_AFTER): tell_words();
+            (Kind.NAK, NOT_PASSED, _): wait_words();
+            (Kind.NAK, _, _): check_words();
+            (Kind.ACK, _, _): check_words();
+        }
+        size = 16;
+    }
+
+    apply {
+        first.apply();
+        second.apply();
+    }
+}
+
+#endif  // ALFIRK_WAITING_NAK_P4

@@ -1,0 +1,88 @@
+"""What the switch under test is, and how the tables of both targets differ (p4src/v1model, p4src/tna)."""
+
+from __future__ import annotations
+
+import os
+from enum import Enum
+from unittest import SkipTest
+
+#: Says for which target the program is compiled.
+TARGET_VARIABLE = "ALFIRK_TARGET"
+
+
+class Target(Enum):
+    """A data plane in p4src."""
+
+    V1MODEL = "v1model"
+    TNA = "tna"
+
+    @property
+    def is_tofino(self) -> bool:
+        """Whether it is the one for Tofino."""
+        return self is Target.TNA
+
+    def flags(self, cpu_port: int) -> list[str]:
+        """List what the compiler is told besides the program."""
+        return ["--arch", "tna", f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
+
+
+#: That of this run.
+TARGET = Target(os.environ.get(TARGET_VARIABLE, Target.V1MODEL.value))
+
+#: Mirror sessions for answers on Tofino: their numbers begin here, and they cut a packet behind the BTH.
+FIRST_ANSWER_SESSION = 512
+ANSWER_BYTES = 23 + 62
+
+
+def only_v1model(what: str) -> None:
+    """End a test of something that Tofino's data plane does not have."""
+    if TARGET.is_tofino:
+        msg = f"of v1model alone: {what}"
+        raise SkipTest(msg)
+
+
+#: Where the EtherType of an untagged frame is, and of IEEE 802.1 tags how long each is.
+_ETHERTYPE = 12
+_TAG_BYTES = 4
+_TAGS = (b"\x81\x00", b"\x88\xa8")
+_ACKNOWLEDGE = 17
+
+
+def _ip(frame: bytes) -> int | None:
+    """Find the IPv4 header of a frame."""
+    at = _ETHERTYPE
+    while frame[at : at + 2] in _TAGS:
+        at += _TAG_BYTES
+    return at + 2 if frame[at : at + 2] == b"\x08\x00" else None
+
+
+def _may_differ(frame: bytes, ip: int | None) -> bool:
+    """Whether a frame may be an answer of Tofino's."""
+    return TARGET.is_tofino and ip is not None and frame[ip + 28 : ip + 29] == bytes([_ACKNOWLEDGE])
+
+
+def as_received(frame: bytes) -> bytes:
+    """Give a frame without what is behind its IPv4 packet.
+
+    Tofino makes answers of packets that it cuts: what is left behind one is padding to its receiver.
+    """
+    ip = _ip(frame)
+    if not _may_differ(frame, ip) or ip is None:
+        return frame
+    return frame[: ip + int.from_bytes(frame[ip + 2 : ip + 4], "big")]
+
+
+def comparable(frame: bytes) -> bytes:
+    """Give a frame with zeros where the two targets may differ, all of them being right.
+
+    Tofino makes answers of packets that have not gone through the bridge's entry: identification and UDP
+    source port are other ones, and so are the checksums. That ICRCs are right is tested beside it.
+    """
+    ip = _ip(frame)
+    if not _may_differ(frame, ip) or ip is None:
+        return frame
+    free = ((ip + 4, 2), (ip + 10, 2), (ip + 20, 2), (len(frame) - 4, 4))
+    cleared = bytearray(frame)
+    for at, length in free:
+        cleared[at : at + length] = bytes(length)
+    return bytes(cleared)

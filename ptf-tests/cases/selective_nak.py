@@ -1,0 +1,116 @@
+"""Selective NAKs: the source gets one for each loss, whoever reports it, and they acknowledge nothing."""
+
+from __future__ import annotations
+
+from alfirk_ptf import packets
+from alfirk_ptf.contract import AETH_NAK, NAK_SELECTIVE
+from alfirk_ptf.feedback import FeedbackTest, Told
+from alfirk_ptf.target import only_v1model
+
+SYNDROME = AETH_NAK << 5 | NAK_SELECTIVE
+
+
+class SelectiveTest(FeedbackTest):
+    def begin(self) -> None:
+        only_v1model("selective NAKs")
+        super().begin()
+
+    def loses(self, port: int, psn: int, reports: int = 1, *, is_news: bool) -> None:
+        """Let a port report a packet for that many times: the source gets the report as it is, or nothing."""
+        told = Told(psn, SYNDROME, reports) if is_news else None
+        self.hears(port, psn, told, syndrome=SYNDROME, msn=reports)
+
+
+class EachLossIsReportedOnce(SelectiveTest):
+    def runTest(self) -> None:
+        self.loses(3, 4, is_news=True)
+        self.loses(2, 4, is_news=False)
+        self.loses(3, 4, is_news=False)
+        self.loses(2, 5, is_news=True)
+        self.loses(2, 7, is_news=True)
+        self.loses(4, 7, is_news=False)
+
+
+class ReportThatIsRepeatedMoreOftenIsNews(SelectiveTest):
+    def runTest(self) -> None:
+        self.loses(2, 4, 1, is_news=True)
+        self.loses(2, 4, 2, is_news=True)
+        self.loses(3, 4, 1, is_news=False)
+        self.loses(3, 4, 2, is_news=False)
+        self.loses(3, 4, 3, is_news=True)
+        self.loses(4, 4, 255, is_news=True)
+        self.loses(4, 4, 255, is_news=False)
+        self.loses(4, 4, 0, is_news=False)
+
+
+class WhatIsSentAgainMayBeLostAgain(SelectiveTest):
+    def runTest(self) -> None:
+        self.loses(2, 4, is_news=True)
+        self.data(4, 1)
+        self.loses(3, 4, is_news=True)
+        # Of another packet that came by, nothing follows.
+        self.data(5, 1)
+        self.loses(4, 4, is_news=False)
+
+
+class NothingIsAcknowledged(SelectiveTest):
+    def runTest(self) -> None:
+        self.hears(2, 3)
+        self.hears(3, 3)
+        self.loses(4, 6, is_news=True)
+        self.hears(4, 2, Told(2))
+        self.hears(4, 3, Told(3))
+
+
+class WhatAllHaveOrNobodyHasSentIsNotLost(SelectiveTest):
+    def runTest(self) -> None:
+        for port in (2, 3):
+            self.hears(port, 5)
+        self.hears(4, 5, Told(5))
+        self.loses(2, 5, is_news=False)
+        self.loses(2, self.sent, is_news=False)
+        self.loses(2, 1 << 23, is_news=False)
+        self.loses(2, 6, is_news=True)
+
+
+class TheSourceCannotReport(SelectiveTest):
+    def runTest(self) -> None:
+        self.loses(1, 4, is_news=False)
+        self.loses(2, 4, is_news=True)
+
+
+class LossesShareSlots(SelectiveTest):
+    """Two packets that are 64 apart have one slot: the newer report has it."""
+
+    sent = 100
+
+    def runTest(self) -> None:
+        self.loses(2, 4, is_news=True)
+        self.loses(2, 68, is_news=True)
+        self.loses(3, 68, is_news=False)
+        self.loses(3, 4, is_news=True)
+        # The slot has another packet's loss.
+        self.data(68, 1)
+        self.loses(4, 4, is_news=False)
+
+
+class LossesAcrossTheWrapAround(SelectiveTest):
+    first_psn = packets.PSN_LIMIT - 4
+
+    def runTest(self) -> None:
+        for psn in (packets.PSN_LIMIT - 1, 0, 2):
+            self.loses(2, psn, is_news=True)
+            self.loses(3, psn, is_news=False)
+        self.data(packets.PSN_LIMIT - 1, 2)
+        self.loses(3, packets.PSN_LIMIT - 1, is_news=True)
+        self.loses(3, 0, is_news=True)
+
+
+class GroupsHaveTheirOwnLosses(SelectiveTest):
+    def runTest(self) -> None:
+        self.loses(2, 4, is_news=True)
+        first = self.group
+        self.begin()
+        self.loses(3, 4, is_news=True)
+        self.group = first
+        self.loses(3, 4, is_news=False)
