@@ -1,6 +1,6 @@
 // Lab "merge the ACKs": one solution.
 
-#include "common.p4"
+#include "lab.p4"
 
 // Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
 #define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)

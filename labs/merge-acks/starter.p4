@@ -1,6 +1,6 @@
 // Lab "merge the ACKs": the start. It multicasts data and passes every ACK on to the sender.
 
-#include "common.p4"
+#include "lab.p4"
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {

@@ -1,29 +1,51 @@
-"""Each lab's text says what its programs really print: the starter fails as told, the solution holds."""
+"""Each lab's text says what its programs really print: the start fails as told, the solution holds."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
+from alfirk_labs.__main__ import load, names
 
 _LABS = Path(__file__).parents[1]
-_NAMES = sorted(check.parent.name for check in _LABS.glob("*/check.py"))
+_NAMES = names()
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """An entry of wrong.yaml."""
+
+    lab: str
+    name: str
+    old: str
+    new: str
+    claim: str
+    told: str
+
+
+_WRONG = [
+    Wrong(**entry)
+    for entry in yaml.safe_load(Path(__file__).with_name("wrong.yaml").read_text(encoding="utf-8"))
+]
 
 
 def _sessions(lab: str) -> dict[str, str]:
     """The console blocks of a lab's text: what was typed, and what came."""
     text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
     return dict(
-        re.findall(r"^```console\n\$ sudo labs/run (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        re.findall(r"^```console\n\$ (?:sudo )?labs/run (.*?)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     )
 
 
-def _run(lab: str, program: Path) -> subprocess.CompletedProcess[str]:
+def _run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(_LABS / "run"), lab, str(program)],
+        [str(_LABS / "run"), *map(str, arguments)],
         capture_output=True,
         text=True,
         env=dict(os.environ),
@@ -34,8 +56,8 @@ def _run(lab: str, program: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.root
 @pytest.mark.parametrize("lab", _NAMES)
-def starter_fails_as_the_text_says(lab: str) -> None:
-    done = _run(lab, _LABS / lab / "starter.p4")
+def start_fails_as_the_text_says(lab: str) -> None:
+    done = _run(lab)
     assert done.stdout == _sessions(lab)[lab], done.stderr
     assert done.returncode == 1
 
@@ -43,9 +65,30 @@ def starter_fails_as_the_text_says(lab: str) -> None:
 @pytest.mark.root
 @pytest.mark.parametrize("lab", _NAMES)
 def solution_holds_as_the_text_says(lab: str) -> None:
-    done = _run(lab, _LABS / lab / "solution.p4")
-    assert done.stdout == _sessions(lab)[f"{lab} solution.p4"], done.stderr
+    solution = load(lab).solution
+    done = _run(lab, solution)
+    assert done.stdout == _sessions(lab)[f"{lab} {solution}"], done.stderr
     assert done.returncode == 0
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("wrong", _WRONG, ids=lambda wrong: f"{wrong.lab}: {wrong.name}")
+def wrong_solution_gets_the_right_hint(wrong: Wrong, tmp_path: Path) -> None:
+    solution = _LABS / wrong.lab / load(wrong.lab).solution
+    text = solution.read_text(encoding="utf-8")
+    assert text.count(wrong.old) == 1, "the change no longer fits the solution"
+    program = tmp_path / solution.name
+    program.write_text(text.replace(wrong.old, wrong.new), encoding="utf-8")
+    done = _run("--json", wrong.lab, program)
+    assert done.returncode == 1, done.stdout + done.stderr
+    parts = json.loads(done.stdout)["parts"]
+    (failed,) = (part for part in parts if part["claim"] == wrong.claim)
+    assert not failed["holds"], parts
+    assert wrong.told in f"{failed['problem']}\n{failed['hint']}"
+
+
+def every_lab_has_two_wrong_solutions_at_least() -> None:
+    assert all(sum(wrong.lab == lab for wrong in _WRONG) >= 2 for lab in _NAMES)
 
 
 @pytest.mark.root
@@ -57,10 +100,59 @@ def program_that_does_not_compile_is_shown_with_its_line(tmp_path: Path) -> None
     assert "broken.p4" in done.stderr
 
 
+@pytest.mark.root
+def many_programs_are_graded_in_one_run(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.p4"
+    broken.write_text("control {\n")
+    done = _run("--json", "merge-acks", "solution.p4", "starter.p4", broken, tmp_path / "none.p4")
+    graded = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(one["passed"], len(one["parts"])) for one in graded] == [(5, 5), (1, 5), (0, 0), (0, 0)]
+    assert "broken.p4" in graded[2]["error"]
+    assert "there is no file" in graded[3]["error"]
+    assert done.returncode == 2
+
+
 @pytest.mark.parametrize("lab", _NAMES)
 def lab_has_all_its_parts(lab: str) -> None:
     text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
-    for heading in ("Goal", "Topology", "Run the broken start", "What to do", "Run again", "Explain"):
+    headings = (
+        "Goal",
+        "Background",
+        "Run the broken start",
+        "What to do",
+        "Run again",
+        "Explain",
+        "Troubleshooting",
+    )
+    for heading in headings:
         assert f"\n## {heading}\n" in text
-    assert "TODO 1" in (_LABS / lab / "starter.p4").read_text(encoding="utf-8")
-    assert "TODO" not in (_LABS / lab / "solution.p4").read_text(encoding="utf-8")
+    described = load(lab)
+    assert "TODO 1" in (_LABS / lab / described.starter).read_text(encoding="utf-8")
+    assert "TODO" not in (_LABS / lab / described.solution).read_text(encoding="utf-8")
+
+
+def labs_are_listed_where_students_look() -> None:
+    text = (_LABS / "README.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"\]\((\w[\w-]*)/README\.md\)", text))) == _NAMES
+
+
+@pytest.mark.parametrize("lab", _NAMES)
+def questions_are_answered_on_the_teachers_page(lab: str) -> None:
+    text = (_LABS / lab / "README.md").read_text(encoding="utf-8")
+    asked = re.search(r"^## Explain$(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    page = (_LABS / "TEACHING.md").read_text(encoding="utf-8")
+    answered = re.search(rf"^### {lab}$(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL)
+    assert asked is not None
+    assert answered is not None
+    questions = re.findall(r"^(\d+)\. ", asked[1], re.MULTILINE)
+    assert questions
+    assert questions == re.findall(r"^(\d+)\. ", answered[1], re.MULTILINE)
+
+
+@pytest.mark.parametrize("sweep", sorted(_LABS.glob("race/*.yaml")), ids=lambda sweep: sweep.stem)
+def sweep_of_the_race_is_an_experiment(sweep: Path) -> None:
+    alfirk = os.environ.get("ALFIRK", str(_LABS.parent / "target" / "release" / "alfirk"))
+    done = subprocess.run(
+        [alfirk, "experiment", "list", str(sweep)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-// What starter and solution share: headers, parser, deparser. Nothing to change here.
+// What the labs on feedback share: headers, parser, deparser. Nothing to change here.
 
 #include <core.p4>
 #include <v1model.p4>
@@ -7,12 +7,17 @@ const bit<16> ETHERTYPE_LAB = 0x88b6;
 
 const bit<8> KIND_DATA = 0;  // sender to receivers
 const bit<8> KIND_ACK = 1;   // receiver to sender: "I have everything up to psn"
-const bit<8> KIND_MARK = 2;  // of the check itself: leaves through the port whose number is its psn
+const bit<8> KIND_NAK = 2;   // receiver to sender: "psn is what I miss; before it I have everything"
+const bit<8> KIND_MARK = 0xff;  // of the check itself: leaves through the port whose number is its psn
+
+#ifndef RECEIVERS
+#define RECEIVERS 3
+#endif
 
 const bit<9> SENDER = 1;          // the sender's port
-const bit<9> FIRST_RECEIVER = 2;  // the receivers' ports are 2, 3 and 4
-const bit<9> LAST_RECEIVER = 4;
-const bit<16> ALL_RECEIVERS = 1;  // multicast group of ports 2, 3 and 4
+const bit<9> FIRST_RECEIVER = 2;  // the receivers' ports follow one another
+const bit<9> LAST_RECEIVER = 1 + RECEIVERS;
+const bit<16> ALL_RECEIVERS = 1;  // multicast group of the receivers' ports
 
 header ethernet_t {
     bit<48> dst;

@@ -1,0 +1,147 @@
+"""``labs/run``: checks programs of a lab and tells what holds of each."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from alfirk_mininet.errors import NetworkError
+from alfirk_ptf.live import RunError
+from alfirk_ptf.p4runtime import P4RuntimeError
+
+from alfirk_labs.outcome import Lab, LabError, Setting, summary
+
+if TYPE_CHECKING:
+    from alfirk_labs.outcome import Outcome
+
+#: Seconds that a check may take: programs that never end are told so. A guest may take longer to boot.
+LIMIT, LIMIT_WITH_GUEST = 100, 300
+LABS = Path(__file__).resolve().parents[1]
+ROOT = LABS.parent
+
+
+def names() -> list[str]:
+    """List the labs there are."""
+    return sorted(check.parent.name for check in LABS.glob("*/check.py"))
+
+
+def load(name: str) -> Lab:
+    """Read a lab's check."""
+    spec = importlib.util.spec_from_file_location(f"check_{name}", LABS / name / "check.py")
+    if spec is None or spec.loader is None:
+        message = f"labs/{name}/check.py cannot be read"
+        raise LabError(message)
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up there.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    lab = module.LAB
+    assert isinstance(lab, Lab)
+    return lab
+
+
+def main() -> int:
+    """Run the command line; 0 when all parts of all programs hold, 1 when not, 2 when that cannot be told."""
+    parser = argparse.ArgumentParser(
+        prog="labs/run", description="Checks programs of a lab and tells what holds of each."
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object for each file, in a line")
+    parser.add_argument(
+        "--alfirk",
+        type=Path,
+        default=Path(os.environ.get("ALFIRK", ROOT / "target" / "release" / "alfirk")),
+        help="the alfirk command (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--guest",
+        action="store_true",
+        help="try a QEMU guest with Linux's RDMA stack, too (bridge and icrc; needs `make guest-image`)",
+    )
+    parser.add_argument(
+        "--image",
+        type=Path,
+        default=ROOT / "target" / "guest",
+        metavar="DIR",
+        help="what guests boot (default: %(default)s)",
+    )
+    parser.add_argument("lab", choices=names(), metavar="LAB", help=", ".join(names()))
+    parser.add_argument("files", nargs="*", metavar="FILE", help="what to check (default: the lab's start)")
+    options = parser.parse_args()
+    lab = load(options.lab)
+    if not os.access(options.alfirk, os.X_OK):
+        sys.stderr.write(f"there is no {options.alfirk}: run `make build` first\n")
+        return 2
+    if lab.needs_root and os.geteuid() != 0:
+        sys.stderr.write(f"this lab uses veth pairs, which need root: sudo labs/run {options.lab}\n")
+        return 2
+    if options.guest and not lab.has_guest:
+        sys.stderr.write(f"the lab {options.lab} tries no guest; leave out --guest\n")
+        return 2
+    worst = 0
+    for name in options.files or [lab.starter]:
+        if len(options.files) > 1 and not options.json:
+            sys.stdout.write(f"{name}:\n")
+        worst = max(worst, _check(options, lab, name))
+    return worst
+
+
+def _check(options: argparse.Namespace, lab: Lab, name: str) -> int:
+    """Check one program, named as a file or as one of the lab's folder, and print what came of it."""
+    program = Path(name) if Path(name).is_file() else LABS / options.lab / name
+    outcomes: list[Outcome] = []
+    error = None
+    if program.is_file():
+        signal.signal(signal.SIGALRM, _too_long)
+        signal.alarm(LIMIT_WITH_GUEST if options.guest else LIMIT)
+        try:
+            with tempfile.TemporaryDirectory(prefix="alfirk-lab-") as work:
+                image = options.image.absolute() if options.guest else None
+                setting = Setting(options.alfirk.absolute(), program.absolute(), Path(work), image)
+                outcomes = list(lab.check(setting))
+        except (LabError, NetworkError, RunError, P4RuntimeError) as problem:
+            error = str(problem)
+        finally:
+            signal.alarm(0)
+    else:
+        error = f"there is no file {name}, here or in labs/{options.lab}"
+    if options.json:
+        sys.stdout.write(json.dumps(_object(options.lab, name, outcomes, error)) + "\n")
+    elif error is not None:
+        sys.stderr.write(f"{error}\n")
+    else:
+        lines = [line for outcome in outcomes for line in outcome.lines()]
+        sys.stdout.write("\n".join([*lines, summary(outcomes)]) + "\n")
+    sys.stdout.flush()
+    if error is not None:
+        return 2
+    return int(any(outcome.problem is not None for outcome in outcomes))
+
+
+def _too_long(*_: object) -> NoReturn:
+    message = "the check took too long and was stopped: does the program end?"
+    raise LabError(message)
+
+
+def _object(lab: str, name: str, outcomes: list[Outcome], error: str | None) -> dict[str, object]:
+    """Give what came of a program as JSON has it; `error` is why it could not be checked."""
+    return {
+        "lab": lab,
+        "file": name,
+        "passed": sum(outcome.problem is None for outcome in outcomes),
+        "parts": [
+            {"claim": o.claim, "holds": o.problem is None, "problem": o.problem, "hint": o.hint}
+            for o in outcomes
+        ],
+        "error": error,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

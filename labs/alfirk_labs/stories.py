@@ -1,0 +1,142 @@
+"""Stories of one sender and its receivers, in the packets of labs/shared/lab.p4."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from alfirk_ptf.group import MulticastGroup
+
+from alfirk_labs.bench import ETHERTYPE_LAB, live
+from alfirk_labs.outcome import Outcome, part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from alfirk_labs.bench import Bench
+    from alfirk_labs.outcome import Setting
+
+#: The sender's port; the receivers' follow.
+SENDER = 1
+
+_HEADER = struct.Struct("!6s6sHI")
+
+
+class Kind(IntEnum):
+    """KIND_* of labs/shared/lab.p4."""
+
+    DATA = 0
+    ACK = 1
+    NAK = 2
+
+    @property
+    def word(self) -> str:
+        """How it is called in sentences."""
+        return "data" if self is Kind.DATA else self.name
+
+
+@dataclass(frozen=True)
+class Packet:
+    """What the lab's header says."""
+
+    kind: Kind | int
+    psn: int
+
+    def frame(self, port: int) -> bytes:
+        """Build it as the host behind a port sends it."""
+        source = bytes((2, 0, 0, 0, 0, port))
+        return _HEADER.pack(b"\xff" * 6, source, ETHERTYPE_LAB, self.kind << 24 | self.psn)
+
+    @staticmethod
+    def of(frame: bytes) -> Packet:
+        """Read it."""
+        *_, word = _HEADER.unpack_from(frame)
+        known = word >> 24 in tuple(Kind)
+        return Packet(Kind(word >> 24) if known else word >> 24, word & 0xFFFFFF)
+
+    def __str__(self) -> str:
+        """Show it in words; large PSNs in hex, where a wrap is seen."""
+        number = str(self.psn) if self.psn < 1000 else f"{self.psn:#08x}"
+        return f"{self.kind.word if isinstance(self.kind, Kind) else f'kind {self.kind}'} {number}"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A receiver says something (or the sender sends data); the sender must be told this, or nothing."""
+
+    port: int
+    said: Packet
+    told: Packet | None = None
+
+
+def ack(port: int, psn: int, *, told: int | None = None) -> Step:
+    """A receiver acknowledges, and the sender hears an ACK or nothing."""
+    return Step(port, Packet(Kind.ACK, psn), None if told is None else Packet(Kind.ACK, told))
+
+
+@dataclass(frozen=True)
+class Story:
+    """A part of a lab: its claim, the steps that show it, and what to look at when it does not hold."""
+
+    claim: str
+    steps: tuple[Step, ...]
+    hint: str
+
+
+def tell(setting: Setting, stories: Sequence[Story], receivers: int) -> Iterator[Outcome]:
+    """Play all stories on a live switch, one after the other."""
+    ports = tuple(range(SENDER, SENDER + receivers + 1))
+    with live(setting, ports) as switch:
+        switch.client.insert_multicast(MulticastGroup(1, tuple((port, 0) for port in ports[1:])))
+        yield _data(switch.bench, ports[1:])
+        for story in stories:
+            problem = _play(switch.bench, story)
+            yield part(story.claim, problem, story.hint)
+
+
+def _data(bench: Bench, receivers: tuple[int, ...]) -> Outcome:
+    sent = Packet(Kind.DATA, 1)
+    claim = "data reaches every receiver"
+    if _exchange(bench, SENDER, sent) == {port: [sent] for port in receivers}:
+        return Outcome(claim)
+    return Outcome(claim, "not one packet at each receiver", "leave KIND_DATA as it was in the starter")
+
+
+def _play(bench: Bench, story: Story) -> str | None:
+    """Play the steps; say what went wrong first.
+
+    The steps behind it are played too, so that the next story begins where it should.
+    """
+    problem = None
+    for step in story.steps:
+        got = _exchange(bench, step.port, step.said)
+        if step.port == SENDER:
+            # Of data only what comes back is looked at.
+            got = {port: packets for port, packets in got.items() if port == SENDER}
+        wanted = {} if step.told is None else {SENDER: [step.told]}
+        if got != wanted and problem is None:
+            problem = (
+                f"{_said(step)}: the sender should hear {step.told or 'nothing'}, it heard {_heard(got)}"
+            )
+    return problem
+
+
+def _exchange(bench: Bench, port: int, packet: Packet) -> dict[int, list[Packet]]:
+    frames = bench.exchange(port, packet.frame(port))
+    return {out: [Packet.of(frame) for frame in got] for out, got in frames.items()}
+
+
+def _said(step: Step) -> str:
+    if step.port == SENDER:
+        return f"the sender sent {step.said}"
+    if step.said.kind == Kind.NAK:
+        return f"receiver {step.port} sent {step.said}"
+    return f"receiver {step.port} acknowledged {str(step.said).removeprefix('ACK ')}"
+
+
+def _heard(got: dict[int, list[Packet]]) -> str:
+    words = " and ".join(map(str, got.get(SENDER, []))) or "nothing"
+    astray = [f"{packet} at port {port}" for port in sorted(got) if port != SENDER for packet in got[port]]
+    return f"{words}, and {' and '.join(astray)} came out" if astray else words

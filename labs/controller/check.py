@@ -1,0 +1,286 @@
+"""Checks a program of the lab "controller": by what it says to a live switch, and by what hosts get then."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from alfirk_labs.cards import TRANSFER, GroupOfCards, cards
+from alfirk_labs.outcome import Lab, LabError, Outcome, Setting, part
+from alfirk_labs.plan import Plan
+from alfirk_labs.python import Program, problem_of
+from alfirk_labs.recorder import recorder
+from alfirk_ptf.contract import PacketOutKind, RegisterControl, RegisterOp, RegisterStatus
+from alfirk_ptf.group import VIRTUAL_QPN, Entry, Group, Path
+from alfirk_ptf.live import DEVICE_ID, MAIN_PROGRAM, compile_program, switch, veth_pairs
+from alfirk_ptf.packets import VIRTUAL_MAC
+from google.protobuf import text_format
+from p4.config.v1 import p4info_pb2
+from p4.v1 import p4runtime_pb2, p4runtime_pb2_grpc
+
+if TYPE_CHECKING:
+    import pathlib
+    from collections.abc import Iterator
+
+    from alfirk_labs.cards import Card
+    from alfirk_labs.recorder import Record
+    from alfirk_ptf.group import Member
+
+PORTS = (1, 2, 3, 4)
+MCST_ID = "10.255.0.1"
+ELECTION_ID = 7
+COOKIE = 0x5EED0001
+GROUP = GroupOfCards(MCST_ID, VIRTUAL_QPN, first_psn=0x123456, size=100_000, messages=5)
+
+
+def plan_for(members: list[Member], program: pathlib.Path) -> Plan:
+    """Work out what a group of hosts needs, as a controller does."""
+    paths = tuple(Path(port, member) for port, member in zip(PORTS, members, strict=True))
+    group = Group(MCST_ID, index=3, paths=paths, virtual_qpn=GROUP.virtual_qpn)
+    control = RegisterControl(
+        RegisterOp.INIT_GROUP,
+        count=len(paths),
+        group=group.index,
+        value=GROUP.first_psn,
+        cookie=COOKIE,
+    )
+    arp = Entry(
+        "ingress.arp_responder.arp_targets",
+        {"target_ip": (int(IPv4Address("10.255.0.0")), 16)},
+        "ingress.arp_responder.reply",
+        {"mac": int(VIRTUAL_MAC.replace(":", ""), 16)},
+    )
+    guards = [
+        Entry(
+            "ingress.source_guard.hosts",
+            {"ingress_port": port},
+            "ingress.source_guard.attached",
+            {"ip": int(IPv4Address(member.ip))},
+        )
+        for port, member in zip(PORTS, members, strict=True)
+    ]
+    entries = [arp, *guards, *group.entries()]
+    # No order is to be found by luck.
+    random.Random(5).shuffle(entries)
+    return Plan(
+        device_id=DEVICE_ID,
+        election_id=ELECTION_ID,
+        program=program,
+        p4info=program.with_suffix(".p4info.txtpb"),
+        init_group=control.pack(),
+        init_metadata={"kind": PacketOutKind.REGISTERS},
+        multicast=group.multicast(),
+        entries=tuple(entries),
+        last_table="ingress.group_lookup.groups",
+    )
+
+
+class Names:
+    """What ids of P4Info stand for."""
+
+    def __init__(self, p4info: pathlib.Path) -> None:
+        self._info = text_format.Parse(p4info.read_text(encoding="utf-8"), p4info_pb2.P4Info())
+        self.tables = {table.preamble.id: table for table in self._info.tables}
+        self._actions = {action.preamble.id: action for action in self._info.actions}
+
+    def entry(self, message: Any) -> Entry:
+        """Put an entry that was read in terms of names."""
+        table = self.tables[message.table_id]
+        action = self._actions[message.action.action.action_id]
+        fields = {field.id: field.name for field in table.match_fields}
+        params = {param.id: param.name for param in action.params}
+        match: dict[str, int | tuple[int, int]] = {}
+        for field in message.match:
+            if field.WhichOneof("field_match_type") == "lpm":
+                match[fields[field.field_id]] = (_number(field.lpm.value), field.lpm.prefix_len)
+            else:
+                match[fields[field.field_id]] = _number(field.exact.value)
+        values = {params[p.param_id]: _number(p.value) for p in message.action.action.params}
+        return Entry(table.preamble.name, match, action.preamble.name, values)
+
+
+def is_primary(record: Record) -> str | None:
+    """Say what is missing to a session."""
+    if not any(m.WhichOneof("update") == "arbitration" for _, m in record.of("sent")):
+        return "nobody has opened a stream and sent a MasterArbitrationUpdate"
+    told = [m.arbitration for _, m in record.of("received") if m.WhichOneof("update") == "arbitration"]
+    if not told:
+        return "nobody has waited for the answer to the MasterArbitrationUpdate"
+    if told[0].status.code:
+        return f"the switch answered: {told[0].status.message}"
+    if told[0].election_id.low != ELECTION_ID:
+        return "the election id is not that of the plan"
+    return None
+
+
+def is_loaded(record: Record) -> str | None:
+    """Say that no pipeline was loaded."""
+    done = record.of("SetForwardingPipelineConfig")
+    return None if done else "the switch has accepted no SetForwardingPipelineConfig"
+
+
+def is_initialised(record: Record, plan: Plan) -> str | None:
+    """Say whether the registers were set too late, or not at all."""
+    sent = [m for _, m in record.of("sent") if m.WhichOneof("update") == "packet"]
+    if not any(m.packet.payload == plan.init_group for m in sent):
+        return "no PacketOut has brought plan.init_group to the switch"
+    answered = [
+        place
+        for place, m in record.of("received")
+        if m.WhichOneof("update") == "packet"
+        and (control := RegisterControl.unpack(m.packet.payload)).cookie == COOKIE
+        and control.status == RegisterStatus.OK
+    ]
+    if not answered:
+        return "the pipeline has not answered; a PacketOut needs a value for each of its metadata"
+    writes = [place for place, _ in record.of("Write")]
+    if writes and writes[0] < answered[0]:
+        return "something was written before the answer had come"
+    return None
+
+
+def is_written(plan: Plan, names: Names, stub: Any) -> str | None:
+    """Say which entry the switch lacks, or has without being asked to."""
+    request = p4runtime_pb2.ReadRequest(device_id=DEVICE_ID)
+    request.entities.add().packet_replication_engine_entry.multicast_group_entry.SetInParent()
+    for table in names.tables:
+        request.entities.add().table_entry.table_id = table
+    entities = [entity for answer in stub.Read(request) for entity in answer.entities]
+    replicas = {
+        entry.multicast_group_id: {(_egress_port(r), r.instance) for r in entry.replicas}
+        for entity in entities
+        if (entry := entity.packet_replication_engine_entry.multicast_group_entry).multicast_group_id
+    }
+    if replicas.get(plan.multicast.group_id) != set(plan.multicast.replicas):
+        return f"the PRE has {replicas or 'no groups'}, not group {plan.multicast.group_id} of the plan"
+    there = [
+        names.entry(e.table_entry)
+        for e in entities
+        if e.HasField("table_entry") and not (e.table_entry.is_default_action or _is_const(names, e))
+    ]
+    missing = [entry for entry in plan.entries if entry not in there]
+    if missing:
+        return f"{len(missing)} of {len(plan.entries)} entries are missing, one of {missing[0].table}"
+    surplus = [entry for entry in there if entry not in plan.entries]
+    return f"an entry of {surplus[0].table} is not in the plan" if surplus else None
+
+
+def is_in_order(record: Record, plan: Plan, names: Names) -> str | None:
+    """Say what came behind the entry that makes the group known, or together with it."""
+    writes = [
+        [
+            names.tables[update.entity.table_entry.table_id].preamble.name
+            if update.entity.HasField("table_entry")
+            else "the PRE"
+            for update in request.updates
+        ]
+        for _, request in record.of("Write")
+    ]
+    if not any(plan.last_table in tables for tables in writes):
+        return f"nothing was written to {plan.last_table}"
+    known = False
+    for tables in writes:
+        others = [table for table in tables if table != plan.last_table]
+        if plan.last_table in tables and others:
+            return f"an entry of {others[0]} is in the same Write as that of {plan.last_table}"
+        if known and others:
+            return f"{others[0]} was written behind {plan.last_table}: packets have met half a group"
+        known = known or plan.last_table in tables
+    return None
+
+
+def is_in_use(hosts: list[Card], setting: Setting) -> str | None:
+    """Send a file from the first host to the others."""
+    data = random.Random(6).randbytes(GROUP.size)
+    file = setting.work / "message"
+    file.write_bytes(data)
+    for host in hosts:
+        host.join()
+    hosts[0].ask("start", transfer=TRANSFER, file=str(file))
+    wanted = hashlib.sha256(data).hexdigest()
+    for host in hosts:
+        if host.event("done")["sha256"] != wanted:
+            return f"host {host.port} holds other bytes than were sent"
+    return None
+
+
+def check(setting: Setting) -> Iterator[Outcome]:
+    """Have the program register a group of four hosts, and use it."""
+    student = Program(setting.program)
+    program = compile_program(setting.alfirk, MAIN_PROGRAM, setting.work)
+    command = [str(setting.alfirk), "switch"]
+    with veth_pairs(PORTS) as pairs, switch(command, setting.work, pairs) as address:
+        interfaces = {port: ends[1] for port, ends in pairs.items()}
+        with cards(setting, interfaces) as hosts, recorder(address) as (recording, record):
+            ips = [host.ip for host in hosts]
+            members = [host.prepare(GROUP, ips, rank) for rank, host in enumerate(hosts)]
+            plan = plan_for(members, program)
+            names = Names(plan.p4info)
+
+            def run() -> None:
+                student.call("register", recording, plan)
+
+            ended = problem_of(run)
+            with grpc.insecure_channel(address) as channel:
+                stub = p4runtime_pb2_grpc.P4RuntimeStub(channel)
+                loaded = is_loaded(record)
+                found = [
+                    is_primary(record),
+                    loaded,
+                    is_initialised(record, plan),
+                    "there is no pipeline yet" if loaded else is_written(plan, names, stub),
+                    is_in_order(record, plan, names),
+                ]
+            if any(found):
+                found.append("not tried: the group is not complete")
+            else:
+                try:
+                    found.append(is_in_use(hosts, setting))
+                except LabError as error:
+                    found.append(str(error))
+    claims = (
+        (
+            "the program is the switch's primary controller",
+            "TODO 1: a stream, a MasterArbitrationUpdate with device and election id, and its answer",
+        ),
+        ("the pipeline is loaded", "TODO 2: only the primary controller may; section 6 of the specification"),
+        (
+            "the group's registers are set before anything is written",
+            "TODO 3: they hold what an earlier group has left; wait for the PacketIn",
+        ),
+        (
+            "the switch has the PRE's group and all entries, and no others",
+            "TODO 4: ids are found by name in P4Info; values are canonical()",
+        ),
+        (
+            "no packet meets half a group",
+            "TODO 5: a Write promises no order among its own updates; what makes the group known comes last",
+        ),
+        ("a file reaches all members", None),
+    )
+    for (claim, hint), problem in zip(claims, found, strict=True):
+        said = problem
+        if said is not None and ended is not None:
+            said, ended = f"{said}; register() has ended with {ended}", None
+        yield part(claim, said, hint)
+    if ended is not None:
+        yield Outcome("register() returns", f"it has ended with {ended}")
+
+
+def _egress_port(replica: Any) -> int:
+    port: int = replica.egress_port or _number(replica.port)
+    return port
+
+
+def _is_const(names: Names, entity: Any) -> bool:
+    return bool(names.tables[entity.table_entry.table_id].is_const_table)
+
+
+def _number(value: bytes) -> int:
+    return int.from_bytes(value, "big")
+
+
+LAB = Lab("starter.py", "solution.py", check)

@@ -1,0 +1,81 @@
+"""Checks a program of the lab "minimum": on a live switch, and by what it was compiled to."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from alfirk_labs.bench import compiled
+from alfirk_labs.outcome import Lab, Outcome, Setting, part
+from alfirk_labs.stories import Story, ack, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORIES = (
+    Story(
+        "the sender hears of what all four receivers have",
+        (
+            *(ack(2, 5), ack(3, 7), ack(4, 6), ack(5, 9, told=5), ack(2, 9, told=6)),
+            *(ack(4, 9, told=7), ack(3, 9, told=9)),
+        ),
+        "TODO 2 and 3: the smaller one of each pair goes up, also when the pair's other receiver has spoken",
+    ),
+    Story(
+        "an old ACK, overtaken on its way, takes nothing back",
+        (ack(5, 20), ack(3, 20), ack(5, 4), ack(3, 4), ack(2, 20), ack(4, 20, told=20)),
+        "TODO 2: a receiver's own cell never goes back",
+    ),
+    Story(
+        "all this holds when PSNs wrap around",
+        (
+            *(ack(port, 0x700000) for port in (2, 3, 4)),
+            ack(5, 0x700000, told=0x700000),
+            *(ack(port, 0xE00000) for port in (2, 3, 4)),
+            ack(5, 0xE00000, told=0xE00000),
+            *(ack(2, 0xFFFFFE), ack(3, 3), ack(4, 1), ack(5, 2, told=0xFFFFFE)),
+            *(ack(2, 2, told=1), ack(4, 4, told=2)),
+        ),
+        "at each level a is older than b when (b - a) mod 2^24 is below 2^23",
+    ),
+)
+ROUNDS = {"recirculate", "resubmit", "clone_ingress_pkt_to_egress", "clone_egress_pkt_to_egress"}
+
+
+def accesses(program: Any) -> dict[str, Counter[str]]:
+    """Count, for each register array, the places of a program that read it and that write it."""
+    counted = {array["name"].split(".")[-1]: Counter[str]() for array in program["register_arrays"]}
+    for action in program["actions"]:
+        for primitive in action["primitives"]:
+            if primitive["op"] not in ("register_read", "register_write"):
+                continue
+            for parameter in primitive["parameters"]:
+                if parameter["type"] == "register_array":
+                    counted[parameter["value"].split(".")[-1]][primitive["op"]] += 1
+    return counted
+
+
+def check(setting: Setting) -> Iterator[Outcome]:
+    """Play the stories to four receivers, then look at the cost."""
+    yield from tell(setting, STORIES, receivers=4)
+    program = json.loads(compiled(setting, setting.program).read_text(encoding="utf-8"))
+    claim = "each register array is read at one place and written at one"
+    problem = None
+    for array, count in accesses(program).items():
+        if problem is None and max(count.values(), default=0) > 1:
+            reads, writes = (_places(count[f"register_{what}"]) for what in ("read", "write"))
+            problem = f"`{array}` is read at {reads} and written at {writes}"
+    hint = "TODO 1: a hardware pipeline lets a packet into one cell of an array, once: use more arrays"
+    yield part(claim, problem, hint)
+    rounds = {p["op"] for action in program["actions"] for p in action["primitives"]} & ROUNDS
+    problem = f"the program calls {', '.join(sorted(rounds))}" if rounds else None
+    hint = "a tree needs one pass: its levels follow one another"
+    yield part("an ACK goes through the pipeline once", problem, hint)
+
+
+def _places(number: int) -> str:
+    return "1 place" if number == 1 else f"{number} places"
+
+
+LAB = Lab("starter.p4", "solution.p4", check)

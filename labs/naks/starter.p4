@@ -1,0 +1,69 @@
+// Lab "NAKs": the start. ACKs are merged as in the lab "merge the ACKs"; a NAK is passed on at once.
+
+#include "lab.p4"
+
+// Serial arithmetic: a is older than b when the way from a up to b is shorter than the way down.
+#define OLDER(a, b) ((a) != (b) && ((b) - (a))[23:23] == 1w0)
+
+control LabIngress(inout headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
+    register<bit<24>>(1) told;   // what the sender was told last
+    // TODO 2: a register with the PSN of the NAK that waits, and one that says whether one waits.
+    // TODO 5: the same for the NAK that the sender was told last.
+
+    bit<32> receiver;
+    bit<24> has;
+    bit<24> smallest;
+    bit<24> other;
+    bit<24> last;
+
+    apply {
+        if (!hdr.lab.isValid()) {
+            mark_to_drop(standard_metadata);
+        } else if (hdr.lab.kind == KIND_MARK) {
+            standard_metadata.egress_spec = hdr.lab.psn[8:0];
+        } else if (hdr.lab.kind == KIND_DATA && standard_metadata.ingress_port == SENDER) {
+            standard_metadata.mcast_grp = ALL_RECEIVERS;
+            // TODO 5: a PSN that is sent again may be complained of again.
+        } else if (hdr.lab.kind == KIND_NAK) {
+            // TODO 1: a NAK also says what its receiver has.
+            // TODO 2: keep the NAK until all receivers have everything before it.
+            // TODO 3: of two NAKs, the older one counts.
+            // TODO 4: when all have what it asks for, forget it.
+            standard_metadata.egress_spec = SENDER;
+        } else if (hdr.lab.kind == KIND_ACK
+                   && standard_metadata.ingress_port >= FIRST_RECEIVER
+                   && standard_metadata.ingress_port <= LAST_RECEIVER) {
+            receiver = (bit<32>)(standard_metadata.ingress_port - FIRST_RECEIVER);
+            has = hdr.lab.psn;
+            acked.read(last, receiver);
+            if (OLDER(last, has)) {
+                acked.write(receiver, has);
+            }
+
+            acked.read(smallest, 0);
+            acked.read(other, 1);
+            if (OLDER(other, smallest)) {
+                smallest = other;
+            }
+            acked.read(other, 2);
+            if (OLDER(other, smallest)) {
+                smallest = other;
+            }
+
+            told.read(last, 0);
+            if (OLDER(last, smallest)) {
+                told.write(0, smallest);
+                hdr.lab.psn = smallest;
+                standard_metadata.egress_spec = SENDER;
+            } else {
+                mark_to_drop(standard_metadata);
+            }
+        } else {
+            mark_to_drop(standard_metadata);
+        }
+    }
+}
+
+V1Switch(LabParser(), NoVerify(), LabIngress(), NoEgress(), NoUpdate(), LabDeparser()) main;

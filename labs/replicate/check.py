@@ -1,0 +1,114 @@
+"""Checks a program of the lab "replicate" on a live switch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from ipaddress import IPv4Address
+from typing import TYPE_CHECKING
+
+from alfirk_labs.bench import live
+from alfirk_labs.outcome import Lab, Outcome, Setting, part
+from alfirk_ptf.group import Entry, MulticastGroup
+from alfirk_ptf.packets import Roce
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from alfirk_labs.bench import Bench
+
+PORTS = (1, 2, 3, 4)
+#: Members' ports by McstID; the number of a path is its place in the whole, from 1 on.
+GROUPS = {"10.255.0.1": (1, 2, 3), "10.255.0.2": (2, 3, 4)}
+NOBODYS = "10.255.0.9"
+PATHS = {
+    (mcst_id, port): number
+    for number, (mcst_id, port) in enumerate(
+        ((mcst_id, port) for mcst_id, members in GROUPS.items() for port in members), start=1
+    )
+}
+
+
+def send(bench: Bench, port: int, mcst_id: str, psn: int) -> tuple[int, ...]:
+    """Send a packet to a group; give the ports where a copy came out, once for each."""
+    frame = Roce(src=f"10.0.0.{port}", dst=mcst_id, psn=psn, body=b"one for all").frame()
+    return tuple(out for out, got in sorted(bench.exchange(port, frame).items()) for _ in got)
+
+
+def comes_out(sent: str, got: tuple[int, ...], wanted: tuple[int, ...]) -> str | None:
+    """Say in words where a packet came out, if that is not where it should."""
+    if got == wanted:
+        return None
+    return f"{sent}: copies should leave {_ports(wanted)}, they left {_ports(got)}"
+
+
+def _ports(ports: tuple[int, ...]) -> str:
+    return f"port{'s'[: len(ports) != 1]} {', '.join(map(str, ports))}" if ports else "nowhere"
+
+
+def check(setting: Setting) -> Iterator[Outcome]:
+    """Register two groups, and send to them and to none."""
+    with live(setting, PORTS) as switch:
+        bench, client = switch.bench, switch.client
+        for number, (mcst_id, members) in enumerate(GROUPS.items(), start=1):
+            replicas = tuple((port, PATHS[mcst_id, port]) for port in members)
+            client.insert_multicast(MulticastGroup(number, replicas))
+            client.insert(
+                Entry(
+                    "groups",
+                    {"mcst_id": int(IPv4Address(mcst_id))},
+                    "replicate",
+                    {"multicast_group": number},
+                )
+            )
+        (first, members), (second, others) = GROUPS.items()
+        expected: Counter[int] = Counter()
+
+        def sends(port: int, mcst_id: str, members: tuple[int, ...], psn: int) -> str | None:
+            wanted = tuple(out for out in members if out != port)
+            expected.update(PATHS[mcst_id, out] for out in wanted)
+            got = send(bench, port, mcst_id, psn)
+            # What comes back to the sender is another part's.
+            kept = tuple(out for out in got if out != port)
+            return comes_out(f"host {port} sent to {mcst_id}", kept, wanted)
+
+        problem = sends(1, first, members, 0)
+        yield part("a packet for a group reaches its other members", problem, "TODO 1")
+        problem = sends(4, second, others, 0) or sends(3, second, others, 1)
+        yield part(
+            "each McstID has members of its own",
+            problem,
+            "TODO 1: the table's entry says which multicast group, not the program",
+        )
+
+        got = send(bench, 1, NOBODYS, 0)
+        counted = client.counters("strangers").get(0, 0)
+        problem = comes_out(f"host 1 sent to {NOBODYS}, which is no group", got, ())
+        if problem is None and counted != 1:
+            problem = f"1 packet for no group was sent, `strangers` has counted {counted}"
+        yield part("a packet for no group goes nowhere, and is counted", problem, "TODO 2")
+
+        back = [port for port in members if port in send(bench, port, first, 1)]
+        expected.update(PATHS[first, out] for port in members for out in members if out != port)
+        problem = f"host {back[0]} sent to {first} and got its own packet back" if back else None
+        yield part(
+            "nobody gets his own packet back, whoever sends",
+            problem,
+            "TODO 3: compare the copy's port with the one that the packet came in by",
+        )
+
+        copies = client.counters("copies")
+        wrong = [path for path in sorted(expected.keys() | copies) if expected[path] != copies.get(path, 0)]
+        problem = None
+        if wrong:
+            path = wrong[0]
+            problem = (
+                f"path {path}: {expected[path]} copies were to leave, {copies.get(path, 0)} were counted"
+            )
+        yield part(
+            "each copy that leaves is counted on its path",
+            problem,
+            "TODO 4: behind TODO 3, for what is dropped leaves not",
+        )
+
+
+LAB = Lab("starter.p4", "solution.p4", check)

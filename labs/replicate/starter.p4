@@ -1,0 +1,38 @@
+// Lab "replicate": the start. Whatever comes goes to the members of multicast group 1.
+
+#include "roce.p4"
+
+control LabIngress(inout lab_headers_t hdr, inout metadata_t meta,
+                   inout standard_metadata_t standard_metadata) {
+    counter(1, CounterType.packets) strangers;  // packets for no group that we know
+
+    action replicate(bit<16> multicast_group) {
+        standard_metadata.mcast_grp = 1;  // TODO 1: the multicast group of this McstID
+    }
+
+    action refuse() {
+        standard_metadata.mcast_grp = 1;  // TODO 2: count it in `strangers`, and drop it
+    }
+
+    table groups {
+        key = { hdr.ipv4.dst: exact @name("mcst_id"); }
+        actions = { replicate; refuse; }
+        default_action = refuse();
+    }
+
+    apply {
+        groups.apply();
+    }
+}
+
+control LabEgress(inout lab_headers_t hdr, inout metadata_t meta,
+                  inout standard_metadata_t standard_metadata) {
+    counter(16, CounterType.packets) copies;  // those that leave, by the number of their path
+
+    apply {
+        // TODO 3: nobody gets his own packet back.
+        // TODO 4: count the copy at the index standard_metadata.egress_rid.
+    }
+}
+
+#include "roce_switch.p4"
