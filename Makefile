@@ -23,7 +23,7 @@ ROOM := $(SHARE)/alfirk
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test bench contract model soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,11 +40,17 @@ test: setup-interop ## Run every check and test there is
 bench: build setup ## Measure pipeline, simulator, switch and compiler on this machine
 	@$(PYTHON) tools/bench.py --alfirk $(ALFIRK)
 
+book: ## Build the book of docs/book into target/book (cargo install mdbook --locked)
+	@python3 docs/book/build.py
+
 contract: ## Write what is committed of the contract between data plane and controller anew
 	@ALFIRK_WRITE_CONTRACT=1 $(CARGO) test --quiet --package alfirk-compiler --test contract
 
 model: ## Explore the rules of aggregation to the end: every interleaving, loss and lie in small fabrics (minutes)
 	@$(CARGO) test --quiet --release --package alfirk-sim --test feedback_model -- --ignored --nocapture
+
+tofino: setup ## Compile the data plane for Tofino and Tofino 2 with bf-p4c (or BF_P4C), say what it takes
+	@$(PYTHON) tools/tofino.py
 
 soak: build setup ## Run a live switch for MINUTES at full rate with table churn, watch its memory (needs root)
 	@$(PYTHON) tools/soak.py --alfirk $(ALFIRK) --minutes $(MINUTES)
@@ -101,8 +107,9 @@ uninstall: ## Remove what install put under PREFIX
 	rm -f $(addprefix $(SHARE)/,bash-completion/completions/alfirk zsh/site-functions/_alfirk fish/vendor_completions.d/alfirk.fish)
 	rm -rf $(ROOM)
 
-fmt: setup ## Format all Rust and Python
+fmt: setup ## Format all Rust, P4 and Python
 	@$(CARGO) fmt --all
+	@$(CARGO) run --quiet --package alfirk-cli -- fmt p4src
 	@.venv/bin/ruff format --quiet .
 	@.venv/bin/ruff check --quiet --fix .
 
