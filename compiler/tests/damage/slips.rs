@@ -170,7 +170,12 @@ fn code_lines(text: &str) -> Vec<(usize, &str)> {
         let other = ["//", "#", "@"]
             .iter()
             .any(|start| trimmed.starts_with(start));
-        if !comment && !other && !macro_body && !line.contains("/*") && !line.contains('@') && !line.contains('"')
+        if !comment
+            && !other
+            && !macro_body
+            && !line.contains("/*")
+            && !line.contains('@')
+            && !line.contains('"')
         {
             lines.push((number, line));
         }
