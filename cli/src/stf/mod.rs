@@ -24,8 +24,8 @@ use packets::Failure as TestFailure;
 /// Compile a P4 program and run a test in the STF language on it.
 ///
 /// Commands: packet, expect (with * for any digit and $ for the end), no_packet, wait, add, setdefault, remove, mirroring_add,
-/// mirroring_add_mc, mirroring_delete, mc_mgrp_create, mc_node_create, mc_node_update, mc_node_associate, register_read,
-/// register_write, register_reset, counter_read, counter_write, check_counter, meter_set_rates, meter_array_set_rates.
+/// mirroring_add_mc, mirroring_delete, mc_mgrp_create, mc_node_create, mc_node_update, mc_node_associate, mc_node_exclude and mc_exclude
+/// (Tofino's exclusion ids), register_read, register_write, register_reset, counter_read, counter_write, check_counter, meter_set_rates, meter_array_set_rates.
 ///
 /// Exit codes: 0 the test passes, 1 it fails or the program is wrong, 2 wrong usage or unreadable input.
 #[derive(Debug, clap::Args)]

@@ -149,6 +149,15 @@ impl Runner<'_> {
                 let pre = self.switch.pre_mut().map_err(text)?;
                 pre.associate(*group, handle).map_err(text)?;
             }
+            Command::NodeExclude { node, xid } => {
+                let handle = self.node(*node)?;
+                let pre = self.switch.pre_mut().map_err(text)?;
+                pre.exclude(handle, Some(*xid)).map_err(text)?;
+            }
+            Command::ExcludePorts { yid, ports } => {
+                let pre = self.switch.pre_mut().map_err(text)?;
+                pre.prune(*yid, ports);
+            }
             Command::RegisterRead { name, index, value } => {
                 let name = self.register(name)?;
                 let found = self.switch.read_register(&name, *index).map_err(text)?;

@@ -65,6 +65,10 @@ pub enum Command {
     NodeUpdate { node: u32, ports: Vec<u32> },
     /// `mc_node_associate GROUP NODE`
     NodeAssociate { group: u32, node: u32 },
+    /// `mc_node_exclude NODE XID`: packets of this level 1 exclusion id get no copies of the node (Tofino).
+    NodeExclude { node: u32, xid: u16 },
+    /// `mc_exclude YID PORT ...`: packets of this level 2 exclusion id get no copies at these ports from nodes of their rid (Tofino).
+    ExcludePorts { yid: u16, ports: Vec<u32> },
     /// `register_read NAME INDEX [VALUE]`: with a value, checks it.
     RegisterRead {
         name: String,
@@ -186,6 +190,14 @@ fn command(text: &str) -> Result<Command, String> {
         "mc_node_associate" => Command::NodeAssociate {
             group: words.number("multicast group")?,
             node: words.number("node")?,
+        },
+        "mc_node_exclude" => Command::NodeExclude {
+            node: words.number("node")?,
+            xid: words.number("exclusion id")?,
+        },
+        "mc_exclude" => Command::ExcludePorts {
+            yid: words.number("exclusion id")?,
+            ports: words.ports()?,
         },
         "register_read" => Command::RegisterRead {
             name: words.word("register")?,

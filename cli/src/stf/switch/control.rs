@@ -218,6 +218,10 @@ impl Control {
                 let entity = group_entity(*group, self.members(*group)?);
                 self.write(Modify, entity).await
             }
+            Command::NodeExclude { .. } | Command::ExcludePorts { .. } => Err(
+                "P4Runtime has no exclusions of replication; run the test without --switch"
+                    .to_owned(),
+            ),
             Command::RegisterRead { name, index, value } => {
                 let found = self.read_register(name, *index).await?;
                 match value {

@@ -174,6 +174,9 @@ control Ingress(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic
             hdr.op.b = push.execute(hdr.op.a);
         } else if (hdr.op.code == 5) {
             ig_tm_md.mcast_grp_a = (MulticastGroupId_t)hdr.op.a;
+            ig_tm_md.rid = 100;
+            ig_tm_md.level1_exclusion_id = (L1ExclusionId_t)hdr.op.b[15:8];
+            ig_tm_md.level2_exclusion_id = (L2ExclusionId_t)hdr.op.b[7:0];
         } else if (hdr.op.code == 6) {
             if (ig_intr_md.resubmit_flag == 0) {
                 meta.does_resubmit = 1;
