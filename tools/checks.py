@@ -159,6 +159,14 @@ def test_checks(*, root: bool) -> Iterator[Check]:
             count=count_pytest,
         )
         yield Check(
+            "interop, Tofino",
+            [
+                *(str(ROOT / "interop" / "run"), "run", "--quick", "--target=tna", "--only=lost"),
+                *("--alfirk", str(ALFIRK)),
+            ],
+            count=count_pytest,
+        )
+        yield Check(
             "packet tests",
             [str(ROOT / "ptf-tests" / "run"), "--alfirk", str(ALFIRK)],
             count=count_pytest,

@@ -38,6 +38,12 @@ def main() -> int:
     run = commands.add_parser("run", parents=[common], help="run scenarios")
     run.add_argument("--quick", action="store_true", help="a few of them only")
     run.add_argument("--only", metavar="WORDS", help="those whose names hold these words")
+    run.add_argument(
+        "--target",
+        choices=("v1model", "tna"),
+        default="v1model",
+        help="what the switches are; tna leaves out scenarios of v1model alone (default: %(default)s)",
+    )
     run.add_argument("--keep", type=Path, metavar="DIR", help="keep captures of failed ones there")
     run.set_defaults(run=_run)
     measure = commands.add_parser("speed", parents=[common], help="measure speed, as ratios")
@@ -61,15 +67,19 @@ def _run(options: argparse.Namespace) -> int:
     chosen = [
         scenario
         for scenario in SCENARIOS
-        if (scenario.quick or not options.quick) and (options.only or "") in scenario.name
+        if (scenario.quick or not options.quick)
+        and (options.only or "") in scenario.name
+        and (options.target == "v1model" or not scenario.only_v1model)
     ]
-    mpi = (options.only or "") in MPI and not options.quick
+    # They test what is the same on all targets.
+    beside = options.target == "v1model" and not options.quick
+    mpi = beside and (options.only or "") in MPI
     if not chosen and not mpi:
         message = f"no scenario has `{options.only}` in its name"
         raise InteropError(message)
     _enter(options)
-    runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.keep)
-    failed = runner.run_all(chosen, mpi=mpi, others=not (options.quick or options.only))
+    runner = Runner(options.alfirk.absolute(), options.image.absolute(), options.target, options.keep)
+    failed = runner.run_all(chosen, mpi=mpi, others=beside and not options.only)
     return 1 if failed else 0
 
 

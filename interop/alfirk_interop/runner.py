@@ -51,6 +51,8 @@ class Runner:
 
     alfirk: Path
     image: Path
+    #: What the switches are, as `alfirk run --target` has it.
+    target: str
     keep: Path | None = None
 
     def run_all(self, scenarios: Sequence[Scenario], *, mpi: bool, others: bool) -> int:
@@ -86,7 +88,16 @@ class Runner:
             pcaps = Path(folder) / "pcaps"
             topology = self._topology(scenario.topology, Path(folder))
             command = [str(self.alfirk), "run", "--driver", "mininet", "--json", "--topology", str(topology)]
-            command += ["--guests", scenario.guests, "--guest-image", str(self.image), "--pcap", str(pcaps)]
+            command += [
+                "--target",
+                self.target,
+                "--guests",
+                scenario.guests,
+                "--guest-image",
+                str(self.image),
+                "--pcap",
+                str(pcaps),
+            ]
             if "--algorithms" not in scenario.flags:
                 command += ["--algorithms", "alfirk"]
             command += shlex.split(scenario.flags)

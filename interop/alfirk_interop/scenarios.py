@@ -39,6 +39,11 @@ class Scenario:
     quick: bool = False
     limit: float = field(default=120)
 
+    @property
+    def only_v1model(self) -> bool:
+        """Whether it needs a strategy, or a program of its own, that only v1model's data plane has."""
+        return any(flag in self.flags for flag in ("--min-psn", "--icrc", "--p4src"))
+
 
 def resent(outcome: Outcome) -> str | None:
     """Demand that the source has sent packets again."""
