@@ -13,6 +13,7 @@ pub mod passes;
 pub mod preproc;
 pub mod sema;
 mod stack;
+pub mod stages;
 pub mod syntax;
 
 #[cfg(test)]

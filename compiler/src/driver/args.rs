@@ -55,6 +55,11 @@ pub struct P4cArgs {
     #[arg(long, value_name = "FILES", value_delimiter = ',')]
     constants_files: Vec<PathBuf>,
 
+    /// For Tofino: in which stages tables, registers and conditions can stand, what they take and the longest chain, as text to FILE or
+    /// to stdout, as JSON where FILE ends with .json; fails when the chip has too few stages.
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", require_equals = true)]
+    report: Option<PathBuf>,
+
     /// Search included files in this folder too, before the shipped ones.
     #[arg(short = 'I', value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -389,6 +394,8 @@ pub struct Request {
     pub pretty: Option<PathBuf>,
     /// Where graphs go.
     pub graph: Option<PathBuf>,
+    /// Where the report of stages goes; `-` is stdout.
+    pub report: Option<PathBuf>,
     /// A rule for make.
     pub rule: Option<RuleRequest>,
     /// Messages as JSON.
@@ -402,6 +409,7 @@ impl Request {
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
+            self.report.is_some(),
             self.graph.is_some(),
             !self.p4info.is_empty(),
             !self.entries.is_empty(),
@@ -453,10 +461,20 @@ impl P4cArgs {
             preprocess_only: self.preprocess_only,
             pretty: self.pp.clone(),
             graph: self.graph.clone(),
+            report: self.report(arch)?,
             rule,
             json: self.json,
             notes: self.ignored.notes(),
         })
+    }
+
+    fn report(&self, arch: Arch) -> Result<Option<PathBuf>, String> {
+        match self.report {
+            Some(_) if !arch.is_tofino() => {
+                Err("--report: v1model has no stages; add --arch tna or --arch t2na".to_owned())
+            }
+            _ => Ok(self.report.clone()),
+        }
     }
 
     fn constants(&self) -> Result<Vec<(PathBuf, Language)>, String> {

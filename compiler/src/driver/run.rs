@@ -9,9 +9,11 @@ use super::{version, P4cArgs, Session};
 use crate::bmv2::{self, graphs};
 use crate::constants::Constants;
 use crate::diag::{Diagnostic, Severity, SourceMap};
+use crate::ir::Program;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
+use crate::stages::Report;
 use crate::syntax::print::print_with_includes;
 
 /// Compiled.
@@ -106,6 +108,10 @@ pub(super) fn compile(
     let Some((p4info, program)) = outputs else {
         return Ok(BAD);
     };
+    let fits = match &request.report {
+        Some(path) => report(path, &program, stdout, stderr)?,
+        None => true,
+    };
     let json = bmv2::emit(&program);
     if let Some(path) = &request.output {
         write_file(path, json.to_text().as_bytes())?;
@@ -131,7 +137,38 @@ pub(super) fn compile(
             draw(&path, stderr)?;
         }
     }
-    Ok(GOOD)
+    Ok(if fits { GOOD } else { BAD })
+}
+
+/// Writes in which stages the steps of a program stand; whether the chip has enough of them.
+fn report(
+    path: &Path,
+    program: &Program,
+    stdout: &mut dyn Write,
+    stderr: &mut dyn Write,
+) -> Result<bool, String> {
+    let Some(report) = Report::of(program) else {
+        return Ok(true);
+    };
+    let text = match path
+        .extension()
+        .is_some_and(|extension| extension == "json")
+    {
+        true => serde_json::to_string_pretty(&report).map_err(|error| error.to_string())? + "\n",
+        false => report.to_text(),
+    };
+    match path == Path::new("-") {
+        true => write_all(stdout, text.as_bytes())?,
+        false => write_file(path, text.as_bytes())?,
+    }
+    if !report.fits() {
+        let what = format!(
+            "error: {} needs {} stages, and {} has {}: shorten the longest chain of the report (--report), or make tables smaller\n",
+            report.program, report.needed, report.architecture, report.stages
+        );
+        write_all(stderr, what.as_bytes())?;
+    }
+    Ok(report.fits())
 }
 
 fn write_constants(request: &Request, constants: &Constants) -> Result<(), String> {

@@ -923,3 +923,33 @@ fn an_architecture_is_not_taken_for_another() {
     let no_main = tna(STATEFUL).replace("Switch(pipe) main;", "");
     refused(&no_main, &tna_here, 1, "Switch(...) main;");
 }
+
+#[test]
+fn the_report_of_stages_is_written_and_judges() {
+    let program = tna(STATEFUL);
+    let (code, _, files) = p4c(
+        &program,
+        &["--arch", "tna", "--report=DIR/stages.json", "DIR/prog.p4"],
+    );
+    assert_eq!(code, 0);
+    let report = std::fs::read_to_string(files.path().join("stages.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["stages"], 12);
+    assert!(report["needed"].as_u64().unwrap() <= 3, "{report}");
+
+    let (code, told, _) = p4c(&program, &["--report", "DIR/prog.p4"]);
+    assert_eq!(code, 2);
+    assert!(told.contains("v1model has no stages"), "{told}");
+
+    // Each value waits for the one before it.
+    let chain: String = (0..13)
+        .map(|_| "hdr.h.b = hdr.h.b + meta.x; meta.x = meta.x ^ hdr.h.b;")
+        .collect();
+    let body = format!("apply {{ {chain} }}");
+    let line = ["--arch", "tna", "--report=DIR/stages.txt", "DIR/prog.p4"];
+    let (code, told, files) = p4c(&tna(&body), &line);
+    assert_eq!(code, 1);
+    assert!(told.contains("needs 26 stages, and tna has 12"), "{told}");
+    let report = std::fs::read_to_string(files.path().join("stages.txt")).unwrap();
+    assert!(report.contains("does not fit"), "{report}");
+}

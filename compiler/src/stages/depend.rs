@@ -1,0 +1,112 @@
+//! Which step waits for which.
+
+use std::collections::BTreeSet;
+
+use super::steps::{Step, Thing};
+
+/// Why a step comes behind another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// It matches on what the other writes.
+    Match,
+    /// Its action reads or overwrites what the other writes.
+    Action,
+    /// It runs only after an outcome of the other.
+    Successor,
+    /// It overwrites what the other reads.
+    Order,
+}
+
+impl Why {
+    pub fn name(self) -> &'static str {
+        match self {
+            Why::Match => "match",
+            Why::Action => "action",
+            Why::Successor => "successor",
+            Why::Order => "order",
+        }
+    }
+
+    /// Whether the one that waits must be in a later stage.
+    pub fn costs(self) -> bool {
+        matches!(self, Why::Match | Why::Action)
+    }
+}
+
+/// One step waits for another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Dependency {
+    pub from: usize,
+    pub to: usize,
+    pub why: Why,
+    /// What it waits for.
+    pub thing: Option<Thing>,
+}
+
+/// All dependencies, those of one step together, in the order of steps.
+pub fn all(steps: &[Step]) -> Vec<Dependency> {
+    let mut found = Vec::new();
+    for to in 0..steps.len() {
+        of(steps, to, &mut found);
+    }
+    found
+}
+
+fn of(steps: &[Step], to: usize, found: &mut Vec<Dependency>) {
+    let step = &steps[to];
+    if let Some((from, _)) = step.ways.last() {
+        found.push(Dependency {
+            from: *from,
+            to,
+            why: Why::Successor,
+            thing: None,
+        });
+    }
+    let mut matches = step.matches.clone();
+    let mut reads: BTreeSet<Thing> = step.reads.clone();
+    let mut overwritten: BTreeSet<Thing> = step.writes.clone();
+    for from in (0..to).rev() {
+        let other = &steps[from];
+        if other.gress != step.gress || exclude_each_other(other, step) {
+            continue;
+        }
+        // Behind one that always writes a thing nobody sees who wrote it before.
+        let hides = other.certain && step.ways.starts_with(&other.ways);
+        for (wanted, why) in [
+            (&mut matches, Why::Match),
+            (&mut reads, Why::Action),
+            (&mut overwritten, Why::Action),
+        ] {
+            let common: Vec<Thing> = wanted.intersection(&other.writes).copied().collect();
+            if let Some(thing) = common.first() {
+                found.push(Dependency {
+                    from,
+                    to,
+                    why,
+                    thing: Some(*thing),
+                });
+            }
+            if hides {
+                for thing in common {
+                    wanted.remove(&thing);
+                }
+            }
+        }
+        let looks = |things: &BTreeSet<Thing>| !things.is_disjoint(&step.writes);
+        if looks(&other.matches) || looks(&other.reads) {
+            found.push(Dependency {
+                from,
+                to,
+                why: Why::Order,
+                thing: None,
+            });
+        }
+    }
+}
+
+/// Whether no packet runs both.
+pub fn exclude_each_other(one: &Step, other: &Step) -> bool {
+    (one.ways.iter()).any(|(step, outcome)| {
+        (other.ways.iter()).any(|(its, other)| step == its && outcome != other)
+    })
+}

@@ -1,0 +1,136 @@
+//! What a chip would say: in which match-action stage each step of a Tofino program can stand, and what it takes there.
+//!
+//! The way is that of Jose et al., "Compiling Packet Programs to Reconfigurable Switches" (NSDI 2015): the program becomes steps
+//! ([`steps`]), steps depend on each other ([`depend`]), each takes memories and units of its stage ([`chip`]), and a list scheduler
+//! gives each the first stage behind what it depends on that has room ([`place`]). A match or action dependency costs a stage; that a
+//! step runs only after the outcome of another one (successor dependency), or overwrites what the other reads, costs none.
+//!
+//! It is a model and not the chip's compiler: containers of the packet header vector are not allocated, and a stage whose memories are
+//! full gives what is left of a table to the next one. It knows the budgets that bf-p4c's sources publish.
+
+mod chip;
+mod depend;
+mod place;
+mod steps;
+mod text;
+
+use serde::Serialize;
+
+use crate::arch::Arch;
+use crate::ir::Program;
+
+pub use chip::{Budget, Use};
+
+/// Where everything stands.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The program's source file.
+    pub program: String,
+    /// `tna` or `t2na`.
+    pub architecture: &'static str,
+    /// Stages that the chip has.
+    pub stages: u32,
+    /// Stages that the program needs.
+    pub needed: u32,
+    /// Stages that it would need if memories and units had no end.
+    pub longest_chain: u32,
+    /// What a stage has.
+    pub budget: Use,
+    /// The steps, in the order of the source.
+    pub steps: Vec<Placed>,
+    /// What each stage takes, the first one first.
+    pub used: Vec<Use>,
+    /// The longest chain of dependencies, the first step first.
+    pub chain: Vec<Link>,
+    /// The dependency without which the chain is shortest, and how long it is then; none if no single one shortens it.
+    pub cut: Option<Cut>,
+    /// What a stage of the chip cannot do, in words.
+    pub notes: Vec<Note>,
+}
+
+/// A step and its place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Placed {
+    /// `ingress` or `egress`.
+    pub gress: &'static str,
+    /// A table, a register or the statement.
+    pub name: String,
+    /// `table`, `condition`, `register` or `statement`.
+    pub kind: &'static str,
+    /// File and line, as `file:line`.
+    pub source: String,
+    /// The first stage, from 0.
+    pub stage: u32,
+    /// The last one: that of its last entries or of its last operation.
+    pub last: u32,
+    /// What it takes in all.
+    pub takes: Use,
+}
+
+/// A step of the longest chain.
+#[derive(Clone, Debug, Serialize)]
+pub struct Link {
+    /// Position in [`Report::steps`].
+    pub step: usize,
+    /// The stage that dependencies alone would give it.
+    pub stage: u32,
+    /// Why it comes behind the one before: `match`, `action`, `successor` or `order`; empty for the first.
+    pub dependency: &'static str,
+    /// The field or header that it waits for, if it waits for one.
+    pub field: String,
+}
+
+/// A dependency whose loss would shorten the chain.
+#[derive(Clone, Debug, Serialize)]
+pub struct Cut {
+    /// Who writes: position in [`Report::steps`].
+    pub from: usize,
+    /// Who waits: position in [`Report::steps`].
+    pub to: usize,
+    /// The field.
+    pub field: String,
+    /// The longest chain without it, in stages.
+    pub left: u32,
+}
+
+/// Something that the chip does not do in one step.
+#[derive(Clone, Debug, Serialize)]
+pub struct Note {
+    /// File and line.
+    pub source: String,
+    /// What, and what to do.
+    pub text: String,
+}
+
+impl Report {
+    /// Places the steps of a program; none for one that is not for Tofino.
+    pub fn of(program: &Program) -> Option<Report> {
+        let budget = match program.arch {
+            Arch::V1model => return None,
+            Arch::Tna => Budget::TOFINO,
+            Arch::T2na => Budget::TOFINO_2,
+        };
+        let steps::Steps { steps, notes } = steps::of(program);
+        let dependencies = depend::all(&steps);
+        Some(place::report(
+            program,
+            &budget,
+            &steps,
+            &dependencies,
+            notes,
+        ))
+    }
+
+    /// Whether the chip has as many stages as it needs.
+    pub fn fits(&self) -> bool {
+        self.needed <= self.stages
+    }
+
+    /// As a table for people.
+    pub fn to_text(&self) -> String {
+        text::render(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! Gives each step a stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::chip::{Budget, Use};
+use super::depend::Dependency;
+use super::steps::{place_of, Kind, Step, Thing};
+use super::{Cut, Link, Note, Placed, Report};
+use crate::ir::{Program, RegisterId};
+
+/// Rounds in which the accesses of registers find their common stages; more than any program took.
+const ROUNDS: usize = 1_000;
+
+/// Stages behind which the model gives up: far more than any chip has.
+const MOST_STAGES: u32 = 256;
+
+/// Places all steps.
+pub fn report(
+    program: &Program,
+    budget: &Budget,
+    steps: &[Step],
+    dependencies: &[Dependency],
+    mut notes: Vec<Note>,
+) -> Report {
+    let earliest = earliest(steps, dependencies, None);
+    let longest_chain = end_of(steps, &earliest);
+    let (stages, mut used) = schedule(budget, steps, dependencies, &earliest);
+    let needed = stages.iter().map(|(_, last)| last + 1).max().unwrap_or(0);
+    // The last ones may have operations only.
+    used.resize(needed as usize, Use::default());
+    for step in steps {
+        if !step.takes.fits(&wide(budget)) {
+            notes.push(Note {
+                source: place_of(&step.source),
+                text: format!("`{}` takes more of a unit than a stage has", step.name),
+            });
+        }
+    }
+    let chain = chain(program, steps, dependencies, &earliest);
+    let cut = cut(program, steps, dependencies, &chain, longest_chain);
+    Report {
+        program: program.source.clone(),
+        architecture: program.arch.name(),
+        stages: budget.stages,
+        needed,
+        longest_chain,
+        budget: budget.stage,
+        steps: (steps.iter().zip(&stages))
+            .map(|(step, (stage, last))| Placed {
+                gress: step.gress,
+                name: step.name.clone(),
+                kind: step.kind.name(),
+                source: place_of(&step.source),
+                stage: *stage,
+                last: *last,
+                takes: (step.objects.values()).fold(step.takes, |sum, one| sum + *one),
+            })
+            .collect(),
+        used,
+        chain,
+        cut,
+        notes,
+    }
+}
+
+/// The budget of a table that may lie in several stages: memories have no end.
+fn wide(budget: &Budget) -> Use {
+    Use {
+        sram: u64::MAX,
+        tcam: u64::MAX,
+        ..budget.stage
+    }
+}
+
+/// The first stage of each step by dependencies alone, without `left_out` of them.
+fn earliest(
+    steps: &[Step],
+    dependencies: &[Dependency],
+    left_out: Option<(usize, usize)>,
+) -> Vec<u32> {
+    let mut stages = vec![0; steps.len()];
+    for _ in 0..ROUNDS {
+        let before = stages.clone();
+        for dependency in dependencies {
+            let Dependency { from, to, why, .. } = *dependency;
+            if why.costs() && left_out == Some((from, to)) {
+                continue;
+            }
+            let distance = if why.costs() { steps[from].length } else { 0 };
+            stages[to] = stages[to].max(stages[from] + distance);
+        }
+        together(steps, &mut stages);
+        if stages == before || stages.iter().any(|stage| *stage > MOST_STAGES) {
+            break;
+        }
+    }
+    stages
+}
+
+/// All accesses of a register are in the stage of its memory.
+fn together(steps: &[Step], stages: &mut [u32]) {
+    let mut of_register: BTreeMap<RegisterId, u32> = BTreeMap::new();
+    for (step, stage) in steps.iter().zip(stages.iter()) {
+        for register in &step.registers {
+            let common = of_register.entry(*register).or_default();
+            *common = (*common).max(*stage);
+        }
+    }
+    for (step, stage) in steps.iter().zip(stages.iter_mut()) {
+        for register in &step.registers {
+            *stage = (*stage).max(of_register[register]);
+        }
+    }
+}
+
+fn end_of(steps: &[Step], stages: &[u32]) -> u32 {
+    let ends = steps
+        .iter()
+        .zip(stages)
+        .map(|(step, stage)| stage + step.length.max(1));
+    ends.max().unwrap_or(0)
+}
+
+/// First and last stage of each step, and what stages take.
+fn schedule(
+    budget: &Budget,
+    steps: &[Step],
+    dependencies: &[Dependency],
+    earliest: &[u32],
+) -> (Vec<(u32, u32)>, Vec<Use>) {
+    let mut least = earliest.to_vec();
+    loop {
+        let (stages, used) = attempt(budget, steps, dependencies, &least);
+        let mut firsts: Vec<u32> = stages.iter().map(|(first, _)| *first).collect();
+        together(steps, &mut firsts);
+        let apart = firsts
+            .iter()
+            .zip(&stages)
+            .any(|(common, (first, _))| common != first);
+        if !apart || used.len() as u32 > MOST_STAGES {
+            return (stages, used);
+        }
+        // Accesses of one register found room in different stages: all of them wait for the last one.
+        for (at, common) in firsts.iter().enumerate() {
+            if !steps[at].registers.is_empty() {
+                least[at] = least[at].max(*common);
+            }
+        }
+    }
+}
+
+/// A stage, a gress and the ways to statements that are one logical table there.
+type Together = (u32, &'static str, Vec<(usize, u32)>);
+
+/// What is in the stages so far.
+#[derive(Default)]
+struct Chip {
+    used: Vec<Use>,
+    /// Objects that have their memories, and in which stage.
+    objects: BTreeSet<String>,
+    /// Statements under the same conditions share a logical table.
+    shared: BTreeSet<Together>,
+    /// What is on the crossbars of each stage, of exact and of ternary matches.
+    exact: BTreeSet<(u32, Thing)>,
+    ternary: BTreeSet<(u32, Thing)>,
+}
+
+impl Chip {
+    fn at(&mut self, stage: u32) -> &mut Use {
+        let stage = stage as usize;
+        if self.used.len() <= stage {
+            self.used.resize(stage + 1, Use::default());
+        }
+        &mut self.used[stage]
+    }
+}
+
+fn attempt(
+    budget: &Budget,
+    steps: &[Step],
+    dependencies: &[Dependency],
+    least: &[u32],
+) -> (Vec<(u32, u32)>, Vec<Use>) {
+    let mut chip = Chip::default();
+    let mut placed: Vec<(u32, u32)> = vec![(0, 0); steps.len()];
+    let mut waits: Vec<Vec<&Dependency>> = vec![Vec::new(); steps.len()];
+    for dependency in dependencies {
+        waits[dependency.to].push(dependency);
+    }
+    for (at, step) in steps.iter().enumerate() {
+        let behind = waits[at].iter().map(|dependency| {
+            let (first, last) = placed[dependency.from];
+            match dependency.why.costs() {
+                true => last + u32::from(steps[dependency.from].length > 0),
+                false => first,
+            }
+        });
+        let first = behind.max().unwrap_or(0).max(least[at]);
+        placed[at] = put(budget, &mut chip, step, first);
+    }
+    (placed, chip.used)
+}
+
+/// Finds room for a step from stage `first` on.
+fn put(budget: &Budget, chip: &mut Chip, step: &Step, first: u32) -> (u32, u32) {
+    let mut takes = step.takes;
+    for (name, of_object) in &step.objects {
+        if !chip.objects.contains(name) {
+            takes += *of_object;
+        }
+    }
+    let mut stage = first;
+    loop {
+        let key = (stage, step.gress, step.ways.clone());
+        let plain = matches!(step.kind, Kind::Statement | Kind::Register);
+        let mut now = takes;
+        now.tables += u64::from(plain && !chip.shared.contains(&key));
+        now.exact_bytes += missing(&step.exact, &chip.exact, stage);
+        now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
+        let room = *chip.at(stage);
+        let mut units = now;
+        (units.sram, units.tcam) = (0, 0);
+        let free = (
+            budget.stage.sram.saturating_sub(room.sram),
+            budget.stage.tcam.saturating_sub(room.tcam),
+        );
+        let divisible = step.kind == Kind::Table;
+        let memories = now.sram <= free.0 && now.tcam <= free.1;
+        let begins = divisible && memories_begin(now, free, &budget.stage);
+        let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
+        if hopeless || ((room + units).fits(&budget.stage) && (memories || begins)) {
+            for name in step.objects.keys() {
+                chip.objects.insert(name.clone());
+            }
+            if plain {
+                chip.shared.insert(key);
+            }
+            chip.exact
+                .extend(step.exact.keys().map(|thing| (stage, *thing)));
+            chip.ternary
+                .extend(step.ternary.keys().map(|thing| (stage, *thing)));
+            let last = fill(budget, chip, stage, now);
+            return (stage, last.max(stage + step.length.max(1) - 1));
+        }
+        stage += 1;
+    }
+}
+
+/// Bytes of what a step needs on a crossbar and is not there yet.
+fn missing(needs: &BTreeMap<Thing, u64>, there: &BTreeSet<(u32, Thing)>, stage: u32) -> u64 {
+    let new = needs
+        .iter()
+        .filter(|(thing, _)| !there.contains(&(stage, **thing)));
+    new.map(|(_, bytes)| bytes).sum()
+}
+
+/// Whether a table that is larger than a stage's memories can begin here: it takes a whole stage's, or half of them at least.
+fn memories_begin(now: Use, (sram, tcam): (u64, u64), stage: &Use) -> bool {
+    let too_large = now.sram > stage.sram || now.tcam > stage.tcam;
+    too_large && sram * 2 >= stage.sram.min(now.sram) && tcam * 2 >= stage.tcam.min(now.tcam)
+}
+
+/// Takes what a step needs, what does not fit from the stages behind; gives the last one.
+fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
+    let (mut sram, mut tcam) = (now.sram, now.tcam);
+    let mut stage = first;
+    let mut units = now;
+    (units.sram, units.tcam) = (0, 0);
+    *chip.at(first) += units;
+    loop {
+        let room = *chip.at(stage);
+        let of_sram = sram.min(budget.stage.sram.saturating_sub(room.sram));
+        let of_tcam = tcam.min(budget.stage.tcam.saturating_sub(room.tcam));
+        *chip.at(stage) += Use {
+            sram: of_sram,
+            tcam: of_tcam,
+            tables: u64::from(stage > first),
+            ..Use::default()
+        };
+        sram -= of_sram;
+        tcam -= of_tcam;
+        if (sram, tcam) == (0, 0) || stage > MOST_STAGES {
+            return stage;
+        }
+        stage += 1;
+    }
+}
+
+/// The longest chain, followed from its end.
+fn chain(
+    program: &Program,
+    steps: &[Step],
+    dependencies: &[Dependency],
+    earliest: &[u32],
+) -> Vec<Link> {
+    let end = |at: usize| earliest[at] + steps[at].length.max(1);
+    let Some(mut at) = (0..steps.len()).max_by_key(|at| (end(*at), std::cmp::Reverse(*at))) else {
+        return Vec::new();
+    };
+    let mut links: Vec<Link> = Vec::new();
+    loop {
+        let tight = dependencies.iter().filter(|dependency| {
+            let distance = match dependency.why.costs() {
+                true => steps[dependency.from].length,
+                false => 0,
+            };
+            dependency.to == at && earliest[dependency.from] + distance == earliest[at]
+        });
+        // One that costs is the reason; others only where nothing costs.
+        let reason = tight.max_by_key(|dependency| (dependency.why.costs(), dependency.from));
+        // An access waits for the register's other ones, too.
+        let sibling = (0..steps.len()).find(|other| {
+            *other != at
+                && !steps[*other].registers.is_disjoint(&steps[at].registers)
+                && dependencies.iter().any(|dependency| {
+                    dependency.to == *other
+                        && dependency.why.costs()
+                        && earliest[dependency.from] + steps[dependency.from].length == earliest[at]
+                })
+        });
+        let mut link = Link {
+            step: at,
+            stage: earliest[at],
+            dependency: "",
+            field: String::new(),
+        };
+        match (reason, sibling) {
+            (Some(reason), _) if earliest[at] > 0 && (reason.why.costs() || sibling.is_none()) => {
+                link.dependency = reason.why.name();
+                link.field = reason
+                    .thing
+                    .map_or(String::new(), |thing| name(program, thing));
+                links.push(link);
+                at = reason.from;
+            }
+            (_, Some(sibling)) if earliest[at] > 0 && links.len() < steps.len() => {
+                link.dependency = "same register";
+                links.push(link);
+                at = sibling;
+            }
+            _ => {
+                links.push(link);
+                break;
+            }
+        }
+    }
+    links.reverse();
+    links
+}
+
+/// As the source has it, near enough.
+fn name(program: &Program, thing: Thing) -> String {
+    match thing {
+        Thing::Field(field) => {
+            let header = &program.storage.header(field.header).name;
+            let field = &program.storage.field(field).name;
+            match field.contains('.') || header == "scalars" {
+                true => field.clone(),
+                false => format!("{header}.{field}"),
+            }
+        }
+        Thing::Valid(header) => format!("{}.isValid()", program.storage.header(header).name),
+    }
+}
+
+/// The dependency of the chain whose loss shortens the longest chain most.
+fn cut(
+    program: &Program,
+    steps: &[Step],
+    dependencies: &[Dependency],
+    chain: &[Link],
+    longest: u32,
+) -> Option<Cut> {
+    let pairs = chain.windows(2).map(|pair| (pair[0].step, pair[1].step));
+    pairs
+        .filter_map(|(from, to)| {
+            let costly = (dependencies.iter())
+                .find(|one| one.from == from && one.to == to && one.why.costs())?;
+            let left = end_of(steps, &earliest(steps, dependencies, Some((from, to))));
+            (left < longest).then(|| Cut {
+                from,
+                to,
+                field: costly
+                    .thing
+                    .map_or(String::new(), |thing| name(program, thing)),
+                left,
+            })
+        })
+        .min_by_key(|cut| cut.left)
+}

@@ -1,0 +1,268 @@
+//! Small programs and their places.
+
+use super::{Placed, Report};
+use crate::arch::Arch;
+use crate::driver::{CompileOptions, Session};
+use crate::preproc::MemoryLoader;
+
+/// A program of Tofino whose ingress declares `locals` and applies `apply`.
+fn report_of(arch: Arch, locals: &str, apply: &str) -> Report {
+    let include = arch.name();
+    let text = format!(
+        r#"
+#include <core.p4>
+#include <{include}.p4>
+header op_h {{ bit<32> a; bit<32> b; bit<32> c; bit<32> d; }}
+struct headers_t {{ op_h op; }}
+struct meta_t {{ bit<32> x; bit<32> y; bit<32> z; bit<8> small; }}
+parser IngressParser(packet_in pkt, out headers_t hdr, out meta_t md, out ingress_intrinsic_metadata_t intr) {{
+    state start {{ pkt.extract(intr); pkt.advance(PORT_METADATA_SIZE); pkt.extract(hdr.op); transition accept; }}
+}}
+control Ingress(inout headers_t hdr, inout meta_t md, in ingress_intrinsic_metadata_t intr,
+                in ingress_intrinsic_metadata_from_parser_t from_parser,
+                inout ingress_intrinsic_metadata_for_deparser_t to_deparser,
+                inout ingress_intrinsic_metadata_for_tm_t to_tm) {{
+    {locals}
+    apply {{ {apply} }}
+}}
+control IngressDeparser(packet_out pkt, inout headers_t hdr, in meta_t md,
+                        in ingress_intrinsic_metadata_for_deparser_t to_deparser) {{
+    apply {{ pkt.emit(hdr.op); }}
+}}
+parser EgressParser(packet_in pkt, out headers_t hdr, out meta_t md, out egress_intrinsic_metadata_t intr) {{
+    state start {{ pkt.extract(intr); transition accept; }}
+}}
+control Egress(inout headers_t hdr, inout meta_t md, in egress_intrinsic_metadata_t intr,
+               in egress_intrinsic_metadata_from_parser_t from_parser,
+               inout egress_intrinsic_metadata_for_deparser_t to_deparser,
+               inout egress_intrinsic_metadata_for_output_port_t to_port) {{
+    apply {{ }}
+}}
+control EgressDeparser(packet_out pkt, inout headers_t hdr, in meta_t md,
+                       in egress_intrinsic_metadata_for_deparser_t to_deparser) {{
+    apply {{ pkt.emit(hdr.op); }}
+}}
+Pipeline(IngressParser(), Ingress(), IngressDeparser(), EgressParser(), Egress(), EgressDeparser()) pipe;
+Switch(pipe) main;
+"#
+    );
+    let mut loader = MemoryLoader::default();
+    loader.add("test.p4", text);
+    let mut options = CompileOptions::new("test.p4");
+    options.set_arch(arch);
+    let mut session = Session::new(options);
+    let program = session.elaborated(&loader).expect("it is in memory");
+    let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
+    Report::of(&program).expect("it is for Tofino")
+}
+
+fn tna(locals: &str, apply: &str) -> Report {
+    report_of(Arch::Tna, locals, apply)
+}
+
+/// The step of a name, which ends with these letters.
+fn step<'a>(report: &'a Report, name: &str) -> &'a Placed {
+    let mut steps = report.steps.iter();
+    let found = steps.find(|step| step.name.ends_with(name));
+    found.unwrap_or_else(|| panic!("no {name} in {report:#?}"))
+}
+
+/// A table that looks at `key` and writes `result`.
+fn table(name: &str, key: &str, result: &str, size: u64) -> String {
+    format!(
+        "action set_{name}(bit<32> value) {{ {result} = value; }}
+         table {name} {{ key = {{ {key}: exact; }} actions = {{ set_{name}; NoAction; }} size = {size}; }}\n"
+    )
+}
+
+#[test]
+fn what_matches_on_a_result_is_a_stage_later() {
+    let tables = table("one", "hdr.op.a", "md.x", 64)
+        + &table("two", "md.x", "md.y", 64)
+        + &table("three", "md.y", "hdr.op.c", 64)
+        + &table("beside", "hdr.op.b", "hdr.op.d", 64);
+    let report = tna(
+        &tables,
+        "one.apply(); two.apply(); three.apply(); beside.apply();",
+    );
+    let stages = ["one", "two", "three", "beside"].map(|name| step(&report, name).stage);
+    assert_eq!(stages, [0, 1, 2, 0]);
+    assert_eq!((report.needed, report.longest_chain), (3, 3));
+    assert!(report.fits());
+    let chain: Vec<(&str, &str)> = (report.chain.iter())
+        .map(|link| (report.steps[link.step].name.as_str(), link.dependency))
+        .collect();
+    assert_eq!(
+        chain,
+        [
+            ("Ingress.one", ""),
+            ("Ingress.two", "match"),
+            ("Ingress.three", "match")
+        ]
+    );
+    let cut = report.cut.expect("either dependency shortens it");
+    assert_eq!(cut.left, 2);
+}
+
+#[test]
+fn what_only_runs_after_an_outcome_costs_no_stage() {
+    let tables = table("one", "hdr.op.a", "md.x", 64) + &table("two", "hdr.op.b", "md.y", 64);
+    let report = tna(
+        &tables,
+        "if (one.apply().hit) { two.apply(); } else { hdr.op.c = 1; }",
+    );
+    assert_eq!(step(&report, "two").stage, 0);
+}
+
+#[test]
+fn two_that_write_a_field_are_apart_unless_no_packet_runs_both() {
+    let tables = table("one", "hdr.op.a", "md.x", 64)
+        + &table("two", "hdr.op.b", "md.x", 64)
+        + &table("end", "md.x", "hdr.op.c", 64);
+    let behind = tna(&tables, "one.apply(); two.apply(); end.apply();");
+    assert_eq!(
+        [step(&behind, "one").stage, step(&behind, "two").stage],
+        [0, 1]
+    );
+    let instead = tna(
+        &tables,
+        "if (hdr.op.d == 0) { one.apply(); } else { two.apply(); } end.apply();",
+    );
+    assert_eq!(
+        [step(&instead, "one").stage, step(&instead, "two").stage],
+        [0, 0]
+    );
+    assert_eq!(step(&instead, "end").stage, 1);
+}
+
+const COUNT: &str = "Register<bit<32>, bit<16>>(1024) cells;
+    RegisterAction<bit<32>, bit<16>, bit<32>>(cells) count = {
+        void apply(inout bit<32> value, out bit<32> result) { value = value + 1; result = value; }
+    };
+    RegisterAction<bit<32>, bit<16>, bit<32>>(cells) look = {
+        void apply(inout bit<32> value, out bit<32> result) { result = value; }
+    };\n";
+
+#[test]
+fn a_register_is_in_one_stage_with_all_its_accesses() {
+    let late = table("one", "hdr.op.a", "md.x", 64);
+    let report = tna(
+        &(COUNT.to_owned() + &late),
+        "one.apply();
+         if (hdr.op.d == 0) { md.y = count.execute(hdr.op.b[15:0]); } else { md.y = look.execute(md.x[15:0]); }
+         hdr.op.c = md.y;",
+    );
+    let cells: Vec<u32> = (report.steps.iter())
+        .filter(|step| step.kind == "register")
+        .map(|step| step.stage)
+        .collect();
+    assert_eq!(cells, [1, 1], "both wait for the index of one");
+    let all: u64 = report.used.iter().map(|used| used.stateful).sum();
+    assert_eq!(all, 1, "one array has one ALU");
+}
+
+#[test]
+fn an_action_has_an_operation_left_for_the_result_of_a_register() {
+    let one = tna(
+        COUNT,
+        "hdr.op.c = hdr.op.c + count.execute(hdr.op.b[15:0]);",
+    );
+    assert_eq!(one.longest_chain, 1);
+    let two = tna(
+        COUNT,
+        "hdr.op.c = hdr.op.c + count.execute(hdr.op.b[15:0]); hdr.op.d = hdr.op.c ^ hdr.op.a;",
+    );
+    assert_eq!(two.longest_chain, 2);
+}
+
+#[test]
+fn memories_are_counted_in_blocks() {
+    let tables = table("small", "hdr.op.a", "md.x", 64)
+        + &table("large", "hdr.op.b", "md.y", 65_536)
+        + "action none() {} table words { key = { hdr.op.a: ternary; hdr.op.b: ternary; } actions = { none; } size = 1024; }";
+    let report = tna(
+        &tables,
+        "small.apply(); large.apply(); words.apply(); hdr.op.c = md.x; hdr.op.d = md.y;",
+    );
+    // Four ways, a block each.
+    assert_eq!(step(&report, "small").takes.sram, 4);
+    // 32 - 10 bits of key, 4 of overhead, 1 for the action, 32 of data: two entries in a row of 128 bits.
+    assert_eq!(step(&report, "large").takes.sram, 32);
+    // 64 bits of key in rows of 44, 1,024 entries in blocks of 512.
+    assert_eq!(step(&report, "words").takes.tcam, 4);
+}
+
+#[test]
+fn a_table_that_is_larger_than_a_stage_goes_on_in_the_next_one() {
+    let tables = table("huge", "hdr.op.a", "md.x", 262_144) + &table("end", "md.x", "hdr.op.c", 16);
+    let report = tna(&tables, "huge.apply(); end.apply();");
+    let huge = step(&report, "huge");
+    assert_eq!((huge.takes.sram, huge.stage, huge.last), (128, 0, 1));
+    assert_eq!(step(&report, "end").stage, 2);
+    assert!(report
+        .used
+        .iter()
+        .all(|used| used.sram <= report.budget.sram));
+}
+
+#[test]
+fn no_stage_takes_more_than_it_has() {
+    let mut tables = String::new();
+    let mut apply = String::new();
+    for number in 0..40 {
+        tables += &table(&format!("t{number}"), "hdr.op.a", "md.x", 2048);
+        apply += &format!("if (hdr.op.b == {number}) {{ t{number}.apply(); }}\n");
+    }
+    let report = tna(&tables, &(apply + "hdr.op.c = md.x;"));
+    for used in &report.used {
+        assert!(used.fits(&report.budget), "{used:?}");
+    }
+    assert!(report.needed > report.longest_chain || report.needed >= 3);
+}
+
+#[test]
+fn the_second_edition_has_more_stages() {
+    let mut tables = String::new();
+    let mut apply = String::new();
+    for number in 0..14 {
+        let (key, result) = match number % 2 {
+            0 => ("md.x", "md.y"),
+            _ => ("md.y", "md.x"),
+        };
+        tables += &table(&format!("t{number}"), key, result, 16);
+        apply += &format!("t{number}.apply();\n");
+    }
+    let apply = apply + "hdr.op.c = md.x;";
+    let first = tna(&tables, &apply);
+    assert_eq!((first.fits(), first.stages), (false, 12));
+    let second = report_of(Arch::T2na, &tables, &apply);
+    assert_eq!((second.fits(), second.stages), (true, 20));
+    assert!(second.needed >= 14);
+}
+
+#[test]
+fn an_action_with_two_operations_one_after_another_is_noted() {
+    let locals = "action both() { hdr.op.c = (hdr.op.a + hdr.op.b) ^ hdr.op.d; }
+        table t { key = { hdr.op.a: exact; } actions = { both; NoAction; } size = 16; }";
+    let report = tna(locals, "t.apply();");
+    assert_eq!(report.needed, 2);
+    let note = &report.notes[0].text;
+    assert!(
+        note.contains("needs 2 operations one after another"),
+        "{note}"
+    );
+}
+
+#[test]
+fn text_and_json_say_the_same() {
+    let report = tna(&table("one", "hdr.op.a", "hdr.op.c", 64), "one.apply();");
+    let text = report.to_text();
+    assert!(
+        text.starts_with("test.p4: 1 of 12 stages for tna: it fits."),
+        "{text}"
+    );
+    assert!(text.contains("Ingress.one"), "{text}");
+    let json = serde_json::to_value(&report).expect("it is plain data");
+    assert_eq!(json["needed"], 1);
+    assert_eq!(json["steps"][0]["name"], "Ingress.one");
+}
