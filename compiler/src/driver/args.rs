@@ -409,7 +409,6 @@ impl Request {
     pub fn only_checks(&self) -> bool {
         let made = [
             self.output.is_some(),
-            self.report.is_some(),
             self.graph.is_some(),
             !self.p4info.is_empty(),
             !self.entries.is_empty(),

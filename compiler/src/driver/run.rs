@@ -85,16 +85,18 @@ pub(super) fn compile(
         .as_ref()
         .map(|checked| Constants::of(checked, &session.sources));
     if request.only_checks() {
-        if let Some(checked) = &checked {
-            session.only_check = true;
-            session.elaborated_program(checked);
-        }
+        session.only_check = true;
+        let program = (checked.as_ref()).and_then(|checked| session.elaborated_program(checked));
         tell(&mut session, request.json, stderr)?;
         let Some(constants) = constants.filter(|_| !session.diagnostics.has_errors()) else {
             return Ok(BAD);
         };
         write_constants(request, &constants)?;
-        return Ok(GOOD);
+        let fits = match (&request.report, program) {
+            (Some(path), Some(program)) => report(path, &program, stdout, stderr)?,
+            _ => true,
+        };
+        return Ok(if fits { GOOD } else { BAD });
     }
     let program = checked.and_then(|checked| session.elaborated_program(&checked));
     let outputs = program.and_then(|program| {

@@ -17,6 +17,8 @@ const TCAM_ROWS: u64 = 512;
 const TCAM_BITS: u64 = 44;
 /// Hash functions that an exact match looks under, each into blocks of its own.
 const WAYS: u64 = 4;
+/// Most blocks that an entry's word of an exact match spans, unless one entry needs more.
+const MOST_WIDTH: u64 = 4;
 /// Bits of a row's address in a block, which the hash gives and the entry need not hold.
 const ROW_BITS: u64 = 10;
 /// Version and valid bits of an exact entry.
@@ -139,6 +141,18 @@ fn array(cells: u64, bits: u64) -> u64 {
     cells.div_ceil(in_row).div_ceil(SRAM_ROWS).max(1) + 1
 }
 
+/// Rows of SRAM for entries of so many bits, in words of as many rows side by side as pack them best.
+fn packed(entries: u64, bits: u64) -> u64 {
+    let bits = bits.max(1);
+    (1..=MOST_WIDTH.max(bits.div_ceil(SRAM_BITS)))
+        .filter_map(|width| {
+            let in_word = width * SRAM_BITS / bits;
+            (in_word > 0).then(|| entries.div_ceil(in_word) * width)
+        })
+        .min()
+        .unwrap_or(entries)
+}
+
 /// What a register array takes.
 pub fn register(register: &Register) -> Use {
     Use {
@@ -239,11 +253,7 @@ pub fn table(program: &Program, table: &Table) -> Use {
         takes.sram += (size * beside).div_ceil(SRAM_BITS * SRAM_ROWS);
     } else if !is_constant {
         let held = key_bits.saturating_sub(ROW_BITS) + OVERHEAD_BITS + inside;
-        let in_row = SRAM_BITS / held.max(1);
-        let rows = match in_row {
-            0 => size * held.div_ceil(SRAM_BITS),
-            in_row => size.div_ceil(in_row),
-        };
+        let rows = packed(size, held);
         let direct = key_bits <= ROW_BITS;
         let ways = if direct { 1 } else { WAYS };
         takes.sram += rows

@@ -175,6 +175,7 @@ impl Chip {
     }
 }
 
+/// A list scheduler: fills one stage after another with steps whose dependencies allow it, those first that most stages wait for.
 fn attempt(
     budget: &Budget,
     steps: &[Step],
@@ -182,68 +183,86 @@ fn attempt(
     least: &[u32],
 ) -> (Vec<(u32, u32)>, Vec<Use>) {
     let mut chip = Chip::default();
-    let mut placed: Vec<(u32, u32)> = vec![(0, 0); steps.len()];
     let mut waits: Vec<Vec<&Dependency>> = vec![Vec::new(); steps.len()];
     for dependency in dependencies {
         waits[dependency.to].push(dependency);
     }
-    for (at, step) in steps.iter().enumerate() {
-        let behind = waits[at].iter().map(|dependency| {
-            let (first, last) = placed[dependency.from];
-            match dependency.why.costs() {
-                true => last + u32::from(steps[dependency.from].length > 0),
-                false => first,
+    let heights = heights(steps, dependencies);
+    let mut left: Vec<usize> = (0..steps.len()).collect();
+    left.sort_by_key(|at| (std::cmp::Reverse(heights[*at]), *at));
+    let mut placed: Vec<Option<(u32, u32)>> = vec![None; steps.len()];
+    let mut stage = 0;
+    while !left.is_empty() {
+        let before = left.len();
+        left.retain(|&at| {
+            let ready = waits[at].iter().try_fold(least[at], |first, dependency| {
+                let (its_first, its_last) = placed[dependency.from]?;
+                let from = match dependency.why.costs() {
+                    true => its_last + u32::from(steps[dependency.from].length > 0),
+                    false => its_first,
+                };
+                Some(first.max(from))
+            });
+            if ready.is_some_and(|first| first <= stage) {
+                placed[at] = put(budget, &mut chip, &steps[at], stage);
             }
+            placed[at].is_none()
         });
-        let first = behind.max().unwrap_or(0).max(least[at]);
-        placed[at] = put(budget, &mut chip, step, first);
+        // Steps without distance between them go into the same stage, one pass after the other.
+        if left.len() == before {
+            stage += 1;
+        }
     }
+    let placed = placed.into_iter().flatten().collect();
     (placed, chip.used)
 }
 
-/// Finds room for a step from stage `first` on.
-fn put(budget: &Budget, chip: &mut Chip, step: &Step, first: u32) -> (u32, u32) {
-    let mut takes = step.takes;
+/// How many stages follow each step's first one on the longest way to the end.
+fn heights(steps: &[Step], dependencies: &[Dependency]) -> Vec<u32> {
+    let mut heights: Vec<u32> = steps.iter().map(|step| step.length).collect();
+    // Dependencies go forward only, and stand in the order of those that wait.
+    for dependency in dependencies.iter().rev() {
+        let Dependency { from, to, why, .. } = *dependency;
+        let distance = if why.costs() { steps[from].length } else { 0 };
+        heights[from] = heights[from].max(distance + heights[to]);
+    }
+    heights
+}
+
+/// Puts a step into a stage, if there is room or can be room nowhere.
+fn put(budget: &Budget, chip: &mut Chip, step: &Step, stage: u32) -> Option<(u32, u32)> {
+    let mut now = step.takes;
     for (name, of_object) in &step.objects {
         if !chip.objects.contains(name) {
-            takes += *of_object;
+            now += *of_object;
         }
     }
-    let mut stage = first;
-    loop {
-        let key = (stage, step.gress, step.ways.clone());
-        let plain = matches!(step.kind, Kind::Statement | Kind::Register);
-        let mut now = takes;
-        now.tables += u64::from(plain && !chip.shared.contains(&key));
-        now.exact_bytes += missing(&step.exact, &chip.exact, stage);
-        now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
-        let room = *chip.at(stage);
-        let mut units = now;
-        (units.sram, units.tcam) = (0, 0);
-        let free = (
-            budget.stage.sram.saturating_sub(room.sram),
-            budget.stage.tcam.saturating_sub(room.tcam),
-        );
-        let divisible = step.kind == Kind::Table;
-        let memories = now.sram <= free.0 && now.tcam <= free.1;
-        let begins = divisible && memories_begin(now, free, &budget.stage);
-        let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
-        if hopeless || ((room + units).fits(&budget.stage) && (memories || begins)) {
-            for name in step.objects.keys() {
-                chip.objects.insert(name.clone());
-            }
-            if plain {
-                chip.shared.insert(key);
-            }
-            chip.exact
-                .extend(step.exact.keys().map(|thing| (stage, *thing)));
-            chip.ternary
-                .extend(step.ternary.keys().map(|thing| (stage, *thing)));
-            let last = fill(budget, chip, stage, now);
-            return (stage, last.max(stage + step.length.max(1) - 1));
-        }
-        stage += 1;
+    let key = (stage, step.gress, step.ways.clone());
+    let plain = matches!(step.kind, Kind::Statement | Kind::Register);
+    now.tables += u64::from(plain && !chip.shared.contains(&key));
+    now.exact_bytes += missing(&step.exact, &chip.exact, stage);
+    now.ternary_bytes += missing(&step.ternary, &chip.ternary, stage);
+    let room = *chip.at(stage);
+    let mut units = now;
+    (units.sram, units.tcam) = (0, 0);
+    let free = (
+        budget.stage.sram.saturating_sub(room.sram),
+        budget.stage.tcam.saturating_sub(room.tcam),
+    );
+    let memories = now.sram <= free.0 && now.tcam <= free.1;
+    let begins = step.kind == Kind::Table && memories_begin(now, free, &budget.stage);
+    let hopeless = !units.fits(&budget.stage) || stage > MOST_STAGES;
+    if !hopeless && !((room + units).fits(&budget.stage) && (memories || begins)) {
+        return None;
     }
+    chip.objects.extend(step.objects.keys().cloned());
+    if plain {
+        chip.shared.insert(key);
+    }
+    (chip.exact).extend(step.exact.keys().map(|thing| (stage, *thing)));
+    (chip.ternary).extend(step.ternary.keys().map(|thing| (stage, *thing)));
+    let last = fill(budget, chip, stage, now);
+    Some((stage, last.max(stage + step.length.max(1) - 1)))
 }
 
 /// Bytes of what a step needs on a crossbar and is not there yet.
