@@ -1,10 +1,16 @@
 //! `alfirk ctrl`.
 
+mod bfrt;
+mod dry_run;
+
 use alfirk_ctrl::{CtrlArgs, CtrlError};
 
 use crate::exit::{print, Failure, Outcome};
 
 pub fn run(args: &CtrlArgs) -> Outcome {
+    if let Some(format) = args.dry_run {
+        return dry_run::run(args, format);
+    }
     // Whoever waits for the line reads it from a pipe; with nobody there, the controller works all the same.
     let announce = |line| {
         let _ = print(format_args!("{line}\n"));

@@ -20,4 +20,4 @@ pub mod tree;
 pub use controller::{Controller, ControllerConfig, Effect, Event};
 
 #[cfg(feature = "driver")]
-pub use client::{run, CtrlArgs, CtrlError};
+pub use client::{run, CtrlArgs, CtrlError, DryRun};

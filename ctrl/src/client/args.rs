@@ -26,7 +26,8 @@ use crate::tree::Policy;
 #[derive(Clone, Debug, Parser)]
 #[command(after_help = "Example:
   alfirk ctrl --topology topologies/testbed.yaml --switch s1=127.0.0.1:9559 \\
-      --p4info build/main.p4info.txtpb --device-config build/main.json")]
+      --p4info build/main.p4info.txtpb --device-config build/main.json
+  alfirk ctrl --dry-run bfrt --topology topologies/testbed.yaml --group 10.255.0.1=10.0.0.1:17,10.0.0.2:18 --out scripts")]
 pub struct CtrlArgs {
     /// The network, in YAML (see topologies/README.md).
     #[arg(long, value_name = "FILE")]
@@ -38,11 +39,25 @@ pub struct CtrlArgs {
     #[arg(long = "switches", value_name = "FILE")]
     pub switches_file: Option<PathBuf>,
     /// P4Info of the pipeline: text, or by its name .json, .bin or .pb.
-    #[arg(long, value_name = "FILE")]
-    pub p4info: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    pub p4info: Option<PathBuf>,
     /// The compiled pipeline (BMv2 JSON).
-    #[arg(long, value_name = "FILE")]
-    pub device_config: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "dry_run")]
+    pub device_config: Option<PathBuf>,
+    /// Connect to nothing: plan the fabric and the groups of --group for Tofino (p4src/tna), and write for each switch NAME.py in
+    /// the folder of --out, a script that loads all of it by hand in bfshell's bfrt_python.
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["switches", "switches_file", "state", "p4info", "device_config"])]
+    pub dry_run: Option<DryRun>,
+    /// A group for --dry-run: its address, and address and queue pair number of each member; the first one leads.
+    #[arg(
+        long = "group",
+        value_name = "MCSTID=HOST:QPN,HOST:QPN...",
+        requires = "dry_run"
+    )]
+    pub groups: Vec<String>,
+    /// The folder that --dry-run writes to.
+    #[arg(long, value_name = "DIR", default_value = ".", requires = "dry_run")]
+    pub out: PathBuf,
     /// Where the control service listens; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9560")]
     pub listen: SocketAddr,
@@ -100,6 +115,13 @@ pub struct CtrlArgs {
     pub json: bool,
 }
 
+/// What a dry run writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DryRun {
+    /// Scripts for bfrt_python, of Intel's SDE for Tofino
+    Bfrt,
+}
+
 /// Why `alfirk ctrl` ended.
 #[derive(Debug, thiserror::Error)]
 pub enum CtrlError {
@@ -109,6 +131,9 @@ pub enum CtrlError {
     /// Arguments that do not fit together.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// No pipeline to load.
+    #[error("give --p4info and --device-config, or --dry-run")]
+    NoPipeline,
     /// A time that makes no sense.
     #[error("--dead-after {0}: give seconds, from 0.01 to 86400")]
     DeadAfter(f64),
@@ -136,7 +161,10 @@ impl CtrlError {
     pub fn is_bad_input(&self) -> bool {
         matches!(
             self,
-            CtrlError::File(_) | CtrlError::Config(_) | CtrlError::DeadAfter(_)
+            CtrlError::File(_)
+                | CtrlError::Config(_)
+                | CtrlError::NoPipeline
+                | CtrlError::DeadAfter(_)
         )
     }
 }
@@ -161,6 +189,9 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
     if !(0.01..=86_400.0).contains(&args.dead_after) {
         return Err(CtrlError::DeadAfter(args.dead_after));
     }
+    let (Some(p4info), Some(device_config)) = (&args.p4info, &args.device_config) else {
+        return Err(CtrlError::NoPipeline);
+    };
     let dead_after = (args.dead_after * 1e9) as u64;
     let config = ControllerConfig {
         policy: args.tree_policy,
@@ -182,8 +213,8 @@ fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlErro
             icrc: args.icrc,
         },
         ..ControllerConfig::new(
-            files::read_p4info(&args.p4info)?,
-            files::read_device_config(&args.device_config)?,
+            files::read_p4info(p4info)?,
+            files::read_device_config(device_config)?,
         )
     };
     Ok((Controller::new(topology, config)?, switches))

@@ -1,0 +1,136 @@
+//! `alfirk ctrl --dry-run`: what the controller would write, without a switch to write it to.
+//!
+//! The fabric is brought up in virtual time on our model of Tofino, by the controller itself; what its switches hold then is what
+//! a real one is to be given.
+
+use std::fs;
+use std::net::Ipv4Addr;
+
+use alfirk_bmv2::p4rt::Server;
+use alfirk_ctrl::controller::{ControllerConfig, MemberSpec, RegisterGroup};
+use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::topology::Topology;
+use alfirk_ctrl::{CtrlArgs, DryRun};
+use alfirk_experiment::Fabric;
+use alfirk_p4runtime::p4::v1::{
+    self, entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, Entity,
+    PacketReplicationEngineEntry, ReadRequest,
+};
+use alfirk_roce::wire::{Psn, QpNum};
+use alfirk_sim::engine::FaultProbabilities;
+use alfirk_sim::network::{Model, Network};
+use alfirk_sim::VirtualFabric;
+
+use super::bfrt;
+use crate::exit::{print, Failure, Outcome};
+use crate::program::{self, Target};
+
+pub fn run(args: &CtrlArgs, format: DryRun) -> Outcome {
+    let DryRun::Bfrt = format;
+    let topology = topology(args)?;
+    let groups = args.groups.iter().map(|text| group(text));
+    let groups: Vec<RegisterGroup> = groups.collect::<Result<_, _>>()?;
+    let program = program::compile_program(Target::Tna, None)?;
+    let config = ControllerConfig {
+        policy: args.tree_policy,
+        group_range: args.group_range,
+        punt_rate: args.punt_rate,
+        ecn: args.ecn,
+        strategies: Strategies::default(),
+        ..ControllerConfig::new(program.p4info.clone(), program.device_config)
+    };
+    let faults = FaultProbabilities::default();
+    let network = Network::build(&topology, config, Model::default(), faults, 1);
+    let network = network.map_err(Failure::bad_input)?;
+    let mut fabric = VirtualFabric::bring_up(network).map_err(Failure::failed)?;
+    let mut made = String::new();
+    for wanted in groups {
+        let info = fabric.register(wanted).map_err(Failure::bad_input)?;
+        made += &format!(
+            "# Group {}: {} members, which address queue pair {} there and begin at PSN {}.\n",
+            info.mcst_id, info.members, info.remote_qpn, info.initial_psn
+        );
+    }
+    fs::create_dir_all(&args.out).map_err(|error| unwritable(&args.out, &error))?;
+    for index in topology.switch_indexes() {
+        let name = &topology.switch(index).name;
+        let server = fabric.network().switch(index).server();
+        let script = bfrt::script(name, &made, &program.p4info, &state(server)?);
+        let path = args.out.join(format!("{name}.py"));
+        fs::write(&path, script).map_err(|error| unwritable(&path, &error))?;
+        print(format_args!("{}\n", path.display()))?;
+    }
+    Ok(())
+}
+
+fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format_args!("{}: {error}", path.display()))
+}
+
+fn topology(args: &CtrlArgs) -> Result<Topology, Failure> {
+    let path = &args.topology;
+    let text = fs::read_to_string(path)
+        .map_err(|error| Failure::bad_input(format_args!("{}: {error}", path.display())))?;
+    Topology::from_yaml(&path.display().to_string(), &text).map_err(Failure::bad_input)
+}
+
+/// `MCSTID=HOST:QPN,HOST:QPN...`
+fn group(text: &str) -> Result<RegisterGroup, Failure> {
+    let wrong = |what: &str| {
+        Failure::bad_input(format_args!(
+            "--group {text}: {what}; write it as 10.255.0.1=10.0.0.1:17,10.0.0.2:18"
+        ))
+    };
+    let (mcst_id, members) = text
+        .split_once('=')
+        .ok_or_else(|| wrong("there is no `=`"))?;
+    let mcst_id: Ipv4Addr = mcst_id
+        .parse()
+        .map_err(|_| wrong("the group's address is none"))?;
+    let members = members.split(',').map(|member| {
+        let (ip, qpn) = member
+            .split_once(':')
+            .ok_or_else(|| wrong("a member has no `:`"))?;
+        let number = qpn.parse::<u32>().ok().filter(|number| *number < 1 << 24);
+        Ok(MemberSpec {
+            ip: ip
+                .parse()
+                .map_err(|_| wrong("a member's address is none"))?,
+            qpn: QpNum::new(number.ok_or_else(|| wrong("a queue pair number is none of 24 bits"))?),
+            region: None,
+            may_send: true,
+        })
+    });
+    Ok(RegisterGroup {
+        mcst_id: Some(mcst_id),
+        virtual_qpn: None,
+        members: members.collect::<Result<_, Failure>>()?,
+        initial_psn: Psn::new(0),
+        strategies: Strategies::default(),
+    })
+}
+
+/// All that a switch holds and did not have from its program.
+fn state(server: &Server) -> Result<Vec<Entity>, Failure> {
+    let engine = |entry| {
+        Kind::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+            r#type: Some(entry),
+        })
+    };
+    let wanted = [
+        Kind::TableEntry(v1::TableEntry::default()),
+        engine(Pre::MulticastGroupEntry(v1::MulticastGroupEntry::default())),
+        engine(Pre::CloneSessionEntry(v1::CloneSessionEntry::default())),
+        Kind::MeterEntry(v1::MeterEntry::default()),
+        Kind::RegisterEntry(v1::RegisterEntry::default()),
+    ];
+    let request = ReadRequest {
+        device_id: server.switch().options().device_id,
+        entities: wanted.map(|kind| Entity { entity: Some(kind) }).to_vec(),
+        ..ReadRequest::default()
+    };
+    let answer = server.read(&request, 0).map_err(|status| {
+        Failure::failed(format_args!("the model's state cannot be read: {status:?}"))
+    })?;
+    Ok(answer.entities)
+}
