@@ -5,6 +5,8 @@ use alfirk_p4runtime::p4::v1::{
     MeterEntry, P4Data, RegisterEntry,
 };
 
+use alfirk_p4runtime::bytestring;
+
 use super::{
     direct,
     error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
@@ -146,16 +148,52 @@ pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> Upd
     Ok(())
 }
 
-/// Cells of v1model's registers are single numbers.
+/// Most bits of a register's cell that has several members.
+const MOST_CELL_BITS: usize = 128;
+
+/// Cells of v1model's registers are single numbers; of Tofino's they may be structs, whose members stand one behind the other in a
+/// number, the first one highest.
 fn check_register(register: &Register) -> UpdateResult {
     let name = &register.array.name;
     match &register.data {
-        Ok(ty) if ty.fields() == 1 => Ok(()),
+        Ok(ty) if ty.fields() == 1 || ty.widths().iter().sum::<usize>() <= MOST_CELL_BITS => Ok(()),
         Ok(_) => Err(unimplemented(format!(
-            "register {name}: cells of this type are not supported"
+            "register {name}: cells of over {MOST_CELL_BITS} bits are not supported"
         ))),
         Err(error) => Err(unimplemented(format!("register {name}: {error}"))),
     }
+}
+
+/// The flat fields of a cell.
+fn split(cell: &[u8], widths: &[usize]) -> Vec<Vec<u8>> {
+    if let [_] = widths {
+        return vec![cell.to_vec()];
+    }
+    let number = cell
+        .iter()
+        .fold(0u128, |number, byte| number << 8 | u128::from(*byte));
+    let mut end: usize = widths.iter().sum();
+    let field = |width: &usize| {
+        end -= width;
+        let mask = u128::MAX.checked_shr(128 - *width as u32).unwrap_or(0);
+        bytestring::encode(number.checked_shr(end as u32).unwrap_or(0) & mask)
+    };
+    widths.iter().map(field).collect()
+}
+
+/// The cell of flat fields.
+fn joined(fields: &[Vec<u8>], widths: &[usize]) -> Vec<u8> {
+    if let [one] = fields {
+        return one.clone();
+    }
+    let fields = fields.iter().zip(widths);
+    let number = fields.fold(0u128, |number, (field, width)| {
+        let value = field
+            .iter()
+            .fold(0u128, |value, byte| value << 8 | u128::from(*byte));
+        number.checked_shl(*width as u32).unwrap_or(0) | value
+    });
+    bytestring::encode(number)
 }
 
 pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) -> UpdateResult {
@@ -179,10 +217,11 @@ pub fn write_register(scope: &mut Scope<'_>, kind: Type, entry: &RegisterEntry) 
     let fields = ty
         .flatten(data)
         .map_err(|error| invalid(format!("register {}: {error}", array.name)))?;
+    let value = joined(&fields, &ty.widths());
     for cell in cells {
         scope
             .switch
-            .write_register(&array.name, cell, &fields[0])
+            .write_register(&array.name, cell, &value)
             .map_err(core_error)?;
     }
     Ok(())
@@ -203,6 +242,7 @@ pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) 
         let Ok(ty) = &register.data else {
             continue;
         };
+        let widths = ty.widths();
         for cell in cells("register", array, index_of)? {
             let value = view
                 .switch
@@ -211,7 +251,7 @@ pub fn read_registers(view: View<'_>, filter: &RegisterEntry, found: Found<'_>) 
             found(Kind::RegisterEntry(RegisterEntry {
                 register_id: array.id,
                 index: index(cell),
-                data: Some(ty.unflatten(&mut std::iter::once(value.as_slice()))),
+                data: Some(ty.unflatten(&mut split(&value, &widths).iter().map(Vec::as_slice))),
             }));
         }
     }
@@ -223,6 +263,7 @@ pub fn is_zero(data: &P4Data) -> bool {
     match &data.data {
         Some(Data::Bitstring(bytes) | Data::EnumValue(bytes)) => bytes.iter().all(|b| *b == 0),
         Some(Data::Bool(value)) => !value,
+        Some(Data::Struct(parts) | Data::Tuple(parts)) => parts.members.iter().all(is_zero),
         _ => false,
     }
 }

@@ -19,8 +19,10 @@ use thiserror::Error;
 /// A type, with its names resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataType {
-    /// `bit<W>` or `int<W>`.
+    /// `bit<W>`.
     Bits(usize),
+    /// `int<W>`: in flat fields the W bits as an unsigned number, in messages two's complement in as few bytes as hold it (§ 8.4).
+    Int(usize),
     /// `bool`.
     Bool,
     /// An enum; its members in order.
@@ -92,7 +94,9 @@ impl DataType {
         Ok(match spec.type_spec.as_ref() {
             Some(TypeSpec::Bitstring(like)) => match like.type_spec.as_ref() {
                 Some(Bitstring::Bit(bit)) => width(bit.bitwidth),
-                Some(Bitstring::Int(int)) => width(int.bitwidth),
+                Some(Bitstring::Int(int)) => {
+                    DataType::Int(usize::try_from(int.bitwidth).unwrap_or(0))
+                }
                 Some(Bitstring::Varbit(_)) => return Err(DataError::Unsupported("varbit")),
                 None => return Err(DataError::Unsupported("an unset type")),
             },
@@ -157,6 +161,20 @@ impl DataType {
         }
     }
 
+    /// Bits of each flat field.
+    pub fn widths(&self) -> Vec<usize> {
+        match self {
+            DataType::Struct(members) | DataType::Tuple(members) => {
+                members.iter().flat_map(DataType::widths).collect()
+            }
+            DataType::Bits(bits) | DataType::Int(bits) | DataType::SerializableEnum(bits) => {
+                vec![*bits]
+            }
+            DataType::Bool => vec![1],
+            DataType::Enum(_) => vec![ENUM_BITS],
+        }
+    }
+
     /// The value that flat fields stand for; missing fields are zero.
     pub fn unflatten<'a>(&self, fields: &mut impl Iterator<Item = &'a [u8]>) -> P4Data {
         let data = match self {
@@ -177,6 +195,7 @@ impl DataType {
 
     fn scalar_from(&self, bytes: &[u8]) -> Data {
         match self {
+            DataType::Int(bits) => Data::Bitstring(signed(bytes, *bits)),
             DataType::Bool => Data::Bool(bytes != [0]),
             DataType::SerializableEnum(_) => Data::EnumValue(bytes.to_vec()),
             DataType::Enum(members) => {
@@ -205,6 +224,11 @@ impl DataType {
                 bytestring::check(bytes, *bits)?;
                 fields.push(bytestring::canonical(bytes).to_vec());
             }
+            (DataType::Int(bits), Some(Data::Bitstring(bytes))) => {
+                let value = unsigned(bytes, *bits);
+                bytestring::check(&value, *bits)?;
+                fields.push(bytestring::canonical(&value).to_vec());
+            }
             (DataType::Bool, Some(Data::Bool(value))) => fields.push(vec![u8::from(*value)]),
             (DataType::Enum(members), Some(Data::Enum(name))) => {
                 let number = members.iter().position(|member| member == name);
@@ -223,7 +247,7 @@ impl DataType {
                     member.flatten_into(value, fields)?;
                 }
             }
-            (DataType::Bits(_), _) => return mismatch("bitstring"),
+            (DataType::Bits(_) | DataType::Int(_), _) => return mismatch("bitstring"),
             (DataType::SerializableEnum(_), _) => return mismatch("enum_value"),
             (DataType::Bool, _) => return mismatch("bool"),
             (DataType::Enum(_), _) => return mismatch("enum"),
@@ -232,6 +256,44 @@ impl DataType {
         }
         Ok(())
     }
+}
+
+/// A number of so many bits as two's complement in as few bytes as hold it.
+fn signed(number: &[u8], bits: usize) -> Vec<u8> {
+    let len = bits.div_ceil(8).max(1);
+    let mut bytes = vec![0; len.saturating_sub(number.len())];
+    bytes.extend_from_slice(&number[number.len().saturating_sub(len)..]);
+    let top = (bits.max(1) - 1) % 8;
+    let negative = bytes[0] >> top & 1 == 1;
+    if negative {
+        bytes[0] |= !(u8::MAX >> (7 - top));
+    }
+    let filler = if negative { 0xff } else { 0 };
+    let is_filler = |at: usize| bytes[at] == filler && (bytes[at + 1] & 0x80 == 0x80) == negative;
+    let start = (0..len - 1).find(|at| !is_filler(*at));
+    bytes.split_off(start.unwrap_or(len - 1))
+}
+
+/// Two's complement in any number of bytes as a number of so many bits; bits beyond them that are not the sign's stay, to be found.
+fn unsigned(bytes: &[u8], bits: usize) -> Vec<u8> {
+    let len = bits.div_ceil(8).max(1);
+    let negative = bytes.first().is_some_and(|first| first & 0x80 != 0);
+    let mut value = bytes.to_vec();
+    if negative {
+        while value.len() < len {
+            value.insert(0, 0xff);
+        }
+        while value.len() > len && value[0] == 0xff {
+            value.remove(0);
+        }
+        let top = (bits.max(1) - 1) % 8;
+        let beyond = !(u8::MAX >> (7 - top));
+        let with_sign = !(u8::MAX.checked_shr(8 - top as u32).unwrap_or(0));
+        if value.len() == len && value[0] & with_sign == with_sign {
+            value[0] &= !beyond;
+        }
+    }
+    value
 }
 
 #[cfg(test)]
@@ -313,5 +375,36 @@ mod tests {
     fn endless_and_unknown_types_are_refused() {
         assert_eq!(data_type("loop_t"), Err(DataError::TooLarge));
         assert_eq!(data_type("nix"), Err(DataError::UnknownType("nix".into())));
+    }
+
+    #[test]
+    fn signed_numbers_are_twos_complement_in_few_bytes() {
+        for (number, bits, shown) in [
+            (&[0][..], 32, &[0][..]),
+            (&[0x7f], 32, &[0x7f]),
+            (&[0x80], 32, &[0, 0x80]),
+            (&[0xff], 32, &[0, 0xff]),
+            (&[0xff, 0xff, 0xff, 0xff], 32, &[0xff]),
+            (&[0xff, 0xff, 0xff, 0x7f], 32, &[0xff, 0x7f]),
+            (&[0x80, 0, 0, 0], 32, &[0x80, 0, 0, 0]),
+            (&[0xff], 8, &[0xff]),
+            (&[0x0f, 0xff], 12, &[0xff]),
+            (&[0x08, 0x00], 12, &[0xf8, 0x00]),
+            (&[0x07, 0xff], 12, &[0x07, 0xff]),
+        ] {
+            assert_eq!(signed(number, bits), shown, "{number:?} of {bits} bits");
+            let back = unsigned(shown, bits);
+            assert_eq!(
+                bytestring::canonical(&back),
+                number,
+                "{shown:?} of {bits} bits"
+            );
+        }
+        // -2049 and 2048 are no numbers of 12 bits; a value may have more bytes than it needs.
+        assert!(bytestring::check(&unsigned(&[0xf7, 0xff], 12), 12).is_err());
+        assert_eq!(
+            bytestring::canonical(&unsigned(&[0xff, 0xff, 0xff], 12)),
+            [0x0f, 0xff]
+        );
     }
 }
