@@ -111,7 +111,7 @@ struct Collector<'a> {
     ways: Vec<(usize, u32)>,
     /// Fields that were given copies of others, not written yet: readers take the others as long as these stay as they are.
     copies: BTreeMap<FieldRef, Copied>,
-    /// How often each field is read by what is not looked at yet; actions of tables, keys and inputs of hashes always count.
+    /// How often each field is read by what is not looked at yet; actions of tables and inputs of hashes always count.
     to_come: BTreeMap<FieldRef, usize>,
 }
 
@@ -176,14 +176,18 @@ impl Collector<'_> {
         }
     }
 
+    /// A read is no longer to come.
+    fn read(&mut self, field: FieldRef) {
+        if let Some(count) = self.to_come.get_mut(&field) {
+            *count = count.saturating_sub(1);
+        }
+    }
+
     /// Its reads are no longer to come.
     fn looked_at(&mut self, expr: &Expr) {
         expr.walk(&mut |expr| {
             if let Expr::Field { place, .. } = expr {
-                let count = fixed(*place).and_then(|field| self.to_come.get_mut(&field));
-                if let Some(count) = count {
-                    *count = count.saturating_sub(1);
-                }
+                fixed(*place).into_iter().for_each(|field| self.read(field));
             }
         });
     }
@@ -274,6 +278,11 @@ impl Collector<'_> {
         }
         all.matches = self.seen_through(all.matches);
         all.reads = self.seen_through(all.reads);
+        for key in &table.keys {
+            if let KeyTarget::Field(field) = key.target {
+                self.read(field);
+            }
+        }
         let name = table.meta.name.clone();
         let one_action = table.keys.is_empty() && table.default.constant;
         let source = match table.meta.source.line {
