@@ -22,7 +22,8 @@ header packet_out_t {
 
 // Register access by PacketOut, which works on every target: P4Runtime servers of
 // BMv2 refuse RegisterEntry. The answer is the same header in a PacketIn.
-//   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages
+//   INIT_GROUP  all state of `group` for `count` paths as before PSN value[23:0], after value[47:24] messages; on Tofino the source is
+//               behind port value[63:48], on v1model it is where the next data comes from
 //   READ        value := reg of `group` (and of path `index`, where it is per path)
 //   WRITE       the other way round
 //   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value[23:0]

@@ -50,8 +50,14 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
         }
     }
 
+    action to_last_source() {
+        @in_hash {
+            ig_tm_md.ucast_egress_port = (PortId_t)(bit<32>)meta.last_source;
+        }
+    }
+
     action compare_ports() {
-        meta.source_difference = meta.source ^ meta.port_word;
+        meta.source_difference = meta.last_source ^ meta.port_word;
     }
 
     action refuse(bit<8> reason) {
@@ -64,22 +70,23 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
             meta.is_caught_up: ternary;
             meta.turn: ternary;
             (bit<32>)meta.source: ternary @name("source");
+            (bit<32>)meta.last_source: ternary @name("last_source");
         }
-        actions = { source_sends; source_sends_again; to_source; compare_ports; refuse; NoAction; }
+        actions = { source_sends; source_sends_again; to_source; to_last_source; compare_ports; refuse; NoAction; }
         const default_action = NoAction();
         const entries = {
-            (Kind.DATA, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _): source_sends();
-            (Kind.DATA, 1, TURN_PSN &&& TURN_PSN, _): source_sends();
-            (Kind.DATA, _, TURN_SOURCE &&& TURN_SOURCE, _): source_sends_again();
-            (Kind.READ, _, _, _): compare_ports();
-            (Kind.CNP, _, _, 0): refuse(Drop.NO_SOURCE);
-            (Kind.CNP, _, _, _): to_source();
-            (Kind.ACK, _, _, 0): refuse(Drop.BEYOND_SENT);
-            (Kind.ACK, _, _, _): to_source();
-            (Kind.NAK, _, _, 0): refuse(Drop.BEYOND_SENT);
-            (Kind.NAK, _, _, _): to_source();
-            (Kind.FATAL_NAK, _, _, 0): refuse(Drop.BEYOND_SENT);
-            (Kind.FATAL_NAK, _, _, _): to_source();
+            (Kind.DATA, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _, _): source_sends();
+            (Kind.DATA, 1, TURN_PSN &&& TURN_PSN, _, _): source_sends();
+            (Kind.DATA, _, TURN_SOURCE &&& TURN_SOURCE, _, _): source_sends_again();
+            (Kind.READ, _, _, _, _): compare_ports();
+            (Kind.CNP, _, _, _, 0): refuse(Drop.NO_SOURCE);
+            (Kind.CNP, _, _, _, _): to_last_source();
+            (Kind.ACK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.ACK, _, _, _, _): to_source();
+            (Kind.NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.NAK, _, _, _, _): to_source();
+            (Kind.FATAL_NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
+            (Kind.FATAL_NAK, _, _, _, _): to_source();
         }
         size = 16;
     }

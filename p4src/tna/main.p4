@@ -122,6 +122,10 @@ control ingress(inout headers_t hdr,
             }
             if (is_of_group) {
                 admission.apply(hdr, meta, is_admitted);
+                // Here and not at the end: no packet is routed before, so that neither waits for the other's stages.
+                if (is_admitted) {
+                    ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
+                }
             } else if (hdr.ipv4.isValid() || hdr.arp.isValid()) {
                 meta.carried.kind = Kind.NONE;
                 source_guard.apply(hdr, meta, meta.carried.ingress_port);
@@ -149,9 +153,6 @@ control ingress(inout headers_t hdr,
             }
         }
 
-        if (is_admitted) {
-            ack_aggregate.apply(hdr, meta, ig_dprsr_md, ig_tm_md);
-        }
         punt_limit.apply(meta);
 
         // Last, and either: both may write drop_ctl.

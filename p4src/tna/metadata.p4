@@ -123,6 +123,8 @@ struct ingress_metadata_t {
     // The port that the packet came from, and that of the source, 0 if there was none yet.
     psn_word_t port_word;
     psn_word_t source;
+    // The same for CNPs and READs, which ask the register's twin: two that write one field cannot be in one stage.
+    psn_word_t last_source;
     bit<1> in_tree;
     // By how much the packet's word is newer than what its path's has become: 0, if it has become that.
     bit<32> ahead;

@@ -83,6 +83,7 @@ parser IngressParser(packet_in packet,
         meta.turn = 0;
         meta.port_word = 0;
         meta.source = 0;
+        meta.last_source = 0;
         meta.in_tree = 0;
         meta.ahead = 0;
         meta.is_news = 0;

@@ -28,6 +28,9 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         @in_hash {
             meta.tie = (psn_word_t)(bit<32>)hdr.register_control.index;
         }
+        @in_hash {
+            meta.port_word = (psn_word_t)(bit<32>)hdr.register_control.value[63:48];
+        }
         meta.absent = (bit<PATH_BITS>)~8w0;
         meta.acked = meta.psn & -PSN_WORD_ONE;
         meta.psn = meta.psn & -PSN_WORD_ONE;

@@ -3,7 +3,8 @@
 //   from the source's port   any PSN counts
 //   from another port        only the PSN that comes next, both in the group and on that path: then the source is there
 //
-// The rules and why they are so: v1model/sender.p4. As long as there was no source, only the group's first PSN counts here.
+// The rules and why they are so: v1model/sender.p4. As long as there was no source, only the group's first PSN counts here:
+// an ALU has no third comparison. So whoever makes registers ready in the middle of a group says where its source is.
 //
 // A stateful ALU compares twice. Whether the path has acknowledged all before this PSN is known one stage earlier, and
 // chooses between two pairs of questions:
@@ -111,7 +112,7 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
     RegisterAction<sender_t, group_cell_t, bit<4>>(array) set = { \
         void apply(inout sender_t value) { \
             value.sent = meta.acked - PSN_WORD_ONE; \
-            value.port = 0; \
+            value.port = meta.port_word; \
         } \
     };
 
@@ -148,7 +149,7 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
     }
 
     action look_at_senders() {
-        meta.source = look.execute(CELL_GROUP(meta.carried.cell));
+        meta.last_source = look.execute(CELL_GROUP(meta.carried.cell));
     }
 
     table first {
