@@ -14,6 +14,9 @@ pub const VIRTUAL_MAC: MacAddr = MacAddr({
 /// The port between pipeline and controller (`p4src/v1model/metadata.p4`), and the clone session that leads to it.
 pub const CPU_PORT: u32 = alfirk_contract::CPU_PORT as u32;
 
+/// `register_control.reg`: the port that the source is behind, 0 if there was none yet.
+pub const REGISTER_SRC_PORT: u8 = RegisterName::SrcPort as u8;
+
 /// `packet_out.kind`: the payload is a frame for `egress_port`.
 pub const PACKET_OUT_FORWARD: u8 = PacketOutKind::Forward as u8;
 /// `packet_out.kind`: the payload is a register control header.

@@ -5,7 +5,10 @@
 
 use std::fmt::Write;
 
-use alfirk_p4runtime::p4::config::v1::{match_field, p4_data_type_spec, P4Info, Preamble};
+use alfirk_p4runtime::p4::config::v1::{
+    match_field, p4_bitstring_like_type_spec, p4_data_type_spec, p4_struct_type_spec,
+    P4DataTypeSpec, P4Info, Preamble,
+};
 use alfirk_p4runtime::p4::v1::{
     self, entity::Entity as Kind, field_match, p4_data,
     packet_replication_engine_entry::Type as Pre, table_action, Entity,
@@ -228,16 +231,17 @@ impl Script<'_> {
             return Ok(());
         };
         let values: Vec<(String, String)> = match data {
-            p4_data::Data::Struct(parts) => {
-                let names = self.members(register.type_spec.as_ref());
-                (parts.members.iter().zip(names))
-                    .filter_map(|(part, name)| Some((name, plain(part.data.as_ref()?)?)))
+            p4_data::Data::Struct(parts) => (parts.members.iter())
+                .zip(self.members(register.type_spec.as_ref()))
+                .filter_map(|(part, (name, spec))| Some((name, plain(part.data.as_ref()?, spec)?)))
+                .collect(),
+            data => {
+                let value = plain(data, register.type_spec.as_ref());
+                value
+                    .map(|value| ("f1".to_owned(), value))
+                    .into_iter()
                     .collect()
             }
-            data => plain(data)
-                .map(|value| ("f1".to_owned(), value))
-                .into_iter()
-                .collect(),
         };
         if values.iter().all(|(_, value)| value == "0x0") {
             return Ok(());
@@ -255,10 +259,8 @@ impl Script<'_> {
         )
     }
 
-    fn members(
-        &self,
-        spec: Option<&alfirk_p4runtime::p4::config::v1::P4DataTypeSpec>,
-    ) -> Vec<String> {
+    /// Names and types of a struct's members.
+    fn members(&self, spec: Option<&P4DataTypeSpec>) -> Vec<(String, Option<&P4DataTypeSpec>)> {
         let Some(p4_data_type_spec::TypeSpec::Struct(named)) =
             spec.and_then(|spec| spec.type_spec.as_ref())
         else {
@@ -266,10 +268,10 @@ impl Script<'_> {
         };
         let types = self.p4info.type_info.as_ref();
         let of = types.and_then(|types| types.structs.get(&named.name));
+        let member = |member: &p4_struct_type_spec::Member| keyword(&member.name);
         of.map_or(Vec::new(), |of| {
-            of.members
-                .iter()
-                .map(|member| keyword(&member.name))
+            (of.members.iter())
+                .map(|one| (member(one), one.type_spec.as_ref()))
                 .collect()
         })
     }
@@ -307,9 +309,28 @@ fn ones(bits: u32) -> String {
     format!("{value:#x}")
 }
 
-fn plain(data: &p4_data::Data) -> Option<String> {
+/// A value as a number without sign: BfRt takes the bits.
+fn plain(data: &p4_data::Data, spec: Option<&P4DataTypeSpec>) -> Option<String> {
     match data {
-        p4_data::Data::Bitstring(bytes) | p4_data::Data::EnumValue(bytes) => Some(number(bytes)),
+        p4_data::Data::Bitstring(bytes) => {
+            let width = match spec.and_then(|spec| spec.type_spec.as_ref()) {
+                Some(p4_data_type_spec::TypeSpec::Bitstring(like)) => match &like.type_spec {
+                    Some(p4_bitstring_like_type_spec::TypeSpec::Int(int)) => {
+                        int.bitwidth.max(0) as u32
+                    }
+                    _ => 0,
+                },
+                _ => 0,
+            };
+            // int<W> comes in two's complement, of as few bytes as hold it (P4Runtime, section 8.4).
+            if width == 0 || bytes.first().is_none_or(|first| first & 0x80 == 0) {
+                return Some(number(bytes));
+            }
+            let all: num_bigint::BigInt = (num_bigint::BigInt::from(1) << width) - 1;
+            let value: num_bigint::BigInt = num_bigint::BigInt::from_signed_bytes_be(bytes) & all;
+            Some(number(&value.magnitude().to_bytes_be()))
+        }
+        p4_data::Data::EnumValue(bytes) => Some(number(bytes)),
         p4_data::Data::Bool(value) => Some(number(&[u8::from(*value)])),
         _ => None,
     }
@@ -328,8 +349,7 @@ fn port(replica: &v1::Replica) -> String {
 mod tests {
     use super::*;
     use alfirk_p4runtime::p4::config::v1::{
-        action, p4_bitstring_like_type_spec, Action, MatchField, P4BitstringLikeTypeSpec,
-        P4DataTypeSpec, Register, Table,
+        action, Action, MatchField, P4BitstringLikeTypeSpec, P4IntTypeSpec, Register, Table,
     };
 
     fn preamble(id: u32, name: &str) -> Option<Preamble> {
@@ -353,9 +373,9 @@ mod tests {
     fn p4info() -> P4Info {
         use match_field::MatchType as Type;
         let bits = P4BitstringLikeTypeSpec {
-            type_spec: Some(p4_bitstring_like_type_spec::TypeSpec::Bit(
-                Default::default(),
-            )),
+            type_spec: Some(p4_bitstring_like_type_spec::TypeSpec::Int(P4IntTypeSpec {
+                bitwidth: 32,
+            })),
             ..P4BitstringLikeTypeSpec::default()
         };
         P4Info {
@@ -481,6 +501,11 @@ mod tests {
         assert_eq!(
             lines(cell(vec![1, 2])),
             "pipe.ingress.r.mod(REGISTER_INDEX=4, f1=0x102)\n"
+        );
+        // -2 of int<32>.
+        assert_eq!(
+            lines(cell(vec![0xfe])),
+            "pipe.ingress.r.mod(REGISTER_INDEX=4, f1=0xfffffffe)\n"
         );
     }
 

@@ -116,3 +116,30 @@ fn what_it_lacks_is_refused_with_what_would_do() {
         refused(2, &[&TNA[..], &args].concat(), &[&words]);
     }
 }
+
+/// Where entries name a group by its address, the old part's and the new part's are the same ones.
+#[test]
+fn a_group_goes_on_without_what_dies() {
+    let k4 = topology("fat-tree-k4");
+    for (victim, lost) in [("h9", true), ("c1", false), ("p1a1", false)] {
+        let kill = format!("{victim}@60us");
+        let args = [
+            "--topology",
+            &k4,
+            "--algorithms",
+            "alfirk",
+            "--size",
+            "1MiB",
+            "--kill",
+            &kill,
+            "--dead-after",
+            "1ms",
+            "--time-limit",
+            "200ms",
+        ];
+        let report = json(&[&TNA, &args[..]].concat());
+        let row = &report["results"][0];
+        let receivers = if lost { 14 } else { 15 };
+        assert_eq!(row["receivers_verified"], receivers, "{victim}: {row}");
+    }
+}

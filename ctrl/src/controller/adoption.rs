@@ -198,6 +198,7 @@ impl Controller {
             // Nothing tells, and no host is to be kept from its groups by a guess.
             in_band: false,
             switches: switches.collect(),
+            source: None,
             members,
             tree,
         };

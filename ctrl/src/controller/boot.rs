@@ -282,7 +282,7 @@ impl Controller {
         match step {
             Step::GroupRegisters => {
                 let lost = self.lost_groups(switch);
-                lost.flat_map(|(group, on)| group.registers(on, &BTreeMap::new()))
+                lost.flat_map(|(group, on)| group.registers(&self.topology, on, &BTreeMap::new()))
                     .collect()
             }
             Step::GroupEntries => self

@@ -5,9 +5,11 @@
 //! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
 //!
 //! ```text
-//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ registers ──▶ publish ──▶ clean up
-//!     only when joining                      └───────┴────────────┴───────────┴──▶ restore the old parts, discard
+//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
+//!     only when joining                      └───────┴────────────┴────────────┴───────────┴──▶ restore the old parts, discard
 //! ```
+//!
+//! On Tofino entries that name the group by its address are the same for both parts: they are exchanged while the group is hidden.
 //!
 //! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
 //! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
@@ -21,6 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
+use alfirk_p4runtime::p4::v1::{update, Update};
 use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
 use alfirk_roce::wire::Psn;
 
@@ -31,7 +34,8 @@ use super::position::Position;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::{ApiReply, Controller, Owner};
-use crate::constants::{REGISTER_ACK, REGISTER_AGG};
+use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SRC_PORT};
+use crate::tables::{self, Program};
 use crate::topology::SwitchIndex;
 use crate::tree::Tree;
 
@@ -49,10 +53,14 @@ pub(super) struct Change {
     step: Step,
     reads: BTreeMap<TaskId, Reading>,
     told: Vec<Position>,
+    /// The ports that switches take the source to be behind; asked only where whoever makes registers ready must know.
+    sources: Vec<(SwitchIndex, u32)>,
     acked: Vec<Psn>,
     /// A switch of the old tree could not be asked.
     is_blind: bool,
     error: Option<GroupError>,
+    /// [`Step::Exchange`] was begun.
+    is_exchanged: bool,
     /// Switches on which something of what is to go may be left.
     spoiled: BTreeSet<SwitchIndex>,
 }
@@ -83,6 +91,8 @@ enum Step {
     Prepare,
     Hide,
     Survey,
+    /// Entries that name the group by its address: of the old part, then of the new one. Nobody sees the group meanwhile.
+    Exchange,
     Registers,
     Publish,
     CleanUp,
@@ -94,6 +104,7 @@ enum Step {
 enum Reading {
     Told,
     Acked,
+    Source,
 }
 
 impl Change {
@@ -369,9 +380,11 @@ impl Controller {
             step: Step::Look,
             reads: BTreeMap::new(),
             told: Vec::new(),
+            sources: Vec::new(),
             acked: Vec::new(),
             is_blind: false,
             error: None,
+            is_exchanged: false,
             spoiled: BTreeSet::new(),
         })
     }
@@ -391,6 +404,7 @@ impl Controller {
         match step {
             Step::Look | Step::Survey => {
                 change.told.clear();
+                change.sources.clear();
                 change.acked.clear();
                 change.is_blind = !group.switches.iter().all(|on| is_there(&on));
                 for on in group.switches.iter().filter(is_there) {
@@ -398,6 +412,10 @@ impl Controller {
                         |reg, path| Task::Registers(registers::read(on.group_index, reg, path));
                     let told = read(REGISTER_AGG, 0);
                     tasks.push((on.switch, told, Some(Reading::Told)));
+                    if program.group_registers.is_some() {
+                        let source = read(REGISTER_SRC_PORT, 0);
+                        tasks.push((on.switch, source, Some(Reading::Source)));
+                    }
                     if let Kind::Join(_) = change.kind {
                         let paths = (0..=u8::MAX).zip(&on.paths);
                         tasks.extend(paths.map(|(path, _)| {
@@ -410,7 +428,8 @@ impl Controller {
             Step::Prepare => {
                 for on in &change.fresh {
                     // Solved when the change was planned.
-                    let entries = change.next.entries(program, on).unwrap_or_default();
+                    let mut entries = change.next.entries(program, on).unwrap_or_default();
+                    entries.retain(|entry| !program.is_by_address(entry));
                     tasks.push((on.switch, Task::Write(entries), None));
                 }
             }
@@ -420,10 +439,20 @@ impl Controller {
                     tasks.push((on.switch, hide, None));
                 }
             }
+            Step::Exchange => {
+                change.is_exchanged = true;
+                for on in &change.fresh {
+                    let old = change.retired.iter().find(|old| old.switch == on.switch);
+                    let old = old.map_or(Vec::new(), |old| group.removal(program, old));
+                    let new = change.next.entries(program, on).unwrap_or_default();
+                    let updates = exchange(old, new, program);
+                    tasks.push((on.switch, Task::Write(updates), None));
+                }
+            }
             Step::Registers => {
                 for on in &change.fresh {
                     let kept = slots_on(&change.retired, on.switch);
-                    let registers = change.next.registers(on, &kept).into_iter();
+                    let registers = change.next.registers(&self.topology, on, &kept).into_iter();
                     tasks.extend(registers.map(|task| (on.switch, task, None)));
                 }
             }
@@ -436,27 +465,42 @@ impl Controller {
             Step::CleanUp => {
                 for on in change.retired.iter().filter(is_there) {
                     // By now the group is the next one; entries go by index and port alone.
-                    let removal = Task::Write(group.removal(program, on));
-                    tasks.push((on.switch, removal, None));
+                    let mut removal = group.removal(program, on);
+                    if change.fresh_on(on.switch).is_some() {
+                        removal.retain(|entry| !program.is_by_address(entry));
+                    }
+                    tasks.push((on.switch, Task::Write(removal), None));
                 }
             }
             Step::Restore => {
                 // Switches that are new in the tree have nothing to go back to.
                 for on in change.fresh.iter().filter(is_there) {
                     if !change.retired.iter().any(|old| old.switch == on.switch) {
-                        let hide = Task::Write(vec![change.next.withdrawal(program)]);
-                        tasks.push((on.switch, hide, None));
+                        let mut hide = vec![change.next.withdrawal(program)];
+                        if change.is_exchanged {
+                            let removal = change.next.removal(program, on);
+                            hide.extend(exchange(removal, Vec::new(), program));
+                        }
+                        tasks.push((on.switch, Task::Write(hide), None));
                     }
                 }
                 for on in change.retired.iter().filter(is_there) {
-                    let show = Task::Write(vec![group.publication(program, on)]);
-                    tasks.push((on.switch, show, None));
+                    let mut show = Vec::new();
+                    if let Some(fresh) = change.fresh_on(on.switch).filter(|_| change.is_exchanged)
+                    {
+                        let old = group.entries(program, on).unwrap_or_default();
+                        let new = change.next.removal(program, fresh);
+                        show.extend(exchange(new, old, program));
+                    }
+                    show.push(group.publication(program, on));
+                    tasks.push((on.switch, Task::Write(show), None));
                 }
             }
             Step::Discard => {
                 for on in change.fresh.iter().filter(is_there) {
-                    let removal = Task::Write(change.next.removal(program, on));
-                    tasks.push((on.switch, removal, None));
+                    let mut removal = change.next.removal(program, on);
+                    removal.retain(|entry| !program.is_by_address(entry));
+                    tasks.push((on.switch, Task::Write(removal), None));
                 }
             }
         }
@@ -494,7 +538,10 @@ impl Controller {
         match (result, reading) {
             (Ok(value), Some(Reading::Told)) => change.told.push(Position::from_register(value)),
             (Ok(value), Some(Reading::Acked)) => change.acked.push(Psn::new((value >> 8) as u32)),
+            (Ok(port), Some(Reading::Source)) => change.sources.push((switch, port as u32)),
             (Ok(_), None) => {}
+            // Then what was known of it has to do.
+            (Err(_), Some(Reading::Source)) => {}
             // What a switch would have told can be done without, but not by a member that joins.
             (Err(_), Some(_)) => change.is_blind = true,
             (Err(_), None) if matches!(change.step, Step::CleanUp | Step::Discard) => {
@@ -514,7 +561,7 @@ impl Controller {
         let Some(registration) = self.groups.get_mut(&mcst_id) else {
             return;
         };
-        let Some((_, change)) = registration.change_mut() else {
+        let Some((group, change)) = registration.change_mut() else {
             return;
         };
         let is_join = matches!(change.kind, Kind::Join(_));
@@ -543,12 +590,22 @@ impl Controller {
                 Step::Restore
             }
             Step::Survey => {
+                let source = change.sources.iter().find_map(|(switch, port)| {
+                    let path = group
+                        .on(*switch)?
+                        .paths
+                        .iter()
+                        .find(|path| path.port == *port)?;
+                    path.member.map(|member| member.spec.ip)
+                });
+                change.next.source = source.or(change.next.source);
                 if let (Some(position), false) = (change.common(), is_join) {
                     // Older than what was known is no news, but newer is.
                     change.next.advance(position);
                 }
-                Step::Registers
+                Step::Exchange
             }
+            Step::Exchange => Step::Registers,
             Step::Registers => Step::Publish,
             Step::Publish => {
                 self.change_published(mcst_id);
@@ -701,6 +758,25 @@ impl Controller {
         let leader = leader.spec.ip;
         self.mrp_name(mcst_id, leader, Packet::Leave, 0, members);
     }
+}
+
+/// What brings the entries that name a group by its address from those that `removal` takes away to those that `entries` add.
+fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Vec<Update> {
+    let of_group = |updates: Vec<Update>| -> Vec<Update> {
+        (updates.into_iter())
+            .filter(|update| program.is_by_address(update))
+            .collect()
+    };
+    let (mut gone, mut new) = (of_group(removal), of_group(entries));
+    for entry in &mut new {
+        // Updates of one Write may be applied in any order (P4Runtime, section 12): no deletion and insertion of one key.
+        if let Some(at) = gone.iter().position(|old| tables::same_key(old, entry)) {
+            gone.swap_remove(at);
+            entry.r#type = update::Type::Modify.into();
+        }
+    }
+    gone.extend(new);
+    gone
 }
 
 /// Slots of the hosts that a group has next to a switch, by port.

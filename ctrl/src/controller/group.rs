@@ -101,6 +101,8 @@ pub(super) struct Group {
     pub(super) in_band: bool,
     /// What every member is known to have acknowledged; the state of a switch that has lost its own starts from it.
     pub(super) position: Position,
+    /// Who was the source when switches were asked last.
+    pub(super) source: Option<Ipv4Addr>,
     pub(super) members: Vec<GroupMember>,
     pub(super) tree: Tree,
     /// In rising order.
@@ -122,6 +124,7 @@ impl Group {
             strategies,
             in_band: true,
             position: Position::before(initial_psn),
+            source: None,
             members: Vec::new(),
             tree: Tree::from_ports(BTreeMap::new()),
             switches: Vec::new(),
@@ -150,9 +153,15 @@ impl Group {
 
     /// Sets the registers of the group on one switch; packets do not see them yet.  What receivers whose slots are `kept`
     /// were told of their memory stays.
-    pub(super) fn registers(&self, on: &OnSwitch, kept: &BTreeMap<u32, u32>) -> Vec<Task> {
+    pub(super) fn registers(
+        &self,
+        topology: &Topology,
+        on: &OnSwitch,
+        kept: &BTreeMap<u32, u32>,
+    ) -> Vec<Task> {
         let paths = u8::try_from(on.paths.len()).expect("paths are checked against the pipeline");
-        let group = registers::init_group(on.group_index, paths, self.position);
+        let source = self.port_of_source(topology, on.switch);
+        let group = registers::init_group(on.group_index, paths, self.position, source);
         let mut tasks = vec![Task::Registers(group)];
         let fresh = on.slots().filter(|(port, _)| !kept.contains_key(port));
         // Consecutive slots are set by one packet.
@@ -170,6 +179,38 @@ impl Group {
             Task::Registers(registers::init_regions(first, count, self.position))
         }));
         tasks
+    }
+
+    /// The port of a switch behind which the source is, as far as that is known; 0 else.
+    fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
+        let Some(source) = self.source else { return 0 };
+        let is_source = |path: &&Path| path.member.is_some_and(|member| member.spec.ip == source);
+        let leaf = |on: &OnSwitch| {
+            on.paths
+                .iter()
+                .find(is_source)
+                .map(|path| (on.switch, path.port))
+        };
+        // From the source's switch along the tree: each switch's port is that towards the one before.
+        let mut to_do: Vec<(SwitchIndex, u32)> = self.switches.iter().filter_map(leaf).collect();
+        let mut seen = BTreeSet::new();
+        while let Some((switch, port)) = to_do.pop() {
+            if switch == of {
+                return port;
+            }
+            if !seen.insert(switch) {
+                continue;
+            }
+            let paths = self.on(switch).map_or(&[][..], |on| &on.paths);
+            to_do.extend(paths.iter().filter_map(|path| {
+                let peer = topology.behind(switch, path.port)?.peer;
+                match peer.node {
+                    Node::Switch(next) => Some((next, peer.port)),
+                    Node::Host(_) => None,
+                }
+            }));
+        }
+        0
     }
 
     /// The group's part on one switch.

@@ -11,13 +11,19 @@ use crate::constants::{
 
 pub use alfirk_contract::RegisterControl;
 
-/// Sets all state of a group as when everything up to `position` was acknowledged by all.
-pub(super) fn init_group(group: u16, paths: u8, position: Position) -> RegisterControl {
+/// Sets all state of a group as when everything up to `position` was acknowledged by all, and its source was behind port `source`, if
+/// that is not 0.
+pub(super) fn init_group(
+    group: u16,
+    paths: u8,
+    position: Position,
+    source: u32,
+) -> RegisterControl {
     RegisterControl {
         op: REGISTER_OP_INIT_GROUP,
         count: paths,
         group,
-        value: position.to_init(),
+        value: u64::from(source as u16) << 48 | position.to_init(),
         ..RegisterControl::default()
     }
 }

@@ -402,7 +402,7 @@ impl Controller {
         let tasks = group.switches.iter().flat_map(|on| {
             let updates = match step {
                 Step::Registers => {
-                    let tasks = group.registers(on, &BTreeMap::new());
+                    let tasks = group.registers(&self.topology, on, &BTreeMap::new());
                     return tasks.into_iter().map(|task| (on.switch, task)).collect();
                 }
                 // The constants were solved when the group was planned.
@@ -553,6 +553,7 @@ impl Controller {
             strategies: request.strategies,
             in_band: false,
             position: Position::before(request.initial_psn),
+            source: None,
             members,
             tree,
             switches,

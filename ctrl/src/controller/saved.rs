@@ -211,6 +211,7 @@ impl Controller {
             strategies: saved.strategies,
             in_band: saved.in_band,
             switches: switches.collect(),
+            source: None,
             members,
             tree,
         };

@@ -28,7 +28,7 @@ use super::event::{Request, RequestId, Response};
 use super::registers::RegisterControl;
 use crate::constants::{
     PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_MRP, PACKET_IN_PROBE,
-    PACKET_IN_REGISTERS, PACKET_OUT_FORWARD,
+    PACKET_IN_REGISTERS, PACKET_OUT_FORWARD, REGISTER_OP_READ,
 };
 use crate::tables::{Counts, PacketOutHeader, Program};
 
@@ -162,6 +162,8 @@ pub(super) struct Session {
     waiting_registers: VecDeque<(TaskId, RegisterControl)>,
     /// Reads of counters under way, each with when to give up.
     counting: BTreeMap<RequestId, (TaskId, u64)>,
+    /// Reads of registers by P4Runtime under way, each with when to give up.
+    register_reads: BTreeMap<RequestId, (TaskId, RegisterControl, u64)>,
     /// Of messages on the stream.
     round_trip: RoundTrip,
     outputs: VecDeque<Output>,
@@ -184,6 +186,7 @@ impl Session {
             registers: BTreeMap::new(),
             waiting_registers: VecDeque::new(),
             counting: BTreeMap::new(),
+            register_reads: BTreeMap::new(),
             round_trip: RoundTrip::default(),
             outputs: VecDeque::new(),
             notices: VecDeque::new(),
@@ -209,7 +212,9 @@ impl Session {
         let write = self.in_flight.as_ref().map(|w| w.deadline);
         let registers = self.registers.values().map(|r| r.deadline).min();
         let counting = self.counting.values().map(|(_, deadline)| *deadline).min();
-        [state, write, registers, counting]
+        let reads = self.register_reads.values().map(|(.., deadline)| *deadline);
+        let reads = reads.min();
+        [state, write, registers, counting, reads]
             .into_iter()
             .flatten()
             .min()
@@ -303,6 +308,14 @@ impl Session {
                 self.send_writes(now, context);
             }
             Task::Registers(access) => {
+                let arrays = context.program.group_registers.as_ref();
+                let arrays = arrays.filter(|_| access.op == REGISTER_OP_READ);
+                if let Some(wanted) = arrays.and_then(|arrays| arrays.wanted(&access)) {
+                    let request = self.read(wanted);
+                    let deadline = now + context.config.request_timeout_ns;
+                    self.register_reads.insert(request, (id, access, deadline));
+                    return;
+                }
                 self.waiting_registers.push_back((id, access));
                 self.send_registers(now, context);
             }
@@ -362,6 +375,9 @@ impl Session {
                 self.read_done(now, context, request, result);
             }
             _ if self.counting.contains_key(&request) => self.counted(context, request, result),
+            _ if self.register_reads.contains_key(&request) => {
+                self.register_read(context, request, result);
+            }
             _ => {
                 let ours = self.in_flight.take_if(|write| write.request == request);
                 // Else the answer comes after its time, or after the connection that it was asked over.
@@ -423,6 +439,13 @@ impl Session {
             if let Some((task, _)) = self.counting.remove(&request) {
                 let error = self.timed_out(context, "Read");
                 self.notices.push_back(Notice::Counted(task, Err(error)));
+            }
+        }
+        let late = (self.register_reads.iter()).filter(|(_, (.., at))| *at <= now);
+        for request in late.map(|(request, _)| *request).collect::<Vec<_>>() {
+            if let Some((task, ..)) = self.register_reads.remove(&request) {
+                let error = self.timed_out(context, "Read");
+                self.notices.push_back(Notice::Done(task, Err(error)));
             }
         }
     }
@@ -755,6 +778,9 @@ impl Session {
         let waiting = std::mem::take(&mut self.waiting_registers)
             .into_iter()
             .map(|(task, _)| task);
+        let reads = std::mem::take(&mut self.register_reads)
+            .into_values()
+            .map(|(task, ..)| task);
         let lost = self.lost();
         for (task, _) in std::mem::take(&mut self.counting).into_values() {
             self.notices
@@ -763,6 +789,7 @@ impl Session {
         for task in writes
             .chain(registers)
             .chain(waiting)
+            .chain(reads)
             .collect::<std::collections::BTreeSet<_>>()
         {
             self.notices

@@ -9,6 +9,7 @@ mod constraints;
 mod counters;
 mod datagram_groups;
 mod ecn_marking;
+mod group_registers;
 mod groups;
 mod members;
 mod mft;
@@ -34,6 +35,7 @@ pub use constraints::{AnnotationError, ConstraintError, Constraints};
 pub use counters::{Counters, Counts, Work};
 pub use datagram_groups::{DatagramGroupKey, DatagramGroups};
 pub use ecn_marking::{EcnMarking, Marking, MarkingPort};
+pub use group_registers::GroupRegisters;
 pub use groups::{GroupEntry, GroupKey, Groups};
 pub use members::{Member, MemberKey, Members};
 pub use mft::{absent_children, Mft, MftKey, PathEntry};
@@ -82,6 +84,17 @@ pub trait Table {
     fn delete(&self, key: &Self::Key) -> Update {
         table_update(update::Type::Delete, self.pattern(key))
     }
+}
+
+/// Whether two updates are about the same entry of a table.
+pub fn same_key(one: &Update, other: &Update) -> bool {
+    let entry = |update: &Update| match update.entity.as_ref()?.entity.as_ref()? {
+        entity::Entity::TableEntry(entry) => {
+            Some((entry.table_id, entry.r#match.clone(), entry.priority))
+        }
+        _ => None,
+    };
+    entry(one).is_some_and(|key| entry(other) == Some(key))
 }
 
 /// An Ethernet address as a number, the first byte on the wire being the most significant.
@@ -138,6 +151,8 @@ pub struct Program {
     pub punt_rates: PuntRates,
     /// Counter arrays.
     pub counters: Counters,
+    /// Registers that are read by P4Runtime, where packets do not read them.
+    pub group_registers: Option<GroupRegisters>,
     /// Headers of PacketIn and PacketOut.
     pub packet_io: PacketIo,
     /// Bounds that the pipeline was compiled with.
@@ -223,6 +238,10 @@ impl Program {
             },
             punt_rates: PuntRates::resolve(&schema)?,
             counters: Counters::resolve(&schema, target)?,
+            group_registers: match target {
+                Target::V1model => None,
+                Target::Tofino => Some(GroupRegisters::resolve(&schema, sizes.paths)?),
+            },
             packet_io: PacketIo::resolve(&schema)?,
             sizes,
             target,
@@ -272,6 +291,17 @@ impl Program {
                 multicast_groups::group_index(entry).map(GroupName::Index)
             }
             _ => None,
+        }
+    }
+
+    /// Whether an update's key names a group by its address, so that two parts of the same group cannot be there side by side.
+    pub fn is_by_address(&self, update: &Update) -> bool {
+        let entity = update.entity.as_ref().and_then(|e| e.entity.as_ref());
+        match (self.target, entity) {
+            (Target::Tofino, Some(entity::Entity::TableEntry(entry))) => {
+                [self.mft.id(), self.members.id()].contains(&entry.table_id)
+            }
+            _ => false,
         }
     }
 

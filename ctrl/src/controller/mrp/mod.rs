@@ -516,7 +516,7 @@ impl Controller {
         let group = registration.group();
         let Some(on) = group.on(switch) else { return };
         let tasks = match stage {
-            Stage::Registers => group.registers(on, &BTreeMap::new()),
+            Stage::Registers => group.registers(&self.topology, on, &BTreeMap::new()),
             // Solved when the agent planned.
             Stage::Entries => vec![Task::Write(
                 group.entries(&self.program, on).unwrap_or_default(),

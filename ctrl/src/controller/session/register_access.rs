@@ -1,10 +1,13 @@
-//! Register accesses of a switch: packets that its pipeline answers, sent again until it does.
+//! Register accesses of a switch: packets that its pipeline answers, sent again until it does, or where it has no answer
+//! ([`GroupRegisters`](crate::tables::GroupRegisters)) reads by P4Runtime.
 
 use alfirk_p4runtime::p4::v1::{PacketIn, StreamMessageRequest};
+use alfirk_p4runtime::Status;
 
 use super::{packet_message, Context, Notice, Output, Session, TaskId};
 use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_OP_READ};
 use crate::controller::error::SwitchError;
+use crate::controller::event::{RequestId, Response};
 use crate::controller::registers::{self, refusal, RegisterControl};
 use crate::tables::PacketOutHeader;
 
@@ -54,6 +57,38 @@ impl Session {
                 task.value = answer.value;
             }
         }
+    }
+
+    /// The answer to a read by P4Runtime.
+    pub(super) fn register_read(
+        &mut self,
+        context: &Context,
+        request: RequestId,
+        result: Result<Response, Status>,
+    ) {
+        let Some((task, access, _)) = self.register_reads.remove(&request) else {
+            return;
+        };
+        let failed = |status| SwitchError::Call {
+            switch: self.name.clone(),
+            call: "Read",
+            status,
+        };
+        let value = result.map_err(failed).map(|response| {
+            let Response::Read(messages) = &response else {
+                return None;
+            };
+            let entities = messages.iter().flat_map(|message| &message.entities);
+            let arrays = context.program.group_registers.as_ref();
+            arrays.and_then(|arrays| arrays.value(&access, entities))
+        });
+        let value = value.and_then(|value| {
+            value.ok_or_else(|| SwitchError::Registers {
+                switch: self.name.clone(),
+                reason: "a Read was answered without the cells that it asked for",
+            })
+        });
+        self.notices.push_back(Notice::Done(task, value));
     }
 
     fn finish_register(&mut self, cookie: u32, result: Result<u64, SwitchError>) {

@@ -105,6 +105,7 @@ proptest! {
             initial_psn: Psn::new(0),
             position: super::super::position::Position::before(Psn::new(1)),
             strategies: Strategies::default(),
+            source: None,
             members: members.clone(),
             tree,
             switches: vec![on.clone()],
