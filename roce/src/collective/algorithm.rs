@@ -135,9 +135,9 @@ impl Algorithm {
     pub const fn source(self) -> &'static str {
         match self {
             Algorithm::Alfirk => "Cepheus (HPCA 2024) sections III and IV; Gleam section 3",
-            Algorithm::Unicast => "Cepheus section II-B, multiple unicasts",
-            Algorithm::Chain => "Cepheus section II-B, Chain; Open MPI's pipelined chain",
-            Algorithm::Binomial => "Cepheus section II-B, BT; Open MPI's and MPICH's binomial tree",
+            Algorithm::Unicast => "Cepheus section II-C, multiple unicasts",
+            Algorithm::Chain => "Cepheus section II-C, Chain; Open MPI's pipelined chain",
+            Algorithm::Binomial => "Cepheus section II-C, BT; Open MPI's and MPICH's binomial tree",
             Algorithm::Kary(_) => "MPI libraries, k-ary tree",
             Algorithm::DoubleBinaryTree => {
                 "Sanders, Speck, Traeff: Two-tree algorithms (2009); NCCL"
