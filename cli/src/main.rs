@@ -5,6 +5,7 @@
 
 mod check_pcap;
 mod ctrl;
+mod doctor;
 mod exit;
 mod experiment;
 mod fmt;
@@ -61,6 +62,7 @@ enum Command {
     Cli(runtime_cli::Args),
     Completions(manual::CompletionsArgs),
     Ctrl(alfirk_ctrl::CtrlArgs),
+    Doctor(doctor::Args),
     Experiment(experiment::Args),
     Fmt(fmt::Args),
     Host(host::HostArgs),
@@ -85,6 +87,7 @@ impl Command {
             Command::Cli(args) => runtime_cli::run(&args),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Ctrl(args) => ctrl::run(&args),
+            Command::Doctor(args) => doctor::run(&args),
             Command::Experiment(args) => experiment::run(args),
             Command::Fmt(args) => fmt::run(&args),
             Command::Host(args) => host::run(args),

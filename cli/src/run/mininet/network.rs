@@ -67,7 +67,7 @@ impl MininetNetwork {
         fs::write(&topology, config.topology.to_yaml()).map_err(put)?;
         let log = File::create(work.path().join("mininet.log")).map_err(put)?;
 
-        let python = std::env::var_os("PYTHON").unwrap_or_else(|| "/usr/bin/python3".into());
+        let python = crate::doctor::python();
         let alfirk = std::env::current_exe()
             .map_err(|error| Failure::failed(format_args!("cannot find my own file: {error}")))?;
         let mut command = Command::new(&python);

@@ -1,0 +1,330 @@
+//! `alfirk doctor`: what is missing for which use, and what brings it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::exit::{print, Failure, Outcome};
+
+/// Say what this machine lacks for each use of alfirk, and how to get it.
+///
+/// Exit codes: 0 all that was asked about is ready, or nothing was asked; 1 something is missing for a use that was named.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Uses to look at; all of them without any
+    #[arg(value_name = "USE")]
+    uses: Vec<Use>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What people do with alfirk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+enum Use {
+    /// Runs in virtual time, the compiler, packet tests by `alfirk stf`
+    Virtual,
+    /// Runs on Mininet
+    Mininet,
+    /// Packet tests with PTF against a live switch
+    Ptf,
+    /// QEMU guests with Linux's own RDMA stack as hosts
+    Interop,
+    /// MPI programs over groups
+    Mpi,
+    /// Programs for Tofino's chip, by bf-p4c
+    Tofino,
+    /// The book, by mdBook
+    Book,
+}
+
+/// Something that a use needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    Root,
+    /// Network namespaces can be made.
+    Namespaces,
+    /// A program on PATH, and the Debian package that has it.
+    Program(&'static str, &'static str),
+    /// A module of the system's Python, and its Debian package.
+    Module(&'static str, &'static str),
+    /// A module of the environment that tests run in.
+    TestModule(&'static str),
+    /// This command is built to drive RDMA devices.
+    Verbs,
+    /// $BF_P4C or bf-p4c on PATH.
+    BfP4c,
+}
+
+impl Use {
+    /// What begins it.
+    fn command(self) -> &'static str {
+        match self {
+            Use::Virtual => "alfirk run",
+            Use::Mininet => "sudo alfirk run --driver mininet --topology topologies/testbed.yaml",
+            Use::Ptf => "sudo make ptf",
+            Use::Interop => {
+                "sudo alfirk run --driver mininet --guests all --topology topologies/testbed.yaml"
+            }
+            Use::Mpi => "mpirun -x LD_PRELOAD=libalfirk_mpi.so (mpi/README.md)",
+            Use::Tofino => "make tofino",
+            Use::Book => "make book",
+        }
+    }
+
+    fn needs(self) -> &'static [Need] {
+        const QEMU: Need = Need::Program("qemu-system-x86_64", "qemu-system-x86");
+        match self {
+            Use::Virtual => &[],
+            Use::Mininet => &[
+                Need::Root,
+                Need::Namespaces,
+                Need::Program("ip", "iproute2"),
+                Need::Module("mininet", "mininet"),
+                Need::Module("yaml", "python3-yaml"),
+            ],
+            Use::Ptf => &[
+                Need::Root,
+                Need::Namespaces,
+                Need::TestModule("ptf"),
+                Need::TestModule("scapy"),
+            ],
+            Use::Interop => &[
+                Need::Root,
+                Need::Namespaces,
+                QEMU,
+                Need::Program("busybox", "busybox-static"),
+                Need::Program("rdma", "iproute2"),
+                Need::Module("mininet", "mininet"),
+                Need::Verbs,
+            ],
+            Use::Mpi => &[
+                Need::Program("mpirun", "openmpi-bin"),
+                Need::Program("mpicc", "libopenmpi-dev"),
+                Need::Verbs,
+            ],
+            Use::Tofino => &[Need::BfP4c],
+            Use::Book => &[Need::Program("mdbook", "")],
+        }
+    }
+}
+
+impl Need {
+    /// What is missing and what brings it, for somebody who lacks it.
+    fn advice(self) -> String {
+        match self {
+            Need::Root => "you are not root: run it with sudo".to_owned(),
+            Need::Namespaces => {
+                "network namespaces cannot be made: run it with sudo, and in a container with --privileged".to_owned()
+            }
+            Need::Program(program, "") => format!("no {program} on PATH: cargo install {program} --locked"),
+            Need::Program(program, package) => format!("no {program} on PATH: apt-get install {package}"),
+            Need::Module(module, package) => {
+                format!("the system's Python has no module {module}: apt-get install {package}")
+            }
+            Need::TestModule(module) => {
+                format!("the tests' Python has no module {module}: `make setup` in a clone makes .venv")
+            }
+            Need::Verbs => {
+                "this alfirk drives no RDMA devices: apt-get install libibverbs-dev, then cargo build --package alfirk-cli --features verbs"
+                    .to_owned()
+            }
+            Need::BfP4c => {
+                "no bf-p4c on PATH or in BF_P4C: build backends/tofino of github.com/p4lang/p4c; `alfirk p4c --arch tna --report` needs none"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// A use, and what it lacks.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Diagnosis {
+    #[serde(rename = "use")]
+    name: String,
+    ready: bool,
+    command: &'static str,
+    missing: Vec<String>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let asked = match args.uses.is_empty() {
+        true => Use::value_variants().to_vec(),
+        false => args.uses.clone(),
+    };
+    let needs: BTreeSet<Need> = asked.iter().flat_map(|one| one.needs()).copied().collect();
+    let found = probe(&needs);
+    let diagnoses = diagnose(&asked, &found);
+    if args.json {
+        let uses = serde_json::json!({ "uses": diagnoses });
+        print(format_args!("{uses}\n"))?;
+    } else {
+        print(told(&diagnoses))?;
+    }
+    match !args.uses.is_empty() && diagnoses.iter().any(|one| !one.ready) {
+        true => Err(Failure::Quiet(1)),
+        false => Ok(()),
+    }
+}
+
+/// Decides: what each use lacks of what was `found`.
+fn diagnose(uses: &[Use], found: &BTreeSet<Need>) -> Vec<Diagnosis> {
+    let of = |one: &Use| {
+        let missing: Vec<String> = (one.needs().iter())
+            .filter(|need| !found.contains(need))
+            .map(|need| need.advice())
+            .collect();
+        Diagnosis {
+            name: one
+                .to_possible_value()
+                .map_or(String::new(), |value| value.get_name().to_owned()),
+            ready: missing.is_empty(),
+            command: one.command(),
+            missing,
+        }
+    };
+    uses.iter().map(of).collect()
+}
+
+fn told(diagnoses: &[Diagnosis]) -> String {
+    let mut text = String::new();
+    for one in diagnoses {
+        let state = if one.ready { "ready" } else { "missing" };
+        text += &format!("{state:<8} {:<8} {}\n", one.name, one.command);
+        for what in &one.missing {
+            text += &format!("         - {what}\n");
+        }
+    }
+    text
+}
+
+/// Looks which of these are there.
+fn probe(needs: &BTreeSet<Need>) -> BTreeSet<Need> {
+    let modules = |of: fn(&Need) -> Option<&'static str>, python: &Path| {
+        let wanted: Vec<&str> = needs.iter().filter_map(of).collect();
+        python_modules(python, &wanted)
+    };
+    let of_system = modules(
+        |need| match need {
+            Need::Module(module, _) => Some(module),
+            _ => None,
+        },
+        &python(),
+    );
+    let of_tests = modules(
+        |need| match need {
+            Need::TestModule(module) => Some(module),
+            _ => None,
+        },
+        &test_python(),
+    );
+    let is_there = |need: &&Need| match need {
+        Need::Root => nix::unistd::geteuid().is_root(),
+        Need::Namespaces => succeeds(Command::new("unshare").args(["--net", "true"])),
+        Need::Program(program, _) => on_path(program),
+        Need::Module(module, _) => of_system.contains(*module),
+        Need::TestModule(module) => of_tests.contains(*module),
+        Need::Verbs => cfg!(feature = "verbs"),
+        Need::BfP4c => {
+            std::env::var_os("BF_P4C").is_some_and(|path| Path::new(&path).is_file())
+                || on_path("bf-p4c")
+        }
+    };
+    needs.iter().filter(is_there).copied().collect()
+}
+
+/// The Python that Mininet runs on: Debian's, which has the package.
+pub(crate) fn python() -> PathBuf {
+    std::env::var_os("PYTHON").map_or_else(|| PathBuf::from("/usr/bin/python3"), PathBuf::from)
+}
+
+fn test_python() -> PathBuf {
+    let of_clone = PathBuf::from(".venv/bin/python");
+    if of_clone.is_file() {
+        of_clone
+    } else {
+        python()
+    }
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/bin:/bin"));
+    // Where Debian has what only root calls.
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(&path)
+        .chain(more)
+        .any(|folder| folder.join(program).is_file())
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    let quiet = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    quiet.status().is_ok_and(|status| status.success())
+}
+
+/// Which of these modules a Python has; none if it does not run.
+fn python_modules(python: &Path, wanted: &[&str]) -> BTreeSet<String> {
+    const FIND: &str =
+        "import importlib.util, sys\nprint(*filter(importlib.util.find_spec, sys.argv[1:]))";
+    if wanted.is_empty() {
+        return BTreeSet::new();
+    }
+    let output = Command::new(python)
+        .arg("-c")
+        .arg(FIND)
+        .args(wanted)
+        .output();
+    let text = output.map_or(Vec::new(), |output| output.stdout);
+    String::from_utf8_lossy(&text)
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_needs_nothing() {
+        let diagnoses = diagnose(&[Use::Virtual], &BTreeSet::new());
+        assert!(diagnoses[0].ready);
+    }
+
+    #[test]
+    fn everything_that_is_missing_is_named_with_what_brings_it() {
+        let found = BTreeSet::from([Need::Root, Need::Program("ip", "iproute2")]);
+        let diagnoses = diagnose(&[Use::Mininet, Use::Tofino], &found);
+        let text = told(&diagnoses);
+        assert!(
+            text.starts_with("missing  mininet  sudo alfirk run"),
+            "{text}"
+        );
+        assert!(
+            text.contains("no module mininet: apt-get install mininet"),
+            "{text}"
+        );
+        assert!(text.contains("network namespaces cannot be made"), "{text}");
+        assert!(!text.contains("not root"), "{text}");
+        assert!(!text.contains("no ip on PATH"), "{text}");
+        assert!(text.contains("BF_P4C"), "{text}");
+    }
+
+    #[test]
+    fn what_is_there_makes_a_use_ready() {
+        let all: BTreeSet<Need> = Use::Ptf.needs().iter().copied().collect();
+        assert!(diagnose(&[Use::Ptf], &all)[0].ready);
+    }
+
+    #[test]
+    fn a_python_that_is_none_has_no_modules() {
+        assert!(python_modules(Path::new("/nowhere/python"), &["sys"]).is_empty());
+    }
+}

@@ -1,0 +1,43 @@
+//! `alfirk doctor`.
+
+use std::process::{Command, Output};
+
+fn doctor(line: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .arg("doctor")
+        .args(line)
+        .output()
+        .expect("the binary was just built")
+}
+
+#[test]
+fn virtual_time_is_always_ready() {
+    let output = doctor(&["virtual"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(output.stdout, b"ready    virtual  alfirk run\n");
+}
+
+#[test]
+fn a_use_that_lacks_something_fails_when_it_is_named() {
+    let lacks_all = |line: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_alfirk"))
+            .arg("doctor")
+            .args(line)
+            .env("PATH", "/nowhere")
+            .env_remove("BF_P4C")
+            .output()
+            .expect("the binary was just built")
+    };
+    let named = lacks_all(&["tofino", "--json"]);
+    assert_eq!(named.status.code(), Some(1), "{named:?}");
+    let told: serde_json::Value = serde_json::from_slice(&named.stdout).expect("it is JSON");
+    assert_eq!(told["uses"][0]["ready"], false, "{told}");
+    let all = lacks_all(&[]);
+    assert_eq!(all.status.code(), Some(0), "{all:?}");
+    assert!(String::from_utf8_lossy(&all.stdout).contains("missing  tofino"));
+}
+
+#[test]
+fn a_use_that_there_is_not_is_refused() {
+    assert_eq!(doctor(&["quantum"]).status.code(), Some(2));
+}
