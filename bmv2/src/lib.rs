@@ -25,6 +25,7 @@ mod switch;
 mod tables;
 mod tofino;
 pub mod trace;
+pub mod wire;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;

@@ -18,6 +18,7 @@ pub mod client;
 mod control;
 mod driver;
 mod interface;
+mod pace;
 mod packets;
 pub mod protocol;
 #[cfg(feature = "verbs")]
@@ -25,9 +26,14 @@ mod rdma;
 mod station;
 
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
+use alfirk_bmv2::driver::packet_io::Clock;
+use alfirk_bmv2::driver::{LinkOptions, Rate};
+use alfirk_ctrl::topology::units;
 use alfirk_roce::host::{Host, HostConfig, HostTiming};
 use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::wire::MacAddr;
@@ -35,6 +41,8 @@ use alfirk_roce::wire::MacAddr;
 use tracing::info;
 
 use crate::exit::{Failure, Outcome};
+use crate::run::{hardware, quantity};
+use pace::Pace;
 use station::Station;
 
 /// Run an RDMA host on an interface of this network namespace, driven by JSON lines through a Unix socket.
@@ -93,12 +101,29 @@ pub struct HostArgs {
     seed: u64,
 
     /// Exponent of the local ACK timeout of queue pairs whose transfer does not set its own: 4.096 us times 2^N; 0 is none
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u8).range(0..=31))]
-    ack_timeout: u8,
+    /// [default: 15, and 6 on a slow clock]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=31))]
+    ack_timeout: Option<u8>,
 
     /// Capture what goes out and comes in
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+
+    /// Go by a clock that is so many times slower: all timeouts, rates and delays are in its time
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN, conflicts_with = "verbs")]
+    time_scale: NonZeroU32,
+
+    /// Send no faster than this, counting what Ethernet adds to each frame, such as 100Gbps [default: as the interface takes it]
+    #[arg(long, value_name = "RATE", conflicts_with = "verbs")]
+    rate: Option<String>,
+
+    /// Delay what is sent by so much [default: 0]
+    #[arg(long, value_name = "TIME", conflicts_with = "verbs")]
+    delay: Option<String>,
+
+    /// Add what a NIC and an application cost, as `alfirk run --host-model` has it [default: what they cost here]
+    #[arg(long, value_name = "MODEL", conflicts_with = "verbs")]
+    host_model: Option<String>,
 }
 
 /// An address with a prefix length.
@@ -129,7 +154,7 @@ impl FromStr for Address {
 pub fn run(args: HostArgs) -> Outcome {
     let station = open(&args)?;
     info!("{} is {}", station.info().name, station.info().ip);
-    driver::run(station, &args.control)
+    driver::run(station, &args.control, Clock::slower(args.time_scale))
 }
 
 fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
@@ -139,14 +164,18 @@ fn open(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     };
     let host = Host::new(config(args, interface)?)
         .map_err(|error| Failure::bad_input(format_args!("interface {interface}: {error}")))?;
-    let station = packets::PacketStation::open(host, interface, args.pcap.as_deref())?;
+    let (clock, pace) = (Clock::slower(args.time_scale), pace(args)?);
+    let pcap = args.pcap.as_deref();
+    let station = packets::PacketStation::open(host, interface, pcap, clock, pace)?;
     Ok(Box::new(station))
 }
 
 #[cfg(feature = "verbs")]
 fn open_device(args: &HostArgs) -> Result<Box<dyn Station>, Failure> {
     let device = args.device.as_deref().unwrap_or_default();
-    let ack_timeout = AckTimeout::new(args.ack_timeout);
+    let ack_timeout = args
+        .ack_timeout
+        .map_or(HostTiming::SOFTWARE.ack_timeout, AckTimeout::new);
     let station = rdma::RdmaStation::open(device, args.name.as_deref(), ack_timeout)?;
     Ok(Box::new(station))
 }
@@ -176,11 +205,40 @@ fn config(args: &HostArgs, name: &str) -> Result<HostConfig, Failure> {
         args.seed,
     );
     config.gateway = args.gateway;
+    // On a slow clock this machine is fast equipment.
+    let usual = match args.time_scale.get() {
+        1 => HostTiming::SOFTWARE,
+        _ => HostTiming::FAST,
+    };
     config.timing = HostTiming {
-        ack_timeout: AckTimeout::new(args.ack_timeout),
-        ..HostTiming::SOFTWARE
+        ack_timeout: args.ack_timeout.map_or(usual.ack_timeout, AckTimeout::new),
+        ..usual
     };
     Ok(config)
+}
+
+/// What is emulated between the host and its interface, if anything is.
+fn pace(args: &HostArgs) -> Result<Option<Pace>, Failure> {
+    let emulates = [&args.rate, &args.delay, &args.host_model];
+    if emulates.iter().all(|flag| flag.is_none()) {
+        return Ok(None);
+    }
+    let free = || hardware::host_model("free");
+    let model = args.host_model.as_deref();
+    let model = model.map_or_else(free, hardware::host_model)?;
+    let rate = args.rate.as_deref();
+    let rate = rate.map(|text| quantity("--rate", text, &units::RATE));
+    let delay = args.delay.as_deref();
+    let delay = delay.map(|text| quantity("--delay", text, &units::DELAY));
+    let link = LinkOptions {
+        rate: rate.transpose()?.map(Rate::Bits),
+        on_wire: true,
+        delay: Duration::from_nanos(delay.transpose()?.unwrap_or(0)),
+        ..LinkOptions::default()
+    };
+    link.check()
+        .map_err(|fault| Failure::bad_input(format_args!("--{fault}")))?;
+    Ok(Some(Pace::new(model, link)))
 }
 
 #[cfg(test)]
@@ -233,7 +291,8 @@ mod tests {
         assert_eq!(args.ip, Some(Address { ip, prefix_len: 8 }));
         assert_eq!(args.mac, Some(MacAddr([2, 0, 0, 0, 0, 1])));
         assert_eq!(args.gateway, Some(Ipv4Addr::new(10, 0, 0, 254)));
-        assert_eq!((args.mtu, args.seed, args.ack_timeout), (Some(4200), 7, 12));
+        assert_eq!((args.mtu, args.seed), (Some(4200), 7));
+        assert_eq!(args.ack_timeout, Some(12));
         assert_eq!(args.pcap, Some(PathBuf::from("/tmp/p")));
     }
 

@@ -72,7 +72,20 @@ def _parser() -> argparse.ArgumentParser:
         help="the RDMA stack that they use (default: %(default)s)",
     )
 
-    serve = commands.add_parser("serve", parents=[network, guests], help="a network for another program")
+    emulation = argparse.ArgumentParser(add_help=False)
+    emulation.add_argument(
+        "--time-scale",
+        type=int,
+        metavar="N",
+        help="links with the rates, delays and queues of the topology, on a clock N times slower (default: none of them)",
+    )
+    emulation.add_argument("--host-model", metavar="MODEL", help="what NICs and applications cost then")
+    emulation.add_argument(
+        "--pipeline-latency", type=int, default=0, metavar="NS", help="what a switch's pipeline costs then"
+    )
+
+    parents = [network, guests, emulation]
+    serve = commands.add_parser("serve", parents=parents, help="a network for another program")
     serve.set_defaults(run=_serve)
     cli = commands.add_parser("cli", parents=[network], help="a network with controller and Mininet's prompt")
     cli.set_defaults(run=_cli)
@@ -113,6 +126,9 @@ def _serve(options: argparse.Namespace) -> int:
             seed=options.seed,
             pcap=options.pcap and options.pcap.absolute(),
             port_drops=options.port_drop,
+            time_scale=options.time_scale,
+            host_model=options.host_model,
+            pipeline_latency=options.pipeline_latency,
             guests=options.guests,
             guest_image=options.guest_image and options.guest_image.absolute(),
             guest_verbs=options.guest_rdma == "linux",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from alfirk_mininet.journal import Journal
+    from alfirk_mininet.topology import Attributes
 
 #: Seconds that all processes together have to become ready.
 START_LIMIT = 30.0
@@ -49,6 +50,11 @@ class Settings:
     loss: float = 0.0
     #: Seed of all that is random.
     seed: int = 1
+    #: Whether links have the rates, delays and queues of the topology, on a clock that is so many times slower.
+    time_scale: int | None = None
+    #: What NICs and applications cost then, as `alfirk host --host-model` has it, and a switch's pipeline in ns.
+    host_model: str | None = None
+    pipeline_latency: int = 0
     #: Where to write captures; none by default.
     pcap: Path | None = None
     #: Whether the kernels of hosts have the hosts' addresses, so that ping, iperf and other programs work.
@@ -69,7 +75,8 @@ class AlfirkSwitch(Switch):
     """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a loopback port.
 
     It starts without a program; a controller pushes one.  `port_loss` has the probability with which a port
-    loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``.
+    loses frames of each direction, `port_delay` how long one holds back what leaves it, such as ``2ms``, and
+    `port_links` what links do to frames where the settings have a `time_scale`.
     """
 
     def __init__(
@@ -79,6 +86,7 @@ class AlfirkSwitch(Switch):
         settings: Settings,
         port_loss: Mapping[int, float] | None = None,
         port_delay: Mapping[int, str] | None = None,
+        port_links: Mapping[int, Attributes] | None = None,
         **params: Any,
     ) -> None:
         # Its gRPC port is to be reached from the root namespace.
@@ -87,6 +95,7 @@ class AlfirkSwitch(Switch):
         self.settings = settings
         self.port_loss = dict(port_loss or {})
         self.port_delay = dict(port_delay or {})
+        self.port_links = dict(port_links or {})
         self.child: Child | None = None
         self.grpc_port = 0
         _note(self, settings)
@@ -109,11 +118,24 @@ class AlfirkSwitch(Switch):
             line += ["--port-delay", f"{port}={delay}"]
         for switch, drop in settings.port_drops:
             line += ["--port-drop", drop] if switch == self.name else []
+        line += self._emulation()
         line += ["--seed", str(settings.seed * 65536 + self.device_id)]
         if settings.pcap is not None:
             line += ["--pcap", str(settings.pcap)]
         line += settings.switch_options
         return [*line, "--", "--grpc-server-addr", self.address, "--cpu-port", str(CPU_PORT)]
+
+    def _emulation(self) -> list[str]:
+        """Build the options by which links are as the topology has them, if they are to be."""
+        settings = self.settings
+        if settings.time_scale is None:
+            return []
+        line = ["--time-scale", str(settings.time_scale), "--rate-on-wire"]
+        for port, link in sorted(self.port_links.items()):
+            line += ["--port-rate", f"{port}={link.rate_bps}bps"]
+            line += ["--port-delay", f"{port}={link.delay_ns + settings.pipeline_latency}ns"]
+            line += ["--port-queue", f"{port}={link.queue_bytes}"]
+        return line
 
     def start(self, controllers: Sequence[Controller]) -> None:  # noqa: ARG002 - they come by P4Runtime
         """Start the process; :meth:`batchStartup` waits until it answers."""
@@ -149,8 +171,11 @@ class AlfirkSwitch(Switch):
 class AlfirkHost(Host):
     """A host in its own namespace that runs ``alfirk host``, driven through a Unix socket."""
 
-    def __init__(self, name: str, address: str, settings: Settings, **params: Any) -> None:
+    def __init__(
+        self, name: str, address: str, settings: Settings, link: Attributes | None = None, **params: Any
+    ) -> None:
         self.address = address
+        self.link = link
         self.settings = settings
         self.child: Child | None = None
         super().__init__(name, **params)
@@ -169,6 +194,10 @@ class AlfirkHost(Host):
         line += ["--interface", self.defaultIntf().name, "--ip", self.address]
         line += ["--mac", self.params["mac"], "--mtu", str(self.params["mtu"])]
         line += ["--control", str(self.control), "--seed", str(settings.seed)]
+        if settings.time_scale is not None and self.link is not None:
+            line += ["--time-scale", str(settings.time_scale)]
+            line += ["--rate", f"{self.link.rate_bps}bps", "--delay", f"{self.link.delay_ns}ns"]
+            line += ["--host-model", settings.host_model] if settings.host_model else []
         if settings.pcap is not None:
             line += ["--pcap", str(settings.pcap / f"{self.name}.pcap")]
         return line

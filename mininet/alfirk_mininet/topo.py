@@ -10,7 +10,7 @@ from mininet.topo import Topo
 from alfirk_mininet.nodes import AlfirkHost, AlfirkLink, AlfirkSwitch, Settings
 
 if TYPE_CHECKING:
-    from alfirk_mininet.topology import Topology
+    from alfirk_mininet.topology import Attributes, Topology
 
 
 class AlfirkTopo(Topo):
@@ -19,7 +19,8 @@ class AlfirkTopo(Topo):
     def build(self, topology: Topology, settings: Settings | None = None, **_: Any) -> None:
         """Add every host, switch and link."""
         settings = settings or Settings(Path("alfirk"), Path.cwd(), kernel_ip=True, rdma=False)
-        mtus = {end.node: link.attributes.mtu for link in topology.links for end in (link.a, link.b)}
+        # Of hosts, which have one each.
+        links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
         # Guests are no nodes of Mininet's: their taps become ports of switches later.
         guests = set(settings.guests)
         for host in (host for host in topology.hosts if host.name not in guests):
@@ -28,7 +29,8 @@ class AlfirkTopo(Topo):
                 cls=AlfirkHost,
                 address=str(host.ip),
                 mac=host.mac,
-                mtu=mtus[host.name],
+                mtu=links[host.name].mtu,
+                link=links[host.name],
                 settings=settings,
             )
         for switch in topology.switches:
@@ -37,6 +39,7 @@ class AlfirkTopo(Topo):
                 cls=AlfirkSwitch,
                 device_id=switch.device_id,
                 settings=settings,
+                port_links=port_links(topology, switch.name),
                 port_loss={
                     port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss
                 },
@@ -59,3 +62,9 @@ def lossy_ports(topology: Topology, switch: str) -> list[int]:
     """List the ports of a switch that lose frames for their link: one port for each link, not both."""
     ends = (link.a if link.a.port is not None else link.b for link in topology.links)
     return sorted(end.port for end in ends if end.node == switch and end.port is not None)
+
+
+def port_links(topology: Topology, switch: str) -> dict[int, Attributes]:
+    """Give what the link at each port of a switch does."""
+    ends = ((end, link.attributes) for link in topology.links for end in (link.a, link.b))
+    return {end.port: does for end, does in ends if end.node == switch and end.port is not None}

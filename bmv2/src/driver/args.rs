@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     net::{Ipv4Addr, SocketAddr, ToSocketAddrs},
+    num::NonZeroU32,
     path::PathBuf,
     time::Duration,
 };
@@ -11,8 +12,8 @@ use std::{
 use clap::{Args, Parser, ValueEnum};
 
 use super::{
-    chosen::Chosen, engine::PortDefaults, link::LinkOptions, link_args::LinkArgs, thrift,
-    tls::TlsFiles, SwitchError,
+    chosen::Chosen, engine::PortDefaults, link::LinkOptions, link_args::LinkArgs, poller::Clock,
+    thrift, tls::TlsFiles, SwitchError,
 };
 use crate::{PreLimits, SwitchOptions};
 
@@ -114,6 +115,10 @@ pub struct SwitchArgs {
     /// Seed of losses and of the program's random numbers.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
+
+    /// Go by a clock that is so many times slower: rates, delays, meters and timestamps are in its time.
+    #[arg(long, value_name = "N", default_value_t = NonZeroU32::MIN)]
+    pub time_scale: NonZeroU32,
 
     /// Interfaces that may be attached.
     #[arg(long, value_name = "N", default_value_t = 512)]
@@ -339,6 +344,10 @@ pub struct Config {
     /// Queues of each port, and packets that each holds, where a link has a rate.
     pub priority_queues: usize,
     pub queue_depth: usize,
+    /// Bytes that may wait at ports where that is limited instead.
+    pub queue_bytes: BTreeMap<u32, u64>,
+    /// What the switch goes by.
+    pub clock: Clock,
     /// Bytes of each port's receive ring.
     pub ring: usize,
     /// Directory of captures.
@@ -380,6 +389,11 @@ impl Config {
     /// The link of a port.
     pub fn link(&self, port: u32) -> LinkOptions {
         self.links.get(&port).copied().unwrap_or(self.default_link)
+    }
+
+    /// Bytes that may wait at a port, in place of a number of packets.
+    pub fn queue_bytes(&self, port: u32) -> Option<u64> {
+        self.queue_bytes.get(&port).copied()
     }
 
     /// The frames that a port loses on purpose.
@@ -429,7 +443,11 @@ impl SwitchArgs {
 
         let (default_link, links) = self.links.links().map_err(SwitchError::BadInput)?;
         let chosen = self.links.port_drop.clone();
-        let mut ports = links.keys().chain(chosen.iter().map(|(port, _)| port));
+        let queue_bytes: BTreeMap<u32, u64> = self.links.port_queue.iter().copied().collect();
+        let mut ports = links
+            .keys()
+            .chain(chosen.iter().map(|(port, _)| port))
+            .chain(queue_bytes.keys());
         if let Some(port) = ports.find(|port| !interfaces.contains_key(port)) {
             return bad(format!("--port-...: no interface is on port {port}"));
         }
@@ -469,6 +487,8 @@ impl SwitchArgs {
             chosen,
             priority_queues: target.priority_queues as usize,
             queue_depth: self.links.queue_depth,
+            queue_bytes,
+            clock: Clock::slower(self.time_scale),
             ring: (self.ring as usize) << 20,
             pcap: self.pcap.clone(),
             trace: self.trace,

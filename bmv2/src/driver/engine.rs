@@ -31,7 +31,7 @@ use super::{
     helper::{Done, Helper},
     logging,
     metrics::Exposition,
-    poller::{monotonic, wall_clock, Poller},
+    poller::{wall_clock, Clock, Poller},
     socket::{interface_index, ReceiveBatch, Received, Taken, BATCH},
     stream_queue::{NotSent, StreamSender},
     thrift::{self, Begun, Long},
@@ -80,7 +80,8 @@ pub struct Engine {
     watch: LinkWatch,
     ports: BTreeMap<u32, Port>,
     clients: FxHashMap<ClientId, StreamSender>,
-    /// The monotonic clock at the start; the switch counts from there, as BMv2 does.
+    clock: Clock,
+    /// What the clock said at the start; the switch counts from there, as BMv2 does.
     start: u64,
     batch: ReceiveBatch,
     trace: Option<TracePrinter>,
@@ -111,7 +112,7 @@ impl Engine {
         let watch = LinkWatch::open()?;
         poller.add(commands.as_raw_fd(), COMMANDS)?;
         poller.add(watch.as_raw_fd(), WATCH)?;
-        let start = monotonic();
+        let clock = Clock::default();
         let mut server = server;
         server.set_epoch(wall_clock());
         Ok(Engine {
@@ -122,7 +123,8 @@ impl Engine {
             watch,
             ports: BTreeMap::new(),
             clients: FxHashMap::default(),
-            start,
+            start: clock.now(),
+            clock,
             batch: ReceiveBatch::default(),
             trace: None,
             logs: false,
@@ -135,6 +137,12 @@ impl Engine {
             unfinished: false,
             running: true,
         })
+    }
+
+    /// Goes by this clock, before anything is done.
+    pub fn set_clock(&mut self, clock: Clock) {
+        self.clock = clock;
+        self.start = clock.now();
     }
 
     /// Prints the way of every packet from now on.
@@ -192,7 +200,8 @@ impl Engine {
     pub fn run(mut self) {
         let mut ready = Vec::new();
         while self.running {
-            let deadline = self.deadline().map(|at| self.start.saturating_add(at));
+            let deadline = self.deadline();
+            let deadline = deadline.map(|at| self.clock.system(self.start.saturating_add(at)));
             if let Err(error) = self.poller.wait(deadline, &mut ready) {
                 error!("cannot wait for packets: {error}");
                 break;
@@ -246,7 +255,7 @@ impl Engine {
     }
 
     fn now(&self) -> u64 {
-        monotonic().saturating_sub(self.start)
+        self.clock.now().saturating_sub(self.start)
     }
 
     fn deadline(&self) -> Option<u64> {
@@ -288,7 +297,7 @@ impl Engine {
             }
         };
         for i in 0..count {
-            let now = monotonic().saturating_sub(self.start);
+            let now = self.now();
             let Some(port) = self.ports.get_mut(&number) else {
                 return;
             };
@@ -403,7 +412,7 @@ impl Engine {
     fn enqueue(&mut self, packet: Queued, now: u64) {
         match self.ports.get_mut(&packet.port) {
             Some(port) if port.has_queue() => {
-                port.queues.push(packet.priority, packet, now);
+                port.enqueue(packet, now);
                 self.runnable.push_back(port.number);
             }
             // The packet leaves before the next one comes.
@@ -447,7 +456,8 @@ impl Engine {
         };
         self.dump.sending(number, &frame);
         if !port.link.is_plain() {
-            port.link.push(now, frame);
+            let since = port.since.take().unwrap_or(now);
+            port.link.push(since, frame);
         } else if !port.link.loses(Way::Out, &frame) {
             port.sending.push(frame);
             // Whether a discipline takes it decides about the next packet.

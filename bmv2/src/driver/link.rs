@@ -11,6 +11,7 @@ use rand_core::{Rng, SeedableRng};
 use thiserror::Error;
 
 use super::chosen::{Chosen, Way};
+use crate::wire::wire_bytes;
 
 /// What a port's link does to frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +28,8 @@ pub struct LinkOptions {
     pub reorder: f64,
     /// How fast frames leave; as fast as they can without.
     pub rate: Option<Rate>,
+    /// Rates in bits count what Ethernet adds to each frame, see [`wire_bytes`].
+    pub on_wire: bool,
     /// The link is cut: all frames are lost, in each direction.
     pub down: bool,
 }
@@ -78,9 +81,9 @@ pub enum Rate {
 
 impl Rate {
     /// Nanoseconds that a frame takes.
-    fn time_of(self, bytes: usize) -> u64 {
+    fn time_of(self, bytes: u64) -> u64 {
         let (units, per_second) = match self {
-            Rate::Bits(rate) => (bytes as u128 * 8, rate),
+            Rate::Bits(rate) => (u128::from(bytes) * 8, rate),
             Rate::Packets(rate) => (1, rate),
         };
         let time = units * 1_000_000_000 / u128::from(per_second.max(1));
@@ -239,11 +242,15 @@ impl Link {
         self.busy_until
     }
 
-    /// Puts a frame on the link. Lost ones take their time on it, too.
+    /// Puts a frame on the link that has waited for it since `now`. Lost ones take their time on it, too.
     pub fn push(&mut self, now: u64, frame: Vec<u8>) {
         if let Some(rate) = self.options.rate {
             let start = self.busy_until.max(now);
-            self.busy_until = start.saturating_add(rate.time_of(frame.len()));
+            let bytes = match self.options.on_wire {
+                true => wire_bytes(frame.len()),
+                false => frame.len() as u64,
+            };
+            self.busy_until = start.saturating_add(rate.time_of(bytes));
         }
         if self.loses(Way::Out, &frame) {
             return;

@@ -34,6 +34,10 @@ pub struct LinkArgs {
     #[arg(long, value_name = "RATE", value_parser = Rate::from_str)]
     rate: Option<Rate>,
 
+    /// Count in rates of bits what Ethernet adds to each frame: padding, FCS, preamble and gap, as topology files do.
+    #[arg(long)]
+    rate_on_wire: bool,
+
     /// Packets that wait in each queue of a port with a rate, or behind a queueing discipline of its interface.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub queue_depth: usize,
@@ -62,6 +66,10 @@ pub struct LinkArgs {
     #[arg(long, value_name = "PORT=RATE", value_parser = |s: &str| of_port(s, Rate::from_str))]
     port_rate: Vec<(u32, Rate)>,
 
+    /// Bytes that wait for the link of one port with a rate, in place of --queue-depth packets.
+    #[arg(long, value_name = "PORT=BYTES", value_parser = |s: &str| of_port(s, parse_bytes))]
+    pub port_queue: Vec<(u32, u64)>,
+
     /// Lose chosen frames of one port: `2=in,1-3,42=11` are the first three that come in on port 2 with a byte 0x11 at offset 42 of
     /// the frame; `54=60/e0` looks at some bits of a byte only.
     #[arg(long, value_name = "PORT=in|out,N[-M][,OFFSET=HEX[/MASK]]...",
@@ -82,6 +90,7 @@ impl LinkArgs {
             duplicate: self.duplicate,
             reorder: self.reorder,
             rate: self.rate,
+            on_wire: self.rate_on_wire,
             down: false,
         };
         let mut links = BTreeMap::new();
@@ -167,6 +176,11 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .parse::<f64>()
         .map_err(|_| format!("{number:?} is no number"))?;
     Duration::try_from_secs_f64(seconds * unit).map_err(|error| error.to_string())
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no number of bytes"))
 }
 
 fn of_port<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<(u32, T), String> {

@@ -37,9 +37,10 @@ mod watch;
 
 /// Frames of an interface, time, and captures: what any program needs that is on a wire.
 pub mod packet_io {
+    pub use super::link::Link;
     pub use super::outlet::Outlet;
     pub use super::pcap::PcapFile;
-    pub use super::poller::{monotonic, wall_clock, Poller};
+    pub use super::poller::{monotonic, wall_clock, Clock, Poller};
     pub use super::socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH};
 }
 
@@ -149,6 +150,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
     if logs {
         engine.log_packets();
     }
+    engine.set_clock(config.clock);
     engine.dump_packet_data(config.dump_packet_data);
     for (&number, interface) in &config.interfaces {
         let setup = PortSetup {
@@ -156,6 +158,7 @@ pub fn run(args: &SwitchArgs) -> Result<(), SwitchError> {
             interface,
             link: config.link(number),
             chosen: config.chosen(number),
+            queue_bytes: config.queue_bytes(number),
             priority_queues: config.priority_queues,
             queue_depth: config.queue_depth,
             ring: config.ring,

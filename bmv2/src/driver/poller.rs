@@ -2,6 +2,7 @@
 
 use std::{
     io, mem,
+    num::NonZeroU32,
     os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
     ptr,
 };
@@ -143,6 +144,46 @@ impl Poller {
     }
 }
 
+/// The monotonic clock, or one that goes so many times slower.
+///
+/// Where every process of a network goes by the same slow clock, the processors have that much more time for the same work, and
+/// rates, delays and timeouts mean what they mean on faster equipment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clock {
+    scale: u64,
+}
+
+impl Default for Clock {
+    /// As fast as the system's.
+    fn default() -> Clock {
+        Clock { scale: 1 }
+    }
+}
+
+impl Clock {
+    /// A clock on which one nanosecond takes `scale` of the system's.
+    pub fn slower(scale: NonZeroU32) -> Clock {
+        Clock {
+            scale: u64::from(scale.get()),
+        }
+    }
+
+    /// How many times slower it goes.
+    pub fn scale(self) -> u64 {
+        self.scale
+    }
+
+    /// Nanoseconds on this clock.
+    pub fn now(self) -> u64 {
+        monotonic() / self.scale
+    }
+
+    /// The first nanosecond of the system's monotonic clock at which this one says `at`.
+    pub fn system(self, at: u64) -> u64 {
+        at.saturating_mul(self.scale)
+    }
+}
+
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic() -> u64 {
     clock(libc::CLOCK_MONOTONIC)
@@ -178,6 +219,17 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slow_clock_stays_with_the_systems() {
+        let slow = Clock::slower(NonZeroU32::new(1000).unwrap());
+        let before = monotonic();
+        let now = slow.now();
+        assert!((before / 1000..=monotonic() / 1000).contains(&now));
+        assert_eq!(slow.system(now) / 1000, now);
+        assert_eq!(slow.system(u64::MAX), u64::MAX);
+        assert_eq!(Clock::default().system(7), 7);
+    }
 
     #[test]
     fn deadlines_end_the_wait() {

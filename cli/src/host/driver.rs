@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use alfirk_bmv2::driver::packet_io::{monotonic, Poller};
+use alfirk_bmv2::driver::packet_io::{monotonic, Clock, Poller};
 use alfirk_roce::collective::{LegVerb, Progress, Transfer, TransferEvent};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{LeaderTiming, Registrar};
@@ -25,7 +25,7 @@ const SIGNALS: u64 = 1;
 const LISTENER: u64 = 2;
 const FIRST_CLIENT: u64 = 3;
 
-/// Nanoseconds between two progress events of a transfer.
+/// Nanoseconds of the system's clock, as the others here, between two progress events of a transfer.
 const PROGRESS_INTERVAL: u64 = 200_000_000;
 /// Nanoseconds until the next try when the interface or a client takes nothing.
 const RETRY_INTERVAL: u64 = 200_000;
@@ -33,12 +33,16 @@ const RETRY_INTERVAL: u64 = 200_000;
 const KNOCK_INTERVAL: u64 = 50_000_000;
 
 /// Runs until a signal or the request `stop`.
-pub(super) fn run(station: Box<dyn Station>, control: &Path) -> Outcome {
-    Driver::new(station, control)?.run()
+pub(super) fn run(station: Box<dyn Station>, control: &Path, clock: Clock) -> Outcome {
+    Driver::new(station, control, clock)?.run()
 }
 
 struct Driver {
     station: Box<dyn Station>,
+    /// What host and application go by.
+    clock: Clock,
+    /// Transfers whose data the application is about to post.
+    posts: Vec<Post>,
     control: Control,
     signals: SignalFd,
     poller: Poller,
@@ -50,6 +54,14 @@ struct Driver {
     stopping: bool,
 }
 
+/// Data on its way from the application to the NIC.
+struct Post {
+    transfer: u32,
+    data: Arc<[u8]>,
+    posted_at: u64,
+    due: u64,
+}
+
 struct Running {
     transfer: Transfer,
     told: Progress,
@@ -57,7 +69,7 @@ struct Running {
 }
 
 impl Driver {
-    fn new(station: Box<dyn Station>, control: &Path) -> Result<Driver, Failure> {
+    fn new(station: Box<dyn Station>, control: &Path, clock: Clock) -> Result<Driver, Failure> {
         let system = |what: &str, error: io::Error| {
             Failure::failed(format_args!("cannot set up {what}: {error}"))
         };
@@ -81,6 +93,8 @@ impl Driver {
         }
         Ok(Driver {
             station,
+            clock,
+            posts: Vec::new(),
             control,
             signals,
             poller,
@@ -100,22 +114,29 @@ impl Driver {
             let more = self.station.transmit()?;
             let unread = self.control.flush();
             self.accept()?;
-            let now = monotonic();
+            let now = self.clock.now();
             let deadline = if more {
                 Some(now)
             } else {
-                let stuck = (unread || self.station.is_stuck()).then_some(now + RETRY_INTERVAL);
+                let stuck =
+                    (unread || self.station.is_stuck()).then_some(now + self.here(RETRY_INTERVAL));
                 let progress = self.wants_progress().then_some(self.next_progress);
                 let (host, group) = (self.station.poll_timeout(), self.registrar.poll_timeout());
                 let transfers = self.transfers.values();
                 let transfers = transfers.filter_map(|r| r.transfer.poll_timeout()).min();
-                let knock = self.control.is_waiting().then_some(now + KNOCK_INTERVAL);
+                let knock = self
+                    .control
+                    .is_waiting()
+                    .then_some(now + self.here(KNOCK_INTERVAL));
                 let attack = self.attack.as_ref().map(|(_, attack)| attack.next());
-                [host, group, transfers, stuck, progress, knock, attack]
+                let attack = attack.map(|at| self.here(at));
+                let post = self.posts.iter().map(|post| post.due).min();
+                [host, group, transfers, stuck, progress, knock, attack, post]
                     .into_iter()
                     .flatten()
                     .min()
             };
+            let deadline = deadline.map(|at| self.clock.system(at));
             self.poller
                 .wait(deadline, &mut ready)
                 .map_err(|e| Failure::failed(format_args!("epoll: {e}")))?;
@@ -131,22 +152,25 @@ impl Driver {
                     }
                 }
             }
-            let now = monotonic();
+            let now = self.clock.now();
+            self.post(now);
             if self.station.poll_timeout().is_some_and(|at| at <= now) {
                 self.station.handle_timeout(now);
             }
             for running in self.transfers.values_mut() {
                 let transfer = &mut running.transfer;
                 if transfer.poll_timeout().is_some_and(|at| at <= now) {
+                    self.station.touch(now);
                     transfer.handle_timeout(self.station.verbs_mut(), now);
                 }
             }
             if self.registrar.poll_timeout().is_some_and(|at| at <= now) {
+                self.station.touch(now);
                 self.registrar.handle_timeout(self.station.verbs_mut(), now);
             }
             if let Some((_, attack)) = &mut self.attack {
                 attack
-                    .send(now)
+                    .send(monotonic())
                     .map_err(|e| Failure::failed(format_args!("hostile packets: {e}")))?;
             }
         }
@@ -154,18 +178,43 @@ impl Driver {
         self.station.finish()
     }
 
+    /// Nanoseconds of the system's clock on the one of this host.
+    fn here(&self, ns: u64) -> u64 {
+        ns / self.clock.scale()
+    }
+
     // ---- Transfers ----
+
+    /// Starts the transfers whose data has reached the NIC.
+    fn post(&mut self, now: u64) {
+        while let Some(index) = self.posts.iter().position(|post| post.due <= now) {
+            let post = self.posts.remove(index);
+            let transfer = post.transfer;
+            // It may have been closed meanwhile.
+            let Some(running) = self.transfers.get_mut(&transfer) else {
+                continue;
+            };
+            self.station.touch(post.due);
+            let host = self.station.verbs_mut();
+            let started = running.transfer.start(host, post.posted_at, post.data);
+            if let Err(error) = started {
+                let error = error.to_string();
+                self.control
+                    .broadcast(&Line::Event(Event::Failed { transfer, error }));
+            }
+        }
+    }
 
     /// Brings the host's events to the transfers, and the transfers' to the clients.
     fn events(&mut self) {
-        let now = monotonic();
-        let host = self.station.verbs_mut();
-        while let Some(event) = host.poll_event() {
+        let now = self.clock.now();
+        while let Some((at, event)) = self.station.poll_event(now) {
+            let host = self.station.verbs_mut();
             if self.registrar.handle_event(host, now, &event) {
                 continue;
             }
             for running in self.transfers.values_mut() {
-                if running.transfer.handle_event(host, now, &event) {
+                if running.transfer.handle_event(host, at, &event) {
                     break;
                 }
             }
@@ -209,7 +258,7 @@ impl Driver {
             }
         }
         if report_progress {
-            self.next_progress = now + PROGRESS_INTERVAL;
+            self.next_progress = now + self.here(PROGRESS_INTERVAL);
         }
     }
 
@@ -249,9 +298,11 @@ impl Driver {
     }
 
     fn execute(&mut self, request: Request) -> Result<Reply, String> {
+        let now = self.clock.now();
+        self.station.touch(now);
         match request {
             Request::Info => Ok(Reply::Info(self.station.info())),
-            Request::Clock => Ok(Reply::Clock { at: monotonic() }),
+            Request::Clock => Ok(Reply::Clock { at: now }),
             Request::Prepare { transfer, spec } => {
                 if self.transfers.contains_key(&transfer) {
                     return Err(format!(
@@ -273,7 +324,7 @@ impl Driver {
                 let running = find(&mut self.transfers, transfer)?;
                 running
                     .transfer
-                    .connect(self.station.verbs_mut(), monotonic(), &peers)
+                    .connect(self.station.verbs_mut(), now, &peers)
                     .map_err(text)?;
                 Ok(Reply::Accepted)
             }
@@ -282,11 +333,20 @@ impl Driver {
                 let data: Arc<[u8]> = fs::read(&file)
                     .map_err(|error| format!("cannot read {}: {error}", file.display()))?
                     .into();
-                let at = monotonic();
-                running
-                    .transfer
-                    .start(self.station.verbs_mut(), at, data)
-                    .map_err(text)?;
+                // The file has been read: only now the application begins.
+                let at = self.clock.now();
+                match self.station.posting(data.len() as u64) {
+                    0 => {
+                        let host = self.station.verbs_mut();
+                        running.transfer.start(host, at, data).map_err(text)?;
+                    }
+                    posting => self.posts.push(Post {
+                        transfer,
+                        data,
+                        posted_at: at,
+                        due: at + posting,
+                    }),
+                }
                 Ok(Reply::Started { at })
             }
             Request::Leg { transfer, verb } => {
@@ -294,7 +354,7 @@ impl Driver {
                 let running = find(&mut self.transfers, transfer)?;
                 running.finished_told &= !matches!(verb, LegVerb::Resume { .. });
                 let host = self.station.verbs_mut();
-                let acted = running.transfer.act(host, monotonic(), verb);
+                let acted = running.transfer.act(host, now, verb);
                 let answer = acted.map_err(text)?;
                 if leaves {
                     // What the queue pairs have delivered waits among the events.
@@ -361,7 +421,7 @@ impl Driver {
             Request::Lead { group, nodes } => {
                 let timing = LeaderTiming::default();
                 self.registrar
-                    .lead(self.station.verbs_mut(), monotonic(), group, timing, &nodes)
+                    .lead(self.station.verbs_mut(), now, group, timing, &nodes)
                     .map_err(text)?;
                 Ok(Reply::Accepted)
             }
@@ -372,7 +432,7 @@ impl Driver {
             }
             Request::Stalled { mcst_id } => {
                 let verbs = self.station.verbs_mut();
-                self.registrar.stalled(verbs, monotonic(), mcst_id);
+                self.registrar.stalled(verbs, now, mcst_id);
                 Ok(Reply::Accepted)
             }
             Request::Stop => {

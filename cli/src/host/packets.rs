@@ -6,12 +6,13 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 
 use alfirk_bmv2::driver::packet_io::{
-    interface_index, monotonic, wall_clock, PacketSocket, PcapFile, ReceiveBatch, Received, BATCH,
+    interface_index, wall_clock, Clock, PacketSocket, PcapFile, ReceiveBatch, Received, BATCH,
 };
-use alfirk_roce::host::Host;
+use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::verbs::Verbs;
 use alfirk_roce::wire::udp::{PORT_MRP, PORT_ROCE};
 
+use super::pace::Pace;
 use super::protocol::Info;
 use super::station::Station;
 use crate::exit::{Failure, Outcome};
@@ -23,6 +24,9 @@ pub(super) struct PacketStation {
     batch: ReceiveBatch,
     interface: String,
     pcap: Option<PcapFile>,
+    clock: Clock,
+    /// What the NIC and the link cost, where that is emulated.
+    pace: Option<Pace>,
     /// Frames that the interface has not taken yet.
     unsent: Vec<Vec<u8>>,
     /// Keeps the kernel quiet about the ports.
@@ -34,6 +38,8 @@ impl PacketStation {
         host: Host,
         interface: &str,
         pcap: Option<&Path>,
+        clock: Clock,
+        pace: Option<Pace>,
     ) -> Result<PacketStation, Failure> {
         let socket = interface_index(interface)
             .and_then(PacketSocket::open)
@@ -58,6 +64,8 @@ impl PacketStation {
             batch: ReceiveBatch::default(),
             interface: interface.to_owned(),
             pcap,
+            clock,
+            pace,
             unsent: Vec::new(),
             _ports: hold_ports(),
         })
@@ -93,8 +101,8 @@ impl Station for PacketStation {
         let Received::Frames(count) = received else {
             return Ok(());
         };
-        let now = monotonic();
-        let (host, pcap) = (&mut self.host, &mut self.pcap);
+        let now = self.clock.now();
+        let (host, pace, pcap) = (&mut self.host, &mut self.pace, &mut self.pcap);
         let mut result = Ok(());
         for index in 0..count {
             self.batch.frames(index, |frame| {
@@ -102,7 +110,10 @@ impl Station for PacketStation {
                     result = std::mem::replace(&mut result, Ok(()))
                         .and_then(|()| pcap.write(wall_clock(), frame));
                 }
-                host.handle_frame(now, frame);
+                match pace {
+                    Some(pace) => pace.arrive(now, frame),
+                    None => host.handle_frame(now, frame),
+                }
             });
         }
         result.map_err(no_capture)
@@ -110,9 +121,16 @@ impl Station for PacketStation {
 
     /// Sends one batch.
     fn transmit(&mut self) -> Result<bool, Failure> {
-        let now = monotonic();
+        let now = self.clock.now();
+        if let Some(pace) = &mut self.pace {
+            pace.advance(&mut self.host, now);
+        }
         while self.unsent.len() < BATCH {
-            match self.host.poll_transmit(now) {
+            let next = match &mut self.pace {
+                Some(pace) => pace.next_frame(now),
+                None => self.host.poll_transmit(now),
+            };
+            match next {
                 Some(frame) => {
                     self.capture(&frame)?;
                     self.unsent.push(frame);
@@ -143,11 +161,36 @@ impl Station for PacketStation {
     }
 
     fn poll_timeout(&self) -> Option<u64> {
-        self.host.poll_timeout()
+        let pace = self.pace.as_ref().and_then(Pace::poll_timeout);
+        self.host.poll_timeout().into_iter().chain(pace).min()
     }
 
     fn handle_timeout(&mut self, now: u64) {
-        self.host.handle_timeout(now);
+        match &mut self.pace {
+            Some(pace) => pace.advance(&mut self.host, now),
+            None => self.host.handle_timeout(now),
+        }
+    }
+
+    fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
+        match &mut self.pace {
+            Some(pace) => {
+                // What the application did about the last event leaves before it sees the next one.
+                pace.advance(&mut self.host, now);
+                pace.next_event(now)
+            }
+            None => self.host.poll_event().map(|event| (now, event)),
+        }
+    }
+
+    fn touch(&mut self, now: u64) {
+        if let Some(pace) = &mut self.pace {
+            pace.touch(now);
+        }
+    }
+
+    fn posting(&self, bytes: u64) -> u64 {
+        self.pace.as_ref().map_or(0, |pace| pace.posting(bytes))
     }
 
     fn interface(&self) -> &str {

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use alfirk_roce::host::HostEvent;
 use alfirk_roce::verbs::Verbs;
 
 use super::protocol::Info;
@@ -35,6 +36,19 @@ pub(super) trait Station {
 
     /// Does everything that is due at `now`.
     fn handle_timeout(&mut self, _now: u64) {}
+
+    /// Something happened at `now` or before that the application may act on, and when it saw that.
+    fn poll_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
+        self.verbs_mut().poll_event().map(|event| (now, event))
+    }
+
+    /// The application is about to do something.
+    fn touch(&mut self, _now: u64) {}
+
+    /// How long the application takes until the NIC acts on a post of so many bytes, in nanoseconds.
+    fn posting(&self, _bytes: u64) -> u64 {
+        0
+    }
 
     /// Its network interface.
     fn interface(&self) -> &str;

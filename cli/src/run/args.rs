@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
@@ -17,6 +18,7 @@ use clap::ValueEnum;
 use super::hardware::{ModelArgs, SwitchArgs};
 use super::input::Source;
 use super::losses::{find_link, Losses};
+use super::mininet::Scale;
 use super::workload::{Asked, WorkloadArgs};
 use crate::exit::Failure;
 use crate::program::Target;
@@ -236,6 +238,12 @@ pub struct Args {
     /// What carries the packets
     #[arg(long, value_enum, default_value_t = Driver::Virtual)]
     driver: Driver,
+
+    /// Give links on Mininet the rates, delays and queues of the topology, and hosts and switches the costs of the model, on a clock
+    /// that is N times slower than real time; reports are in its time, as those of the virtual driver. auto chooses N by this
+    /// machine; off gives links no rates, so that processors are what is measured [default: off]
+    #[arg(long, value_name = "auto|N|off", value_parser = Scale::from_str)]
+    scale: Option<Scale>,
 
     /// Hosts that are QEMU guests with a kernel of their own: all, or their names (Mininet driver)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -466,6 +474,8 @@ pub struct Config {
     pub dead_after: u64,
     pub seed: u64,
     pub driver: Driver,
+    /// Of the clock on Mininet.
+    pub scale: Scale,
     pub guests: Option<Guests>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
@@ -534,10 +544,13 @@ impl Args {
             How::Mrp => Registration::InBand,
         };
         let fallback = fallback(&self.fallback)?;
-        let dead_after = match (&self.dead_after, self.driver) {
-            (Some(text), _) => quantity("--dead-after", text, &units::DELAY)?,
-            (None, Driver::Virtual) => 20_000_000,
-            (None, Driver::Mininet) => 3_000_000_000,
+        let scale = self.scale()?;
+        // Whether times are those of fast equipment.
+        let is_fast = self.driver == Driver::Virtual || scale != Scale::Off;
+        let dead_after = match &self.dead_after {
+            Some(text) => quantity("--dead-after", text, &units::DELAY)?,
+            None if is_fast => 20_000_000,
+            None => 3_000_000_000,
         };
         let mtu = path_mtu(&topology, self.mtu)?;
         let losses = Losses::parse(&self.loss, &topology, self.driver)?;
@@ -564,9 +577,9 @@ impl Args {
                     "queueing, shared buffers and PFC are for the virtual driver: BMv2 has its own queues; leave out the flags, and switch: in the topology",
                 ));
             }
-            if model != Model::default() {
+            if model != Model::default() && scale == Scale::Off {
                 return Err(Failure::bad_input(
-                    "what hosts cost can be chosen for the virtual driver only: on Mininet they cost what they cost",
+                    "what hosts cost can be chosen for the virtual driver and with --scale: else they cost on Mininet what they cost",
                 ));
             }
         }
@@ -642,6 +655,7 @@ impl Args {
             dead_after,
             seed: self.seed,
             driver: self.driver,
+            scale,
             guests,
             json: self.json,
             pcap: self.pcap,
@@ -857,6 +871,27 @@ impl Args {
         Err(Failure::bad_input(refused))
     }
 
+    /// The clock of the network, and why it cannot be a slow one.
+    fn scale(&self) -> Result<Scale, Failure> {
+        let Some(scale) = self.scale else {
+            return Ok(Scale::Off);
+        };
+        let refuse = |why: &str| Err(Failure::bad_input(format_args!("--scale: {why}")));
+        match scale {
+            _ if self.driver != Driver::Mininet => {
+                refuse("virtual time needs no scale; add --driver mininet")
+            }
+            Scale::Off => Ok(scale),
+            _ if !self.guests.is_empty() => {
+                refuse("the clocks of guests are those of their kernels; add --scale off, or leave out --guests")
+            }
+            _ if !self.hostile.is_empty() => {
+                refuse("hostile hosts go by the clock of this machine; add --scale off, or leave out --hostile")
+            }
+            _ => Ok(scale),
+        }
+    }
+
     fn lose(&self, topology: &Topology) -> Result<Vec<super::lose::Lost>, Failure> {
         if !self.lose.is_empty() && self.driver != Driver::Mininet {
             return Err(Failure::bad_input(
@@ -944,10 +979,11 @@ impl Args {
         if !why.is_empty() {
             return Err(Failure::bad_input(format_args!("--fallback-below: {why}")));
         }
-        let window = match (&self.fallback_window, self.driver) {
-            (Some(text), _) => quantity("--fallback-window", text, &units::DELAY)?,
-            (None, Driver::Virtual) => 250_000,
-            (None, Driver::Mininet) => 500_000_000,
+        let is_fast = self.driver == Driver::Virtual || self.scale()? != Scale::Off;
+        let window = match &self.fallback_window {
+            Some(text) => quantity("--fallback-window", text, &units::DELAY)?,
+            None if is_fast => 250_000,
+            None => 500_000_000,
         };
         if window == 0 {
             return Err(Failure::bad_input(
@@ -1130,7 +1166,7 @@ fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
     )))
 }
 
-pub(super) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
+pub(crate) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
     kind.parse(text)
         .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }

@@ -209,7 +209,7 @@ impl Field {
 }
 
 /// A model from a name, from figures, or from both.
-fn host_model(text: &str) -> Result<Model, Failure> {
+pub(crate) fn host_model(text: &str) -> Result<Model, Failure> {
     let mut model = Model::default();
     for (index, part) in text.split(',').map(str::trim).enumerate() {
         let wrong = || {

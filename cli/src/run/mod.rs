@@ -1,7 +1,7 @@
 //! `alfirk run`: the main job, in virtual time or on Mininet.
 
 mod args;
-mod hardware;
+pub mod hardware;
 mod input;
 mod lose;
 mod losses;
@@ -28,6 +28,7 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 
+pub(crate) use args::quantity;
 pub use args::{Args, Config, Driver};
 use input::Input as Content;
 use progress::Bars;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use alfirk_roce::wire::{Psn, QpNum};
@@ -43,6 +44,8 @@ pub enum StartError {
 pub struct Runner {
     controller: Controller,
     started: Instant,
+    /// Nanoseconds of real time for one of the controller's.
+    time_scale: u64,
     reports: mpsc::UnboundedReceiver<(SwitchIndex, Report)>,
     calls: mpsc::UnboundedReceiver<Call>,
     commands: Vec<Option<mpsc::UnboundedSender<Command>>>,
@@ -253,6 +256,7 @@ impl Runner {
         let runner = Runner {
             controller,
             started: Instant::now(),
+            time_scale: 1,
             reports,
             calls,
             commands: (0..count).map(|_| None).collect(),
@@ -265,6 +269,13 @@ impl Runner {
             _connections: connections,
         };
         (runner, Handle { calls: to_calls })
+    }
+
+    /// Goes by a clock that is so many times slower, as switches and hosts of an emulated network may do.
+    ///
+    /// To be called before [`Runner::run`].
+    pub fn set_time_scale(&mut self, scale: NonZeroU32) {
+        self.time_scale = u64::from(scale.get());
     }
 
     /// Takes up the groups that a file tells of, and keeps the file up to date from now on.
@@ -304,7 +315,8 @@ impl Runner {
     /// Runs until every [`Handle`] is gone.
     pub async fn run(mut self) {
         loop {
-            let wake = self.controller.poll_timeout().map(Duration::from_nanos);
+            let wake = self.controller.poll_timeout();
+            let wake = wake.map(|at| Duration::from_nanos(at.saturating_mul(self.time_scale)));
             let wake = wake.map(|at| tokio::time::Instant::from_std(self.started + at));
             tokio::select! {
                 report = self.reports.recv() => match report {
@@ -437,6 +449,7 @@ impl Runner {
 
     fn handle(&mut self, events: impl IntoIterator<Item = Event>) {
         let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = now / self.time_scale;
         self.controller.handle_all(now, events);
     }
 

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use crate::rc::{Completion, QpFailure};
-use crate::ud::UdCompletion;
+use crate::rc::{Completion, Operation, QpFailure};
+use crate::ud::{UdCompleted, UdCompletion};
 use crate::wire::QpNum;
 
 /// Something happened that the user should know.
@@ -26,4 +26,22 @@ pub enum HostEvent {
         destination_port: u16,
         payload: Vec<u8>,
     },
+}
+
+impl HostEvent {
+    /// Bytes of a message that the user gets by this event; 0 for events without one.
+    pub fn received_bytes(&self) -> u64 {
+        match self {
+            HostEvent::Completion(Completion {
+                operation: Operation::Receive | Operation::ReceiveWrite,
+                outcome: Ok(completed),
+                ..
+            }) => completed.bytes,
+            HostEvent::Datagram(UdCompletion {
+                outcome: Ok(UdCompleted::Received { bytes, .. }),
+                ..
+            }) => *bytes,
+            _ => 0,
+        }
+    }
 }

@@ -12,9 +12,7 @@ use alfirk_roce::collective::{
 };
 use alfirk_roce::host::{Host, HostEvent, Packet};
 use alfirk_roce::hostile::Hostile;
-use alfirk_roce::rc::{Completion, Operation};
 use alfirk_roce::registration::{GroupSpec, LeaderTiming, Registrar};
-use alfirk_roce::ud::{UdCompleted, UdCompletion};
 use alfirk_roce::wire::mrp::{Node, TooManyNodes};
 use alfirk_roce::wire::QpNum;
 
@@ -500,7 +498,7 @@ impl HostNode {
             return;
         }
         while let Some(event) = self.host.poll_event() {
-            let handling = self.model.handling(received_bytes(&event));
+            let handling = self.model.handling(event.received_bytes());
             let seen_at = ctx.now().max(self.free_at) + handling;
             self.free_at = seen_at;
             let delay = seen_at - ctx.now() + self.model.post_delay;
@@ -547,21 +545,5 @@ impl HostNode {
             None => next(),
             Some(control) => control.next(next, now),
         }
-    }
-}
-
-/// Bytes of a message that an application gets by an event.
-fn received_bytes(event: &HostEvent) -> u64 {
-    match event {
-        HostEvent::Completion(Completion {
-            operation: Operation::Receive | Operation::ReceiveWrite,
-            outcome: Ok(completed),
-            ..
-        }) => completed.bytes,
-        HostEvent::Datagram(UdCompletion {
-            outcome: Ok(UdCompleted::Received { bytes, .. }),
-            ..
-        }) => *bytes,
-        _ => 0,
     }
 }

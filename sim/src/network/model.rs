@@ -119,12 +119,12 @@ impl Model {
     }
 
     /// Nanoseconds that a source takes to have so many bytes ready to be posted, and to post them.
-    pub(super) fn posting(&self, bytes: u64) -> u64 {
+    pub fn posting(&self, bytes: u64) -> u64 {
         self.post_delay.saturating_add(at(self.post_rate, bytes))
     }
 
     /// Nanoseconds that an application takes for a completion with so many received bytes.
-    pub(super) fn handling(&self, bytes: u64) -> u64 {
+    pub fn handling(&self, bytes: u64) -> u64 {
         self.completion_delay
             .saturating_add(at(self.copy_rate, bytes))
     }

@@ -137,6 +137,7 @@ fn changed(link: LinkOptions, change: &proto::LinkChange) -> Result<LinkOptions,
                 return Err("unlimited: false says nothing; give a rate");
             }
         },
+        on_wire: link.on_wire,
         down: change.down.unwrap_or(link.down),
     })
 }

@@ -54,6 +54,12 @@ pub(super) struct Port {
     pub(super) link: Link,
     /// Packets that wait for the link, or for the interface.
     pub(super) queues: PortQueues<Queued>,
+    /// Bytes that may wait in the queues together; any number without.
+    queue_bytes: Option<u64>,
+    /// Bytes that wait.
+    queued_bytes: u64,
+    /// Since when the packet has waited that the link takes next.
+    pub(super) since: Option<u64>,
     /// To be sent at the end of the turn, or when the interface takes frames again.
     pub(super) sending: Vec<Vec<u8>>,
     /// The interface takes no frames now; the poller tells when it does.
@@ -76,11 +82,22 @@ pub struct PortSetup<'a> {
     /// Used when the link does not take all packets at once.
     pub priority_queues: usize,
     pub queue_depth: usize,
+    /// Bytes that may wait in place of that number of packets.
+    pub queue_bytes: Option<u64>,
     pub seed: u64,
     /// Bytes of the receive ring; 0 for none.
     pub ring: usize,
     /// Directory of captures.
     pub pcap: Option<&'a Path>,
+}
+
+impl PortSetup<'_> {
+    fn depth(&self) -> usize {
+        match self.queue_bytes {
+            Some(_) => usize::MAX,
+            None => self.queue_depth,
+        }
+    }
 }
 
 impl Port {
@@ -90,6 +107,7 @@ impl Port {
     /// `NotFound` without such an interface, `PermissionDenied` without CAP_NET_RAW.
     pub(super) fn open(setup: PortSetup<'_>, poller: &Poller) -> io::Result<Port> {
         let index = interface_index(setup.interface)?;
+        let depth = setup.depth();
         let socket = PacketSocket::with_ring(index, setup.ring)?;
         poller.add(socket.as_raw_fd(), setup.number.into())?;
         let capture = match setup.pcap {
@@ -111,7 +129,10 @@ impl Port {
             discipline: None,
             is_shaped: true,
             link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
-            queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
+            queues: PortQueues::new(setup.priority_queues, depth),
+            queue_bytes: setup.queue_bytes,
+            queued_bytes: 0,
+            since: None,
             sending: Vec::with_capacity(BATCH),
             is_held: false,
             under_way: 0,
@@ -126,6 +147,7 @@ impl Port {
     /// # Errors
     /// When the file cannot be made.
     pub(super) fn of_file(setup: PortSetup<'_>) -> io::Result<Port> {
+        let depth = setup.depth();
         Ok(Port {
             number: setup.number,
             interface: setup.interface.to_owned(),
@@ -136,7 +158,10 @@ impl Port {
             discipline: None,
             is_shaped: false,
             link: Link::new(setup.link, setup.seed, setup.number).with_chosen(setup.chosen),
-            queues: PortQueues::new(setup.priority_queues, setup.queue_depth),
+            queues: PortQueues::new(setup.priority_queues, depth),
+            queue_bytes: setup.queue_bytes,
+            queued_bytes: 0,
+            since: None,
             sending: Vec::with_capacity(BATCH),
             is_held: false,
             under_way: 0,
@@ -160,12 +185,30 @@ impl Port {
             || !self.queues.is_empty()
     }
 
-    /// The packet that may leave the queues now.
+    /// Has a packet wait for its turn; one without room is dropped and counted.
+    pub(super) fn enqueue(&mut self, packet: Queued, now: u64) {
+        let (len, before) = (packet.len as u64, self.queues.len());
+        let room = self.queue_bytes.unwrap_or(u64::MAX);
+        if self.queued_bytes.saturating_add(len) > room {
+            self.queues.dropped += 1;
+            return;
+        }
+        self.queues.push(packet.priority, packet, now);
+        if self.queues.len() > before {
+            self.queued_bytes += len;
+        }
+    }
+
+    /// The packet that may leave the queues now. What it waited for without need, as this thread came late, the link gives back:
+    /// it begins with the packet when it was free.
     pub(super) fn next(&mut self, now: u64) -> Option<(Queued, QueueState)> {
         if self.is_held || !self.link.is_idle(now) {
             return None;
         }
-        self.queues.pop(now)
+        let (packet, state) = self.queues.pop(now)?;
+        self.queued_bytes = self.queued_bytes.saturating_sub(packet.len as u64);
+        self.since = Some(state.enq_timestamp);
+        Some((packet, state))
     }
 
     /// When the queues or the link have something to do.

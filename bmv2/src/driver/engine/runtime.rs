@@ -96,6 +96,7 @@ impl Ports for EnginePorts<'_> {
                 chosen: Vec::new(),
                 priority_queues: self.defaults.priority_queues,
                 queue_depth: self.defaults.queue_depth,
+                queue_bytes: None,
                 ring: self.defaults.ring,
                 seed: self.defaults.seed,
                 pcap: (!pcap.is_empty()).then_some(Path::new(pcap)),

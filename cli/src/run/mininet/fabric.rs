@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::net::Ipv4Addr;
+use std::num::NonZeroU32;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, iter};
 
-use alfirk_bmv2::driver::packet_io::monotonic;
+use alfirk_bmv2::driver::packet_io::Clock;
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
@@ -64,6 +65,10 @@ pub struct MininetFabric {
     runtime: Runtime,
     network: MininetNetwork,
     signals: Signals,
+    /// What hosts, switches and the controller go by.
+    clock: Clock,
+    /// Whether links have the rates and delays of the topology.
+    has_rates: bool,
     topology: Topology,
     /// Number of the transfer that runs, the same at all hosts.
     transfer: u32,
@@ -76,13 +81,18 @@ pub struct MininetFabric {
 }
 
 impl MininetFabric {
-    pub fn start(config: &Config, program: &Program) -> Result<MininetFabric, Failure> {
+    /// Builds the network, with links as the topology has them on a clock that is `scale` times slower, or without rates.
+    pub fn start(
+        config: &Config,
+        program: &Program,
+        scale: Option<NonZeroU32>,
+    ) -> Result<MininetFabric, Failure> {
         let topology = config.topology.clone();
         let controller = Controller::new(topology.clone(), controller_config(config, program))
             .map_err(Failure::bad_input)?;
 
         let signals = Signals::hold()?;
-        let mut network = MininetNetwork::start(config)?;
+        let mut network = MininetNetwork::start(config, scale)?;
         wait_for_network(&mut network, &signals)?;
 
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -93,7 +103,8 @@ impl MininetFabric {
         let switches = switch_addresses(&topology, &network)?;
         let controller = {
             let _inside = runtime.enter();
-            let (runner, handle) = Runner::new(controller, switches);
+            let (mut runner, handle) = Runner::new(controller, switches);
+            runner.set_time_scale(scale.unwrap_or(NonZeroU32::MIN));
             runtime.spawn(runner.run());
             handle
         };
@@ -116,6 +127,8 @@ impl MininetFabric {
             runtime,
             network,
             signals,
+            clock: scale.map_or_else(Clock::default, Clock::slower),
+            has_rates: scale.is_some(),
             topology,
             transfer: 0,
             turn: 0,
@@ -177,6 +190,11 @@ impl MininetFabric {
             interrupted(&self.signals)?;
         }
         Ok(())
+    }
+
+    /// A time of the system in the time of the network, in nanoseconds.
+    fn here(&self, time: Duration) -> u64 {
+        time.as_nanos() as u64 / self.clock.scale()
     }
 
     fn alive(&self) -> impl Iterator<Item = &HostClient> {
@@ -299,7 +317,7 @@ impl MininetFabric {
 
     /// Waits until a leader tells what has become of its request.
     fn until_led(&mut self, leader: HostIndex, what: &str) -> Result<LeaderEvent, FabricError> {
-        let limit = GROUP_LIMIT.as_nanos() as u64;
+        let limit = self.here(GROUP_LIMIT);
         let deadline = self.now() + limit;
         // Events that were early once stay so until the leader has spoken.
         let mut early = std::mem::take(&mut self.early);
@@ -520,7 +538,8 @@ impl Fabric for MininetFabric {
             if now >= deadline {
                 return Ok(None);
             }
-            self.wait_for_news(Duration::from_nanos(deadline - now), true)?;
+            let left = Duration::from_nanos(self.clock.system(deadline - now));
+            self.wait_for_news(left, true)?;
         }
     }
 
@@ -626,33 +645,38 @@ impl Fabric for MininetFabric {
         let handle = self.controller.clone();
         let work = async move { handle.status().await };
         let report = self.wait_for(work, "the controller tells nothing", GROUP_LIMIT)?;
+        // On the controller's clock, which is that of the network.
         Ok(report.ok_or_else(controller_ended)?.round_trip_ns())
     }
 
     fn now(&self) -> u64 {
         // The clock of `alfirk host`, so that its times and ours can be compared.
-        monotonic()
+        self.clock.now()
     }
 
     fn tick(&self) -> u64 {
-        200_000_000
+        self.here(Duration::from_millis(200))
     }
 
     fn patience(&self) -> u64 {
-        1_000_000_000
+        self.here(Duration::from_secs(1))
     }
 
-    fn rc(&self, mtu: PathMtu, _rate_bps: u64, answers_later: u64) -> RcConfig {
+    fn rc(&self, mtu: PathMtu, rate_bps: u64, answers_later: u64) -> RcConfig {
+        let (timing, rate_bps) = match self.has_rates {
+            true => (HostTiming::FAST, rate_bps),
+            // Links are as fast as the machine, whatever the topology says: a larger window would only fill queues.
+            false => (HostTiming::SOFTWARE, 0),
+        };
         let config = RcConfig {
-            ack_timeout: HostTiming::SOFTWARE.ack_timeout,
+            ack_timeout: timing.ack_timeout,
             msn_rule: match self.linux_rdma {
                 true => MsnRule::Restarts,
                 false => MsnRule::Counted,
             },
             ..RcConfig::new(mtu)
         };
-        // Links are as fast as the machine, whatever the topology says: a larger window would only fill queues.
-        config.with_later_answers(answers_later, 0)
+        config.with_later_answers(answers_later, rate_bps)
     }
 }
 

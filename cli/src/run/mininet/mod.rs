@@ -5,8 +5,11 @@
 
 mod fabric;
 mod network;
+mod scale;
 mod signals;
 mod work_dir;
+
+use std::num::NonZeroU32;
 
 use alfirk_experiment::{Job, Row};
 
@@ -16,6 +19,7 @@ use super::run_one;
 use crate::exit::Failure;
 use crate::program::Program;
 use fabric::MininetFabric;
+pub use scale::Scale;
 
 /// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
 pub fn run(
@@ -29,7 +33,12 @@ pub fn run(
             "--driver mininet makes network namespaces, which needs root: run it with sudo",
         ));
     }
-    let mut fabric = MininetFabric::start(config, program)?;
+    let scale = match config.scale {
+        Scale::Off => None,
+        Scale::By(scale) => Some(scale),
+        Scale::Auto => NonZeroU32::new(1000),
+    };
+    let mut fabric = MininetFabric::start(config, program, scale)?;
     config
         .algorithms
         .iter()

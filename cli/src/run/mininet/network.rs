@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::num::NonZeroU32;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
+use alfirk_sim::network::Model;
 use serde::Deserialize;
 
 use crate::exit::Failure;
 use crate::run::args::Config;
+use crate::run::hardware;
 use crate::run::mininet::work_dir::WorkDir;
 
 /// How long the network may take to be taken down.
@@ -59,7 +62,7 @@ pub struct MininetNetwork {
 
 impl MininetNetwork {
     /// Starts to build the network; [`MininetNetwork::wait_ready`] waits for it.
-    pub fn start(config: &Config) -> Result<MininetNetwork, Failure> {
+    pub fn start(config: &Config, scale: Option<NonZeroU32>) -> Result<MininetNetwork, Failure> {
         let work = WorkDir::new()?;
         let topology = work.path().join("topology.yaml");
         let put =
@@ -86,6 +89,15 @@ impl MininetNetwork {
             .stderr(log);
         if config.loss > 0.0 {
             command.args(["--loss", &config.loss.to_string()]);
+        }
+        if let Some(scale) = scale {
+            let model = hardware::show(config.model);
+            let model = model.unwrap_or_else(|| Model::DEFAULT_NAME.to_owned());
+            let pipeline = config.model.pipeline_latency.to_string();
+            command
+                .args(["--time-scale", &scale.to_string()])
+                .args(["--host-model", &model])
+                .args(["--pipeline-latency", &pipeline]);
         }
         for lost in &config.lose {
             command.arg("--port-drop").arg(lost.rule());

@@ -1,0 +1,145 @@
+//! What a host's NIC, link and application cost, where that is emulated.
+//!
+//! The delays are those of [`Model`], in the places where the simulator has them, so that a run on a slow clock
+//! ([`alfirk_bmv2::driver::packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
+//! Who drives it comes late by what the system needs to wake a process up. What was due before happens at the time when it was
+//! due, so that such delays do not add up.
+
+use std::collections::VecDeque;
+
+use alfirk_bmv2::driver::packet_io::Link;
+use alfirk_bmv2::driver::LinkOptions;
+use alfirk_roce::host::{Host, HostEvent};
+use alfirk_sim::network::Model;
+
+/// Everything between the host's queue pairs, its application and its interface.
+pub(super) struct Pace {
+    model: Model,
+    link: Link,
+    /// When the NIC may begin its next frame.
+    next_frame_at: u64,
+    /// Whether the host may have a frame to send.
+    may_send: bool,
+    /// Frames in the NIC, and when it has acted on them.
+    arrived: VecDeque<(u64, Vec<u8>)>,
+    /// Events on their way to the application.
+    events: VecDeque<Seen>,
+    /// When the application has handled every event so far.
+    free_at: u64,
+    /// How far the host is; nothing happens in it before that.
+    at: u64,
+}
+
+/// An event that the application has seen.
+struct Seen {
+    seen_at: u64,
+    /// When that which the application posts on it reaches the NIC.
+    due: u64,
+    event: HostEvent,
+}
+
+impl Pace {
+    pub(super) fn new(model: Model, link: LinkOptions) -> Pace {
+        Pace {
+            model,
+            // Nothing about such a link is random.
+            link: Link::new(link, 0, 0),
+            next_frame_at: 0,
+            may_send: false,
+            arrived: VecDeque::new(),
+            events: VecDeque::new(),
+            free_at: 0,
+            at: 0,
+        }
+    }
+
+    /// A frame has come by the link.
+    pub(super) fn arrive(&mut self, now: u64, frame: &[u8]) {
+        let due = now.saturating_add(self.model.nic_delay);
+        self.arrived.push_back((due, frame.to_vec()));
+    }
+
+    /// Something else than a frame is about to change the host.
+    pub(super) fn touch(&mut self, now: u64) {
+        self.at = self.at.max(now);
+        self.may_send = true;
+    }
+
+    /// Does everything in NIC and host that is due.
+    pub(super) fn advance(&mut self, host: &mut Host, now: u64) {
+        let is_due = |(due, _): &(u64, Vec<u8>)| *due <= now;
+        while self.arrived.front().is_some_and(is_due) {
+            let (due, frame) = self.arrived.pop_front().expect("it has been looked at");
+            self.send(host, due);
+            self.touch(due);
+            host.handle_frame(self.at, &frame);
+            self.collect(host);
+        }
+        if let Some(due) = host.poll_timeout().filter(|due| *due <= now) {
+            self.send(host, due);
+            self.touch(due);
+            host.handle_timeout(self.at);
+        }
+        self.collect(host);
+        self.send(host, now);
+    }
+
+    /// Takes what the host has to tell.
+    fn collect(&mut self, host: &mut Host) {
+        while let Some(event) = host.poll_event() {
+            let handling = self.model.handling(event.received_bytes());
+            let seen_at = self.at.max(self.free_at).saturating_add(handling);
+            self.free_at = seen_at;
+            let due = seen_at.saturating_add(self.model.post_delay);
+            self.events.push_back(Seen {
+                seen_at,
+                due,
+                event,
+            });
+        }
+    }
+
+    /// Puts frames on the link, each when it can begin there, as far as that is not after `now`.
+    fn send(&mut self, host: &mut Host, now: u64) {
+        while self.may_send && self.can_send_at() <= now {
+            self.at = self.can_send_at();
+            let Some(frame) = host.poll_transmit(self.at) else {
+                self.may_send = false;
+                return;
+            };
+            self.next_frame_at = self.at.saturating_add(self.model.packet_interval);
+            self.link.push(self.at, frame);
+        }
+    }
+
+    fn can_send_at(&self) -> u64 {
+        self.link.idle_at().max(self.next_frame_at).max(self.at)
+    }
+
+    /// What the application may act on now, and when it saw that.
+    pub(super) fn next_event(&mut self, now: u64) -> Option<(u64, HostEvent)> {
+        self.events.front().filter(|seen| seen.due <= now)?;
+        let seen = self.events.pop_front()?;
+        self.touch(seen.due);
+        Some((seen.seen_at, seen.event))
+    }
+
+    /// A frame that is at the other end of the link.
+    pub(super) fn next_frame(&mut self, now: u64) -> Option<Vec<u8>> {
+        self.link.pop(now)
+    }
+
+    /// How long the application takes until the NIC acts on a post of so many bytes.
+    pub(super) fn posting(&self, bytes: u64) -> u64 {
+        self.model.posting(bytes)
+    }
+
+    /// When something of this is due next.
+    pub(super) fn poll_timeout(&self) -> Option<u64> {
+        let sends = self.may_send.then(|| self.can_send_at());
+        let arrived = self.arrived.front().map(|(due, _)| *due);
+        let event = self.events.front().map(|seen| seen.due);
+        let due = [sends, arrived, event, self.link.poll_timeout()];
+        due.into_iter().flatten().min()
+    }
+}
