@@ -70,6 +70,11 @@ class Settings:
     guest_image: Path | None = None
     guest_verbs: bool = True
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether links have rates, so that it matters when a process runs."""
+        return self.time_scale is not None
+
 
 class AlfirkSwitch(Switch):
     """A switch whose data plane is an ``alfirk switch`` process, with P4Runtime on a loopback port.
@@ -141,7 +146,7 @@ class AlfirkSwitch(Switch):
         """Start the process; :meth:`batchStartup` waits until it answers."""
         self.grpc_port = _free_port()
         log = self.settings.workdir / f"{self.name}.log"
-        self.child = Child.spawn(f"switch {self.name}", self.command(), log)
+        self.child = Child.spawn(f"switch {self.name}", self.command(), log, real_time=self.settings.is_timed)
         if self.settings.journal:
             self.settings.journal.process(self.child.pid)
 
@@ -222,7 +227,7 @@ class AlfirkHost(Host):
         log = self.settings.workdir / f"{self.name}.log"
         # -a attaches to the namespace and execs: the process is alfirk itself.
         command = ["mnexec", "-a", str(self.pid), *self.command()]
-        self.child = Child.spawn(f"host {self.name}", command, log)
+        self.child = Child.spawn(f"host {self.name}", command, log, real_time=self.settings.is_timed)
         if self.settings.journal:
             self.settings.journal.process(self.child.pid)
 
