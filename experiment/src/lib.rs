@@ -23,8 +23,8 @@ pub use job::{run_algorithm, Congestion, Job, JobError, Kill, Registration};
 pub use member::{MemberEvent, TransferId};
 pub use outages::Outage;
 pub use report::{
-    aligned, duration, goodput_gbps, Change, Failure, Fallback, GroupSummary, Input, PartRow,
-    Report, Row, Settings, TopologySummary, WorkloadSummary,
+    aligned, duration, goodput_gbps, Change, ClockSummary, Failure, Fallback, GroupSummary, Input,
+    LoadSummary, PartRow, Report, Row, Settings, TopologySummary, WorkloadSummary,
 };
 pub use safeguard::{Decision, LowGoodput, Safeguard, SafeguardConfig};
 pub use workload::run_workload;

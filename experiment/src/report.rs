@@ -26,6 +26,47 @@ pub struct Report {
     pub group: Option<GroupSummary>,
     pub settings: Settings,
     pub seed: u64,
+    /// The clock of a network of processes whose links have rates; `None` for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock: Option<ClockSummary>,
+}
+
+/// The slow clock of a network of processes, and whether its machine could keep up. All other times of the report are on that
+/// clock, so that they compare with those in virtual time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClockSummary {
+    /// Nanoseconds of real time for one of the network's.
+    pub scale: u32,
+    /// Whether the machine was looked at to choose it.
+    pub is_chosen_here: bool,
+    /// Processors of the machine.
+    pub processors: usize,
+    /// What each algorithm had of them, in the order of the results.
+    pub load: Vec<LoadSummary>,
+}
+
+/// What a network of processes had of its machine while an algorithm ran.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoadSummary {
+    pub algorithm: String,
+    /// The part of all processors' time that the network's processes had, from 0 to 1.
+    pub network_busy: f64,
+    /// The part in which processors worked for whomever.
+    pub machine_busy: f64,
+    /// How long a process waited for a processor at each of its turns, on average, in nanoseconds of the network's clock.
+    pub wait_ns: f64,
+    /// The part of the shortest time that a full packet takes from a switch to the next, above which waiting counts.
+    pub wait_limit_ns: f64,
+    /// Whether the processors may have been what was measured.
+    pub is_limited: bool,
+}
+
+impl ClockSummary {
+    /// The algorithms that the processors may have slowed down.
+    pub fn limited(&self) -> impl Iterator<Item = &str> {
+        let limited = self.load.iter().filter(|load| load.is_limited);
+        limited.map(|load| load.algorithm.as_str())
+    }
 }
 
 /// What was sent.
@@ -367,8 +408,37 @@ impl Report {
             .and_then(|()| self.write_phase_lines(&mut text))
             .and_then(|()| self.write_link_line(&mut text))
             .and_then(|()| self.write_group_lines(&mut text))
+            .and_then(|()| self.write_clock_lines(&mut text))
             .expect("a String takes everything");
         text
+    }
+
+    /// How slow the clock was, and whether that was slow enough.
+    fn write_clock_lines(&self, out: &mut String) -> fmt::Result {
+        let Some(clock) = &self.clock else {
+            return Ok(());
+        };
+        let most = |part: fn(&LoadSummary) -> f64| clock.load.iter().map(part).fold(0.0, f64::max);
+        writeln!(
+            out,
+            "clock: {} times slower than real time{}; times above are on it; the network had up to {:.0} % of {}, \
+             and a process waited up to {} for its turn in the mean",
+            grouped(clock.scale.into()),
+            if clock.is_chosen_here { ", chosen for this machine" } else { "" },
+            100.0 * most(|load| load.network_busy),
+            plural(clock.processors, "processor", "processors"),
+            duration(most(|load| load.wait_ns).round() as u64),
+        )?;
+        let limited: Vec<&str> = clock.limited().collect();
+        if limited.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            out,
+            "warning: processors were short for {}, whose times may be too long: give a larger --scale than {}, or leave the machine alone",
+            limited.join(", "),
+            clock.scale
+        )
     }
 
     fn write_head(&self, out: &mut String) -> fmt::Result {
@@ -832,6 +902,7 @@ mod tests {
 
     fn report() -> Report {
         Report {
+            clock: None,
             results: vec![row("alfirk", 5_000), row("chain", 12_345)],
             input: Some(Input {
                 file: None,
@@ -871,6 +942,7 @@ mod tests {
                 switching: None,
                 host_model: None,
             },
+            clock: None,
             seed: 1,
         }
     }
@@ -937,6 +1009,34 @@ mod tests {
             "alfirk: 2 PAUSEs, 3.500 us of stopped senders on 2 links, most of it 3.000 us on s2:1 -> s1:2\n\
              chain: 0 PAUSEs, 0 ns of stopped senders\n"
         ));
+    }
+
+    #[test]
+    fn table_tells_of_a_slow_clock_and_of_processors_that_were_short() {
+        let mut report = report();
+        let load = |algorithm: &str, wait_ns, is_limited| LoadSummary {
+            algorithm: algorithm.to_string(),
+            network_busy: 0.25,
+            machine_busy: 0.5,
+            wait_ns,
+            wait_limit_ns: 60.0,
+            is_limited,
+        };
+        let mut clock = ClockSummary {
+            scale: 5_000,
+            is_chosen_here: true,
+            processors: 2,
+            load: vec![load("alfirk", 12.0, false)],
+        };
+        report.clock = Some(clock.clone());
+        let said = "clock: 5,000 times slower than real time, chosen for this machine; times above are on it; \
+                    the network had up to 25 % of 2 processors, and a process waited up to 12 ns for its turn in the mean\n";
+        assert!(report.table().ends_with(said), "{}", report.table());
+        clock.load.push(load("chain", 100.0, true));
+        report.clock = Some(clock);
+        assert!(report
+            .table()
+            .contains("\nwarning: processors were short for chain, whose"));
     }
 
     #[test]

@@ -82,11 +82,14 @@ pub fn measure(config: &Config, program: &Program, bars: &Bars) -> Result<Report
     let input = Content::load(&config.source, config.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
     let job = job(config, &input);
-    let results = match config.driver {
-        Driver::Virtual => run_virtual(config, program, &job, bars)?,
+    let (results, clock) = match config.driver {
+        Driver::Virtual => (run_virtual(config, program, &job, bars)?, None),
         Driver::Mininet => mininet::run(config, program, &job, bars)?,
     };
-    Ok(report(config, &input, results))
+    Ok(Report {
+        clock,
+        ..report(config, &input, results)
+    })
 }
 
 /// A line for each algorithm.
@@ -276,6 +279,7 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
     let members: Vec<String> = config.members.iter().map(name).collect();
     let is_one_message = config.workload.is_none();
     Report {
+        clock: None,
         results,
         input: is_one_message.then(|| Input {
             file: input.file.clone(),

@@ -192,6 +192,11 @@ impl MininetFabric {
         Ok(())
     }
 
+    /// The processes of hosts and switches.
+    pub fn processes(&self) -> Vec<u32> {
+        self.network.addresses.processes.clone()
+    }
+
     /// A time of the system in the time of the network, in nanoseconds.
     fn here(&self, time: Duration) -> u64 {
         time.as_nanos() as u64 / self.clock.scale()

@@ -4,14 +4,13 @@
 //! and one `poll` waits for all of them, so that a switch that dies ends the run whatever it was doing.
 
 mod fabric;
+mod load;
 mod network;
 mod scale;
 mod signals;
 mod work_dir;
 
-use std::num::NonZeroU32;
-
-use alfirk_experiment::{Job, Row};
+use alfirk_experiment::{ClockSummary, Job, Row};
 
 use super::args::Config;
 use super::progress::Bars;
@@ -19,15 +18,17 @@ use super::run_one;
 use crate::exit::Failure;
 use crate::program::Program;
 use fabric::MininetFabric;
+use load::Meter;
 pub use scale::Scale;
 
-/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own.
+/// Runs all algorithms on one network, one after the other, each with queue pairs and a group of its own; tells how slow its clock
+/// was, if it had one of its own.
 pub fn run(
     config: &Config,
     program: &Program,
     job: &Job,
     bars: &Bars,
-) -> Result<Vec<Row>, Failure> {
+) -> Result<(Vec<Row>, Option<ClockSummary>), Failure> {
     if !nix::unistd::geteuid().is_root() {
         return Err(Failure::bad_input(
             "--driver mininet makes network namespaces, which needs root: run it with sudo",
@@ -36,12 +37,24 @@ pub fn run(
     let scale = match config.scale {
         Scale::Off => None,
         Scale::By(scale) => Some(scale),
-        Scale::Auto => NonZeroU32::new(1000),
+        Scale::Auto => Some(scale::choose(config, program, job)?),
     };
     let mut fabric = MininetFabric::start(config, program, scale)?;
-    config
-        .algorithms
-        .iter()
-        .map(|&algorithm| run_one(&mut fabric, config, job, algorithm, bars))
-        .collect()
+    let hop = scale::hop(&config.topology, config.model);
+    let (mut rows, mut load) = (Vec::new(), Vec::new());
+    for &algorithm in &config.algorithms {
+        let meter = Meter::start(fabric.processes());
+        let row = run_one(&mut fabric, config, job, algorithm, bars)?;
+        if let Some(scale) = scale {
+            load.push(scale::summary(&row.algorithm, meter.read(), scale, hop));
+        }
+        rows.push(row);
+    }
+    let clock = scale.map(|scale| ClockSummary {
+        scale: scale.get(),
+        is_chosen_here: config.scale == Scale::Auto,
+        processors: scale::processors(),
+        load,
+    });
+    Ok((rows, clock))
 }

@@ -46,6 +46,9 @@ pub struct Addresses {
     /// The network interface behind each port of each switch; ports are text, as keys of JSON objects are.
     #[serde(default)]
     pub interfaces: BTreeMap<String, BTreeMap<String, String>>,
+    /// The processes of switches and hosts.
+    #[serde(default)]
+    pub processes: Vec<u32>,
 }
 
 /// A network that stands until it is stopped or dropped.
