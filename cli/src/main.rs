@@ -4,6 +4,7 @@
 //! tested was found bad; 2 wrong usage or bad input, nothing was tried.
 
 mod check_pcap;
+mod compare_drivers;
 mod ctrl;
 mod doctor;
 mod exit;
@@ -60,6 +61,7 @@ enum Command {
     // The parts describe themselves: their help is written beside their arguments.
     CheckPcap(check_pcap::Args),
     Cli(runtime_cli::Args),
+    CompareDrivers(compare_drivers::CompareArgs),
     Completions(manual::CompletionsArgs),
     Ctrl(alfirk_ctrl::CtrlArgs),
     Doctor(doctor::Args),
@@ -85,6 +87,7 @@ impl Command {
         match self {
             Command::CheckPcap(args) => check_pcap::run(&args),
             Command::Cli(args) => runtime_cli::run(&args),
+            Command::CompareDrivers(args) => compare_drivers::run(args),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Ctrl(args) => ctrl::run(&args),
             Command::Doctor(args) => doctor::run(&args),

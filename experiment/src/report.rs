@@ -67,6 +67,33 @@ impl ClockSummary {
         let limited = self.load.iter().filter(|load| load.is_limited);
         limited.map(|load| load.algorithm.as_str())
     }
+
+    /// How slow the clock was, and whether that was slow enough, for people.
+    pub fn lines(&self) -> String {
+        let most = |part: fn(&LoadSummary) -> f64| self.load.iter().map(part).fold(0.0, f64::max);
+        let chosen = match self.is_chosen_here {
+            true => ", chosen for this machine",
+            false => "",
+        };
+        let mut text = format!(
+            "clock: {} times slower than real time{chosen}; times above are on it; the network had up to {:.0} % of {}, \
+             and a process waited up to {} for its turn in the mean\n",
+            grouped(self.scale.into()),
+            100.0 * most(|load| load.network_busy),
+            plural(self.processors, "processor", "processors"),
+            duration(most(|load| load.wait_ns).round() as u64),
+        );
+        let limited: Vec<&str> = self.limited().collect();
+        if !limited.is_empty() {
+            text += &format!(
+                "warning: processors were short for {}, whose times may be too long: give a larger --scale than {}, \
+                 or leave the machine alone\n",
+                limited.join(", "),
+                self.scale
+            );
+        }
+        text
+    }
 }
 
 /// What was sent.
@@ -408,37 +435,11 @@ impl Report {
             .and_then(|()| self.write_phase_lines(&mut text))
             .and_then(|()| self.write_link_line(&mut text))
             .and_then(|()| self.write_group_lines(&mut text))
-            .and_then(|()| self.write_clock_lines(&mut text))
             .expect("a String takes everything");
-        text
-    }
-
-    /// How slow the clock was, and whether that was slow enough.
-    fn write_clock_lines(&self, out: &mut String) -> fmt::Result {
-        let Some(clock) = &self.clock else {
-            return Ok(());
-        };
-        let most = |part: fn(&LoadSummary) -> f64| clock.load.iter().map(part).fold(0.0, f64::max);
-        writeln!(
-            out,
-            "clock: {} times slower than real time{}; times above are on it; the network had up to {:.0} % of {}, \
-             and a process waited up to {} for its turn in the mean",
-            grouped(clock.scale.into()),
-            if clock.is_chosen_here { ", chosen for this machine" } else { "" },
-            100.0 * most(|load| load.network_busy),
-            plural(clock.processors, "processor", "processors"),
-            duration(most(|load| load.wait_ns).round() as u64),
-        )?;
-        let limited: Vec<&str> = clock.limited().collect();
-        if limited.is_empty() {
-            return Ok(());
+        if let Some(clock) = &self.clock {
+            text += &clock.lines();
         }
-        writeln!(
-            out,
-            "warning: processors were short for {}, whose times may be too long: give a larger --scale than {}, or leave the machine alone",
-            limited.join(", "),
-            clock.scale
-        )
+        text
     }
 
     fn write_head(&self, out: &mut String) -> fmt::Result {

@@ -202,7 +202,7 @@ pub struct Args {
     fallback_below: Option<String>,
 
     /// Over which time goodput is measured: two windows in a row that are too low give the group up [default: 250us, and 500ms
-    /// on Mininet]
+    /// with --scale off]
     #[arg(long, value_name = "TIME", requires = "fallback_below")]
     fallback_window: Option<String>,
 
@@ -221,13 +221,13 @@ pub struct Args {
     kill: Vec<String>,
 
     /// Have a member send random data, ACKs, NAKs, CNPs, READs and registrations to the group, beside what its queue pair
-    /// sends, as fast as its link takes them, and on Mininet, where links have no rate, as many as it receives; nobody
+    /// sends, as fast as its link takes them, and on Mininet, where links have no rate then, as many as it receives; nobody
     /// waits for it
     #[arg(long, value_name = "HOST", value_delimiter = ',')]
     hostile: Vec<String>,
 
-    /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s on
-    /// Mininet]
+    /// How long what does not answer is waited for until the group goes on without it [default: 20ms, and 3s
+    /// with --scale off]
     #[arg(long, value_name = "TIME")]
     dead_after: Option<String>,
 
@@ -241,7 +241,8 @@ pub struct Args {
 
     /// Give links on Mininet the rates, delays and queues of the topology, and hosts and switches the costs of the model, on a clock
     /// that is N times slower than real time; reports are in its time, as those of the virtual driver. auto chooses N by this
-    /// machine; off gives links no rates, so that processors are what is measured [default: off]
+    /// machine; off gives links no rates, so that processors are what is measured [default: auto; off with --guests
+    /// and --hostile]
     #[arg(long, value_name = "auto|N|off", value_parser = Scale::from_str)]
     scale: Option<Scale>,
 
@@ -278,7 +279,7 @@ pub struct Args {
 
     /// What the switches are; tna finds minima by the tree, with neutral ICRCs
     #[arg(long, value_enum, default_value_t)]
-    pub(super) target: Target,
+    pub(crate) target: Target,
 
     /// Compile this P4 program instead of the built-in one of the target
     #[arg(long, value_name = "FILE")]
@@ -871,10 +872,33 @@ impl Args {
         Err(Failure::bad_input(refused))
     }
 
+    /// What both drivers can do; the scale is never off.
+    pub fn for_both_drivers(mut self) -> Result<Config, Failure> {
+        self.driver = Driver::Mininet;
+        let refuse = |why: &str| Err(Failure::bad_input(why));
+        if self.scale == Some(Scale::Off) {
+            return refuse(
+                "--scale off: without rates there is nothing to compare; give auto or a number",
+            );
+        }
+        if !self.guests.is_empty() {
+            return refuse("--guests: virtual hosts have no kernel; leave them out");
+        }
+        if !self.lose.is_empty() {
+            return refuse(
+                "--lose: only switches that run by themselves lose chosen packets; use --loss",
+            );
+        }
+        self.check()
+    }
+
     /// The clock of the network, and why it cannot be a slow one.
     fn scale(&self) -> Result<Scale, Failure> {
         let Some(scale) = self.scale else {
-            return Ok(Scale::Off);
+            // Guests and hostile hosts go by this machine's clock.
+            let is_slow =
+                self.driver == Driver::Mininet && self.guests.is_empty() && self.hostile.is_empty();
+            return Ok(if is_slow { Scale::Auto } else { Scale::Off });
         };
         let refuse = |why: &str| Err(Failure::bad_input(format_args!("--scale: {why}")));
         match scale {
@@ -964,7 +988,7 @@ impl Args {
         let Some(text) = &self.fallback_below else {
             return Ok(None);
         };
-        let below = share(text)?;
+        let below = share("--fallback-below", text)?;
         let why = if fallback.is_none() {
             "with --fallback none there is nothing to fall back to"
         } else if !algorithms.contains(&Algorithm::Alfirk) {
@@ -1136,7 +1160,7 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
 }
 
 /// `50%` or `0.5`.
-fn share(text: &str) -> Result<f64, Failure> {
+pub(crate) fn share(flag: &str, text: &str) -> Result<f64, Failure> {
     let (number, unit) = match text.strip_suffix('%') {
         Some(percent) => (percent, 100.0),
         None => (text, 1.0),
@@ -1144,7 +1168,7 @@ fn share(text: &str) -> Result<f64, Failure> {
     match number.trim().parse::<f64>() {
         Ok(number) if number > 0.0 && number < unit => Ok(number / unit),
         _ => Err(Failure::bad_input(format_args!(
-            "--fallback-below {text}: a share above 0 and below 1 is expected, as 0.5 or 50%"
+            "{flag} {text}: a share above 0 and below 1 is expected, as 0.5 or 50%"
         ))),
     }
 }

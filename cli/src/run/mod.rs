@@ -5,7 +5,7 @@ pub mod hardware;
 mod input;
 mod lose;
 mod losses;
-mod mininet;
+pub mod mininet;
 pub mod progress;
 mod records;
 mod workload;
@@ -28,7 +28,7 @@ use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 
-pub(crate) use args::quantity;
+pub(crate) use args::{quantity, share};
 pub use args::{Args, Config, Driver};
 use input::Input as Content;
 use progress::Bars;

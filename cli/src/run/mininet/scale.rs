@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use alfirk_bmv2::wire::wire_bytes;
 use alfirk_ctrl::topology::Topology;
-use alfirk_experiment::{Job, LoadSummary, Row};
+use alfirk_experiment::{ClockSummary, Job, LoadSummary, Row};
 use alfirk_roce::collective::Original;
 use alfirk_roce::wire::ethernet;
 use alfirk_sim::engine::FaultProbabilities;
@@ -28,11 +28,11 @@ use crate::run::run_one;
 /// The part of all processors' time that the network may need by what is expected. The rest is for what is not: other
 /// programs, and the moments at which more packets are about than in the mean.
 const SHARE: f64 = 0.4;
-/// How often a process sleeps and wakes up for one packet on one link: when it comes, and when its time on the next link is over.
-const WAKES: f64 = 2.0;
+/// What system calls, timers and waking up cost for one packet on one link, in times that two threads take to wake each other up.
+const WAKES: f64 = 6.0;
 /// What a packet costs in a process of its own, as a multiple of what it costs in the simulator: caches are cold, and packets are
 /// copied.
-const ALONE: f64 = 4.0;
+const ALONE: f64 = 6.0;
 /// The part of a hop's time by which a process may be late when it wakes up.
 const LATE: f64 = 0.02;
 /// The part of a hop's time that a process may wait for a processor, above which results are called into question.
@@ -78,7 +78,7 @@ impl FromStr for Scale {
 /// What is to be measured fails in virtual time, too.
 pub fn choose(config: &Config, program: &Program, job: &Job) -> Result<NonZeroU32, Failure> {
     let wake = wake();
-    let mut needed = wake / (LATE * hop(&config.topology, config.model));
+    let mut needed = WAKES * wake / (LATE * hop(&config.topology, config.model));
     let sample = sample(job);
     let processors = processors() as f64;
     for &algorithm in &config.algorithms {
@@ -180,6 +180,17 @@ pub fn summary(algorithm: &str, load: Load, scale: NonZeroU32, hop: f64) -> Load
         wait_limit_ns: limit,
         is_limited: wait > limit || network_busy > BUSY,
     }
+}
+
+/// What would have been slow enough for those that processors were short for, by what they lacked; `None` if there are none.
+pub fn larger(clock: &ClockSummary) -> Option<NonZeroU32> {
+    let limited = clock.load.iter().filter(|load| load.is_limited);
+    let lacked = limited.map(|load| {
+        let wait = load.wait_ns / load.wait_limit_ns;
+        wait.max(load.network_busy / SHARE).clamp(1.5, 4.0)
+    });
+    let most = lacked.reduce(f64::max)?;
+    Some(rounded(f64::from(clock.scale) * most))
 }
 
 /// The next number with two digits and zeros behind them.

@@ -1,0 +1,166 @@
+//! `alfirk compare-drivers`: the same experiment in virtual time and on Mininet.
+
+use alfirk_experiment::{aligned, duration, ClockSummary, Report, Row, TopologySummary};
+use serde::Serialize;
+
+use crate::exit::{print, Failure, Outcome};
+use crate::program;
+use crate::run;
+use crate::run::progress::Bars;
+
+/// Run the same experiment in virtual time and on Mininet, and compare how long each algorithm takes.
+///
+/// Takes the flags of `alfirk run`; --driver is both, and --scale is auto unless a number is given. Exit code 1 if a time on Mininet
+/// differs by more than --tolerance, or if alfirk is the fastest in virtual time and not on Mininet. Needs root.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  sudo alfirk compare-drivers
+  sudo alfirk compare-drivers --topology topologies/testbed.yaml --size 1MiB --tolerance 5%")]
+pub struct CompareArgs {
+    /// By how much a time on Mininet may differ from that in virtual time, as 0.1 or 10%
+    #[arg(long, value_name = "SHARE", default_value = "10%")]
+    tolerance: String,
+
+    #[command(flatten)]
+    run: run::Args,
+}
+
+/// What came of it, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Comparison {
+    results: Vec<Pair>,
+    /// The largest difference that is allowed, as a part of the time in virtual time.
+    tolerance: f64,
+    /// Whether alfirk is the fastest on Mininet, or is not in virtual time either.
+    alfirk_stays_first: bool,
+    /// Whether everything is as it should be.
+    agrees: bool,
+    topology: TopologySummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clock: Option<ClockSummary>,
+    seed: u64,
+}
+
+/// One algorithm.
+#[derive(Debug, Serialize)]
+struct Pair {
+    algorithm: String,
+    virtual_ns: u64,
+    mininet_ns: u64,
+    /// The time on Mininet as a multiple of the other one.
+    ratio: f64,
+    agrees: bool,
+}
+
+pub fn run(args: CompareArgs) -> Outcome {
+    let tolerance = run::share("--tolerance", &args.tolerance)?;
+    let target = args.run.target;
+    let mut config = args.run.for_both_drivers()?;
+    run::mininet::must_be_root()?;
+    let program = program::compile_program(target, config.p4src.as_deref())?;
+    let bars = Bars::new();
+    // Captures are of what needs them more: the network of processes.
+    let pcap = config.pcap.take();
+    config.driver = run::Driver::Virtual;
+    let virtual_time = run::measure(&config, &program, &bars)?;
+    config.pcap = pcap;
+    config.driver = run::Driver::Mininet;
+    let mininet = run::measure(&config, &program, &bars)?;
+    for (report, driver) in [(&virtual_time, "virtual time"), (&mininet, "Mininet")] {
+        if !report.verified() {
+            return Err(Failure::failed(format_args!(
+                "{driver}: some receivers do not hold the bytes that were sent"
+            )));
+        }
+    }
+    let comparison = Comparison::of(virtual_time, mininet, tolerance);
+    match config.json {
+        true => {
+            let object = serde_json::to_string(&comparison).expect("it has no strange keys");
+            print(format_args!("{object}\n"))?;
+        }
+        false => print(comparison.table())?,
+    }
+    match comparison.agrees {
+        true => Ok(()),
+        false => Err(Failure::failed(
+            "the drivers do not agree; a larger --scale leaves processors more time, see `limited` and the warning",
+        )),
+    }
+}
+
+impl Comparison {
+    fn of(virtual_time: Report, mininet: Report, tolerance: f64) -> Comparison {
+        let rows = virtual_time.results.iter().zip(&mininet.results);
+        let results: Vec<Pair> = rows
+            .map(|(one, other)| Pair::of(one, other, tolerance))
+            .collect();
+        let alfirk_stays_first =
+            !is_alfirk_first(&virtual_time.results) || is_alfirk_first(&mininet.results);
+        Comparison {
+            agrees: alfirk_stays_first && results.iter().all(|pair| pair.agrees),
+            results,
+            tolerance,
+            alfirk_stays_first,
+            topology: mininet.topology,
+            clock: mininet.clock,
+            seed: mininet.seed,
+        }
+    }
+
+    fn table(&self) -> String {
+        let head = ["algorithm", "virtual time", "Mininet", "ratio", ""];
+        let mut lines = vec![head.map(str::to_owned)];
+        lines.extend(self.results.iter().map(|pair| {
+            let verdict = if pair.agrees { "agrees" } else { "differs" };
+            [
+                pair.algorithm.clone(),
+                duration(pair.virtual_ns),
+                duration(pair.mininet_ns),
+                format!("{:.3}", pair.ratio),
+                verdict.to_owned(),
+            ]
+        }));
+        let (topology, percent) = (&self.topology, 100.0 * self.tolerance);
+        let mut text = format!(
+            "{}: {} hosts, {} switches; agreement within {percent} %\n\n{}\n",
+            topology.name,
+            topology.hosts,
+            topology.switches,
+            aligned(&lines)
+        );
+        if !self.alfirk_stays_first {
+            text += "alfirk is the fastest in virtual time, and not on Mininet\n";
+        }
+        if let Some(clock) = &self.clock {
+            text += &clock.lines();
+        }
+        text
+    }
+}
+
+impl Pair {
+    fn of(virtual_time: &Row, mininet: &Row, tolerance: f64) -> Pair {
+        let ratio = mininet.completion_ns as f64 / virtual_time.completion_ns.max(1) as f64;
+        Pair {
+            algorithm: mininet.algorithm.clone(),
+            virtual_ns: virtual_time.completion_ns,
+            mininet_ns: mininet.completion_ns,
+            ratio,
+            agrees: (ratio - 1.0).abs() <= tolerance,
+        }
+    }
+}
+
+/// Whether no other algorithm is as fast.
+fn is_alfirk_first(rows: &[Row]) -> bool {
+    let (alfirk, others): (Vec<&Row>, Vec<&Row>) =
+        rows.iter().partition(|row| row.algorithm == "alfirk");
+    let Some(alfirk) = alfirk.first() else {
+        return false;
+    };
+    others
+        .iter()
+        .all(|row| row.completion_ns > alfirk.completion_ns)
+}
