@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use alfirk_bmv2::driver::{LinkChangeArgs, Rate};
+use alfirk_ctrl::client::control::control_client::ControlClient;
+use alfirk_ctrl::client::control::SetLinkRequest;
 use alfirk_p4runtime::alfirk::links::v1::{
     link, links_client::LinksClient, ChangeRequest, ListRequest, Port,
 };
@@ -72,20 +74,68 @@ enum Verb {
         #[command(flatten)]
         change: LinkChangeArgs,
     },
+    /// Tell a controller that the links between two nodes are down, or up again, so that routes and trees avoid them or use them
+    Tell {
+        /// Where its control service listens
+        #[arg(long, value_name = "ADDR:PORT")]
+        controller: String,
+        /// The node at one end
+        a: String,
+        /// The node at the other end
+        b: String,
+        /// What has become of the links
+        state: State,
+    },
+}
+
+/// Whether links carry anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum State {
+    Up,
+    Down,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let endpoint = endpoint(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .context("cannot start the async runtime")?;
+    if let Verb::Tell {
+        controller,
+        a,
+        b,
+        state,
+    } = &args.verb
+    {
+        return runtime.block_on(tell(controller, a, b, *state));
+    }
+    let endpoint = endpoint(args)?;
     let ports = runtime.block_on(ask(args, &endpoint))?;
     if args.json {
         let ports: Vec<_> = ports.iter().map(as_json).collect();
         return print(format_args!("{}\n", json!({ "ports": ports })));
     }
     print(as_text(&ports))
+}
+
+async fn tell(controller: &str, a: &str, b: &str, state: State) -> Outcome {
+    let endpoint = Endpoint::from_shared(format!("http://{controller}"))
+        .map_err(|error| Failure::bad_input(format_args!("--controller {controller}: {error}")))?;
+    let channel = endpoint.timeout(PATIENCE).connect().await;
+    let channel = channel.map_err(|error| {
+        let why = root_cause(&error);
+        Failure::failed(format_args!("no controller answers at {controller}: {why}"))
+    })?;
+    let request = SetLinkRequest {
+        a: a.to_owned(),
+        b: b.to_owned(),
+        up: state == State::Up,
+    };
+    let told = ControlClient::new(channel).set_link(request).await;
+    told.map(drop).map_err(|status| match status.code() {
+        Code::NotFound | Code::InvalidArgument => Failure::bad_input(status.message()),
+        _ => Failure::failed(format_args!("{controller}: {}", root_cause(&status))),
+    })
 }
 
 async fn ask(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
@@ -109,6 +159,7 @@ async fn ask(args: &Args, endpoint: &Endpoint) -> Result<Vec<Port>, Failure> {
             let answer = client.change(request).await;
             answer.map(|answer| answer.into_inner().ports)
         }
+        Verb::Tell { .. } => return Ok(Vec::new()),
     };
     answer.map_err(|status| refused(args, &status))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
 use alfirk_ctrl::topology::units::{DELAY, RATE, SIZE};
-use alfirk_ctrl::topology::{self, Topology};
+use alfirk_ctrl::topology::{self, Node, Topology};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub struct Args {
     #[command(subcommand)]
     kind: Kind,
 
-    /// Print one JSON object: the size instead of the network itself, or the tables
+    /// Print one JSON object: the size, and of a file that is checked all that it says; or the tables
     #[arg(long, global = true)]
     json: bool,
 }
@@ -113,12 +113,15 @@ pub fn run(args: Args) -> Outcome {
         Kind::Check { file } => read(&file)?,
     };
     if args.json {
-        let object = json!({
+        let mut object = json!({
             "name": topology.name(),
             "hosts": topology.hosts().len(),
             "switches": topology.switches().len(),
             "links": topology.links().len(),
         });
+        if is_checked {
+            object["network"] = network(&topology);
+        }
         return print(format_args!("{object}\n"));
     }
     print(topology.to_yaml())?;
@@ -126,6 +129,38 @@ pub fn run(args: Args) -> Outcome {
         print(buffers(&topology))?;
     }
     Ok(())
+}
+
+/// All that a file says, with what it leaves to defaults, for programs that are not to read it themselves.
+fn network(topology: &Topology) -> serde_json::Value {
+    let switches = topology.switches().iter();
+    let switches =
+        switches.map(|switch| json!({"name": switch.name, "device_id": switch.device_id}));
+    let hosts = topology.hosts().iter().map(|host| {
+        let ip = format!("{}/{}", host.ip, host.prefix_len);
+        json!({"name": host.name, "ip": ip, "mac": host.mac.to_string()})
+    });
+    let links = topology.links().iter().map(|link| {
+        let ends = link.ends.map(|end| match end.node {
+            Node::Switch(switch) => json!({"node": topology.switch(switch).name, "port": end.port}),
+            Node::Host(host) => json!({"node": topology.host(host).name, "port": null}),
+        });
+        let does = &link.attributes;
+        json!({
+            "ends": ends,
+            "rate_bps": does.rate_bps,
+            "delay_ns": does.delay_ns,
+            "mtu": does.mtu,
+            "queue_bytes": does.queue_bytes,
+        })
+    });
+    let switching = topology.switching();
+    json!({
+        "switching": (!switching.is_default()).then(|| switching.to_string()),
+        "switches": switches.collect::<Vec<_>>(),
+        "hosts": hosts.collect::<Vec<_>>(),
+        "links": links.collect::<Vec<_>>(),
+    })
 }
 
 /// What follows from how switches buffer and pause, as comments of the file; nothing if nothing is stated.

@@ -26,7 +26,7 @@ PROGRAM = Path(__file__).resolve().parents[2] / "p4src" / "v1model" / "main.p4"
 def interact(topology_file: Path, settings: Settings) -> int:
     """Build the network, start the controller, hand over to the prompt; return the exit code."""
     try:
-        topology = Topology.load(topology_file)
+        topology = Topology.load(topology_file, settings.alfirk)
         with Network(topology, settings) as network:
             controller, service = start_controller(topology_file, network)
             try:

@@ -45,7 +45,7 @@ def serve(topology_file: Path, settings: Settings) -> int:
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
-        topology = Topology.load(topology_file)
+        topology = Topology.load(topology_file, settings.alfirk)
         with _uninterrupted_end(Network(topology, settings)) as network:
             say(
                 event="ready",

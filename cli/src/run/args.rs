@@ -54,6 +54,10 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     group: Option<usize>,
 
+    /// The hosts that receive, by names or addresses, in place of --group
+    #[arg(long, value_name = "HOSTS", value_delimiter = ',', conflicts_with_all = ["group", "rotate"])]
+    to: Vec<String>,
+
     /// The host that sends [default: the first one of the topology]
     #[arg(long, value_name = "HOST")]
     source: Option<String>,
@@ -245,6 +249,11 @@ pub struct Args {
     /// and --hostile]
     #[arg(long, value_name = "auto|N|off", value_parser = Scale::from_str)]
     scale: Option<Scale>,
+
+    /// Use a network that stands already, with its controller, in place of building one: the folder that
+    /// `mn --custom mininet/alfirk.py` names; groups are registered in band (Mininet driver)
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["scale", "guests", "kill", "loss", "lose", "hostile", "pcap"])]
+    attach: Option<PathBuf>,
 
     /// Hosts that are QEMU guests with a kernel of their own: all, or their names (Mininet driver)
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -477,6 +486,8 @@ pub struct Config {
     pub driver: Driver,
     /// Of the clock on Mininet.
     pub scale: Scale,
+    /// The folder of a network that is used as it is.
+    pub attach: Option<PathBuf>,
     pub guests: Option<Guests>,
     pub json: bool,
     pub pcap: Option<PathBuf>,
@@ -517,8 +528,16 @@ impl Args {
         let workload = self.workload.check(&topology, self.seed)?;
         let members = match &workload {
             Some(asked) => asked.workload.hosts(),
-            None => members(&topology, self.source.as_deref(), self.group, self.rotate)?,
+            None if self.to.is_empty() => {
+                members(&topology, self.source.as_deref(), self.group, self.rotate)?
+            }
+            None => receivers(&topology, self.source.as_deref(), &self.to)?,
         };
+        if self.attach.is_some() && self.driver != Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--attach: only networks of processes stand by themselves; add --driver mininet",
+            ));
+        }
         if workload.is_some() && self.driver == Driver::Mininet {
             return Err(Failure::bad_input(
                 "--workload: hosts on Mininet take part in one transfer at a time; use the virtual driver",
@@ -543,6 +562,11 @@ impl Args {
         let registration = match self.registration {
             How::Api => Registration::Service,
             How::Mrp => Registration::InBand,
+        };
+        // The controller listens where only the other program knows.
+        let registration = match self.attach {
+            Some(_) => Registration::InBand,
+            None => registration,
         };
         let fallback = fallback(&self.fallback)?;
         let scale = self.scale()?;
@@ -657,6 +681,7 @@ impl Args {
             seed: self.seed,
             driver: self.driver,
             scale,
+            attach: self.attach,
             guests,
             json: self.json,
             pcap: self.pcap,
@@ -895,7 +920,7 @@ impl Args {
     /// The clock of the network, and why it cannot be a slow one.
     fn scale(&self) -> Result<Scale, Failure> {
         let Some(scale) = self.scale else {
-            // Guests and hostile hosts go by this machine's clock.
+            // Guests, hostile hosts and networks that stand go by this machine's clock.
             let is_slow =
                 self.driver == Driver::Mininet && self.guests.is_empty() && self.hostile.is_empty();
             return Ok(if is_slow { Scale::Auto } else { Scale::Off });
@@ -1266,6 +1291,34 @@ fn members(
     }
     let others = topology.host_indexes().filter(|&host| host != source);
     Ok(std::iter::once(source).chain(others).take(group).collect())
+}
+
+/// The group: the source, then these hosts.
+fn receivers(
+    topology: &Topology,
+    source: Option<&str>,
+    names: &[String],
+) -> Result<Vec<HostIndex>, Failure> {
+    let mut all = members(topology, source, None, false)?;
+    all.truncate(1);
+    for name in names {
+        let by_address = || topology.host_with_ip(name.parse().ok()?);
+        let host = topology.host_named(name).or_else(by_address);
+        let host = host.ok_or_else(|| {
+            Failure::bad_input(format_args!(
+                "--to {name}: topology {} has no such host; its hosts are {}",
+                topology.name(),
+                some_names(topology)
+            ))
+        })?;
+        if all.contains(&host) {
+            return Err(Failure::bad_input(format_args!(
+                "--to {name}: it is the source, or stands there twice"
+            )));
+        }
+        all.push(host);
+    }
+    Ok(all)
 }
 
 /// The first names, for a message.

@@ -59,7 +59,8 @@ pub struct MininetFabric {
     clocks: BTreeMap<HostIndex, i64>,
     /// Whether guests have Linux's RDMA stack, which does not count the packets of a queue pair.
     linux_rdma: bool,
-    controller: Handle,
+    /// None where another program has the network, and a controller for it.
+    controller: Option<Handle>,
     /// What befalls groups.
     news: UnboundedReceiver<GroupNews>,
     runtime: Runtime,
@@ -122,7 +123,7 @@ impl MininetFabric {
             hostile: BTreeSet::new(),
             clocks: guests.map(|host| (host, 0)).collect(),
             linux_rdma: (config.guests.as_ref()).is_some_and(|g| g.rdma == GuestRdma::Linux),
-            controller,
+            controller: Some(controller),
             news,
             runtime,
             network,
@@ -135,7 +136,7 @@ impl MininetFabric {
             early: VecDeque::new(),
             message: None,
         };
-        let handle = fabric.controller.clone();
+        let handle = fabric.controller().map_err(Failure::failed)?;
         let ready = async move { handle.ready(READY_LIMIT).await };
         let limit = READY_LIMIT + Duration::from_secs(5);
         let ready = fabric.wait_for(ready, "the switches are not ready", limit);
@@ -195,6 +196,45 @@ impl MininetFabric {
     /// The processes of hosts and switches.
     pub fn processes(&self) -> Vec<u32> {
         self.network.addresses.processes.clone()
+    }
+
+    fn controller(&self) -> Result<Handle, FabricError> {
+        self.controller.clone().ok_or_else(|| {
+            let why = "the controller is that of the program which has the network: register groups in band";
+            FabricError::Broken(why.to_string())
+        })
+    }
+
+    /// Uses a network that another program has, as long as that lets it stand.
+    pub fn attach(config: &Config, folder: &Path) -> Result<MininetFabric, Failure> {
+        let signals = Signals::hold()?;
+        let network = MininetNetwork::attach(folder)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime
+            .map_err(|error| Failure::failed(format_args!("cannot start a runtime: {error}")))?;
+        let topology = config.topology.clone();
+        let hosts = topology.hosts().iter();
+        let hosts = hosts.map(|host| connect(&network, &host.name));
+        Ok(MininetFabric {
+            hosts: hosts.collect::<Result<Vec<_>, Failure>>()?,
+            dead: BTreeSet::new(),
+            hostile: BTreeSet::new(),
+            clocks: BTreeMap::new(),
+            linux_rdma: false,
+            controller: None,
+            // Nobody sends any.
+            news: tokio::sync::mpsc::unbounded_channel().1,
+            runtime,
+            network,
+            signals,
+            clock: Clock::default(),
+            has_rates: false,
+            topology,
+            transfer: 0,
+            turn: 0,
+            early: VecDeque::new(),
+            message: None,
+        })
     }
 
     /// A time of the system in the time of the network, in nanoseconds.
@@ -370,14 +410,14 @@ impl MininetFabric {
 
 impl Fabric for MininetFabric {
     fn register(&mut self, group: RegisterGroup) -> Result<GroupInfo, FabricError> {
-        let handle = self.controller.clone();
+        let handle = self.controller()?;
         let work = async move { handle.register(group).await };
         let info = self.wait_for(work, "the group is not registered", GROUP_LIMIT)?;
         Ok(info.ok_or_else(controller_ended)??)
     }
 
     fn deregister(&mut self, mcst_id: Ipv4Addr) -> Result<(), FabricError> {
-        let handle = self.controller.clone();
+        let handle = self.controller()?;
         let work = async move { handle.deregister(mcst_id).await };
         let removed = self.wait_for(work, "the group is not removed", GROUP_LIMIT)?;
         Ok(removed.ok_or_else(controller_ended)??)
@@ -406,7 +446,7 @@ impl Fabric for MininetFabric {
 
     fn join_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
         for &host in hosts {
-            let (handle, ip) = (self.controller.clone(), self.topology.host(host).ip);
+            let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
             let work = async move { handle.join_datagrams(group, ip).await };
             let joined = self.wait_for(work, "the host is not in the group", GROUP_LIMIT)?;
             joined.ok_or_else(controller_ended)??;
@@ -416,7 +456,7 @@ impl Fabric for MininetFabric {
 
     fn leave_datagrams(&mut self, group: Ipv4Addr, hosts: &[HostIndex]) -> Result<(), FabricError> {
         for &host in hosts {
-            let (handle, ip) = (self.controller.clone(), self.topology.host(host).ip);
+            let (handle, ip) = (self.controller()?, self.topology.host(host).ip);
             let work = async move { handle.leave_datagrams(group, ip).await };
             let left = self.wait_for(work, "the host is still in the group", GROUP_LIMIT)?;
             left.ok_or_else(controller_ended)??;
@@ -428,7 +468,7 @@ impl Fabric for MininetFabric {
         if let Some(source) = source {
             return self.accepted(source, Request::Stalled { mcst_id });
         }
-        let handle = self.controller.clone();
+        let handle = self.controller()?;
         let work = async move { handle.suspect(mcst_id).await };
         let asked = self.wait_for(work, "the controller does not answer", GROUP_LIMIT)?;
         Ok(asked.ok_or_else(controller_ended)??)
@@ -640,14 +680,20 @@ impl Fabric for MininetFabric {
     }
 
     fn counts(&mut self) -> Result<Counts, FabricError> {
-        let handle = self.controller.clone();
+        if self.controller.is_none() {
+            return Ok(Counts::default());
+        }
+        let handle = self.controller()?;
         let work = async move { handle.count().await };
         let counts = self.wait_for(work, "the switches' counters are not read", GROUP_LIMIT)?;
         counts.ok_or_else(controller_ended)
     }
 
     fn control_round_trip(&mut self) -> Result<u64, FabricError> {
-        let handle = self.controller.clone();
+        if self.controller.is_none() {
+            return Ok(0);
+        }
+        let handle = self.controller()?;
         let work = async move { handle.status().await };
         let report = self.wait_for(work, "the controller tells nothing", GROUP_LIMIT)?;
         // On the controller's clock, which is that of the network.

@@ -71,7 +71,10 @@ fn run_with(
     bars: &Bars,
     scale: Option<NonZeroU32>,
 ) -> Result<(Vec<Row>, Option<ClockSummary>), Failure> {
-    let mut fabric = MininetFabric::start(config, program, scale)?;
+    let mut fabric = match &config.attach {
+        Some(folder) => MininetFabric::attach(config, folder)?,
+        None => MininetFabric::start(config, program, scale)?,
+    };
     let hop = scale::hop(&config.topology, config.model);
     let (mut rows, mut load) = (Vec::new(), Vec::new());
     for &algorithm in &config.algorithms {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use alfirk_experiment::FabricError;
@@ -21,6 +22,9 @@ use crate::run::mininet::work_dir::WorkDir;
 
 /// How long the network may take to be taken down.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// Where a program that has a network writes what there is, in its folder: hosts, switches and interfaces as in the line of readiness.
+const NETWORK_FILE: &str = "network.json";
 
 /// A line that the Python side prints.
 #[derive(Debug, Deserialize)]
@@ -54,10 +58,13 @@ pub struct Addresses {
 /// A network that stands until it is stopped or dropped.
 pub struct MininetNetwork {
     pub addresses: Addresses,
-    child: Child,
+    /// The process that builds it; none if that is another program's.
+    child: Option<Child>,
     /// The network stands as long as this is open.
     stdin: Option<ChildStdin>,
-    stdout: ChildStdout,
+    stdout: File,
+    /// What keeps that open where nobody writes to it.
+    _silent: Option<OwnedFd>,
     /// What has been read of a line.
     input: Vec<u8>,
     work: WorkDir,
@@ -128,10 +135,35 @@ impl MininetNetwork {
         Ok(MininetNetwork {
             addresses: Addresses::default(),
             stdin: child.stdin.take(),
-            stdout: child.stdout.take().expect("it is piped"),
-            child,
+            stdout: OwnedFd::from(child.stdout.take().expect("it is piped")).into(),
+            _silent: None,
+            child: Some(child),
             input: Vec::new(),
             work,
+        })
+    }
+
+    /// A network that another program has, and keeps as long as it likes; `folder` is where it has written what there is.
+    pub fn attach(folder: &Path) -> Result<MininetNetwork, Failure> {
+        let file = folder.join(NETWORK_FILE);
+        let bad = |why: &dyn Display| {
+            let file = file.display();
+            Failure::bad_input(format_args!(
+                "--attach: {file}: {why}; give the folder that `mn --custom mininet/alfirk.py` names"
+            ))
+        };
+        let text = fs::read_to_string(&file).map_err(|error| bad(&error))?;
+        let addresses = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+        let (reader, writer) = nix::unistd::pipe()
+            .map_err(|error| Failure::failed(format_args!("cannot make a pipe: {error}")))?;
+        Ok(MininetNetwork {
+            addresses,
+            child: None,
+            stdin: None,
+            stdout: reader.into(),
+            _silent: Some(writer),
+            input: Vec::new(),
+            work: WorkDir::new()?,
         })
     }
 
@@ -236,15 +268,18 @@ impl Drop for MininetNetwork {
         drop(self.stdin.take());
         let deadline = Instant::now() + STOP_LIMIT;
         let mut pause = Duration::from_millis(1);
-        while let Ok(None) = self.child.try_wait() {
+        let Some(child) = &mut self.child else {
+            return;
+        };
+        while let Ok(None) = child.try_wait() {
             if Instant::now() > deadline {
                 tracing::warn!(
                     "Mininet did not take the network down within {} s; `make clean` removes what is left",
                     STOP_LIMIT.as_secs()
                 );
                 // Nothing gentler is left; an error means that it has ended by itself.
-                let _ = self.child.kill();
-                let _ = self.child.wait();
+                let _ = child.kill();
+                let _ = child.wait();
                 return;
             }
             std::thread::sleep(pause);
