@@ -17,7 +17,9 @@ from alfirk_mininet.process import Child, stop_all
 from alfirk_mininet.topology import Topology, TopologyError
 
 if TYPE_CHECKING:
-    from alfirk_mininet.nodes import Settings
+    from collections.abc import Iterable
+
+    from alfirk_mininet.nodes import AlfirkSwitch, Settings
 
 #: The data plane, beside this package in the repository and where `make install` puts it.
 PROGRAM = Path(__file__).resolve().parents[2] / "p4src" / "v1model" / "main.p4"
@@ -28,7 +30,7 @@ def interact(topology_file: Path, settings: Settings) -> int:
     try:
         topology = Topology.load(topology_file, settings.alfirk)
         with Network(topology, settings) as network:
-            controller, service = start_controller(topology_file, network)
+            controller, service = start_controller(topology_file, settings, network.switches)
             try:
                 sys.stderr.write(
                     f"{topology.name}: {len(network.switches)} switches, {len(network.hosts)} hosts; "
@@ -46,14 +48,15 @@ def interact(topology_file: Path, settings: Settings) -> int:
     return 0
 
 
-def start_controller(topology_file: Path, network: Network) -> tuple[Child, str]:
+def start_controller(
+    topology_file: Path, settings: Settings, switches: Iterable[AlfirkSwitch]
+) -> tuple[Child, str]:
     """Start ``alfirk ctrl``, wait until it has programmed every switch; give it and its service's address."""
-    settings = network.settings
     program = compile_program(settings.alfirk, settings.workdir)
     command = [str(settings.alfirk), "ctrl", "--json", "--topology", str(topology_file)]
     command += ["--p4info", str(program.with_suffix(".p4info.txtpb")), "--device-config", str(program)]
     command += ["--listen", "127.0.0.1:0"]
-    for switch in network.switches:
+    for switch in switches:
         command += ["--switch", f"{switch.name}={switch.address}"]
     child = Child.spawn("the controller", command, settings.workdir / "ctrl.log")
     try:

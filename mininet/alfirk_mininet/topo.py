@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 class AlfirkTopo(Topo):
     """The nodes and links of a :class:`~alfirk_mininet.topology.Topology`."""
 
-    def build(self, topology: Topology, settings: Settings | None = None, **_: Any) -> None:
-        """Add every host, switch and link."""
+    def build(
+        self, topology: Topology, settings: Settings | None = None, *, own_switches: bool = True, **_: Any
+    ) -> None:
+        """Add every host, switch and link; `own_switches` says whether switches are ours whatever Mininet is told."""
         settings = settings or Settings(Path("alfirk"), Path.cwd(), kernel_ip=True, rdma=False)
         # Of hosts, which have one each.
         links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
@@ -36,7 +38,7 @@ class AlfirkTopo(Topo):
         for switch in topology.switches:
             self.addSwitch(
                 switch.name,
-                cls=AlfirkSwitch,
+                cls=AlfirkSwitch if own_switches else None,
                 device_id=switch.device_id,
                 settings=settings,
                 port_links=port_links(topology, switch.name),

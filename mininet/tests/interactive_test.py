@@ -33,7 +33,7 @@ def network(tmp_path: Path) -> Iterator[Network]:
     """A programmed leaf-spine fabric whose hosts' kernels have their addresses."""
     settings = Settings(ALFIRK, tmp_path, kernel_ip=True, rdma=False)
     with Network(Topology.load(LEAF_SPINE), settings) as up:
-        controller, _ = start_controller(LEAF_SPINE, up)
+        controller, _ = start_controller(LEAF_SPINE, settings, up.switches)
         yield up
         for child in (controller, *up.children):
             check_alive(child)

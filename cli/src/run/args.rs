@@ -921,8 +921,10 @@ impl Args {
     fn scale(&self) -> Result<Scale, Failure> {
         let Some(scale) = self.scale else {
             // Guests, hostile hosts and networks that stand go by this machine's clock.
-            let is_slow =
-                self.driver == Driver::Mininet && self.guests.is_empty() && self.hostile.is_empty();
+            let is_slow = self.driver == Driver::Mininet
+                && self.attach.is_none()
+                && self.guests.is_empty()
+                && self.hostile.is_empty();
             return Ok(if is_slow { Scale::Auto } else { Scale::Off });
         };
         let refuse = |why: &str| Err(Failure::bad_input(format_args!("--scale: {why}")));
