@@ -165,8 +165,8 @@ def _run(alfirk: Path, image: Path, folder: Path) -> list[str]:
         pcap=folder / "pcaps",
     )
     try:
-        with Network(Topology.load(TESTBED), settings) as network:
-            controller, _ = start_controller(TESTBED, network)
+        with Network(Topology.load(TESTBED, alfirk), settings) as network:
+            controller, _ = start_controller(TESTBED, settings, network.switches)
             try:
                 with Starter(network, room):
                     loaded = f"-x LD_PRELOAD={room.folder}/bin/{library.name} -x ALFIRK_MPI_VERBOSE=1"

@@ -118,7 +118,7 @@ class Runner:
                     process.terminate()
                     process.communicate()
             said = errors.read_text(errors="replace").strip()
-            network = Topology.load(topology)
+            network = Topology.load(topology, self.alfirk)
             names = [host.name for host in network.hosts]
             guests = names if scenario.guests == "all" else scenario.guests.split(",")
             report = json.loads(stdout) if stdout.strip().startswith(b"{") else {}

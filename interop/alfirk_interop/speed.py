@@ -90,8 +90,8 @@ def _through_switch(alfirk: Path, image: Image, workdir: Path) -> list[float]:
     settings = Settings(
         alfirk, workdir, rdma=False, guests=["h1", "h2"], guest_image=image.folder, kernel_ip=True
     )
-    with Network(Topology.load(TESTBED), settings) as network:
-        controller, _ = start_controller(TESTBED, network)
+    with Network(Topology.load(TESTBED, alfirk), settings) as network:
+        controller, _ = start_controller(TESTBED, settings, network.switches)
         try:
             return _perftest(network.guests["h1"], network.guests["h2"])
         finally:

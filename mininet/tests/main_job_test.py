@@ -28,9 +28,14 @@ def _nothing_is_left() -> Iterator[None]:
     assert not list(Path("/run/alfirk").iterdir())
 
 
-def _job(topology: str, *flags: str) -> dict[str, Any]:
+def _job(topology: str, *flags: str, scale: str = "off") -> dict[str, Any]:
+    """Run the main job; as fast as processors let it, if no scale is given."""
+    return _alfirk("run", topology, "--driver", "mininet", "--scale", scale, *flags)
+
+
+def _alfirk(verb: str, topology: str, *flags: str) -> dict[str, Any]:
     file = ROOT / "topologies" / f"{topology}.yaml"
-    command = [str(ALFIRK), "run", "--driver", "mininet", "--json", "--topology", str(file), *flags]
+    command = [str(ALFIRK), verb, "--json", "--topology", str(file), *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
@@ -98,3 +103,33 @@ def lost_frames_are_sent_again() -> None:
     (result,) = report["results"]
     assert result["verified"] is True
     assert result["retransmissions"] > 0
+
+
+def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
+    # Slow enough for a machine that does other things, too.
+    compared = _alfirk(
+        "compare-drivers", "testbed", "--size", "256KiB", "--scale", "15000", "--tolerance", "25%"
+    )
+    assert [pair["algorithm"] for pair in compared["results"]] == ["alfirk", "chain", "binomial", "unicast"]
+    assert compared["agrees"] is True
+    assert compared["alfirk_stays_first"] is True
+    clock = compared["clock"]
+    assert clock["scale"] == 15000
+    assert clock["is_chosen_here"] is False
+    assert all(0 < load["network_busy"] < 1 for load in clock["load"])
+
+
+def timers_go_by_the_slow_clock() -> None:
+    # Only the ACK timeout tells that the last packet is lost: on fast equipment between one and four times 262 us.
+    flags = ("--size", "4KiB", "--algorithms", "unicast", "--group", "2", "--lose", "h2:to:data:1")
+    for scale in (500, 2000):
+        (result,) = _job("testbed", *flags, scale=str(scale))["results"]
+        assert result["retransmissions"] == 1
+        assert 262_000 <= result["completion_ns"] <= 4 * 262_144 + 50_000
+
+
+def a_scale_is_chosen_by_the_machine() -> None:
+    report = _job("testbed", "--size", "64KiB", "--algorithms", "alfirk", scale="auto")
+    assert report["results"][0]["verified"] is True
+    assert report["clock"]["is_chosen_here"] is True
+    assert report["clock"]["scale"] >= 1

@@ -70,7 +70,7 @@ def _examine(file: Path, mac: str) -> _Seen:
 
 
 def _examine_all(captures: Path, topology: str, algorithm: str) -> dict[str, _Seen]:
-    hosts = Topology.load(_ROOT / "topologies" / f"{topology}.yaml").hosts
+    hosts = Topology.load(_ROOT / "topologies" / f"{topology}.yaml", _ALFIRK).hosts
     seen = {host.name: _examine(captures / f"{algorithm}-{host.name}.pcap", host.mac) for host in hosts}
     assert not [line for one in seen.values() for line in one.wrong]
     return seen
