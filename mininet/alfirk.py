@@ -1,14 +1,15 @@
 """For Mininet's own command line: ``sudo mn --custom mininet/alfirk.py --topo fattree,k=4 --switch alfirk``.
 
-What is defined here, ``mn`` takes up by name: topologies, switches, and the network that starts the controller.
+What is defined here, ``mn`` takes up by name: topologies, switches, and the network that starts the
+controller.
 """
 
 import inspect
-import os
 import sys
+from pathlib import Path
 
 # mn runs this text without saying which file it is from.
-_HERE = os.path.dirname(os.path.abspath(inspect.currentframe().f_code.co_filename))
+_HERE = str(Path(inspect.getfile(lambda: None)).resolve().parent)
 if _HERE not in sys.path:
     sys.path.insert(0, _HERE)
 

@@ -903,7 +903,6 @@ mod tests {
 
     fn report() -> Report {
         Report {
-            clock: None,
             results: vec![row("alfirk", 5_000), row("chain", 12_345)],
             input: Some(Input {
                 file: None,

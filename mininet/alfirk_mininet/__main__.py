@@ -77,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         "--time-scale",
         type=int,
         metavar="N",
-        help="links with the rates, delays and queues of the topology, on a clock N times slower (default: none of them)",
+        help="links with the rates, delays and queues of the topology, on a clock N times slower",
     )
     emulation.add_argument("--host-model", metavar="MODEL", help="what NICs and applications cost then")
     emulation.add_argument(

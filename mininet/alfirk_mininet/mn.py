@@ -1,7 +1,7 @@
 """Networks that Mininet's own command line builds; ``mininet/alfirk.py`` gives them to it.
 
-``mn`` makes the topology, then the nodes, then starts them.  Ours starts a controller behind the switches, has it program
-them, and stops it with the network.
+``mn`` makes the topology, then the nodes, then starts them.  Ours starts a controller behind the switches,
+has it program them, and stops it with the network.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mininet.log import info, warn
-from mininet.node import NullController
+from mininet.node import Controller, NullController
 from mininet.topo import Topo
 
 from alfirk_mininet.errors import NetworkError
@@ -24,7 +24,7 @@ from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.network import AlfirkMininet, check_tools
 from alfirk_mininet.nodes import CPU_PORT, AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
 from alfirk_mininet.process import Child, stop_all
-from alfirk_mininet.topo import AlfirkTopo
+from alfirk_mininet.topo import add_nodes
 from alfirk_mininet.topology import Topology, TopologyError, find_alfirk
 
 #: Where `h1 alfirk-bcast` is found.
@@ -34,7 +34,8 @@ BIN = Path(__file__).resolve().parents[1] / "bin"
 class MnSwitch(AlfirkSwitch):
     """A switch as ``mn --switch`` makes it.
 
-    ``alfirk,pcap=1`` captures at every port, ``simple_switch_grpc,path=FILE`` runs another switch in place of ours.
+    ``alfirk,pcap=1`` captures at every port, ``simple_switch_grpc,path=FILE`` runs another switch in place
+    of ours.
     """
 
     def __init__(self, name: str, path: str | None = None, pcap: object = None, **params: Any) -> None:
@@ -67,10 +68,13 @@ class SimpleSwitchGrpc(MnSwitch):
         super().__init__(name, path=path, **params)
 
 
-class _Words(Topo):
+class _Made(Topo):
     """What ``alfirk topology`` makes of a word, or reads from a file."""
 
-    def build(self, word: str = "testbed", **_: Any) -> None:
+    network: Topology
+    settings: Settings
+
+    def make(self, word: str) -> None:
         """Have alfirk make the network, and add its nodes and links."""
         alfirk = find_alfirk().absolute()
         folder = Path(tempfile.mkdtemp(prefix="alfirk-mn-"))
@@ -89,40 +93,49 @@ class _Words(Topo):
         self.settings = Settings(alfirk, folder, journal=Journal(), kernel_ip=True)
         for host in network.hosts:
             check_socket_path(folder / f"{host.name}.sock")
-        AlfirkTopo.build(self, network, self.settings, own_switches=False)
+        add_nodes(self, network, self.settings, own_switches=False)
 
 
-class FatTree(_Words):
+class Testbed(_Made):
+    """``--topo testbed``: one switch with four hosts."""
+
+    def build(self, **_: Any) -> None:
+        """Add its nodes and links."""
+        self.make("testbed")
+
+
+class FatTree(_Made):
     """``--topo fattree,k=4``: k pods of k switches, k^3/4 hosts; ``pods=2`` for fewer pods."""
 
     def build(self, k: int = 4, pods: int | None = None, **_: Any) -> None:
         """Add its nodes and links."""
-        super().build(f"fat-tree:{k}" + (f",pods={pods}" if pods else ""))
+        self.make(f"fat-tree:{k}" + (f",pods={pods}" if pods else ""))
 
 
-class LeafSpine(_Words):
+class LeafSpine(_Made):
     """``--topo leafspine,leaves=4,spines=2,hosts=4``: so many hosts at each leaf."""
 
     def build(self, leaves: int = 4, spines: int = 2, hosts: int = 4, **_: Any) -> None:
         """Add its nodes and links."""
-        super().build(f"leaf-spine:{leaves},{spines},{hosts}")
+        self.make(f"leaf-spine:{leaves},{spines},{hosts}")
 
 
-class TopologyFile(_Words):
+class TopologyFile(_Made):
     """``--topo file,path=topologies/testbed.yaml``."""
 
     def build(self, path: str = "topologies/testbed.yaml", **_: Any) -> None:
         """Add its nodes and links."""
-        super().build(str(Path(path).absolute()))
+        self.make(str(Path(path).absolute()))
 
 
-TOPOS = {"fattree": FatTree, "leafspine": LeafSpine, "testbed": _Words, "file": TopologyFile}
+TOPOS = {"fattree": FatTree, "leafspine": LeafSpine, "testbed": Testbed, "file": TopologyFile}
 SWITCHES = {"alfirk": MnSwitch, "simple_switch_grpc": SimpleSwitchGrpc}
 
 
-def no_openflow() -> type[NullController]:
+def no_openflow() -> type[Controller]:
     """Give mn a controller that does nothing: ours speaks P4Runtime, and starts behind the switches."""
-    return NullController
+    nothing: type[Controller] = NullController
+    return nothing
 
 
 class AlfirkNet(AlfirkMininet):
@@ -144,7 +157,7 @@ class AlfirkNet(AlfirkMininet):
 
     def _start(self) -> None:
         topo = self.topo
-        if not isinstance(topo, _Words):
+        if not isinstance(topo, _Made):
             super().start()
             return
         settings = topo.settings
@@ -153,22 +166,23 @@ class AlfirkNet(AlfirkMininet):
             host.start_rdma()
         super().start()
         wait_ready([(host.child, host.answers) for host in hosts if host.child])
-        if not all(isinstance(switch, MnSwitch) for switch in self.switches):
+        switches = [switch for switch in self.switches if isinstance(switch, MnSwitch)]
+        if len(switches) < len(self.switches):
             warn("*** These switches are not ours: they have no controller. Give --switch alfirk\n")
             return
         topology = settings.workdir / "topology.yaml"
-        self.controller_process, self.service = start_controller(topology, settings, self.switches)
-        self._tell_hosts(hosts, settings)
+        self.controller_process, self.service = start_controller(topology, settings, switches)
+        self._tell_hosts(hosts, switches, settings)
         info(f"*** Controller on {self.service}; logs, captures and sockets in {settings.workdir}\n")
 
-    def _tell_hosts(self, hosts: list[AlfirkHost], settings: Settings) -> None:
+    def _tell_hosts(self, hosts: list[AlfirkHost], switches: list[MnSwitch], settings: Settings) -> None:
         """Write down what there is for `alfirk run --attach`, and let hosts find commands."""
         interfaces = {
             switch.name: {port: intf.name for port, intf in sorted(switch.intfs.items()) if port}
-            for switch in self.switches
+            for switch in switches
         }
         network = {
-            "switches": {switch.name: switch.address for switch in self.switches},
+            "switches": {switch.name: switch.address for switch in switches},
             "hosts": {host.name: str(host.control) for host in hosts},
             "interfaces": interfaces,
         }
@@ -182,7 +196,7 @@ class AlfirkNet(AlfirkMininet):
     def configLinkStatus(self, src: str, dst: str, status: str) -> None:  # noqa: N802 - Mininet's name
         """Take the links between two nodes up or down, and tell the controller."""
         super().configLinkStatus(src, dst, status)
-        if self.service and status in ("up", "down"):
+        if self.service and isinstance(self.topo, _Made) and status in ("up", "down"):
             settings = self.topo.settings
             command = [str(settings.alfirk), "link", "tell", "--controller", self.service, src, dst, status]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -192,12 +206,11 @@ class AlfirkNet(AlfirkMininet):
     def stop(self) -> None:
         """Stop the controller, all processes at once, and then everything else."""
         controller, self.controller_process = self.controller_process, None
-        nodes = [node for node in (*self.switches, *self.hosts) if isinstance(node, (AlfirkSwitch, AlfirkHost))]
+        nodes = [
+            node for node in (*self.switches, *self.hosts) if isinstance(node, (AlfirkSwitch, AlfirkHost))
+        ]
         children = [child for child in (controller, *(node.child for node in nodes)) if child]
         stop_all(children)
         super().stop()
-        settings = getattr(self.topo, "settings", None)
-        if settings is not None:
-            settings.journal.close()
-            if not os.listdir(settings.workdir):
-                settings.workdir.rmdir()
+        if isinstance(self.topo, _Made) and self.topo.settings.journal:
+            self.topo.settings.journal.close()

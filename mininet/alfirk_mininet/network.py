@@ -25,7 +25,7 @@ from alfirk_mininet.topo import AlfirkTopo
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mininet.node import Node
+    from mininet.node import Host
 
     from alfirk_mininet.topology import Topology
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 class AlfirkMininet(Mininet):
     """Mininet whose ``iperf`` works with newer versions of that program, too."""
 
-    def iperf(  # noqa: PLR0913 - Mininet's signature
+    def iperf(
         self,
-        hosts: Sequence[Node] | None = None,
+        hosts: Sequence[Host] | None = None,
         l4Type: str = "TCP",  # noqa: N803 - Mininet's name
         udpBw: str = "10M",  # noqa: N803 - Mininet's name
         fmt: str | None = None,
@@ -44,8 +44,8 @@ class AlfirkMininet(Mininet):
     ) -> list[str]:
         """Measure what TCP carries between two hosts; give what the server saw and what the client saw.
 
-        Mininet's own way waits until the server tells of the connection by which it has found out that it listens.
-        Since iperf 2.1 it tells nothing of that, and nobody sends anything there.
+        Mininet's own way waits until the server tells of the connection by which it has found out that it
+        listens.  Since iperf 2.1 it tells nothing of that, as nobody sends anything there.
         """
         if l4Type != "TCP":
             return list(super().iperf(hosts, l4Type, udpBw, fmt, seconds, port))
@@ -57,7 +57,8 @@ class AlfirkMininet(Mininet):
             try:
                 # A server that does not listen yet refuses the connection.
                 said = client.cmd(
-                    f"for try in $(seq 50); do said=$(iperf -c {server.IP()} {form}-p {port} -t {seconds} 2>&1); "
+                    f"for try in $(seq 50); do "
+                    f"said=$(iperf -c {server.IP()} {form}-p {port} -t {seconds} 2>&1); "
                     'case "$said" in */sec*) break;; esac; sleep 0.2; done; echo "$said"'
                 )
             finally:

@@ -50,10 +50,12 @@ class Settings:
     loss: float = 0.0
     #: Seed of all that is random.
     seed: int = 1
-    #: Whether links have the rates, delays and queues of the topology, on a clock that is so many times slower.
+    #: How many times slower the clock is on which links have the rates, delays and queues of the topology;
+    #: without, they have none.
     time_scale: int | None = None
-    #: What NICs and applications cost then, as `alfirk host --host-model` has it, and a switch's pipeline in ns.
+    #: What NICs and applications cost then, as `alfirk host --host-model` has it.
     host_model: str | None = None
+    #: What a switch's pipeline costs then, in nanoseconds.
     pipeline_latency: int = 0
     #: Where to write captures; none by default.
     pcap: Path | None = None

@@ -1,8 +1,8 @@
 """A network for another program, which learns of it by JSON lines on stdout.
 
 ``{"event":"ready","switches":{"s1":"127.0.0.1:50001",..},"hosts":{"h1":"DIR/h1.sock",..},
-"interfaces":{"s1":{"1":"s1-eth1",..},..},"processes":[4711,..]}`` comes once everything answers.  The network stands until stdin
-closes or SIGTERM comes; then it is taken down and the exit code is 0.
+"interfaces":{"s1":{"1":"s1-eth1",..},..},"processes":[4711,..]}`` comes once everything answers.
+The network stands until stdin closes or SIGTERM comes; then it is taken down and the exit code is 0.
 A line ``{"kill":"h3"}`` on stdin ends a node's process at once, and ``{"cut":"s1-eth1"}`` takes a switch's
 interface down, so that a program can see what its network does without them.  ``{"mend":"s1-eth1"}`` takes it
 up again.

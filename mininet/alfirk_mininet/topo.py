@@ -16,48 +16,49 @@ if TYPE_CHECKING:
 class AlfirkTopo(Topo):
     """The nodes and links of a :class:`~alfirk_mininet.topology.Topology`."""
 
-    def build(
-        self, topology: Topology, settings: Settings | None = None, *, own_switches: bool = True, **_: Any
-    ) -> None:
-        """Add every host, switch and link; `own_switches` says whether switches are ours whatever Mininet is told."""
+    def build(self, topology: Topology, settings: Settings | None = None, **_: Any) -> None:
+        """Add every host, switch and link."""
         settings = settings or Settings(Path("alfirk"), Path.cwd(), kernel_ip=True, rdma=False)
-        # Of hosts, which have one each.
-        links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
-        # Guests are no nodes of Mininet's: their taps become ports of switches later.
-        guests = set(settings.guests)
-        for host in (host for host in topology.hosts if host.name not in guests):
-            self.addHost(
-                host.name,
-                cls=AlfirkHost,
-                address=str(host.ip),
-                mac=host.mac,
-                mtu=links[host.name].mtu,
-                link=links[host.name],
-                settings=settings,
-            )
-        for switch in topology.switches:
-            self.addSwitch(
-                switch.name,
-                cls=AlfirkSwitch if own_switches else None,
-                device_id=switch.device_id,
-                settings=settings,
-                port_links=port_links(topology, switch.name),
-                port_loss={
-                    port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss
-                },
-            )
-        for link in topology.links:
-            if guests & {link.a.node, link.b.node}:
-                continue
-            self.addLink(
-                link.a.node,
-                link.b.node,
-                # Mininet counts a host's ports from 0.
-                port1=link.a.port or 0,
-                port2=link.b.port or 0,
-                cls=AlfirkLink,
-                mtu=link.attributes.mtu,
-            )
+        add_nodes(self, topology, settings)
+
+
+def add_nodes(topo: Topo, topology: Topology, settings: Settings, *, own_switches: bool = True) -> None:
+    """Add every host, switch and link; with `own_switches`, switches are ours whatever Mininet is told."""
+    # Of hosts, which have one each.
+    links = {end.node: link.attributes for link in topology.links for end in (link.a, link.b)}
+    # Guests are no nodes of Mininet's: their taps become ports of switches later.
+    guests = set(settings.guests)
+    for host in (host for host in topology.hosts if host.name not in guests):
+        topo.addHost(
+            host.name,
+            cls=AlfirkHost,
+            address=str(host.ip),
+            mac=host.mac,
+            mtu=links[host.name].mtu,
+            link=links[host.name],
+            settings=settings,
+        )
+    for switch in topology.switches:
+        topo.addSwitch(
+            switch.name,
+            cls=AlfirkSwitch if own_switches else None,
+            device_id=switch.device_id,
+            settings=settings,
+            port_links=port_links(topology, switch.name),
+            port_loss={port: settings.loss for port in lossy_ports(topology, switch.name) if settings.loss},
+        )
+    for link in topology.links:
+        if guests & {link.a.node, link.b.node}:
+            continue
+        topo.addLink(
+            link.a.node,
+            link.b.node,
+            # Mininet counts a host's ports from 0.
+            port1=link.a.port or 0,
+            port2=link.b.port or 0,
+            cls=AlfirkLink,
+            mtu=link.attributes.mtu,
+        )
 
 
 def lossy_ports(topology: Topology, switch: str) -> list[int]:

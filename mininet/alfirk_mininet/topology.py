@@ -107,7 +107,9 @@ class Topology:
         """Take what ``alfirk topology check --json`` has said."""
         network = said["network"]
         if network["switching"]:
-            _LOG.warning("%s: `switch` is for the simulator: switches here have their own queues", said["name"])
+            _LOG.warning(
+                "%s: `switch` is for the simulator: switches here have their own queues", said["name"]
+            )
         return Topology(
             said["name"],
             tuple(Switch(**switch) for switch in network["switches"]),

@@ -194,7 +194,7 @@ def bad_topology_is_refused_with_its_line(tmp_path: Path) -> None:
     served = Served(tmp_path / "work", bad)
     event = served.event()
     assert event["event"] == "failed"
-    assert event["what"] == f"{bad}:3:5: a switch has no `id`"
+    assert event["what"] == f"{bad}:3:6: missing field `id`"
     assert served.process.wait(20) == 1
 
 

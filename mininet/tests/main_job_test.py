@@ -120,7 +120,7 @@ def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
 
 
 def timers_go_by_the_slow_clock() -> None:
-    # Only the ACK timeout tells that the last packet is lost: on fast equipment between one and four times 262 us.
+    # Only the ACK timeout tells that the last packet is lost: on fast equipment one to four times 262 us.
     flags = ("--size", "4KiB", "--algorithms", "unicast", "--group", "2", "--lose", "h2:to:data:1")
     for scale in (500, 2000):
         (result,) = _job("testbed", *flags, scale=str(scale))["results"]

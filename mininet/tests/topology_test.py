@@ -89,12 +89,12 @@ def what_alfirk_says_against_a_file_is_passed_on(tmp_path: Path, old: str, new: 
 
 
 def missing_file_is_named() -> None:
-    with pytest.raises(TopologyError, match="cannot read the topology /nowhere/t.yaml"):
+    with pytest.raises(TopologyError, match=r"cannot read the topology /nowhere/t\.yaml"):
         Topology.load("/nowhere/t.yaml")
 
 
 def missing_command_is_named() -> None:
-    with pytest.raises(TopologyError, match="cannot run /nowhere/alfirk: .*set ALFIRK"):
+    with pytest.raises(TopologyError, match=r"cannot run /nowhere/alfirk: .*set ALFIRK"):
         Topology.load("testbed", Path("/nowhere/alfirk"))
 
 

@@ -410,6 +410,36 @@ mod tests {
     }
 
     #[test]
+    fn rates_on_the_wire_count_what_ethernet_adds() {
+        let options = LinkOptions {
+            rate: Some(Rate::Bits(8_000_000_000)),
+            on_wire: true,
+            ..Default::default()
+        };
+        let mut link = Link::new(options, 0, 1);
+        link.push(0, vec![0; 1000]);
+        assert_eq!(link.idle_at(), 1024);
+        // Padded to the least length of a frame.
+        link.push(0, vec![0; 14]);
+        assert_eq!(link.idle_at(), 1024 + 84);
+    }
+
+    #[test]
+    fn a_busy_link_loses_no_time_to_whoever_comes_late() {
+        let options = LinkOptions {
+            rate: Some(Rate::Packets(1000)),
+            ..Default::default()
+        };
+        let mut link = Link::new(options, 0, 1);
+        link.push(0, vec![1]);
+        // It waited since 0, and is put on the link a while after the first has left it.
+        link.push(0, vec![2]);
+        assert_eq!(link.idle_at(), 2 * MS);
+        link.push(5 * MS, vec![3]);
+        assert_eq!(link.idle_at(), 6 * MS);
+    }
+
+    #[test]
     fn a_cut_link_loses_all_until_it_is_mended() {
         let mut link = Link::new(LinkOptions::default(), 0, 1);
         let cut = LinkOptions {

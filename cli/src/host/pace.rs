@@ -143,3 +143,84 @@ impl Pace {
         due.into_iter().flatten().min()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use alfirk_bmv2::driver::Rate;
+    use alfirk_roce::host::HostConfig;
+    use alfirk_roce::wire::MacAddr;
+
+    use super::*;
+
+    /// A host that answers ARP requests, 1 bit in a nanosecond and a delay of 100 ns behind it.
+    fn paced(model: Model) -> (Host, Pace) {
+        let mac = MacAddr([2, 0, 0, 0, 0, 1]);
+        let config = HostConfig::new("h1", mac, [10, 0, 0, 1].into(), 8, 1500, 1);
+        let link = LinkOptions {
+            rate: Some(Rate::Bits(1_000_000_000)),
+            on_wire: true,
+            delay: Duration::from_nanos(100),
+            ..LinkOptions::default()
+        };
+        (Host::new(config).unwrap(), Pace::new(model, link))
+    }
+
+    fn model(nic_delay: u64) -> Model {
+        Model {
+            nic_delay,
+            packet_interval: 0,
+            ..Model::named()[1].model
+        }
+    }
+
+    /// Who has 10.0.0.1? Tell 10.0.0.2.
+    fn arp_request() -> Vec<u8> {
+        let mut frame = vec![0xff; 6];
+        frame.extend([2, 0, 0, 0, 0, 2, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1]);
+        frame.extend([2, 0, 0, 0, 0, 2, 10, 0, 0, 2]);
+        frame.extend([0, 0, 0, 0, 0, 0, 10, 0, 0, 1]);
+        frame
+    }
+
+    /// A frame of the least length with all that Ethernet adds takes 84 bytes.
+    const ON_LINK: u64 = 84 * 8;
+
+    #[test]
+    fn answers_leave_after_nic_and_link() {
+        let (mut host, mut pace) = paced(model(250));
+        pace.arrive(1_000, &arp_request());
+        assert_eq!(pace.poll_timeout(), Some(1_250));
+        pace.advance(&mut host, 1_249);
+        assert_eq!(pace.next_frame(u64::MAX), None);
+        pace.advance(&mut host, 1_250);
+        let arrival = 1_250 + ON_LINK + 100;
+        assert_eq!(pace.next_frame(arrival - 1), None);
+        assert!(pace.next_frame(arrival).is_some());
+    }
+
+    #[test]
+    fn what_is_done_late_counts_as_done_in_time() {
+        let arrivals = |late: bool| {
+            let (mut host, mut pace) = paced(model(250));
+            for at in [0, 10, 20_000] {
+                pace.arrive(at, &arp_request());
+            }
+            if !late {
+                for now in (0..25_000).step_by(10) {
+                    pace.advance(&mut host, now);
+                }
+            }
+            pace.advance(&mut host, 50_000);
+            let mut found = Vec::new();
+            while let Some(at) = pace.link.poll_timeout() {
+                found.extend(pace.next_frame(at).map(|_| at));
+            }
+            found
+        };
+        let first = 250 + ON_LINK + 100;
+        assert_eq!(arrivals(true), [first, first + ON_LINK, 20_000 + first]);
+        assert_eq!(arrivals(false), arrivals(true));
+    }
+}

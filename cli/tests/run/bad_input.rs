@@ -98,6 +98,41 @@ fn guests_that_cannot_be() {
 }
 
 #[test]
+fn clocks_that_cannot_be() {
+    run(&["--scale", "1000"], &["--scale", "--driver mininet"]);
+    run(&["--scale", "fast"], &["--scale", "auto, off"]);
+    run(&["--scale", "0"], &["--scale", "1000"]);
+    let mininet = |more: &[&'static str]| [&["--driver", "mininet"], more].concat();
+    let hostile = ["--scale", "9", "--algorithms", "alfirk", "--hostile", "h2"];
+    run(&mininet(&hostile), &["--hostile", "--scale off"]);
+    let guests = [
+        "--scale",
+        "auto",
+        "--guests",
+        "h1",
+        "--guest-rdma",
+        "alfirk",
+    ];
+    run(&mininet(&guests), &["--guests", "--scale off"]);
+    run(
+        &mininet(&["--scale", "off", "--host-model", "free"]),
+        &["--scale"],
+    );
+    run(&["--attach", "/tmp"], &["--attach", "--driver mininet"]);
+    run(&["--to", "h9"], &["--to h9", "h1, h2, h3, h4"]);
+    run(&["--to", "h2,10.0.0.2"], &["--to 10.0.0.2", "twice"]);
+}
+
+#[test]
+fn drivers_that_cannot_be_compared() {
+    let compare = |more: &[&'static str]| [&["compare-drivers"], more].concat();
+    refused(2, &compare(&["--scale", "off"]), &["--scale off"]);
+    refused(2, &compare(&["--tolerance", "2"]), &["--tolerance 2"]);
+    refused(2, &compare(&["--guests", "h1"]), &["--guests"]);
+    refused(2, &compare(&["--lose", "h2:to:data:1"]), &["--lose"]);
+}
+
+#[test]
 fn packets_that_cannot_be_lost() {
     run(&["--lose", "h2:to:data:1"], &["--lose", "--driver mininet"]);
     let mininet = |rule| ["--driver", "mininet", "--lose", rule];

@@ -79,7 +79,7 @@ impl Testbed {
     fn run(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_alfirk"));
         command
-            .args(["run", "--driver", "mininet", "--topology"])
+            .args(["run", "--driver", "mininet", "--scale", "off", "--topology"])
             .arg(self.topology.path())
             .args(arguments)
             .env_remove("RUST_BACKTRACE")
