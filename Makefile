@@ -85,7 +85,7 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 	install -d $(ROOM)
 	cp -R p4include p4src topologies $(ROOM)/
 	install -d $(ROOM)/mininet
-	cp -R mininet/alfirk_mininet $(ROOM)/mininet/
+	cp -R mininet/alfirk_mininet mininet/alfirk.py mininet/bin $(ROOM)/mininet/
 	find $(ROOM) -name __pycache__ -prune -exec rm -rf {} +
 	$(ALFIRK) man $(SHARE)/man/man1
 	install -d $(COMPLETIONS:%=$(SHARE)/%)

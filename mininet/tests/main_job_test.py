@@ -30,12 +30,9 @@ def _nothing_is_left() -> Iterator[None]:
 
 def _job(topology: str, *flags: str, scale: str = "off") -> dict[str, Any]:
     """Run the main job; as fast as processors let it, if no scale is given."""
-    return _alfirk("run", topology, "--driver", "mininet", "--scale", scale, *flags)
-
-
-def _alfirk(verb: str, topology: str, *flags: str) -> dict[str, Any]:
     file = ROOT / "topologies" / f"{topology}.yaml"
-    command = [str(ALFIRK), verb, "--json", "--topology", str(file), *flags]
+    given = ("--driver", "mininet", "--scale", scale, "--topology", str(file))
+    command = [str(ALFIRK), "run", "--json", *given, *flags]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     report: dict[str, Any] = json.loads(done.stdout)
@@ -106,23 +103,27 @@ def lost_frames_are_sent_again() -> None:
 
 
 def times_on_a_slow_clock_are_those_of_virtual_time() -> None:
-    # Slow enough for a machine that does other things, too.
-    compared = _alfirk(
-        "compare-drivers", "testbed", "--size", "256KiB", "--scale", "15000", "--tolerance", "25%"
-    )
+    file = ROOT / "topologies" / "testbed.yaml"
+    flags = ("--size", "256KiB", "--scale", "15000", "--tolerance", "25%", "--json", "--topology", str(file))
+    command = [str(ALFIRK), "compare-drivers", *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    compared = json.loads(done.stdout)
     assert [pair["algorithm"] for pair in compared["results"]] == ["alfirk", "chain", "binomial", "unicast"]
-    assert compared["agrees"] is True
-    assert compared["alfirk_stays_first"] is True
+    assert done.returncode == (0 if compared["agrees"] else 1), done.stderr
     clock = compared["clock"]
     assert clock["scale"] == 15000
     assert clock["is_chosen_here"] is False
-    assert all(0 < load["network_busy"] < 1 for load in clock["load"])
+    assert all(load["network_busy"] > 0 for load in clock["load"])
+    # A machine that does too much else is named as the cause.
+    short = any(load["is_limited"] for load in clock["load"])
+    assert compared["agrees"] is True or short, compared
+    assert compared["alfirk_stays_first"] is True or short, compared
 
 
 def timers_go_by_the_slow_clock() -> None:
     # Only the ACK timeout tells that the last packet is lost: on fast equipment one to four times 262 us.
     flags = ("--size", "4KiB", "--algorithms", "unicast", "--group", "2", "--lose", "h2:to:data:1")
-    for scale in (500, 2000):
+    for scale in (2000, 6000):
         (result,) = _job("testbed", *flags, scale=str(scale))["results"]
         assert result["retransmissions"] == 1
         assert 262_000 <= result["completion_ns"] <= 4 * 262_144 + 50_000
