@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from alfirk_mininet.binary import find_alfirk
 from alfirk_mininet.errors import NetworkError
 from alfirk_ptf.live import RunError
 from alfirk_ptf.p4runtime import P4RuntimeError
@@ -56,7 +57,7 @@ def main() -> int:
     parser.add_argument(
         "--alfirk",
         type=Path,
-        default=Path(os.environ.get("ALFIRK", ROOT / "target" / "release" / "alfirk")),
+        default=find_alfirk(),
         help="the alfirk command (default: %(default)s)",
     )
     parser.add_argument(

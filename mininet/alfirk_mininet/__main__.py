@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
 from alfirk_mininet import journal
+from alfirk_mininet.binary import find_alfirk
 from alfirk_mininet.events import failed
 
 
@@ -29,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     network.add_argument(
         "--alfirk",
         type=Path,
-        default=Path(shutil.which("alfirk") or "target/release/alfirk"),
+        default=find_alfirk(),
         metavar="BIN",
         help="the alfirk command (default: %(default)s)",
     )

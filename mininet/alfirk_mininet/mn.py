@@ -18,6 +18,7 @@ from mininet.log import info, warn
 from mininet.node import Controller, NullController
 from mininet.topo import Topo
 
+from alfirk_mininet.binary import find_alfirk
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.interactive import start_controller
 from alfirk_mininet.journal import Journal, clean
@@ -25,7 +26,7 @@ from alfirk_mininet.network import AlfirkMininet, check_tools
 from alfirk_mininet.nodes import CPU_PORT, AlfirkHost, AlfirkSwitch, Settings, check_socket_path, wait_ready
 from alfirk_mininet.process import Child, stop_all
 from alfirk_mininet.topo import add_nodes
-from alfirk_mininet.topology import Topology, TopologyError, find_alfirk
+from alfirk_mininet.topology import Topology, TopologyError
 
 #: Where `h1 alfirk-bcast` is found.
 BIN = Path(__file__).resolve().parents[1] / "bin"

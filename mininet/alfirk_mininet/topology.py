@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import shutil
 import subprocess
 from dataclasses import dataclass
 from ipaddress import IPv4Interface
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alfirk_mininet.binary import find_alfirk
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 _LOG = logging.getLogger(__name__)
 
@@ -126,19 +126,3 @@ class Topology:
 def _link(ends: list[dict[str, Any]], **attributes: int) -> Link:
     a, b = (End(**end) for end in ends)
     return Link(a, b, Attributes(**attributes))
-
-
-def find_alfirk() -> Path:
-    """Find the command: what ALFIRK names, one on the PATH, or the newest build of this source tree."""
-    named = os.environ.get("ALFIRK") or shutil.which("alfirk")
-    if named:
-        return Path(named)
-    built = [path for path in _builds() if path.is_file()]
-    return max(built, key=lambda path: path.stat().st_mtime, default=Path("alfirk"))
-
-
-def _builds() -> Iterator[Path]:
-    root = Path(__file__).resolve().parents[2]
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or root / "target")
-    for profile in ("release", "debug"):
-        yield target / profile / "alfirk"

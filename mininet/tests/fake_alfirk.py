@@ -38,7 +38,7 @@ def host() -> None:
 def topology() -> None:
     """Have the true command read the file: it is the only one who can."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from alfirk_mininet.topology import find_alfirk  # noqa: PLC0415 - the others need no path
+    from alfirk_mininet.binary import find_alfirk  # noqa: PLC0415 - the others need no path
 
     alfirk = str(find_alfirk())
     os.execv(alfirk, [alfirk, *sys.argv[1:]])

@@ -6,7 +6,8 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 
 import pytest
-from alfirk_mininet.topology import Attributes, End, Host, Switch, Topology, TopologyError, find_alfirk
+from alfirk_mininet.binary import find_alfirk
+from alfirk_mininet.topology import Attributes, End, Host, Switch, Topology, TopologyError
 
 TOPOLOGIES = Path(__file__).parents[2] / "topologies"
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from alfirk_mininet.binary import find_alfirk
+
 from alfirk_ptf.collect import PORTS
 from alfirk_ptf.live import (
     CPU_PORT,
@@ -70,7 +72,7 @@ def main() -> int:
     parser.add_argument(
         "--alfirk",
         type=Path,
-        default=Path(os.environ.get("ALFIRK", ROOT / "target" / "release" / "alfirk")),
+        default=find_alfirk(),
         help="the alfirk command, which compiles the program (default: %(default)s)",
     )
     parser.add_argument(
