@@ -21,11 +21,13 @@ CARGO := tools/cargo
 PYTHON := .venv/bin/python
 SHARE := $(DESTDIR)$(PREFIX)/share
 ROOM := $(SHARE)/alfirk
+# What static binaries are for.
+MUSL := $(shell uname -m)-unknown-linux-musl
 # Where shells look for completions.
 COMPLETIONS := bash-completion/completions zsh/site-functions fish/vendor_completions.d
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install install-library uninstall fmt lint clean lock setup setup-interop build-verbs
+.PHONY: help build quick run test bench book contract model tofino soak mininet ptf interop interop-speed guest-image install dist deb static install-library uninstall fmt lint clean lock setup setup-interop build-verbs
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -97,6 +99,26 @@ install: build ## Install the command, its P4 sources, manual pages, completions
 	$(ALFIRK) completions bash >$(SHARE)/bash-completion/completions/alfirk
 	$(ALFIRK) completions zsh >$(SHARE)/zsh/site-functions/_alfirk
 	$(ALFIRK) completions fish >$(SHARE)/fish/vendor_completions.d/alfirk.fish
+
+dist: deb static ## Make packages in target/dist: a .deb, and a static binary
+
+# Man pages, completions, P4 sources and Mininet's classes are what `make install` puts beside the command.
+deb: build ## Make a package for Debian 12 (needs cargo-deb: cargo install cargo-deb --locked)
+	@$(CARGO) deb --version >/dev/null 2>&1 || { echo "no cargo-deb: cargo install cargo-deb --locked" >&2; exit 1; }
+	@rm -rf $(TARGET)/release/deb
+	@$(MAKE) --quiet install PREFIX=/usr DESTDIR=$(TARGET)/release/deb >/dev/null
+	@find $(TARGET)/release/deb/usr/share/man -type f -exec gzip -9n {} +
+	@mkdir -p $(TARGET)/dist
+	@$(CARGO) deb --quiet --no-build --no-strip --package alfirk-cli --output $(TARGET)/dist/
+	@ls $(TARGET)/dist/*.deb
+
+static: ## Make a static binary (needs musl-tools, and rustup target add $(MUSL))
+	@command -v musl-gcc >/dev/null || { echo "no musl-gcc: sudo apt-get install musl-tools" >&2; exit 1; }
+	@test -d "$$(rustc --print sysroot)/lib/rustlib/$(MUSL)/lib" || \
+		{ echo "Rust's library for $(MUSL) is missing: rustup target add $(MUSL)" >&2; exit 1; }
+	@$(CARGO) build --quiet --release --package alfirk-cli --target $(MUSL)
+	@install -D -m 755 $(TARGET)/$(MUSL)/release/alfirk $(TARGET)/dist/alfirk-$(MUSL)
+	@ls $(TARGET)/dist/alfirk-$(MUSL)
 
 install-library: setup-interop ## Install the libraries for programs on RDMA devices and of MPI under PREFIX
 	@$(CARGO) build --quiet --release --package alfirk-verbs --package alfirk-mpi
