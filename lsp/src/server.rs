@@ -29,7 +29,7 @@ pub struct Server {
     includes: Option<Includes>,
     /// Programs as they are now, by main file.
     programs: BTreeMap<PathBuf, Analysis>,
-    /// Open files whose programs the editor is still to be told of.
+    /// Files whose programs the editor is still to be told of.
     untold: BTreeSet<PathBuf>,
     /// Files that the editor has been told of messages in, by program.
     told: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
@@ -222,13 +222,7 @@ impl Server {
                 }
                 self.changed(path);
             }
-            notification::DidSaveTextDocument::METHOD => {
-                let Some(params) = self.read::<lsp::DidSaveTextDocumentParams>(note) else {
-                    return;
-                };
-                self.includes = None;
-                self.changed(file_of(&params.text_document.uri).unwrap_or_default());
-            }
+            notification::DidSaveTextDocument::METHOD => self.rearranged(),
             notification::DidCloseTextDocument::METHOD => {
                 let Some(params) = self.read::<lsp::DidCloseTextDocumentParams>(note) else {
                     return;
@@ -237,27 +231,32 @@ impl Server {
                     return;
                 };
                 self.files.open.remove(&path);
-                self.includes = None;
-                self.changed(path);
+                self.rearranged();
             }
             notification::DidChangeConfiguration::METHOD => {
                 self.set(&note.params["settings"]["alfirk"]);
-                self.includes = None;
-                self.programs.clear();
-                self.untold.extend(self.files.open.keys().cloned());
+                self.rearranged();
             }
             _ => {}
         }
     }
 
+    /// A text has changed: programs that it is part of are not what they were.
     fn changed(&mut self, path: PathBuf) {
-        // Whatever program it is part of.
+        let (gone, kept) = std::mem::take(&mut self.programs)
+            .into_iter()
+            .partition(|(_, program): &(_, Analysis)| program.file(&path).is_some());
+        let gone: BTreeMap<PathBuf, Analysis> = gone;
+        self.programs = kept;
+        self.untold.extend(gone.into_keys());
+        self.untold.insert(path);
+    }
+
+    /// It may have become another one which file is part of which program.
+    fn rearranged(&mut self) {
+        self.includes = None;
         self.programs.clear();
         self.untold.extend(self.files.open.keys().cloned());
-        self.untold.remove(&path);
-        if self.files.open.contains_key(&path) {
-            self.untold.insert(path);
-        }
     }
 
     fn set(&mut self, value: &Value) {
