@@ -115,6 +115,7 @@ def python_sources() -> list[str]:
         "ptf-tests",
         "labs",
         "docs",
+        "editors/tests",
         "experiments/tests",
         "thrift/tests",
     ]

@@ -12,6 +12,7 @@ mod experiment;
 mod fmt;
 mod host;
 mod link;
+mod lsp;
 mod manual;
 mod names;
 mod p4c;
@@ -69,6 +70,7 @@ enum Command {
     Fmt(fmt::Args),
     Host(host::HostArgs),
     Link(link::Args),
+    Lsp(lsp::Args),
     Man(manual::ManArgs),
     P4c(alfirk_compiler::driver::P4cArgs),
     #[command(hide = true)]
@@ -95,6 +97,7 @@ impl Command {
             Command::Fmt(args) => fmt::run(&args),
             Command::Host(args) => host::run(args),
             Command::Link(args) => link::run(&args),
+            Command::Lsp(args) => lsp::run(&args),
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::P4c(args) => p4c::run(&args),
             Command::P4cDriver(args) => p4c::run_steps(&args),

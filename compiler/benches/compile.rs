@@ -6,6 +6,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use alfirk_compiler::driver::{compile_with, CompileOptions};
+use alfirk_compiler::ide::{complete, Analysis};
+use alfirk_compiler::on_deep_stack;
 use alfirk_compiler::preproc::{MemoryLoader, SourceLoader};
 use divan::counter::ItemsCount;
 use divan::Bencher;
@@ -23,8 +25,8 @@ fn peak_mib() -> u64 {
     kib.unwrap_or(0) >> 10
 }
 
-#[divan::bench]
-fn p4src(bencher: Bencher<'_, '_>) {
+/// The data plane for v1model, and how many lines it has.
+fn data_plane() -> (MemoryLoader, usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src");
     let (mut loader, mut lines) = (MemoryLoader::default(), 0);
     for part in ["shared", "v1model"] {
@@ -37,7 +39,45 @@ fn p4src(bencher: Bencher<'_, '_>) {
             loader.add(Path::new(part).join(name), text);
         }
     }
-    run(bencher, "v1model/main.p4", &loader, lines);
+    (loader, lines)
+}
+
+const DATA_PLANE: &str = "v1model/main.p4";
+
+#[divan::bench]
+fn p4src(bencher: Bencher<'_, '_>) {
+    let (loader, lines) = data_plane();
+    run(bencher, DATA_PLANE, &loader, lines);
+}
+
+/// What an editor has done after each change of the text.
+#[divan::bench]
+fn p4src_for_an_editor(bencher: Bencher<'_, '_>) {
+    let (loader, lines) = data_plane();
+    bencher.counter(ItemsCount::new(lines)).bench(|| {
+        on_deep_stack(|| {
+            let options = CompileOptions::new(DATA_PLANE);
+            let analysis = Analysis::of(options, &loader).expect("it is there");
+            analysis.diagnostics.len()
+        })
+    });
+}
+
+/// And for what could be written behind a `.` in it.
+#[divan::bench]
+fn p4src_completed(bencher: Bencher<'_, '_>) {
+    let (loader, _) = data_plane();
+    let file = Path::new("v1model/ack_aggregate.p4");
+    let text = loader.load(file).expect("it is there");
+    let offset = text.find("meta.").expect("it names metadata") + "meta.".len();
+    bencher.bench(|| {
+        on_deep_stack(|| {
+            let options = CompileOptions::new(DATA_PLANE);
+            let found = complete(&options, &loader, file, offset).expect("it is there");
+            assert!(found.len() > 10);
+            found.len()
+        })
+    });
 }
 
 /// Programs of so many tables, each with an action and an application; 12 lines a table.

@@ -6,6 +6,7 @@ pub mod constants;
 pub mod diag;
 pub mod driver;
 pub mod format;
+pub mod ide;
 pub mod ir;
 mod names;
 pub mod p4info;
@@ -15,6 +16,8 @@ pub mod sema;
 mod stack;
 pub mod stages;
 pub mod syntax;
+
+pub use stack::on_deep_stack;
 
 #[cfg(test)]
 mod tests;

@@ -48,6 +48,17 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// What to do about it.
     pub helps: Vec<String>,
+    /// Changes of the text that editors can offer.
+    pub fixes: Vec<Fix>,
+}
+
+/// A change of the text that may be what was meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fix {
+    /// What is replaced.
+    pub span: Span,
+    /// What takes its place.
+    pub text: String,
 }
 
 impl Diagnostic {
@@ -63,6 +74,7 @@ impl Diagnostic {
             others: Vec::new(),
             notes: Vec::new(),
             helps: Vec::new(),
+            fixes: Vec::new(),
         }
     }
 
@@ -99,6 +111,18 @@ impl Diagnostic {
     /// Adds an explaining fact.
     pub fn note(mut self, text: impl Into<String>) -> Diagnostic {
         self.notes.push(text.into());
+        self
+    }
+
+    /// Asks whether another name was meant than the one at `span`.
+    pub fn did_you_mean(self, span: Span, near: &str) -> Diagnostic {
+        self.fix(span, near).help(format!("did you mean `{near}`?"))
+    }
+
+    /// Adds a change of the text that editors can offer.
+    pub fn fix(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
+        let text = text.into();
+        self.fixes.push(Fix { span, text });
         self
     }
 

@@ -215,6 +215,22 @@ impl Session {
         (!self.diagnostics.has_errors()).then_some(checked)
     }
 
+    /// All that can be found out about a program, wrong or not, without anything being made of it. What is only seen by elaborating is among
+    /// the messages if the rest is right.
+    ///
+    /// # Errors
+    /// As for [`Session::tokens`].
+    pub fn examined(&mut self, loader: &dyn SourceLoader) -> io::Result<CheckedProgram> {
+        let tree = self.tree(loader)?;
+        version::check(&tree, false, &mut self.diagnostics);
+        let checked = sema::check(tree, &mut self.diagnostics);
+        if !self.diagnostics.has_errors() {
+            self.only_check = true;
+            self.elaborated_program(&checked);
+        }
+        Ok(checked)
+    }
+
     /// The elaborated program; none when there are errors.
     ///
     /// # Errors

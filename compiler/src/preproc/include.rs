@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 /// Name of the folder under which the shipped files appear in messages.
-pub(super) const SHIPPED: &str = "<p4include>";
+pub const SHIPPED: &str = "<p4include>";
 
 /// Reads source files.
 pub trait SourceLoader: Sync {
@@ -64,8 +64,8 @@ impl SourceLoader for MemoryLoader {
     }
 }
 
-/// The same path without detours: `a/../b` as `b`.
-fn direct(path: &Path) -> PathBuf {
+/// The same path without detours: `a/../b` as `b`. What links of the file system would make of it does not count.
+pub fn direct(path: &Path) -> PathBuf {
     let mut direct = PathBuf::new();
     for component in path.components() {
         match component {

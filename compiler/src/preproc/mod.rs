@@ -25,7 +25,7 @@ mod tests;
 
 pub(crate) use dependencies::quoted_for_make;
 pub use dependencies::Dependencies;
-pub use include::{shipped_files, DiskLoader, MemoryLoader, SourceLoader};
+pub use include::{direct, shipped_files, DiskLoader, MemoryLoader, SourceLoader, SHIPPED};
 pub use print::print;
 
 use crate::diag::{Code, Diagnostic, Diagnostics, FileId, SourceMap, Span};

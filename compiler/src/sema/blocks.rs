@@ -136,7 +136,7 @@ impl Checker<'_> {
             .collect();
         names.sort_unstable();
         if let Some(near) = closest(&target.name, names) {
-            d = d.help(format!("did you mean `{near}`?"));
+            d = d.did_you_mean(target.span, near);
         }
         self.report(d);
     }

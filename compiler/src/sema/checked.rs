@@ -16,6 +16,7 @@ pub struct CheckedProgram {
     pub(super) defs: Vec<Option<Def>>,
     pub(super) exprs: Vec<ExprInfo>,
     pub(super) type_refs: Vec<Type>,
+    pub(super) type_names: FxHashMap<TypeRefId, DeclId>,
     pub(super) decl_types: FxHashMap<DeclId, Type>,
     pub(super) consts: FxHashMap<DeclId, Value>,
     pub(super) calls: FxHashMap<ExprId, CallInfo>,
@@ -303,6 +304,11 @@ impl CheckedProgram {
     /// The type that is written there.
     pub fn type_ref(&self, ty: &TypeRef) -> &Type {
         &self.type_refs[ty.id.0 as usize]
+    }
+
+    /// The declaration that the name of a type written there stands for: an alias itself, and not what it is made of.
+    pub fn type_name(&self, ty: &TypeRef) -> Option<DeclId> {
+        self.type_names.get(&ty.id).copied()
     }
 
     /// Type of a variable, constant, parameter, field, instance, member, table or value set (its elements' type).

@@ -291,11 +291,14 @@ impl<'a> Checker<'a> {
         )
         .label("not found in this scope");
         if let Some(near) = self.suggest(name) {
-            d = d.help(format!("did you mean `{near}`?"));
+            d = d.did_you_mean(name.span, &near);
         } else if let Some(file) = declared_in(&name.name) {
-            d = d.help(format!(
-                "it is declared in `{file}`: add `#include <{file}>`"
-            ));
+            let top = Span::new(name.span.file, 0, 0);
+            d = d
+                .help(format!(
+                    "it is declared in `{file}`: add `#include <{file}>`"
+                ))
+                .fix(top, format!("#include <{file}>\n"));
         }
         self.report(d);
     }

@@ -202,7 +202,11 @@ impl Checker<'_> {
                 self.info_mut(base).resolution = Resolution::Decl(id);
                 Some(self.open_type(id, base.span))
             }
-            ExprKind::Type(ty) => Some(self.instance_type(ty)),
+            ExprKind::Type(written) => {
+                let ty = self.instance_type(written);
+                self.info_mut(base).ty = ty.clone();
+                Some(ty)
+            }
             _ => None,
         }
     }
@@ -346,7 +350,7 @@ impl Checker<'_> {
                         format!("error `{name}` is not declared"),
                     );
                     d = match closest(&name.name, names.iter().map(|n| &**n)) {
-                        Some(near) => d.help(format!("did you mean `{near}`?")),
+                        Some(near) => d.did_you_mean(name.span, near),
                         None => d.help(format!("declare it: `error {{ {name} }}`")),
                     };
                     self.report(d);
@@ -402,7 +406,7 @@ impl Checker<'_> {
         )
         .label("unknown field");
         if let Some(near) = closest(&name.name, table.list.iter().map(|(f, _)| &*f.name.name)) {
-            d = d.help(format!("did you mean `{near}`?"));
+            d = d.did_you_mean(name.span, near);
         }
         if let Some(nominal) = ty.nominal() {
             d = d.other(self.name_span(nominal.id), "declared here");
@@ -425,7 +429,7 @@ impl Checker<'_> {
         )
         .label("unknown member");
         if let Some(near) = closest(&name.name, known.iter().copied()) {
-            d = d.help(format!("did you mean `{near}`?"));
+            d = d.did_you_mean(name.span, near);
         } else if !known.is_empty() && known.len() <= 12 {
             d = d.note(format!(
                 "it has {}",

@@ -25,6 +25,7 @@ mod types;
 pub mod value;
 
 pub use checked::*;
+pub(crate) use table::{LANGUAGE_PROPERTIES, TARGET_PROPERTIES};
 pub use types::*;
 pub use value::{FoldError, Value, MAX_WIDTH};
 

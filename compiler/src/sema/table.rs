@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
 /// Properties that v1model knows, apart from those of the language.
-const TARGET_PROPERTIES: &[&str] = &[
+pub(crate) const TARGET_PROPERTIES: &[&str] = &[
     "implementation",
     "counters",
     "meters",
@@ -21,6 +21,9 @@ const TARGET_PROPERTIES: &[&str] = &[
     "largest_priority_wins",
     "priority_delta",
 ];
+
+/// Those of the language itself.
+pub(crate) const LANGUAGE_PROPERTIES: [&str; 4] = ["key", "actions", "entries", "default_action"];
 
 /// How a reference to an action is used.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -142,7 +145,7 @@ impl Checker<'_> {
                         format!("there is no match kind `{kind}`"),
                     );
                     diagnostic = match closest(&kind.name, names.iter().copied()) {
-                        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+                        Some(near) => diagnostic.did_you_mean(kind.span, near),
                         None => diagnostic.note(format!("declared are {}", names.join(", "))),
                     };
                     self.report(diagnostic);
@@ -606,19 +609,17 @@ impl Checker<'_> {
             }
             _ if TARGET_PROPERTIES.contains(&name) => {}
             _ => {
-                let known = TARGET_PROPERTIES.iter().copied().chain([
-                    "key",
-                    "actions",
-                    "entries",
-                    "default_action",
-                ]);
+                let known = TARGET_PROPERTIES
+                    .iter()
+                    .chain(&LANGUAGE_PROPERTIES)
+                    .copied();
                 let mut d = Diagnostic::warning(
                     Warning::IgnoreProp,
                     property.name.span,
                     format!("unknown property `{name}` of a table is ignored"),
                 );
                 if let Some(near) = closest(name, known) {
-                    d = d.help(format!("did you mean `{near}`?"));
+                    d = d.did_you_mean(property.name.span, near);
                 }
                 self.warn(d);
             }

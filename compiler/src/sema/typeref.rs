@@ -113,9 +113,9 @@ impl Checker<'_> {
                 self.width(width, 1).map_or(Type::Invalid, Type::Signed)
             }
             TypeRefKind::Varbit(width) => self.width(width, 0).map_or(Type::Invalid, Type::Varbit),
-            TypeRefKind::Name(path) => self.named_type(path, None, written.span, args),
+            TypeRefKind::Name(path) => self.named_type(path, None, written, args),
             TypeRefKind::Specialized(path, list) => {
-                self.named_type(path, Some(list), written.span, args)
+                self.named_type(path, Some(list), written, args)
             }
             TypeRefKind::Stack(element, size) => self.stack_type(element, size),
             TypeRefKind::Tuple(list) => {
@@ -176,19 +176,20 @@ impl Checker<'_> {
     fn named_type(
         &mut self,
         path: &Path,
-        written: Option<&[TypeRef]>,
-        span: Span,
+        args: Option<&[TypeRef]>,
+        written: &TypeRef,
         mode: Args,
     ) -> Type {
         let Some(id) = self.lookup(path) else {
-            if let Some(list) = written {
+            if let Some(list) = args {
                 list.iter().for_each(|t| drop(self.type_argument(t)));
             }
             return Type::Invalid;
         };
+        self.out.type_names.insert(written.id, id);
         let args: Option<Vec<Type>> =
-            written.map(|list| list.iter().map(|t| self.type_argument(t)).collect());
-        self.type_of_decl(id, args, span, mode)
+            args.map(|list| list.iter().map(|t| self.type_argument(t)).collect());
+        self.type_of_decl(id, args, written.span, mode)
     }
 
     fn type_of_decl(

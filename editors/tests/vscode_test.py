@@ -1,0 +1,86 @@
+"""What VS Code reads is what it can read, and knows P4's words."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+EXTENSION = ROOT / "editors" / "vscode"
+
+
+def _json(name: str) -> Any:
+    return json.loads((EXTENSION / name).read_text())
+
+
+def _patterns(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from (node[key] for key in ("match", "begin", "end") if key in node)
+        for value in node.values():
+            yield from _patterns(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _patterns(value)
+
+
+def _scope(text: str) -> str | None:
+    """Give the scope of the first pattern that takes the beginning of a text, as VS Code would."""
+    grammar = _json("syntaxes/p4.tmLanguage.json")
+    for include in grammar["patterns"]:
+        entry = grammar["repository"][include["include"].removeprefix("#")]
+        rules = [entry] if "match" in entry or "begin" in entry else entry["patterns"]
+        for rule in rules:
+            if re.match(rule.get("match") or rule["begin"], text):
+                return str(rule.get("name") or rule["captures"]["1"]["name"])
+    return None
+
+
+def what_the_manifest_names_is_there() -> None:
+    manifest = _json("package.json")
+    assert (EXTENSION / manifest["main"]).is_file()
+    (language,) = manifest["contributes"]["languages"]
+    assert _json(language["configuration"])["comments"]["lineComment"] == "//"
+    (grammar,) = manifest["contributes"]["grammars"]
+    assert _json(grammar["path"])["scopeName"] == grammar["scopeName"]
+
+
+def every_pattern_of_the_grammar_compiles() -> None:
+    patterns = list(_patterns(_json("syntaxes/p4.tmLanguage.json")))
+    assert len(patterns) > 15
+    for pattern in patterns:
+        re.compile(pattern)
+
+
+@pytest.mark.parametrize(
+    ("text", "scope"),
+    [
+        ("// words", "comment.line.double-slash.p4"),
+        ("#include <core.p4>", "meta.preprocessor.p4"),
+        ('@name("x")', "storage.modifier.annotation.p4"),
+        ("8w0xff", "constant.numeric.p4"),
+        ("control c(", "storage.type.p4"),
+        ("transition", "keyword.control.p4"),
+        ("bit<9>", "support.type.p4"),
+        ("headers_t hdr", "support.type.p4"),
+        ("mark_to_drop(x)", "entity.name.function.p4"),
+        ("&&& 1", "keyword.operator.p4"),
+    ],
+)
+def texts_have_their_colours(text: str, scope: str) -> None:
+    assert _scope(text) == scope
+
+
+def the_settings_are_those_that_the_server_takes() -> None:
+    settings = (ROOT / "lsp" / "src" / "settings.rs").read_text()
+    fields = re.findall(r"pub (\w+): ", settings)
+    taken = {re.sub(r"_(\w)", lambda m: m[1].upper(), field) for field in fields}
+    properties = _json("package.json")["contributes"]["configuration"]["properties"]
+    offered = {name.removeprefix("alfirk.") for name in properties}
+    assert offered == taken | {"command"}

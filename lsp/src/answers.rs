@@ -1,0 +1,253 @@
+//! What the compiler knows, in the protocol's words.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use alfirk_compiler::diag::{Code, Diagnostic, Fix, Severity, SourceMap, Span};
+use alfirk_compiler::ide::{Analysis, Completion, CompletionKind, Symbol, SymbolKind};
+use alfirk_compiler::preproc::{direct, shipped_files, SHIPPED};
+use lsp_types as lsp;
+
+use crate::place::{range_of, uri_of};
+
+/// Messages of a program by file.
+pub fn diagnostics(
+    analysis: &Analysis,
+    main: &Path,
+    is_program: bool,
+) -> BTreeMap<PathBuf, Vec<lsp::Diagnostic>> {
+    let sources = &analysis.sources;
+    let mut by_file: BTreeMap<PathBuf, Vec<lsp::Diagnostic>> = BTreeMap::new();
+    for diagnostic in analysis.diagnostics.iter() {
+        let span = diagnostic.span.map(|span| sources.blamed(span));
+        // A part of a program that nothing includes is no program, which is no mistake.
+        if span.is_none() && !is_program && diagnostic.code == Some(Code::PACKAGE_RULE) {
+            continue;
+        }
+        let path = match span {
+            Some(span) => path_of_span(sources, span),
+            None => Some(main.to_owned()),
+        };
+        let Some(path) = path else { continue };
+        by_file
+            .entry(path)
+            .or_default()
+            .push(of_diagnostic(diagnostic, sources, span));
+    }
+    by_file
+}
+
+fn of_diagnostic(
+    diagnostic: &Diagnostic,
+    sources: &SourceMap,
+    span: Option<Span>,
+) -> lsp::Diagnostic {
+    let related = diagnostic.others.iter().filter_map(|(span, text)| {
+        Some(lsp::DiagnosticRelatedInformation {
+            location: location(sources, sources.blamed(*span))?,
+            message: text.clone(),
+        })
+    });
+    let related: Vec<_> = related.collect();
+    let mut message = diagnostic.message.clone();
+    if !diagnostic.label.is_empty() {
+        message += &format!(": {}", diagnostic.label);
+    }
+    for note in &diagnostic.notes {
+        message += &format!("\nnote: {note}");
+    }
+    for help in &diagnostic.helps {
+        message += &format!("\nhelp: {help}");
+    }
+    let code = diagnostic.code.map(|code| code.to_string());
+    let code = code.or_else(|| diagnostic.warning.map(|warning| warning.name().to_owned()));
+    lsp::Diagnostic {
+        range: span.map_or_else(lsp::Range::default, |span| range_of(sources, span)),
+        severity: Some(match diagnostic.severity {
+            Severity::Error => lsp::DiagnosticSeverity::ERROR,
+            Severity::Warning => lsp::DiagnosticSeverity::WARNING,
+            Severity::Info => lsp::DiagnosticSeverity::INFORMATION,
+        }),
+        code: code.map(lsp::NumberOrString::String),
+        source: Some("alfirk".to_owned()),
+        message,
+        related_information: (!related.is_empty()).then_some(related),
+        ..lsp::Diagnostic::default()
+    }
+}
+
+/// Changes that messages within a range offer.
+pub fn code_actions(
+    analysis: &Analysis,
+    path: &Path,
+    range: lsp::Range,
+) -> Vec<lsp::CodeActionOrCommand> {
+    let sources = &analysis.sources;
+    let mut actions = Vec::new();
+    for diagnostic in analysis.diagnostics.iter() {
+        let Some(span) = diagnostic.span.map(|span| sources.blamed(span)) else {
+            continue;
+        };
+        let at = range_of(sources, span);
+        let is_there = path_of_span(sources, span).as_deref() == Some(path);
+        if !is_there || at.end < range.start || range.end < at.start {
+            continue;
+        }
+        for Fix {
+            span: replaced,
+            text,
+        } in &diagnostic.fixes
+        {
+            // What a macro has put there is not in the file's text.
+            if sources.origin(*replaced).is_some() {
+                continue;
+            }
+            let Some(edit) = edit(sources, [*replaced], text) else {
+                continue;
+            };
+            let shown = text.trim_end();
+            let title = match replaced.lo == replaced.hi {
+                true => format!("Add `{shown}`"),
+                false => format!("Replace `{}` by `{shown}`", sources.text(*replaced)),
+            };
+            actions.push(lsp::CodeActionOrCommand::CodeAction(lsp::CodeAction {
+                title,
+                kind: Some(lsp::CodeActionKind::QUICKFIX),
+                diagnostics: Some(vec![of_diagnostic(diagnostic, sources, Some(span))]),
+                edit: Some(edit),
+                is_preferred: Some(true),
+                ..lsp::CodeAction::default()
+            }));
+        }
+    }
+    actions
+}
+
+/// The same text in all of some places.
+pub fn edit(
+    sources: &SourceMap,
+    spans: impl IntoIterator<Item = Span>,
+    text: &str,
+) -> Option<lsp::WorkspaceEdit> {
+    // The protocol's type for URIs is no key for clippy, since it could change under the map. It does not here.
+    #[allow(clippy::mutable_key_type)]
+    let mut changes: std::collections::HashMap<lsp::Uri, Vec<lsp::TextEdit>> =
+        std::collections::HashMap::new();
+    for span in spans {
+        let lsp::Location { uri, range } = location(sources, span)?;
+        let edits = changes.entry(uri).or_default();
+        // A file that is included twice has its places twice.
+        if edits.iter().all(|edit| edit.range != range) {
+            edits.push(lsp::TextEdit {
+                range,
+                new_text: text.to_owned(),
+            });
+        }
+    }
+    Some(lsp::WorkspaceEdit {
+        changes: Some(changes),
+        ..lsp::WorkspaceEdit::default()
+    })
+}
+
+/// A span as a place that the editor can open.
+pub fn location(sources: &SourceMap, span: Span) -> Option<lsp::Location> {
+    Some(lsp::Location {
+        uri: uri_of(&path_of_span(sources, span)?)?,
+        range: range_of(sources, span),
+    })
+}
+
+fn path_of_span(sources: &SourceMap, span: Span) -> Option<PathBuf> {
+    let name = &sources.file(span.file).name;
+    match name.strip_prefix(SHIPPED) {
+        Some(shipped) => written_out(shipped.trim_start_matches('/')),
+        None => Some(direct(Path::new(name))),
+    }
+}
+
+/// A copy of a file that is inside of the command, for editors to open.
+fn written_out(name: &str) -> Option<PathBuf> {
+    let (_, text) = shipped_files()
+        .iter()
+        .find(|(shipped, _)| *shipped == name)?;
+    let folder = std::env::temp_dir().join(concat!("alfirk-p4include-", env!("CARGO_PKG_VERSION")));
+    let path = folder.join(name);
+    if std::fs::read_to_string(&path).is_ok_and(|there| there == *text) {
+        return Some(path);
+    }
+    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, text));
+    match written {
+        Ok(()) => Some(path),
+        Err(error) => {
+            tracing::warn!("cannot write {}: {error}", path.display());
+            None
+        }
+    }
+}
+
+/// An outline.
+pub fn symbol(symbol: &Symbol, sources: &SourceMap) -> lsp::DocumentSymbol {
+    let children: Vec<_> = symbol
+        .children
+        .iter()
+        .map(|child| self::symbol(child, sources))
+        .collect();
+    // The field is deprecated, and the type has no other way to be made.
+    #[allow(deprecated)]
+    lsp::DocumentSymbol {
+        name: symbol.name.clone(),
+        detail: None,
+        kind: match symbol.kind {
+            SymbolKind::Action | SymbolKind::Function => lsp::SymbolKind::FUNCTION,
+            SymbolKind::Constant => lsp::SymbolKind::CONSTANT,
+            SymbolKind::Control | SymbolKind::Parser | SymbolKind::Package => {
+                lsp::SymbolKind::CLASS
+            }
+            SymbolKind::Enum => lsp::SymbolKind::ENUM,
+            SymbolKind::EnumMember => lsp::SymbolKind::ENUM_MEMBER,
+            SymbolKind::Extern => lsp::SymbolKind::INTERFACE,
+            SymbolKind::Field => lsp::SymbolKind::FIELD,
+            SymbolKind::Header | SymbolKind::Struct => lsp::SymbolKind::STRUCT,
+            SymbolKind::Instance => lsp::SymbolKind::OBJECT,
+            SymbolKind::State => lsp::SymbolKind::EVENT,
+            SymbolKind::Table => lsp::SymbolKind::ARRAY,
+            SymbolKind::Type => lsp::SymbolKind::TYPE_PARAMETER,
+            SymbolKind::Variable => lsp::SymbolKind::VARIABLE,
+        },
+        tags: None,
+        deprecated: None,
+        range: range_of(sources, symbol.span),
+        selection_range: range_of(sources, symbol.name_span),
+        children: (!children.is_empty()).then_some(children),
+    }
+}
+
+/// Proposals, in the order in which they are likely.
+pub fn completions(found: Vec<Completion>) -> Vec<lsp::CompletionItem> {
+    let items = found.into_iter().enumerate();
+    items
+        .map(|(rank, completion)| lsp::CompletionItem {
+            label: completion.name,
+            kind: Some(match completion.kind {
+                CompletionKind::Action | CompletionKind::Function => {
+                    lsp::CompletionItemKind::FUNCTION
+                }
+                CompletionKind::Constant => lsp::CompletionItemKind::CONSTANT,
+                CompletionKind::EnumMember => lsp::CompletionItemKind::ENUM_MEMBER,
+                CompletionKind::Field => lsp::CompletionItemKind::FIELD,
+                CompletionKind::Instance => lsp::CompletionItemKind::MODULE,
+                CompletionKind::Keyword => lsp::CompletionItemKind::KEYWORD,
+                CompletionKind::Method => lsp::CompletionItemKind::METHOD,
+                CompletionKind::Property => lsp::CompletionItemKind::PROPERTY,
+                CompletionKind::State => lsp::CompletionItemKind::EVENT,
+                CompletionKind::Table => lsp::CompletionItemKind::CLASS,
+                CompletionKind::Type => lsp::CompletionItemKind::STRUCT,
+                CompletionKind::Variable => lsp::CompletionItemKind::VARIABLE,
+            }),
+            detail: (!completion.detail.is_empty()).then_some(completion.detail),
+            sort_text: Some(format!("{rank:05}")),
+            ..lsp::CompletionItem::default()
+        })
+        .collect()
+}

@@ -1,0 +1,140 @@
+//! Places as the protocol has them: files by URI, positions by line and UTF-16 code unit.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use alfirk_compiler::diag::{SourceFile, SourceMap, Span};
+use lsp_types::{Position, Range, Uri};
+
+/// The file that a URI names; `None` for others than those of the file system.
+pub fn path_of(uri: &Uri) -> Option<PathBuf> {
+    let rest = uri.as_str().strip_prefix("file://")?;
+    // The name of the machine may stand there.
+    let path = &rest[rest.find('/')?..];
+    let bytes = path.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digits = bytes
+            .get(at + 1..at + 3)
+            .and_then(|two| std::str::from_utf8(two).ok());
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(value) if byte == b'%' => {
+                decoded.push(value);
+                at += 3;
+            }
+            _ => {
+                decoded.push(byte);
+                at += 1;
+            }
+        }
+    }
+    Some(PathBuf::from(OsString::from_vec(decoded)))
+}
+
+/// The URI of a file.
+pub fn uri_of(path: &Path) -> Option<Uri> {
+    let mut text = String::from("file://");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(byte.into())
+            }
+            _ => text += &format!("%{byte:02X}"),
+        }
+    }
+    Uri::from_str(&text).ok()
+}
+
+/// The byte at a position of a text; positions behind a line's or the text's end are at that end.
+pub fn offset_of(text: &str, position: Position) -> usize {
+    let mut start = 0;
+    for _ in 0..position.line {
+        match text[start..].find('\n') {
+            Some(end) => start += end + 1,
+            None => return text.len(),
+        }
+    }
+    let line = text[start..].split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let mut units = 0;
+    for (at, c) in line.char_indices() {
+        if units >= position.character {
+            return start + at;
+        }
+        units += c.len_utf16() as u32;
+    }
+    start + line.len()
+}
+
+/// The position of a byte of a file.
+pub fn position_of(file: &SourceFile, offset: u32) -> Position {
+    let line = file.line_index(offset);
+    let start = file.line_start(line) as usize;
+    let before = file.text.get(start..offset as usize).unwrap_or_default();
+    Position {
+        line: line as u32,
+        character: before.encode_utf16().count() as u32,
+    }
+}
+
+/// Where a span is in its file.
+pub fn range_of(sources: &SourceMap, span: Span) -> Range {
+    let file = sources.file(span.file);
+    Range {
+        start: position_of(file, span.lo),
+        end: position_of(file, span.hi),
+    }
+}
+
+/// All of a text.
+pub fn whole(text: &str) -> Range {
+    let lines = text.bytes().filter(|byte| *byte == b'\n').count() as u32;
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Range {
+        start: Position::default(),
+        end: Position {
+            line: lines,
+            character: last.encode_utf16().count() as u32,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn positions_count_utf16_units() {
+        let text = "a\nß𝄞x\r\ny";
+        let at = |line, character| offset_of(text, Position { line, character });
+        assert_eq!(
+            [at(0, 0), at(0, 9), at(1, 0), at(1, 1), at(1, 3)],
+            [0, 1, 2, 4, 8]
+        );
+        assert_eq!([at(1, 4), at(1, 99), at(2, 0), at(9, 0)], [9, 9, 11, 12]);
+    }
+
+    #[test]
+    fn paths_survive_as_uris() {
+        for path in ["/a/b.p4", "/with space/ü%20.p4", "/"] {
+            let uri = uri_of(Path::new(path)).unwrap();
+            assert_eq!(path_of(&uri).unwrap(), Path::new(path), "{}", uri.as_str());
+        }
+        assert_eq!(
+            path_of(&Uri::from_str("untitled:Untitled-1").unwrap()),
+            None
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_position_is_on_a_character(text in "\\PC{0,20}(\n\\PC{0,10}){0,3}", line in 0_u32..6, character in 0_u32..30) {
+            let offset = offset_of(&text, Position { line, character });
+            prop_assert!(text.is_char_boundary(offset));
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Which program a file is part of.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use alfirk_compiler::arch::Arch;
+use alfirk_compiler::driver::CompileOptions;
+use alfirk_compiler::preproc::{direct, MacroOption, SourceLoader};
+
+use crate::settings::Settings;
+
+/// Files of a folder that are looked at, at most.
+const MAX_FILES: usize = 4_000;
+
+/// A text that is open in the editor.
+#[derive(Debug)]
+pub struct Document {
+    pub text: String,
+    pub version: i32,
+}
+
+/// Files, with those that are open in the editor as they are there.
+pub struct Files {
+    pub open: BTreeMap<PathBuf, Document>,
+    pub disk: Box<dyn SourceLoader + Send>,
+}
+
+impl SourceLoader for Files {
+    fn load(&self, path: &Path) -> io::Result<String> {
+        match self.open.get(&direct(path)) {
+            Some(document) => Ok(document.text.clone()),
+            None => self.disk.load(path),
+        }
+    }
+
+    fn modified(&self, path: &Path) -> Option<SystemTime> {
+        self.disk.modified(path)
+    }
+}
+
+/// What includes what in the folders that the editor has open.
+#[derive(Debug, Default)]
+pub struct Includes {
+    /// Of each file those that it names, as they are written.
+    named: BTreeMap<PathBuf, Vec<String>>,
+    /// Of each file those that include it.
+    by: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+    /// Files that end a program.
+    mains: BTreeSet<PathBuf>,
+}
+
+impl Includes {
+    /// Looks at all P4 files of some folders, and at those that are open.
+    pub fn of(folders: &[PathBuf], files: &Files, settings: &Settings) -> Includes {
+        let mut found: BTreeSet<PathBuf> = files.open.keys().cloned().collect();
+        for folder in folders {
+            collect(folder, &mut found);
+        }
+        let mut includes = Includes::default();
+        for path in &found {
+            let Ok(text) = files.load(path) else { continue };
+            if ends_program(&text) {
+                includes.mains.insert(path.clone());
+            }
+            let named: Vec<String> = named_in(&text).collect();
+            let own = path.parent().unwrap_or(Path::new(""));
+            let dirs = dirs(folders, settings);
+            for name in &named {
+                let candidates = std::iter::once(own).chain(dirs.iter().map(PathBuf::as_path));
+                let mut candidates = candidates.map(|dir| direct(&dir.join(name)));
+                if let Some(included) = candidates.find(|path| found.contains(path)) {
+                    includes
+                        .by
+                        .entry(included)
+                        .or_default()
+                        .insert(path.clone());
+                }
+            }
+            includes.named.insert(path.clone(), named);
+        }
+        includes
+    }
+
+    /// The main file of the program that a file is part of: itself, or the nearest one that includes it, of several one that is open.
+    pub fn main_of(&self, path: &Path, files: &Files) -> PathBuf {
+        if self.mains.contains(path) {
+            return path.to_owned();
+        }
+        let mut seen = BTreeSet::from([path]);
+        let mut next = VecDeque::from([path]);
+        let mut found: Vec<&Path> = Vec::new();
+        while let Some(path) = next.pop_front() {
+            for by in self.by.get(path).into_iter().flatten() {
+                if seen.insert(by) {
+                    next.push_back(by);
+                    found.push(by);
+                }
+            }
+        }
+        let mains = found.iter().filter(|path| self.mains.contains(**path));
+        let open = mains.clone().find(|path| files.open.contains_key(**path));
+        let any = open.or_else(|| mains.clone().next());
+        any.map_or_else(|| path.to_owned(), |path| path.to_path_buf())
+    }
+
+    /// Whether a file ends a program.
+    pub fn is_main(&self, path: &Path) -> bool {
+        self.mains.contains(path)
+    }
+
+    /// The architecture that a program includes.
+    fn arch(&self, main: &Path) -> Arch {
+        let mut seen = BTreeSet::new();
+        let mut next = vec![main.to_owned()];
+        let mut arch = Arch::V1model;
+        while let Some(path) = next.pop() {
+            let own = path.parent().unwrap_or(Path::new("")).to_owned();
+            for name in self.named.get(&path).into_iter().flatten() {
+                match name.rsplit('/').next() {
+                    // A program for both is checked for the first one.
+                    Some("tna.p4") => return Arch::Tna,
+                    Some("t2na.p4") => arch = Arch::T2na,
+                    _ => {}
+                }
+                let included = direct(&own.join(name));
+                if seen.insert(included.clone()) {
+                    next.push(included);
+                }
+            }
+        }
+        arch
+    }
+
+    /// How a program is compiled.
+    pub fn options(&self, main: &Path, folders: &[PathBuf], settings: &Settings) -> CompileOptions {
+        let mut options = CompileOptions::new(main);
+        options.preprocessor.include_dirs = dirs(folders, settings);
+        let defines = settings.defines.iter();
+        options.preprocessor.macros = defines
+            .map(|define| MacroOption::Define(define.clone()))
+            .collect();
+        let chosen = settings.arch.as_deref();
+        // An unknown name is told of when settings come.
+        let chosen = chosen.and_then(|name| Arch::of(Some(name), None).ok());
+        options.set_arch(chosen.unwrap_or_else(|| self.arch(main)));
+        options
+    }
+}
+
+fn dirs(folders: &[PathBuf], settings: &Settings) -> Vec<PathBuf> {
+    let root = folders
+        .first()
+        .map(PathBuf::as_path)
+        .unwrap_or(Path::new(""));
+    settings
+        .include_dirs
+        .iter()
+        .map(|dir| direct(&root.join(dir)))
+        .collect()
+}
+
+/// Files that a text includes, as it names them.
+fn named_in(text: &str) -> impl Iterator<Item = String> + '_ {
+    text.lines().filter_map(|line| {
+        let rest = line.trim_start().strip_prefix('#')?.trim_start();
+        let rest = rest.strip_prefix("include")?.trim_start();
+        let close = match rest.chars().next()? {
+            '"' => '"',
+            '<' => '>',
+            _ => return None,
+        };
+        let rest = &rest[1..];
+        Some(rest[..rest.find(close)?].to_owned())
+    })
+}
+
+/// Whether a text has an instance called `main`.
+fn ends_program(text: &str) -> bool {
+    text.match_indices("main").any(|(at, word)| {
+        let before = text[..at].trim_end();
+        let after = text[at + word.len()..].trim_start();
+        before.len() < at && before.ends_with(')') && after.starts_with(';')
+    })
+}
+
+fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+    let mut next = vec![folder.to_owned()];
+    while let Some(folder) = next.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for entry in entries.flatten() {
+            if found.len() >= MAX_FILES {
+                return;
+            }
+            let (path, name) = (entry.path(), entry.file_name());
+            let Ok(kind) = entry.file_type() else {
+                continue;
+            };
+            let name = name.to_string_lossy();
+            if kind.is_dir() && !name.starts_with('.') && name != "target" && name != "node_modules"
+            {
+                next.push(path);
+            } else if kind.is_file() && (name.ends_with(".p4") || name.ends_with(".p4h")) {
+                found.insert(direct(&path));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn included_files_and_ends_of_programs_are_found() {
+        let text = "#include <core.p4>\n  # include \"a/b.p4\" // c\n#includes\n#include MACRO\n";
+        assert_eq!(named_in(text).collect::<Vec<_>>(), ["core.p4", "a/b.p4"]);
+        assert!(ends_program("V1Switch(a(), b()) main;"));
+        assert!(ends_program("Switch(pipe)\n main ;"));
+        assert!(!ends_program("// the main thing;\nbit<8> main;"));
+    }
+}
