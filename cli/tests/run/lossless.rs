@@ -320,8 +320,12 @@ fn flags_that_do_not_fit_are_refused() {
     let mininet = ["--driver", "mininet", "--topology"];
     run(&[&mininet[..], &[LOSSLESS]].concat(), &["virtual driver"]);
     run(
-        &[&mininet[..], &[TESTBED, "--host-model", "free"]].concat(),
-        &["virtual driver"],
+        &[
+            &mininet[..],
+            &[TESTBED, "--scale", "off", "--host-model", "free"],
+        ]
+        .concat(),
+        &["virtual driver", "--scale"],
     );
 }
 
