@@ -40,6 +40,18 @@ control DatagramMulticast(inout headers_t hdr,
         size = MAX_DATAGRAM_GROUPS;
     }
 
+    // A condition compares fewer bits on some targets.
+    @hidden
+    table same_mac {
+        key = { mac_difference: exact; }
+        actions = { NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            0: NoAction();
+        }
+        size = 1;
+    }
+
     apply {
         mac_difference = hdr.ethernet.dst[22:0] ^ hdr.ipv4.dst[22:0];
         if (!hdr.bth.isValid() || hdr.bth.opcode[7:5] != OPCODE_CLASS_UD) {
@@ -48,7 +60,7 @@ control DatagramMulticast(inout headers_t hdr,
             meta.drop_reason = Drop.WRONG_QPN;
         } else if (hdr.ethernet.dst[47:23] != MULTICAST_MAC ++ 1w0) {
             meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
-        } else if (mac_difference != 0) {
+        } else if (!same_mac.apply().hit) {
             meta.drop_reason = Drop.WRONG_MULTICAST_MAC;
         } else {
             groups.apply();

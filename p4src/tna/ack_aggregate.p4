@@ -46,13 +46,13 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
 
     action to_source() {
         @in_hash {
-            ig_tm_md.ucast_egress_port = (PortId_t)(bit<32>)meta.source;
+            ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
         }
     }
 
     action to_last_source() {
         @in_hash {
-            ig_tm_md.ucast_egress_port = (PortId_t)(bit<32>)meta.last_source;
+            ig_tm_md.ucast_egress_port = (PortId_t)meta.last_source;
         }
     }
 
@@ -69,8 +69,8 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
             meta.carried.kind: ternary;
             meta.is_caught_up: ternary;
             meta.turn: ternary;
-            (bit<32>)meta.source: ternary @name("source");
-            (bit<32>)meta.last_source: ternary @name("last_source");
+            meta.source: ternary;
+            meta.last_source: ternary;
         }
         actions = { source_sends; source_sends_again; to_source; to_last_source; compare_ports; refuse; NoAction; }
         const default_action = NoAction();
@@ -109,7 +109,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
 
     // The word of a NAK gets its tie only here.
     action tie_nak() {
-        meta.carried.word = meta.carried.word | meta.tie;
+        meta.carried.word[7:0] = meta.tie;
     }
 
     action distance_of_data() {

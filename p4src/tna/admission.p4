@@ -13,7 +13,7 @@
 // What is known of the packet alone; for the first stage.
 control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
-        meta.acked = meta.psn | 0xff;
+        meta.acked = meta.psn | 255;
         meta.psn = meta.psn & -PSN_WORD_ONE;
         meta.address_difference = hdr.ipv4.src ^ hdr.ipv4.dst;
     }
@@ -37,7 +37,8 @@ control PacketWords(inout headers_t hdr, inout ingress_metadata_t meta) {
 // largest tie, so that it loses them all and the MSN of a real receiver is taken.
 control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
     action of_ack() {
-        meta.carried.word = meta.psn | meta.tie;
+        meta.carried.word[31:8] = meta.psn[31:8];
+        meta.carried.word[7:0] = meta.tie;
         meta.top = meta.acked;
     }
 

@@ -49,6 +49,12 @@ control CnpFilter(inout ingress_metadata_t meta) {
         meta.cnp_word = count.execute(meta.carried.cell);
     }
 
+    action tie_cnp() {
+        @in_hash {
+            meta.cnp_word = meta.cnp_word[31:8] ++ meta.tie;
+        }
+    }
+
     action compare_cnp() {
         passes = compare.execute(CELL_GROUP(meta.carried.cell));
     }
@@ -56,7 +62,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
     apply {
         set_window();
         count_cnp();
-        meta.cnp_word = meta.cnp_word | (bit<32>)meta.tie;
+        tie_cnp();
         compare_cnp();
         if (passes == 0) {
             meta.drop_reason = Drop.CNP_FILTERED;

@@ -51,7 +51,7 @@ control GroupLookup(inout headers_t hdr, inout ingress_metadata_t meta, inout bo
     @id(8)
     action set_path(cell_t cell, bit<PATH_BITS> absent, bit<1> is_host) {
         meta.carried.cell = cell;
-        meta.tie = (psn_word_t)(bit<32>)cell[PATH_BITS - 1:0];
+        meta.tie = (bit<8>)cell[PATH_BITS - 1:0];
         meta.absent = absent;
         meta.is_host = is_host;
     }

@@ -81,7 +81,7 @@ control ingress(inout headers_t hdr,
 
     action set_port_word() {
         @in_hash {
-            meta.port_word = (psn_word_t)(bit<32>)meta.carried.ingress_port;
+            meta.port_word = (bit<32>)meta.carried.ingress_port;
         }
     }
 

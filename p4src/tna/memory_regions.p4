@@ -74,6 +74,26 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     REGION(rkey, write_rkey, clear_rkey, read_rkey, hdr.mr_info.rkey_xor)
     REGION(neutral, write_neutral, clear_neutral, read_neutral, neutral_told)
 
+    // All that is done with an array is one table's, which has it in its stage.
+#define REGION_TABLE(name, write, clear, use) \
+    action do_##write() { write.execute(cell); } \
+    action do_##clear() { clear.execute(cell); } \
+    table name { \
+        key = { \
+            meta.carried.kind: ternary; \
+            hdr.mr_info.isValid(): ternary; \
+            is_told: ternary; \
+        } \
+        actions = { do_##write; do_##clear; use; NoAction; } \
+        const default_action = NoAction(); \
+        const entries = { \
+            (Kind.REGISTERS, _, _): do_##clear(); \
+            (_, true, 1): do_##write(); \
+            (_, false, _): use(); \
+        } \
+        size = 4; \
+    }
+
     action use_va_high() {
         hdr.reth.va[63:32] = hdr.reth.va[63:32] ^ read_va_high.execute(cell);
     }
@@ -90,6 +110,28 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
         neutral_xor = read_neutral.execute(cell);
     }
 
+    REGION_TABLE(va_highs, write_va_high, clear_va_high, use_va_high)
+    REGION_TABLE(va_lows, write_va_low, clear_va_low, use_va_low)
+    REGION_TABLE(rkeys, write_rkey, clear_rkey, use_rkey)
+    REGION_TABLE(neutrals, write_neutral, clear_neutral, use_neutral)
+
+    table news {
+        key = {
+            meta.carried.kind: ternary;
+            hdr.mr_info.isValid(): ternary;
+            meta.owner_difference: ternary;
+            meta.carried.is_new: ternary;
+        }
+        actions = { init; note_new; note_again; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.REGISTERS, _, _, _): init();
+            (_, true, 0, 1): note_new();
+            (_, true, 0, 0): note_again();
+        }
+        size = 4;
+    }
+
     action empty_write() {
         hdr.mr_info.setInvalid();
         hdr.reth.dma_length = 0;
@@ -98,33 +140,15 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     }
 
     apply {
-        if (meta.carried.kind == Kind.REGISTERS) {
-            init();
-            clear_va_high.execute(cell);
-            clear_va_low.execute(cell);
-            clear_rkey.execute(cell);
-            clear_neutral.execute(cell);
-        } else if (hdr.mr_info.isValid()) {
-            neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
-            if (meta.owner_difference == 0) {
-                if (meta.carried.is_new == 1) {
-                    note_new();
-                } else {
-                    note_again();
-                }
-            }
-            if (is_told == 1) {
-                write_va_high.execute(cell);
-                write_va_low.execute(cell);
-                write_rkey.execute(cell);
-                write_neutral.execute(cell);
-            }
+        neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
+        news.apply();
+        va_highs.apply();
+        va_lows.apply();
+        rkeys.apply();
+        neutrals.apply();
+        if (hdr.mr_info.isValid()) {
             empty_write();
         } else {
-            use_va_high();
-            use_va_low();
-            use_rkey();
-            use_neutral();
             hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
             hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
         }

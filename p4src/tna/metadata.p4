@@ -100,13 +100,13 @@ struct ingress_metadata_t {
     // Between switches: srcIP is dstIP.
     ipv4_addr_t address_difference;
     bit<1> is_multicast;
-    psn_word_t source_difference;
+    bit<32> source_difference;
     // Source and destination port of UDP or TCP, 0 for other protocols.
     bit<32> l4_ports;
     // Does the path miss a neighbour in the tournament tree? One bit for each level, the leaves' first.
     bit<PATH_BITS> absent;
-    // The path's number, at the end of a word.
-    psn_word_t tie;
+    // The path's number, for the end of a word.
+    bit<8> tie;
     bit<32> crc;
     bit<32> region_crc;
     qpn_t qpn_difference;
@@ -121,10 +121,10 @@ struct ingress_metadata_t {
     bit<1> is_caught_up;
     bit<4> turn;
     // The port that the packet came from, and that of the source, 0 if there was none yet.
-    psn_word_t port_word;
-    psn_word_t source;
+    bit<32> port_word;
+    bit<32> source;
     // The same for CNPs and READs, which ask the register's twin: two that write one field cannot be in one stage.
-    psn_word_t last_source;
+    bit<32> last_source;
     bit<1> in_tree;
     // By how much the packet's word is newer than what its path's has become: 0, if it has become that.
     bit<32> ahead;

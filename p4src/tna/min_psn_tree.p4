@@ -72,7 +72,7 @@ control TreeLeaves(inout ingress_metadata_t meta) {
             meta.carried.kind: ternary;
             meta.is_caught_up: ternary;
             meta.turn: ternary;
-            (bit<32>)meta.source: ternary @name("source");
+            meta.source: ternary;
         }
         actions = { raise_leaf; look_at_leaf; set_leaf; NoAction; }
         const default_action = NoAction();

@@ -386,8 +386,16 @@ parser EgressParser(packet_in packet,
 
     state parse_ipv4 {
         packet.extract(hdr.ipv4);
-        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags, hdr.ipv4.frag_offset, hdr.ipv4.protocol) {
-            (4, 5, 0 &&& 1, 0, IP_PROTOCOL_UDP): parse_udp;
+        transition select(hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.flags, hdr.ipv4.frag_offset) {
+            (4, 5, 0 &&& 1, 0): parse_protocol;
+            default: accept;
+        }
+    }
+
+    // A parser has 32 bits to match with, of which the origin is 8 as far as parse_udp.
+    state parse_protocol {
+        transition select(hdr.ipv4.protocol) {
+            IP_PROTOCOL_UDP: parse_udp;
             default: accept;
         }
     }

@@ -25,15 +25,17 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
             meta.carried.cell = hdr.register_control.group[15 - PATH_BITS:0]
                 ++ hdr.register_control.index[PATH_BITS - 1:0];
         }
-        @in_hash {
-            meta.tie = (psn_word_t)(bit<32>)hdr.register_control.index;
-        }
-        @in_hash {
-            meta.port_word = (psn_word_t)(bit<32>)hdr.register_control.value[63:48];
-        }
+        meta.tie = (bit<8>)hdr.register_control.index;
         meta.absent = (bit<PATH_BITS>)~8w0;
         meta.acked = meta.psn & -PSN_WORD_ONE;
         meta.psn = meta.psn & -PSN_WORD_ONE;
+    }
+
+    // Where the source is; an action of its own, as one table has 32 bits of hashes.
+    action set_source() {
+        @in_hash {
+            meta.port_word = (bit<32>)hdr.register_control.value[63:48];
+        }
     }
 
     // What is told of memory is egress's (memory_regions.p4).
@@ -59,6 +61,7 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
 
     apply {
         ig_tm_md.ucast_egress_port = CPU_PORT;
+        set_source();
         operations.apply();
         // `count` are left, this one included.
         if (hdr.register_control.count != 0 && hdr.register_control.count != 1) {

@@ -15,7 +15,7 @@
 control CarriedWords(inout headers_t hdr, inout egress_metadata_t meta, in bit<16> rid) {
     action of_copy() {
         meta.filter_cell = meta.carried.cell[15:PATH_BITS] ++ rid[PATH_BITS - 1:0];
-        meta.record = meta.psn | 0xff;
+        meta.record = meta.psn | 255;
         meta.psn = meta.psn & -PSN_WORD_ONE;
     }
 
@@ -130,18 +130,27 @@ control RetransmissionFilter(inout headers_t hdr, inout egress_metadata_t meta, 
         set.execute(meta.filter_cell);
     }
 
-    apply {
-        if (meta.msn_way == MsnWay.INIT) {
-            set_path();
-        } else if (meta.carried.origin == Origin.RECORD) {
-            raise_path();
-        } else if (meta.carried.kind == Kind.DATA && meta.carried.origin == Origin.SWITCHED) {
-            if (meta.carried.is_new == 0) {
-                compare_path();
-            } else if (is_own_copy) {
-                raise_path();
-            }
+    table path {
+        key = {
+            meta.msn_way: ternary;
+            meta.carried.origin: ternary;
+            meta.carried.kind: ternary;
+            meta.carried.is_new: ternary;
+            is_own_copy: ternary;
         }
+        actions = { set_path; raise_path; compare_path; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (MsnWay.INIT, _, _, _, _): set_path();
+            (_, Origin.RECORD, _, _, _): raise_path();
+            (_, Origin.SWITCHED, Kind.DATA, 0, _): compare_path();
+            (_, Origin.SWITCHED, Kind.DATA, 1, true): raise_path();
+        }
+        size = 8;
+    }
+
+    apply {
+        path.apply();
     }
 }
 
@@ -179,14 +188,21 @@ control PathMsn(inout egress_metadata_t meta) {
         meta.msn = read.execute(meta.msn_cell);
     }
 
-    apply {
-        if (meta.msn_way == MsnWay.RECORD) {
-            raise_msn();
-        } else if (meta.msn_way == MsnWay.INIT) {
-            set_msn();
-        } else if (meta.msn_way == MsnWay.PATH || meta.msn_way == MsnWay.ASKER) {
-            read_msn();
+    table msn {
+        key = { meta.msn_way: exact; }
+        actions = { raise_msn; set_msn; read_msn; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            MsnWay.RECORD: raise_msn();
+            MsnWay.INIT: set_msn();
+            MsnWay.PATH: read_msn();
+            MsnWay.ASKER: read_msn();
         }
+        size = 8;
+    }
+
+    apply {
+        msn.apply();
     }
 }
 
@@ -224,14 +240,21 @@ control ToldMsn(inout egress_metadata_t meta) {
         set.execute(CELL_GROUP(meta.carried.cell));
     }
 
-    apply {
-        if (meta.msn_way == MsnWay.INIT) {
-            set_told();
-        } else if (meta.msn_way == MsnWay.TOLD) {
-            read_told();
-        } else if (meta.msn_way == MsnWay.OWN || meta.msn_way == MsnWay.PATH) {
-            raise_told();
+    table told {
+        key = { meta.msn_way: exact; }
+        actions = { set_told; read_told; raise_told; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            MsnWay.INIT: set_told();
+            MsnWay.TOLD: read_told();
+            MsnWay.OWN: raise_told();
+            MsnWay.PATH: raise_told();
         }
+        size = 8;
+    }
+
+    apply {
+        told.apply();
     }
 }
 

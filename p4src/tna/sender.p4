@@ -94,25 +94,25 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
 #define SENDER_CHANGES(array, continue_as_source, take_turn, set) \
     RegisterAction<sender_t, group_cell_t, bit<4>>(array) continue_as_source = { \
         void apply(inout sender_t value, out bit<4> turn) { \
-            turn = this.predicate(value.port == meta.port_word, meta.acked - value.sent > 0); \
-            if (value.port == meta.port_word && meta.acked - value.sent > 0) { \
+            turn = this.predicate(value.port == (psn_word_t)meta.port_word, meta.acked - value.sent > 0); \
+            if (value.port == (psn_word_t)meta.port_word && meta.acked - value.sent > 0) { \
                 value.sent = meta.acked; \
             } \
         } \
     }; \
     RegisterAction<sender_t, group_cell_t, bit<4>>(array) take_turn = { \
         void apply(inout sender_t value, out bit<4> turn) { \
-            turn = this.predicate(value.port == meta.port_word, meta.acked - value.sent == PSN_WORD_ONE); \
+            turn = this.predicate(value.port == (psn_word_t)meta.port_word, meta.acked - value.sent == PSN_WORD_ONE); \
             if (meta.acked - value.sent == PSN_WORD_ONE) { \
                 value.sent = meta.acked; \
-                value.port = meta.port_word; \
+                value.port = (psn_word_t)meta.port_word; \
             } \
         } \
     }; \
     RegisterAction<sender_t, group_cell_t, bit<4>>(array) set = { \
         void apply(inout sender_t value) { \
             value.sent = meta.acked - PSN_WORD_ONE; \
-            value.port = meta.port_word; \
+            value.port = (psn_word_t)meta.port_word; \
         } \
     };
 
@@ -121,18 +121,18 @@ control Sender(inout headers_t hdr, inout ingress_metadata_t meta) {
 
     // Of feedback: the source's port, or 0 if it is beyond what was sent, or there was no source yet.
     // An ACK of `sent` is 255 beyond it, a NAK of what comes next 256.
-    RegisterAction<sender_t, group_cell_t, psn_word_t>(sources) ask = {
-        void apply(inout sender_t value, out psn_word_t port) {
+    RegisterAction<sender_t, group_cell_t, bit<32>>(sources) ask = {
+        void apply(inout sender_t value, out bit<32> port) {
             if (meta.acked - value.sent > PSN_WORD_ONE) {
                 port = 0;
             } else {
-                port = value.port;
+                port = (bit<32>)value.port;
             }
         }
     };
-    RegisterAction<sender_t, group_cell_t, psn_word_t>(senders) look = {
-        void apply(inout sender_t value, out psn_word_t port) {
-            port = value.port;
+    RegisterAction<sender_t, group_cell_t, bit<32>>(senders) look = {
+        void apply(inout sender_t value, out bit<32> port) {
+            port = (bit<32>)value.port;
         }
     };
 

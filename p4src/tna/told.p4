@@ -13,7 +13,7 @@ control Told(inout ingress_metadata_t meta) {
     RegisterAction<psn_word_t, group_cell_t, bit<1>>(agg) tell = {
         void apply(inout psn_word_t value, out bit<1> is_news) {
             if (meta.carried.minimum - value > 0) {
-                value = meta.carried.minimum | 0xff;
+                value = meta.carried.minimum | 255;
                 is_news = 1;
             } else {
                 is_news = 0;
@@ -22,7 +22,7 @@ control Told(inout ingress_metadata_t meta) {
     };
     RegisterAction<psn_word_t, group_cell_t, bit<1>>(agg) set = {
         void apply(inout psn_word_t value) {
-            value = meta.carried.minimum | 0xff;
+            value = meta.carried.minimum | 255;
         }
     };
 

@@ -40,11 +40,12 @@ struct naks_t {
 
 // `nak` of a NAK: its word as it waits.
 control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
-    action rank(psn_word_t value) {
-        meta.nak = meta.psn + value;
+    // Not signed: constants that entries give to actions are not negative (bf-p4c writes them in base 16).
+    action rank(bit<32> value) {
+        meta.nak = meta.psn + (psn_word_t)value;
     }
 
-#define NAK_RANK(kind, code, value) (kind, code): rank(32s##value - PSN_WORD_ONE);
+#define NAK_RANK(kind, code, value) (kind, code): rank(32w##value - 32w256);
 
     table ranks {
         key = {
