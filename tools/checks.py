@@ -118,6 +118,7 @@ def python_sources() -> list[str]:
         "editors/tests",
         "experiments/tests",
         "thrift/tests",
+        "view/tests",
     ]
     return [root for root in roots if any((ROOT / root).rglob("*.py"))]
 

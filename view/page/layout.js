@@ -1,0 +1,51 @@
+// Where nodes are drawn: in layers, hosts below, each switch above those that it leads to.
+
+// Positions from 0 to 1 by node; none for the controller.
+export function layout(trace) {
+  const layers = layersOf(trace);
+  const places = trace.nodes.map(() => null);
+  const rows = [];
+  layers.forEach((layer, node) => {
+    if (layer !== null) (rows[layer] ??= []).push(node);
+  });
+  const used = rows.filter(Boolean);
+  used.forEach((row, level) => {
+    const wanted = new Map(row.map((node) => [node, wantedAt(trace, layers, places, node)]));
+    if (level === 0) row.sort((a, b) => uplink(trace, a) - uplink(trace, b) || a - b);
+    else row.sort((a, b) => wanted.get(a) - wanted.get(b) || a - b);
+    row.forEach((node, at) => {
+      const x = (at + 0.5) / row.length;
+      const y = used.length === 1 ? 0.5 : 1 - level / (used.length - 1);
+      places[node] = { x, y, level, gap: 1 / row.length };
+    });
+  });
+  return places;
+}
+
+// Hops to the nearest host; hosts are 0.
+function layersOf(trace) {
+  const layers = trace.nodes.map((node) => (node.kind === "host" ? 0 : null));
+  let edge = trace.nodes.map((_, at) => at).filter((at) => layers[at] === 0);
+  for (let layer = 1; edge.length > 0; layer += 1) {
+    const next = [];
+    for (const node of edge) {
+      for (const { node: other } of trace.neighbours[node]) {
+        if (layers[other] === null) {
+          layers[other] = layer;
+          next.push(other);
+        }
+      }
+    }
+    edge = next;
+  }
+  return layers;
+}
+
+const uplink = (trace, host) => trace.neighbours[host][0]?.node ?? 0;
+
+// In the middle of what is below.
+function wantedAt(trace, layers, places, node) {
+  const below = trace.neighbours[node].filter(({ node: other }) => layers[other] < layers[node]);
+  const xs = below.map(({ node: other }) => places[other]?.x ?? 0.5);
+  return xs.length === 0 ? 0.5 : xs.reduce((sum, x) => sum + x, 0) / xs.length;
+}

@@ -1,0 +1,272 @@
+//! Serves the page and its traces.
+//!
+//! Only what is known beforehand is served: no path from outside names a file.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::{Path, Query, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::Router;
+use serde::{Deserialize, Serialize};
+
+/// The page's parts: path, type and bytes.
+const PARTS: [(&str, &str, &str); 8] = [
+    ("/", HTML, include_str!("../page/index.html")),
+    ("/style.css", CSS, include_str!("../page/style.css")),
+    ("/main.js", SCRIPT, include_str!("../page/main.js")),
+    ("/trace.js", SCRIPT, include_str!("../page/trace.js")),
+    ("/layout.js", SCRIPT, include_str!("../page/layout.js")),
+    ("/fabric.js", SCRIPT, include_str!("../page/fabric.js")),
+    ("/sequence.js", SCRIPT, include_str!("../page/sequence.js")),
+    ("/panels.js", SCRIPT, include_str!("../page/panels.js")),
+];
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+
+/// Nothing from elsewhere, and no script or style but the parts.
+const POLICY: &str =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// The bytes of a trace, to which more may be added while they are served.
+#[derive(Clone, Debug, Default)]
+pub struct Growing(Arc<Mutex<Vec<u8>>>);
+
+impl Growing {
+    /// So many bytes are there.
+    pub fn len(&self) -> usize {
+        self.with(|bytes| bytes.len())
+    }
+
+    /// Whether nothing is there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What is there from a byte on.
+    pub fn from(&self, start: usize) -> Vec<u8> {
+        self.with(|bytes| bytes.get(start..).unwrap_or_default().to_vec())
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl io::Write for Growing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.with(|all| all.extend_from_slice(bytes));
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A trace that the page can choose.
+#[derive(Clone, Debug)]
+pub struct Exhibit {
+    /// What the page calls it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Growing,
+    /// Whether more may come.
+    pub is_live: bool,
+}
+
+/// An address that is ours.
+pub struct Listener(std::net::TcpListener);
+
+impl Listener {
+    /// Takes an address; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The system's, such as that the address is in use.
+    pub fn bind(address: SocketAddr) -> io::Result<Listener> {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(Listener(listener))
+    }
+
+    /// Which one it is.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.0.local_addr()
+    }
+
+    /// Serves until `until` is over. Must be called within a runtime of tokio.
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn serve(
+        self,
+        exhibits: Vec<Exhibit>,
+        until: impl std::future::Future<Output = ()> + Send + 'static,
+    ) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(self.0)?;
+        // A page that keeps its connection does not keep us.
+        tokio::select! {
+            ended = async { axum::serve(listener, router(exhibits)).await } => ended,
+            () = until => Ok(()),
+        }
+    }
+}
+
+fn router(exhibits: Vec<Exhibit>) -> Router {
+    let mut router = Router::new();
+    for (path, kind, bytes) in PARTS {
+        router = router.route(path, get(move || async move { answer(kind, bytes) }));
+    }
+    router
+        .route("/traces", get(list))
+        .route("/traces/{index}", get(trace))
+        .with_state(Arc::new(exhibits))
+}
+
+/// An answer that nobody keeps and that loads nothing from elsewhere.
+fn answer(kind: &'static str, body: impl Into<axum::body::Body>) -> Response {
+    let mut response = Response::new(body.into());
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (CONTENT_TYPE, kind),
+        (CONTENT_SECURITY_POLICY, POLICY),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+#[derive(Serialize)]
+struct Listed<'e> {
+    name: &'e str,
+    bytes: usize,
+    live: bool,
+}
+
+async fn list(State(exhibits): State<Arc<Vec<Exhibit>>>) -> Response {
+    let listed = exhibits.iter().map(|exhibit| Listed {
+        name: &exhibit.name,
+        bytes: exhibit.bytes.len(),
+        live: exhibit.is_live,
+    });
+    let listed: Vec<Listed<'_>> = listed.collect();
+    match serde_json::to_vec(&listed) {
+        Ok(body) => answer("application/json", body),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+#[derive(Deserialize)]
+struct Part {
+    /// The first byte that is asked for.
+    #[serde(default)]
+    from: usize,
+}
+
+async fn trace(
+    State(exhibits): State<Arc<Vec<Exhibit>>>,
+    Path(index): Path<usize>,
+    Query(part): Query<Part>,
+) -> Response {
+    match exhibits.get(index) {
+        Some(exhibit) => answer("application/jsonl", exhibit.bytes.from(part.from)),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    /// What the server answers to one request, head and body.
+    fn ask(request: &str) -> String {
+        let mut bytes = Growing::default();
+        bytes.write_all(b"0123456789").unwrap();
+        let exhibit = Exhibit {
+            name: "chain \"1\"".to_owned(),
+            bytes,
+            is_live: false,
+        };
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into()).unwrap();
+        let address = listener.address().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let (done, until) = tokio::sync::oneshot::channel::<()>();
+        let request = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let client = std::thread::spawn(move || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            drop(done);
+            answer
+        });
+        let until = async {
+            let _ = until.await;
+        };
+        runtime
+            .block_on(listener.serve(vec![exhibit], until))
+            .unwrap();
+        client.join().unwrap()
+    }
+
+    #[test]
+    fn every_part_is_served_and_loads_nothing_from_elsewhere() {
+        for (path, kind, bytes) in PARTS {
+            let answer = ask(&format!("GET {path}"));
+            assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+            assert!(answer.contains(&format!("content-type: {kind}")), "{path}");
+            assert!(answer.contains("default-src 'none'"), "{path}");
+            assert!(answer.ends_with(bytes), "{path}");
+            assert!(
+                !bytes.contains("http://") || bytes.contains("www.w3.org"),
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn traces_are_listed_and_given_from_any_byte() {
+        let listed = ask("GET /traces");
+        assert!(
+            listed.ends_with("[{\"name\":\"chain \\\"1\\\"\",\"bytes\":10,\"live\":false}]"),
+            "{listed}"
+        );
+        assert!(ask("GET /traces/0").ends_with("\r\n\r\n0123456789"));
+        assert!(ask("GET /traces/0?from=7").ends_with("\r\n\r\n789"));
+        assert!(ask("GET /traces/0?from=70").ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused() {
+        for (request, status) in [
+            ("GET /traces/1", "404"),
+            ("GET /traces/x", "400"),
+            ("GET /traces/0?from=x", "400"),
+            ("GET /../Cargo.toml", "404"),
+            ("GET /page/main.js", "404"),
+            ("POST /", "405"),
+        ] {
+            let answer = ask(request);
+            let expected = format!("HTTP/1.1 {status}");
+            assert!(answer.starts_with(&expected), "{request}: {answer}");
+        }
+    }
+}
