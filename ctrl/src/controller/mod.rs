@@ -18,6 +18,7 @@ mod event;
 mod fabric;
 mod group;
 mod health;
+mod journal;
 mod lease;
 mod mrp;
 mod pool;

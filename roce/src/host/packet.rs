@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -163,6 +164,21 @@ impl Packet {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Where an IPv4 packet goes.
+    pub fn destination(&self) -> Option<Ipv4Addr> {
+        match self {
+            Packet::Bytes(bytes) => {
+                let frame = ethernet::View::new_checked(&bytes[..]).ok()?;
+                if frame.ethertype() != ethernet::ETHERTYPE_IPV4 {
+                    return None;
+                }
+                let ip = ipv4::View::new_checked(frame.payload()).ok()?;
+                Some(ip.destination())
+            }
+            Packet::Rc(frame) => Some(frame.outer.ipv4.destination),
+        }
     }
 
     /// The frame.

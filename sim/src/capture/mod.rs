@@ -7,11 +7,13 @@ pub mod pcap;
 pub mod pcapng;
 pub mod timeline;
 pub mod trace;
+pub mod watch;
 
 pub use pcap::PortCapture;
 pub use pcapng::PcapngCapture;
 pub use timeline::Timeline;
 pub use trace::TextTrace;
+pub use watch::Watch;
 
 use std::cell::RefCell;
 use std::io;

@@ -114,7 +114,9 @@ impl<W: Write + 'static> Observer for PcapngCapture<W> {
                 reason,
                 ..
             } => (port, frame, OUTBOUND, Some(reason.as_str())),
-            Happening::Drop { frame: None, .. } | Happening::Note(_) => return,
+            Happening::Drop { frame: None, .. } | Happening::Note(_) | Happening::Group { .. } => {
+                return
+            }
         };
         let interface = self.interface(name, port);
         self.packet(now, interface, frame, direction, comment);

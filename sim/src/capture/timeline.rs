@@ -175,6 +175,7 @@ impl<W: Write + 'static> Observer for Timeline<W> {
             }
             // It is the other end of a slice.
             Happening::Receive { .. } => {}
+            Happening::Group { .. } => {}
         }
     }
 

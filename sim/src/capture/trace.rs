@@ -56,6 +56,7 @@ fn write_line(
             reason,
         } => (port, reason.as_str(), len, frame),
         Happening::Note(text) => return writeln!(writer, "{now:>15} {name:<8} {text}"),
+        Happening::Group { .. } => return Ok(()),
     };
     let place = format!("{name}:{port}");
     write!(writer, "{now:>15} {place:<8} {what:<4} {len:>4}")?;

@@ -1,6 +1,9 @@
 //! What a node may do, and the state behind it.
 
 use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use alfirk_aggregation::Group;
 
 use super::agenda::Agenda;
 use super::link::{Direction, End, Fate, Link};
@@ -363,9 +366,25 @@ impl<M, F: Frame> Context<'_, M, F> {
 
     /// Adds a line to the trace; `text` is called only if somebody reads it.
     pub fn note(&mut self, text: impl FnOnce() -> String) {
-        if self.core.observers.iter().any(|o| o.wants_notes()) {
+        if self.wants_notes() {
             let text = text();
             self.core.observed(self.node, Happening::Note(&text));
         }
+    }
+
+    /// Whether somebody reads notes.
+    pub fn wants_notes(&self) -> bool {
+        self.core.observers.iter().any(|o| o.wants_notes())
+    }
+
+    /// Whether somebody wants to see what switches keep of groups.
+    pub fn wants_groups(&self) -> bool {
+        self.core.observers.iter().any(|o| o.wants_groups())
+    }
+
+    /// Shows what this switch keeps of a group, or that it is gone.
+    pub fn show_group(&mut self, mcst_id: Ipv4Addr, group: Option<&Group>) {
+        let happening = Happening::Group { mcst_id, group };
+        self.core.observed(self.node, happening);
     }
 }

@@ -31,7 +31,9 @@ pub use queue::{Dequeued, EgressQueues, QueueFull};
 pub use rate::{wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP};
 
 use std::borrow::Cow;
+use std::net::Ipv4Addr;
 
+use alfirk_aggregation::Group;
 use alfirk_roce::host::Packet;
 
 use context::{Core, Plug};
@@ -126,6 +128,11 @@ pub enum Happening<'a> {
     },
     /// A node tells something about itself that no frame shows.
     Note(&'a str),
+    /// What a switch keeps of the group of address `mcst_id`, when a packet or the controller may have changed it; nothing, if the group is gone.
+    Group {
+        mcst_id: Ipv4Addr,
+        group: Option<&'a Group>,
+    },
 }
 
 /// Sees every frame of a run, in order; for captures and traces.
@@ -135,6 +142,11 @@ pub trait Observer {
 
     /// Whether [`Happening::Note`]s are of interest; text is made only if so.
     fn wants_notes(&self) -> bool {
+        false
+    }
+
+    /// Whether [`Happening::Group`] is of interest; switches look at their registers only if so.
+    fn wants_groups(&self) -> bool {
         false
     }
 }

@@ -360,6 +360,7 @@ impl Observer for Log {
             Happening::Receive { port, frame } => format!("rx {port} {}", frame.len()),
             Happening::Drop { port, reason, .. } => format!("drop {port} {}", reason.as_str()),
             Happening::Note(text) => text.to_string(),
+            Happening::Group { mcst_id, .. } => format!("group {mcst_id}"),
         };
         self.0.borrow_mut().push(format!("{now} {name} {text}"));
     }

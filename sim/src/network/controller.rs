@@ -128,8 +128,13 @@ impl ControllerNode {
     }
 
     fn handle(&mut self, events: impl IntoIterator<Item = Event>, ctx: &mut Ctx<'_>) {
+        let events: Vec<Event> = events.into_iter().collect();
+        for event in &events {
+            note(ctx, || self.controller.describe_event(event));
+        }
         self.controller.handle_all(ctx.now(), events);
         while let Some(effect) = self.controller.poll() {
+            note(ctx, || self.controller.describe_effect(&effect));
             match effect {
                 Effect::Request {
                     switch,
@@ -156,6 +161,15 @@ impl ControllerNode {
     fn set_alarm(&self, ctx: &mut Ctx<'_>) {
         if let Some(at) = self.controller.poll_timeout() {
             ctx.wake_at(at);
+        }
+    }
+}
+
+/// Has it noted, if there is something.
+fn note(ctx: &mut Ctx<'_>, text: impl FnOnce() -> Option<String>) {
+    if ctx.wants_notes() {
+        if let Some(text) = text() {
+            ctx.note(|| text);
         }
     }
 }

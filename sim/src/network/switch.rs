@@ -1,5 +1,8 @@
 //! A switch: compiled pipelines and P4Runtime server, and what [`super::ports`] does around them.
 
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
 use alfirk_bmv2::p4rt::{ClientId, Event, Server};
 use alfirk_bmv2::{QueueState, Queued};
 use alfirk_ctrl::controller::{Request, Response};
@@ -20,10 +23,13 @@ use crate::engine::NodeId;
 /// Ports without a link (the CPU port, recirculation) drain at once.
 pub struct SwitchNode {
     server: Server,
-    /// What takes most packets from the pipelines, if that is asked for and the program is known.
+    /// What takes most packets from the pipelines, or only looks at groups in their registers, if either is asked for and the program
+    /// is known.
     plane: Option<Plane>,
-    /// Whether it is.
+    /// Whether it takes packets.
     fast: bool,
+    /// The groups that were shown.
+    shown: BTreeSet<Ipv4Addr>,
     pipeline_latency: u64,
     control_latency: u64,
     ports: SwitchPorts,
@@ -60,6 +66,7 @@ impl SwitchNode {
             server,
             plane: None,
             fast,
+            shown: BTreeSet::new(),
             pipeline_latency,
             control_latency,
             ports,
@@ -142,9 +149,10 @@ impl SwitchNode {
             }
             Message::Request { id, body } => {
                 self.hand_over();
-                let result = Box::new(self.call(*body, ctx.now()));
+                let result = Box::new(self.call(*body, ctx));
                 ctx.send(from, Message::Reply { id, result }, self.control_latency);
                 self.pump(ctx);
+                self.show_groups(ctx);
             }
             Message::StreamRequest(message) => {
                 self.hand_over();
@@ -152,6 +160,7 @@ impl SwitchNode {
                     self.server
                         .stream_message(connection.client, *message, ctx.now());
                     self.pump(ctx);
+                    self.show_groups(ctx);
                 }
             }
             _ => unreachable!("nobody sends this to a switch"),
@@ -160,9 +169,13 @@ impl SwitchNode {
 
     fn ingress(&mut self, port: u32, frame: Packet, ticket: Ticket, ctx: &mut Ctx<'_>) {
         self.ports.begin(ticket);
+        let watched = match ctx.wants_groups() {
+            true => frame.destination(),
+            false => None,
+        };
         let taken = match &mut self.plane {
-            Some(plane) => plane.ingress(&mut self.server, port, frame, ctx.now()),
-            None => Taken::Not(frame),
+            Some(plane) if self.fast => plane.ingress(&mut self.server, port, frame, ctx.now()),
+            _ => Taken::Not(frame),
         };
         match taken {
             Taken::Queue(all) => {
@@ -177,6 +190,38 @@ impl SwitchNode {
             }
         }
         self.pump(ctx);
+        if let Some(mcst_id) = watched {
+            self.show_group(mcst_id, ctx);
+        }
+    }
+
+    /// Shows all groups, and which are gone, if anybody looks.
+    fn show_groups(&mut self, ctx: &mut Ctx<'_>) {
+        if !ctx.wants_groups() {
+            return;
+        }
+        let groups = self.plane.as_ref().map(Plane::groups);
+        let groups = groups.unwrap_or_default();
+        self.shown.retain(|mcst_id| {
+            let is_there = groups.contains(mcst_id);
+            if !is_there {
+                ctx.show_group(*mcst_id, None);
+            }
+            is_there
+        });
+        for mcst_id in groups {
+            self.show_group(mcst_id, ctx);
+        }
+    }
+
+    /// Shows a group, if it is one.
+    fn show_group(&mut self, mcst_id: Ipv4Addr, ctx: &mut Ctx<'_>) {
+        let plane = self.plane.as_ref();
+        let group = plane.and_then(|plane| plane.look(&self.server, mcst_id, ctx.now()));
+        if let Some(group) = group {
+            ctx.show_group(mcst_id, Some(&group));
+            self.shown.insert(mcst_id);
+        }
     }
 
     /// The pipelines are about to run.
@@ -187,7 +232,8 @@ impl SwitchNode {
     }
 
     /// What the gRPC server would answer to a unary call.
-    fn call(&mut self, body: Request, now: u64) -> Result<Response, Status> {
+    fn call(&mut self, body: Request, ctx: &Ctx<'_>) -> Result<Response, Status> {
+        let now = ctx.now();
         let server = &mut self.server;
         match body {
             Request::GetPipeline(request) => {
@@ -199,7 +245,8 @@ impl SwitchNode {
                 let set = server.set_forwarding_pipeline_config(&request, now);
                 let p4info = request.config.as_ref().and_then(|c| c.p4info.as_ref());
                 let program = p4info.and_then(|p4info| Program::resolve(p4info).ok());
-                self.plane = program.filter(|_| self.fast && set.is_ok()).map(Plane::new);
+                let is_used = self.fast || ctx.wants_groups();
+                self.plane = program.filter(|_| is_used && set.is_ok()).map(Plane::new);
                 set.map(|_| Response::SetPipeline)
             }
             Request::Write(request) => {

@@ -17,7 +17,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-use alfirk_aggregation::{self as aggregation, classify, Answer, Feedback, Notice, Sent};
+use alfirk_aggregation::{self as aggregation, classify, Answer, Feedback, Group, Notice, Sent};
 use alfirk_bmv2::p4rt::Server;
 use alfirk_contract::{self as contract, Drop};
 use alfirk_ctrl::tables::{Program, Route};
@@ -131,6 +131,24 @@ impl Plane {
             };
             self.tables.apply(&self.program, &update);
         }
+    }
+
+    /// The addresses of all groups.
+    pub(super) fn groups(&self) -> Vec<Ipv4Addr> {
+        self.tables.group_addresses().collect()
+    }
+
+    /// What is kept of a group, here or in the registers; `None` if there is no such group, if its entries are not all there, or if it
+    /// is one of other strategies than `tree` and `neutral`.
+    pub(super) fn look(&self, server: &Server, mcst_id: Ipv4Addr, now: u64) -> Option<Group> {
+        let index = self.tables.group(mcst_id)?;
+        if let Some(native) = self.groups.get(&index) {
+            return Some(native.model.clone());
+        }
+        let plan = self.tables.plan(index)?;
+        let paths = self.program.sizes.paths;
+        let native = registers::load(server.switch(), paths, index, plan, now / 1_000);
+        Some(native.into_model())
     }
 
     /// A packet comes in.

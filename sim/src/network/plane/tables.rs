@@ -212,6 +212,10 @@ impl Tables {
         self.groups.get(&mcst_id).map(|group| group.group_index)
     }
 
+    pub(super) fn group_addresses(&self) -> impl Iterator<Item = Ipv4Addr> + '_ {
+        self.groups.keys().copied()
+    }
+
     /// All about a group; `None` if it is not whole, or not of the strategies that are known here.
     pub(super) fn plan(&self, index: u16) -> Option<Plan> {
         let mut entries = self
