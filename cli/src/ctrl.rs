@@ -2,6 +2,7 @@
 
 mod bfrt;
 mod dry_run;
+mod page;
 
 use alfirk_ctrl::{CtrlArgs, CtrlError};
 
@@ -15,7 +16,11 @@ pub fn run(args: &CtrlArgs) -> Outcome {
     let announce = |line| {
         let _ = print(format_args!("{line}\n"));
     };
-    alfirk_ctrl::run(args, announce).map_err(|error: CtrlError| {
+    let journal = match args.web {
+        Some(address) => Some(page::serve(address, &args.topology)?),
+        None => None,
+    };
+    alfirk_ctrl::run(args, announce, journal).map_err(|error: CtrlError| {
         if error.is_bad_input() {
             Failure::bad_input(error)
         } else {

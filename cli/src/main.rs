@@ -24,6 +24,7 @@ mod stf;
 mod switch;
 mod topology;
 mod version;
+mod view;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -82,6 +83,7 @@ enum Command {
     Topology(topology::Args),
     /// Print the version, and the versions of the formats and protocols spoken.
     Version(version::Args),
+    View(view::Args),
 }
 
 impl Command {
@@ -107,6 +109,7 @@ impl Command {
             Command::Stf(args) => stf::run(&args),
             Command::Topology(args) => topology::run(args),
             Command::Version(args) => version::run(args),
+            Command::View(args) => view::run(&args),
         }
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! It runs where that package is installed (`pip install p4runtime-shell`) for `python3`, or for the Python that `ALFIRK_PYTHON` names.
 
-use std::io::{BufRead, BufReader};
+mod serving;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// What a user of the shell types, with the folder and the server's address filled in.
 const SESSION: &str = r#"
@@ -29,17 +30,6 @@ sh.teardown()
 print("all read back")
 "#;
 
-/// The switch, which ends with the test.
-struct Switch(Child);
-
-impl Drop for Switch {
-    fn drop(&mut self) {
-        // It may have ended on its own; the test has said so then.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn shell_pushes_the_pipeline_and_reads_tables_back() {
     let python = std::env::var("ALFIRK_PYTHON").unwrap_or_else(|_| "python3".to_owned());
@@ -53,7 +43,7 @@ fn shell_pushes_the_pipeline_and_reads_tables_back() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     compile(folder.path());
-    let (_switch, server) = switch();
+    let (_switch, server) = serving::switch("3", &[]);
     let output = Command::new(&python)
         .args(["-c", SESSION])
         .arg(folder.path())
@@ -77,21 +67,4 @@ fn compile(folder: &Path) {
         .arg(folder.join("p4info.txtpb"))
         .status();
     assert!(status.expect("the binary was just built").success());
-}
-
-/// Starts a switch on a port that is free, and waits until it says that it listens.
-fn switch() -> (Switch, String) {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
-        .args(["switch", "--no-p4", "--device-id", "3"])
-        .args(["--", "--grpc-server-addr", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the binary was just built");
-    let stdout = child.stdout.take().expect("it is a pipe");
-    let switch = Switch(child);
-    let server = BufReader::new(stdout)
-        .lines()
-        .map_while(Result::ok)
-        .find_map(|line| line.strip_prefix("Server listening on ").map(str::to_owned));
-    (switch, server.expect("the switch listens"))
 }

@@ -1,6 +1,7 @@
 //! The flags of `alfirk run`, and the checked configuration they become.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -282,9 +283,13 @@ pub struct Args {
     pcap: Option<PathBuf>,
 
     /// Write what happens on every link to this file (virtual driver): one line for every frame, or, by the name's end, a capture of
-    /// all ports for Wireshark (.pcapng) or a timeline for Perfetto and Chrome (.json)
+    /// all ports for Wireshark (.pcapng), a timeline for Perfetto and Chrome (.json) or what `alfirk view` shows (.jsonl)
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+
+    /// After the run, serve a page that plays it (virtual driver), as `alfirk view` does, until a signal
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = crate::view::ADDRESS)]
+    web: Option<SocketAddr>,
 
     /// What the switches are; tna finds minima by the tree, with neutral ICRCs
     #[arg(long, value_enum, default_value_t)]
@@ -492,6 +497,8 @@ pub struct Config {
     pub json: bool,
     pub pcap: Option<PathBuf>,
     pub trace: Option<PathBuf>,
+    /// Where the page of the run is to be.
+    pub web: Option<SocketAddr>,
     pub p4src: Option<PathBuf>,
     /// Nanoseconds.
     pub time_limit: u64,
@@ -595,6 +602,11 @@ impl Args {
                 "--trace: only the virtual driver sees every frame; use --pcap with --driver mininet",
             ));
         }
+        if self.web.is_some() && self.driver == Driver::Mininet {
+            return Err(Failure::bad_input(
+                "--web: only the virtual driver sees every frame; alfirk ctrl --web shows the controller of a network",
+            ));
+        }
         let model = self.model.check()?;
         if self.driver == Driver::Mininet {
             if !topology.switching().is_default() {
@@ -686,6 +698,7 @@ impl Args {
             json: self.json,
             pcap: self.pcap,
             trace: self.trace,
+            web: self.web,
             p4src: self.p4src,
             time_limit: quantity("--time-limit", &self.time_limit, &units::DELAY)?,
             workload,

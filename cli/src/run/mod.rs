@@ -27,6 +27,7 @@ use alfirk_roce::rc::Recovery;
 use alfirk_sim::engine::FaultProbabilities;
 use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
+use alfirk_view::server::{Exhibit, Growing};
 
 pub(crate) use args::{quantity, share};
 pub use args::{Args, Config, Driver};
@@ -58,12 +59,20 @@ pub fn run(args: Args) -> Outcome {
         Some(thread) => thread.join().expect("the compiler reports errors"),
         None => program::compile_program(target, config.p4src.as_deref()),
     }?;
-    let report = measure(&config, &program, &Bars::new())?;
+    let page = match config.web {
+        Some(address) => Some((crate::view::listen(address, "--web")?, Page::new(&config))),
+        None => None,
+    };
+    let traces = page.as_ref().map(|(_, page)| page);
+    let report = measure_watched(&config, &program, &Bars::new(), traces)?;
     if config.json {
         let object = serde_json::to_string(&report).expect("a report has no strange keys");
         print(format_args!("{object}\n"))?;
     } else {
         print(report.table())?;
+    }
+    if let Some((listener, page)) = page {
+        crate::view::serve(listener, page.0)?;
     }
     if report.verified() {
         Ok(())
@@ -74,16 +83,39 @@ pub fn run(args: Args) -> Outcome {
     }
 }
 
+/// What the page plays of each algorithm, in the order of the configuration.
+struct Page(Vec<Exhibit>);
+
+impl Page {
+    fn new(config: &Config) -> Page {
+        let exhibit = |algorithm: &Algorithm| Exhibit {
+            name: algorithm.to_string(),
+            bytes: Growing::default(),
+            is_live: false,
+        };
+        Page(config.algorithms.iter().map(exhibit).collect())
+    }
+}
+
 /// Reads the input, runs every algorithm, and prints nothing.
 ///
 /// # Errors
 /// The input cannot be read, the driver cannot work here, or a run failed.
 pub fn measure(config: &Config, program: &Program, bars: &Bars) -> Result<Report, Failure> {
+    measure_watched(config, program, bars, None)
+}
+
+fn measure_watched(
+    config: &Config,
+    program: &Program,
+    bars: &Bars,
+    page: Option<&Page>,
+) -> Result<Report, Failure> {
     let input = Content::load(&config.source, config.seed)?;
     config.check_messages(input.data.bytes().len() as u64)?;
     let job = job(config, &input);
     let (results, clock) = match config.driver {
-        Driver::Virtual => (run_virtual(config, program, &job, bars)?, None),
+        Driver::Virtual => (run_virtual(config, program, &job, bars, page)?, None),
         Driver::Mininet => mininet::run(config, program, &job, bars)?,
     };
     Ok(Report {
@@ -114,22 +146,27 @@ fn run_virtual(
     program: &Program,
     job: &Job,
     bars: &Bars,
+    page: Option<&Page>,
 ) -> Result<Vec<Row>, Failure> {
     let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
     let threads = processors.min(config.algorithms.len());
     let mut rows: Vec<Option<Result<Row, Failure>>> = Vec::new();
     rows.resize_with(config.algorithms.len(), || None);
-    let mut waiting: Vec<_> = config.algorithms.iter().zip(&mut rows).rev().collect();
+    let numbered = config.algorithms.iter().enumerate();
+    let mut waiting: Vec<_> = numbered.zip(&mut rows).rev().collect();
     if threads > 1 {
-        waiting.sort_by_key(|(algorithm, _)| effort(**algorithm));
+        waiting.sort_by_key(|((_, algorithm), _)| effort(**algorithm));
     }
     let waiting = Mutex::new(waiting);
     let work = || loop {
         let next = waiting.lock().expect("taking one cannot fail").pop();
-        let Some((&algorithm, row)) = next else {
+        let Some(((number, &algorithm), row)) = next else {
             return;
         };
-        *row = Some(run_in_virtual_time(config, program, job, algorithm, bars));
+        let page = page.map(|page| page.0[number].bytes.clone());
+        *row = Some(run_in_virtual_time(
+            config, program, job, algorithm, bars, page,
+        ));
     };
     thread::scope(|scope| {
         for _ in 1..threads {
@@ -158,6 +195,7 @@ fn run_in_virtual_time(
     job: &Job,
     algorithm: Algorithm,
     bars: &Bars,
+    page: Option<Growing>,
 ) -> Result<Row, Failure> {
     let mut network = Network::build(
         &config.topology,
@@ -173,7 +211,7 @@ fn run_in_virtual_time(
             set.map_err(Failure::bad_input)?;
         }
     }
-    let records = Records::start(config, algorithm, &mut network)?;
+    let records = Records::start(config, algorithm, &mut network, page)?;
     let started = Instant::now();
     let fabric = VirtualFabric::bring_up(network);
     let row = fabric.map_err(Failure::failed).and_then(|mut fabric| {

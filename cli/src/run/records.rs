@@ -7,21 +7,28 @@ use std::path::{Path, PathBuf};
 use alfirk_ctrl::topology::Topology;
 use alfirk_roce::collective::Algorithm;
 use alfirk_sim::capture::timeline::Rates;
-use alfirk_sim::capture::{PcapngCapture, PortCapture, Record, TextTrace, Timeline};
+use alfirk_sim::capture::{watch, PcapngCapture, PortCapture, Record, TextTrace, Timeline, Watch};
 use alfirk_sim::network::Network;
+use alfirk_view::server::Growing;
+use alfirk_view::trace::Header;
 
 use super::args::Config;
 use crate::exit::Failure;
+
+/// Bytes of events that the page gets of one algorithm: about half a million frames, which browsers still play.
+const PAGE_LIMIT: u64 = 64 << 20;
 
 /// The files that one algorithm's run is recorded in.
 pub struct Records(Vec<(PathBuf, Record)>);
 
 impl Records {
-    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and has `network` write them.
+    /// Opens `DIR/ALGORITHM-HOST.pcap` for every host of the topology, and the trace, and has `network` write them, and what
+    /// the page plays if that is wanted.
     pub fn start(
         config: &Config,
         algorithm: Algorithm,
         network: &mut Network,
+        page: Option<Growing>,
     ) -> Result<Records, Failure> {
         let mut records = Vec::new();
         if let Some(folder) = &config.pcap {
@@ -52,6 +59,13 @@ impl Records {
                     network.observe(Box::new(timeline));
                     record
                 }
+                Some("jsonl") => {
+                    let header = watch_header(config, algorithm);
+                    let (watch, record) = Watch::new(writer, &header, u64::MAX)
+                        .map_err(|error| unwritable("--trace", &path, &error))?;
+                    network.observe(Box::new(watch));
+                    record
+                }
                 _ => {
                     let (trace, record) = TextTrace::new(writer);
                     network.observe(Box::new(trace));
@@ -59,6 +73,13 @@ impl Records {
                 }
             };
             records.push((path, record));
+        }
+        if let Some(bytes) = page {
+            let header = watch_header(config, algorithm);
+            let (watch, record) =
+                Watch::new(bytes, &header, PAGE_LIMIT).map_err(Failure::failed)?;
+            network.observe(Box::new(watch));
+            records.push(("the page's trace".into(), record));
         }
         Ok(Records(records))
     }
@@ -71,6 +92,10 @@ impl Records {
         }
         Ok(())
     }
+}
+
+fn watch_header(config: &Config, algorithm: Algorithm) -> Header {
+    watch::header(&config.topology, &algorithm.to_string(), &config.members)
 }
 
 /// What each port sends at.

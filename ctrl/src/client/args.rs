@@ -12,12 +12,15 @@ use tonic::transport::server::{Server, TcpIncoming};
 
 use super::control::control_server::ControlServer;
 use super::files::{self, FileError, StateFile, SwitchAddress};
-use super::runner::{Runner, StartError};
+use super::runner::{Journal, Runner, StartError};
 use super::service::ControlService;
 use crate::controller::{ConfigError, Controller, ControllerConfig, GroupRange};
 use crate::ecn::EcnProfile;
 use crate::strategy::{IcrcMode, MinPsn, Strategies};
 use crate::tree::Policy;
+
+/// Where pages to watch are, if nobody says so.
+pub const WEB_ADDRESS: &str = "127.0.0.1:8087";
 
 /// Runs the controller of a fabric: routes, multicast groups, and a service to ask for groups.
 ///
@@ -61,6 +64,9 @@ pub struct CtrlArgs {
     /// Where the control service listens; port 0 takes a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:9560")]
     pub listen: SocketAddr,
+    /// Serve a page that shows switches, groups' trees and what the controller does, as long as it runs.
+    #[arg(long, value_name = "ADDR:PORT", num_args = 0..=1, default_missing_value = WEB_ADDRESS, conflicts_with = "dry_run")]
+    pub web: Option<SocketAddr>,
     /// How trees choose among ports of equal cost: reuse-least-loaded, cyclic (m-port n-trees) or spanning.
     #[arg(long, visible_alias = "policy", value_name = "POLICY", default_value_t)]
     pub tree_policy: Policy,
@@ -171,15 +177,19 @@ impl CtrlError {
 
 /// Runs the controller until SIGINT or SIGTERM.
 ///
-/// `announce` gets the line that says that the fabric is ready.
-pub fn run(args: &CtrlArgs, announce: impl FnOnce(String)) -> Result<(), CtrlError> {
+/// `announce` gets the line that says that the fabric is ready, `journal` all that the controller does.
+pub fn run(
+    args: &CtrlArgs,
+    announce: impl FnOnce(String),
+    journal: Option<Box<dyn Journal>>,
+) -> Result<(), CtrlError> {
     let (controller, switches) = prepare(args)?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(CtrlError::Runtime)?
-        .block_on(serve(args, controller, switches, announce))
+        .block_on(serve(args, controller, switches, announce, journal))
 }
 
 fn prepare(args: &CtrlArgs) -> Result<(Controller, Vec<SwitchAddress>), CtrlError> {
@@ -225,6 +235,7 @@ async fn serve(
     controller: Controller,
     switches: Vec<SwitchAddress>,
     announce: impl FnOnce(String),
+    journal: Option<Box<dyn Journal>>,
 ) -> Result<(), CtrlError> {
     let address = args.listen;
     let refused = |error| CtrlError::Listen { address, error };
@@ -237,6 +248,9 @@ async fn serve(
     let (mut runner, handle) = Runner::new(controller, switches);
     if let Some(path) = &args.state {
         runner.keep_state(StateFile::new(path))?;
+    }
+    if let Some(journal) = journal {
+        runner.keep_journal(journal);
     }
     let service = ControlServer::new(ControlService::new(handle.clone()));
     let server = Server::builder()

@@ -19,7 +19,7 @@ pub mod control {
     tonic::include_proto!("alfirk.ctrl.v1");
 }
 
-pub use args::{run, CtrlArgs, CtrlError, DryRun};
+pub use args::{run, CtrlArgs, CtrlError, DryRun, WEB_ADDRESS};
 pub use files::{FileError, StateFile, SwitchAddress};
-pub use runner::{GroupNews, Handle, Runner, StartError};
+pub use runner::{GroupNews, Handle, Journal, Runner, StartError};
 pub use service::ControlService;

@@ -12,8 +12,8 @@ use tokio::task::JoinSet;
 use super::connection::{self, Command, Report};
 use super::files::{FileError, StateFile, SwitchAddress};
 use crate::controller::{
-    ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, MemberSpec,
-    RegisterGroup, StatusReport, SwitchError, Tag,
+    ApiReply, ApiRequest, Controller, Effect, Event, GroupError, GroupInfo, GroupStatus,
+    MemberSpec, RegisterGroup, StatusReport, SwitchError, Tag,
 };
 use crate::tables::Counts;
 use crate::topology::{LinkIndex, SwitchIndex};
@@ -40,6 +40,15 @@ pub enum StartError {
     Ended,
 }
 
+/// Takes down what a controller does. Times are nanoseconds on the controller's clock.
+pub trait Journal: Send {
+    /// It has done something, or something has happened to it.
+    fn note(&mut self, now: u64, text: String);
+
+    /// Its groups are others now.
+    fn groups(&mut self, now: u64, groups: &[GroupStatus]);
+}
+
 /// Owns a controller and its connections; everything ends with it.
 pub struct Runner {
     controller: Controller,
@@ -57,6 +66,7 @@ pub struct Runner {
     news: Vec<mpsc::UnboundedSender<GroupNews>>,
     /// Where the desired state is kept, and what stands there.
     state: Option<(StateFile, String)>,
+    journal: Option<Box<dyn Journal>>,
     _connections: JoinSet<()>,
 }
 
@@ -266,6 +276,7 @@ impl Runner {
             ready: Vec::new(),
             news: Vec::new(),
             state: None,
+            journal: None,
             _connections: connections,
         };
         (runner, Handle { calls: to_calls })
@@ -276,6 +287,13 @@ impl Runner {
     /// To be called before [`Runner::run`].
     pub fn set_time_scale(&mut self, scale: NonZeroU32) {
         self.time_scale = u64::from(scale.get());
+    }
+
+    /// Has all that the controller does taken down.
+    ///
+    /// To be called before [`Runner::run`].
+    pub fn keep_journal(&mut self, journal: Box<dyn Journal>) {
+        self.journal = Some(journal);
     }
 
     /// Takes up the groups that a file tells of, and keeps the file up to date from now on.
@@ -448,14 +466,32 @@ impl Runner {
     }
 
     fn handle(&mut self, events: impl IntoIterator<Item = Event>) {
-        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let now = now / self.time_scale;
+        let now = self.now();
+        let events: Vec<Event> = events.into_iter().collect();
+        if let Some(journal) = &mut self.journal {
+            let notes = events
+                .iter()
+                .filter_map(|e| self.controller.describe_event(e));
+            notes.for_each(|note| journal.note(now, note));
+        }
         self.controller.handle_all(now, events);
+    }
+
+    /// Nanoseconds on the controller's clock.
+    fn now(&self) -> u64 {
+        let now = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        now / self.time_scale
     }
 
     fn act(&mut self) {
         let mut replies = Vec::new();
+        let now = self.now();
         while let Some(effect) = self.controller.poll() {
+            if let Some(journal) = &mut self.journal {
+                if let Some(note) = self.controller.describe_effect(&effect) {
+                    journal.note(now, note);
+                }
+            }
             match effect {
                 Effect::Request {
                     switch,
@@ -471,6 +507,9 @@ impl Runner {
         // Whoever is told that a group is there finds it there after a restart; the file is written once for all.
         if replies.iter().any(ApiReply::changes_groups) {
             self.save_state();
+            if let Some(journal) = &mut self.journal {
+                journal.groups(now, &self.controller.status().groups);
+            }
         }
         for reply in replies {
             self.reply(reply);

@@ -418,7 +418,7 @@ async fn a_switch_that_comes_back_gets_everything_anew() {
 /// Runs `alfirk ctrl` as far as it goes with these arguments.
 fn started(arguments: &[&str]) -> CtrlError {
     let args = CtrlArgs::try_parse_from([&["ctrl"], arguments].concat()).unwrap();
-    run(&args, |line| panic!("unexpected: {line}")).unwrap_err()
+    run(&args, |line| panic!("unexpected: {line}"), None).unwrap_err()
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! `alfirk view`, and the page of `alfirk run --web`.
+
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use alfirk_view::server::{Exhibit, Growing, Listener};
+use alfirk_view::trace;
+
+use crate::exit::{print, Failure, Outcome};
+
+pub use alfirk_ctrl::client::WEB_ADDRESS as ADDRESS;
+
+/// Watch a run in a browser: what went over every link, and what every switch kept of the group.
+///
+/// Reads traces that `alfirk run --trace FILE.jsonl` has written, prints the address of a page that plays them, and serves it until it
+/// gets SIGINT or SIGTERM. The page needs nothing from elsewhere.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  alfirk run --size 256KiB --loss 0.01 --algorithms alfirk --trace lossy.jsonl && alfirk view lossy.jsonl
+  alfirk run --size 256KiB --web")]
+pub struct Args {
+    /// The traces
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    /// Where to serve the page; port 0 takes a free one
+    #[arg(long, value_name = "ADDR:PORT", default_value = ADDRESS)]
+    listen: SocketAddr,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let exhibits = args.traces.iter().map(|path| read(path));
+    let exhibits = exhibits.collect::<Result<Vec<_>, _>>()?;
+    serve(listen(args.listen, "--listen")?, exhibits)
+}
+
+/// A trace that has been checked.
+fn read(path: &Path) -> Result<Exhibit, Failure> {
+    let bad =
+        |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("{}: {why}", path.display()));
+    let file = File::open(path).map_err(|error| bad(&error))?;
+    // Read once to check it, and once as it is; one that grows meanwhile is cut at a line by the page.
+    trace::read(BufReader::new(file)).map_err(|error| bad(&error))?;
+    let bytes = std::fs::read(path).map_err(|error| bad(&error))?;
+    let mut growing = Growing::default();
+    growing.write_all(&bytes).map_err(|error| bad(&error))?;
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    Ok(Exhibit {
+        name: name.to_string_lossy().into_owned(),
+        bytes: growing,
+        is_live: false,
+    })
+}
+
+/// Takes the page's address.
+pub fn listen(address: SocketAddr, flag: &str) -> Result<Listener, Failure> {
+    Listener::bind(address).map_err(|error| {
+        Failure::failed(format_args!(
+            "{flag} {address}: {error}; choose another port, or 0 for a free one"
+        ))
+    })
+}
+
+/// Serves the page until a signal.
+pub fn serve(listener: Listener, exhibits: Vec<Exhibit>) -> Outcome {
+    let address = listener.address().map_err(Failure::failed)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::failed)?;
+    runtime.block_on(async {
+        let until = ended().map_err(Failure::failed)?;
+        print(format_args!("http://{address}/ (Ctrl-C ends)\n"))?;
+        let served = listener.serve(exhibits, until).await;
+        served.map_err(Failure::failed)
+    })
+}
+
+/// Over when the program is asked to end.
+fn ended() -> std::io::Result<impl std::future::Future<Output = ()> + Send + 'static> {
+    use tokio::signal::unix::{signal, SignalKind};
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}

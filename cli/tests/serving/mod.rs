@@ -1,0 +1,33 @@
+//! Processes that run beside a test.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A process that ends with the test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended on its own; the test has said so then.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a switch without a program on a port that is free, waits until it says that it listens, and gives its address.
+pub fn switch(device_id: &str, target_options: &[&str]) -> (Running, String) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_alfirk"))
+        .args(["switch", "--no-p4", "--device-id", device_id])
+        .args(["--", "--grpc-server-addr", "127.0.0.1:0"])
+        .args(target_options)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary was just built");
+    let stdout = child.stdout.take().expect("it is a pipe");
+    let switch = Running(child);
+    let server = BufReader::new(stdout)
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("Server listening on ").map(str::to_owned));
+    (switch, server.expect("the switch listens"))
+}
