@@ -8,8 +8,8 @@
 #define ALFIRK_CNP_FILTER_P4
 
 struct cnp_count_t {
-    bit<32> window;
-    bit<32> count;
+    bit<16> window;
+    bit<16> count;
 }
 
 control CnpFilter(inout ingress_metadata_t meta) {
@@ -18,21 +18,21 @@ control CnpFilter(inout ingress_metadata_t meta) {
     Register<cnp_count_t, group_cell_t>(MAX_GROUPS) worst;
     bit<1> passes = 0;
 
-    RegisterAction<cnp_count_t, cell_t, bit<32>>(paths) count = {
-        void apply(inout cnp_count_t value, out bit<32> counted) {
-            if (value.window == meta.now) {
-                value.count = value.count + 256;
+    RegisterAction<cnp_count_t, cell_t, bit<16>>(paths) count = {
+        void apply(inout cnp_count_t value, out bit<16> counted) {
+            if (value.window == meta.cnp_window) {
+                value.count = value.count |+| 256;
             } else {
                 value.count = 256;
             }
-            value.window = meta.now;
+            value.window = meta.cnp_window;
             counted = value.count;
         }
     };
     RegisterAction<cnp_count_t, group_cell_t, bit<1>>(worst) compare = {
         void apply(inout cnp_count_t value, out bit<1> is_worst) {
-            if (value.window != meta.now || meta.cnp_word > value.count) {
-                value.window = meta.now;
+            if (value.window != meta.cnp_window || meta.cnp_word > value.count) {
+                value.window = meta.cnp_window;
                 value.count = meta.cnp_word;
                 is_worst = 1;
             } else {
@@ -42,7 +42,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
     };
 
     action set_window() {
-        meta.now = meta.now & 0xfffffff0;
+        meta.cnp_window = meta.now[19:4];
     }
 
     action count_cnp() {
@@ -51,7 +51,7 @@ control CnpFilter(inout ingress_metadata_t meta) {
 
     action tie_cnp() {
         @in_hash {
-            meta.cnp_word = meta.cnp_word[31:8] ++ meta.tie;
+            meta.cnp_word = meta.cnp_word[15:8] ++ meta.tie;
         }
     }
 

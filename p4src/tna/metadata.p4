@@ -139,7 +139,8 @@ struct ingress_metadata_t {
     bit<32> now;
     bit<16> refusal_window;
     // A path's count of CNPs ++ its number.
-    bit<32> cnp_word;
+    bit<16> cnp_word;
+    bit<16> cnp_window;
 }
 
 struct egress_metadata_t {

@@ -95,6 +95,7 @@ parser IngressParser(packet_in packet,
         meta.now = 0;
         meta.refusal_window = 0;
         meta.cnp_word = 0;
+        meta.cnp_window = 0;
         transition select(ig_intr_md.ingress_port) {
             CPU_PORT: parse_packet_out;
             RECIRCULATION_PORT: parse_packet_out;
