@@ -124,15 +124,25 @@ control TreeLeaves(inout ingress_metadata_t meta) {
     } \
     action sibling_right_##level() { \
         meta.carried.minimum = meta.carried.minimum + compare_right_##level.execute(meta.carried.cell[15:level + 1]); \
+    } \
+    table on_left_##level { actions = { own_left_##level; } const default_action = own_left_##level(); } \
+    table on_right_##level { actions = { own_right_##level; } const default_action = own_right_##level(); } \
+    table from_right_##level { \
+        key = { meta.absent[level:level]: exact; } actions = { sibling_right_##level; NoAction; } \
+        const default_action = NoAction(); const entries = { 0: sibling_right_##level(); } size = 2; \
+    } \
+    table from_left_##level { \
+        key = { meta.absent[level:level]: exact; } actions = { sibling_left_##level; NoAction; } \
+        const default_action = NoAction(); const entries = { 0: sibling_left_##level(); } size = 2; \
     }
 
 #define APPLY_TREE_LEVEL(level) \
     if (meta.carried.cell[level:level] == 0) { \
-        own_left_##level(); \
-        if (meta.absent[level:level] == 0) { sibling_right_##level(); } \
+        on_left_##level.apply(); \
+        from_right_##level.apply(); \
     } else { \
-        own_right_##level(); \
-        if (meta.absent[level:level] == 0) { sibling_left_##level(); } \
+        on_right_##level.apply(); \
+        from_left_##level.apply(); \
     }
 
 // All levels above the leaves.
