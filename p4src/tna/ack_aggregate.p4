@@ -34,20 +34,44 @@
 #include "refusal_limit.p4"
 
 // What the registers of the last stage say of the packet (sender.p4).
-control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+control Standing(inout ingress_metadata_t meta,
+                 inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
+                 inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
+    // PRE group 0 means none.
+    action replicate() {
+        ig_tm_md.mcast_grp_a = meta.group_index + 1;
+    }
+
     action source_sends() {
         meta.carried.is_source = 1;
         meta.carried.is_new = 1;
+        ig_tm_md.mcast_grp_a = meta.group_index + 1;
     }
 
     action source_sends_again() {
         meta.carried.is_source = 1;
+        ig_tm_md.mcast_grp_a = meta.group_index + 1;
     }
 
+    // To the source, and to egress at the port that it came from.
     action to_source() {
         @in_hash {
             ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
         }
+        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_session = meta.record_session;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    }
+
+    // The controller gets it as it came: by its source address it knows the member.
+    action to_source_and_controller() {
+        @in_hash {
+            ig_tm_md.ucast_egress_port = (PortId_t)meta.source;
+        }
+        meta.carried.packet_in_reason = PacketInReason.FATAL_NAK;
+        meta.mirror_origin = Origin.RECORD;
+        meta.mirror_session = SESSION_TO_CPU;
+        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
     }
 
     action to_last_source() {
@@ -72,12 +96,23 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
             meta.source: ternary;
             meta.last_source: ternary;
         }
-        actions = { source_sends; source_sends_again; to_source; to_last_source; compare_ports; refuse; NoAction; }
+        actions = {
+            replicate;
+            source_sends;
+            source_sends_again;
+            to_source;
+            to_source_and_controller;
+            to_last_source;
+            compare_ports;
+            refuse;
+            NoAction;
+        }
         const default_action = NoAction();
         const entries = {
             (Kind.DATA, _, TURN_SOURCE_AND_PSN &&& TURN_SOURCE_AND_PSN, _, _): source_sends();
             (Kind.DATA, 1, TURN_PSN &&& TURN_PSN, _, _): source_sends();
             (Kind.DATA, _, TURN_SOURCE &&& TURN_SOURCE, _, _): source_sends_again();
+            (Kind.DATA, _, _, _, _): replicate();
             (Kind.READ, _, _, _, _): compare_ports();
             (Kind.CNP, _, _, _, 0): refuse(Drop.NO_SOURCE);
             (Kind.CNP, _, _, _, _): to_last_source();
@@ -86,7 +121,7 @@ control Standing(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata
             (Kind.NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
             (Kind.NAK, _, _, _, _): to_source();
             (Kind.FATAL_NAK, _, _, 0, _): refuse(Drop.BEYOND_SENT);
-            (Kind.FATAL_NAK, _, _, _, _): to_source();
+            (Kind.FATAL_NAK, _, _, _, _): to_source_and_controller();
         }
         size = 16;
     }
@@ -122,18 +157,22 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
         meta.minimum_psn = meta.carried.minimum & -PSN_WORD_ONE;
     }
 
-    action record() {
-        meta.mirror_origin = Origin.RECORD;
-        meta.mirror_session = meta.record_session;
-        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    action from_source() {
+        meta.carried.is_source = 1;
     }
 
-    // The controller gets it as it came: by its source address it knows the member.
-    action report() {
-        meta.carried.packet_in_reason = PacketInReason.FATAL_NAK;
-        meta.mirror_origin = Origin.RECORD;
-        meta.mirror_session = SESSION_TO_CPU;
-        ig_dprsr_md.mirror_type = MIRROR_TO_ORIGIN;
+    // Of a request that no group can answer.
+    table asker {
+        key = {
+            meta.carried.kind: exact;
+            meta.source_difference: exact;
+        }
+        actions = { from_source; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            (Kind.READ, 0): from_source();
+        }
+        size = 2;
     }
 
     apply {
@@ -145,8 +184,11 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
             if (meta.carried.kind == Kind.NAK || meta.carried.kind == Kind.REGISTERS) {
                 tie_nak();
             }
-            standing.apply(meta, ig_tm_md);
+            refusal_limit.apply(meta);
+            standing.apply(meta, ig_dprsr_md, ig_tm_md);
             leaves.apply(meta);
+            asker.apply();
+            // Nothing else stands beside this under a condition of its own for longer than a stage: Tofino 1 goes one way at a time.
             if (meta.in_tree == 1) {
                 meta.ahead = (bit<32>)(meta.carried.word - meta.carried.minimum);
                 tree.apply(meta);
@@ -156,23 +198,8 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
                     distance_of_feedback();
                 }
                 told.apply(meta);
-            }
-            if (meta.carried.kind == Kind.DATA) {
-                // PRE group 0 means none.
-                ig_tm_md.mcast_grp_a = meta.group_index + 1;
-            } else if (meta.carried.kind == Kind.READ) {
-                if (meta.source_difference == 0) {
-                    meta.carried.is_source = 1;
-                }
-                refusal_limit.apply(meta);
-            } else if (meta.drop_reason == Drop.NONE) {
-                if (meta.carried.kind == Kind.CNP) {
-                    cnp_filter.apply(meta);
-                } else if (meta.carried.kind == Kind.FATAL_NAK) {
-                    report();
-                } else if (meta.carried.kind == Kind.ACK || meta.carried.kind == Kind.NAK) {
-                    record();
-                }
+            } else if (meta.carried.kind == Kind.CNP && meta.drop_reason == Drop.NONE) {
+                cnp_filter.apply(meta);
             }
         }
     }

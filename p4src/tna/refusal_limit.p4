@@ -24,11 +24,33 @@ control RefusalLimit(inout ingress_metadata_t meta) {
         is_limited = refuse.execute(meta.carried.cell);
     }
 
-    apply {
-        refuse_once();
-        if (is_limited == 1) {
-            meta.drop_reason = Drop.REFUSAL_LIMITED;
+    action limit() {
+        meta.drop_reason = Drop.REFUSAL_LIMITED;
+    }
+
+    table refusals {
+        key = { meta.carried.kind: exact; }
+        actions = { refuse_once; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            Kind.READ: refuse_once();
         }
+        size = 2;
+    }
+
+    table limited {
+        key = { is_limited: exact; }
+        actions = { limit; NoAction; }
+        const default_action = NoAction();
+        const entries = {
+            1: limit();
+        }
+        size = 2;
+    }
+
+    apply {
+        refusals.apply();
+        limited.apply();
     }
 }
 
