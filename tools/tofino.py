@@ -96,24 +96,26 @@ def figures(logs: Path) -> Iterator[str]:
     whole = json.loads((logs / "resources.json").read_text())
     yield f"compiler: {whole.get('compiler_version', 'of unknown version')}"
     mau = whole["resources"]["mau"]
-    yield from stages((logs / "table_summary.log").read_text(), mau["nStages"])
+    yield from stages(logs.parent, mau["nStages"])
     for name, group, items in RESOURCES:
         used = [in_use(stage[group][items]) for stage in mau["mau_stages"]]
         yield f"{name}: {sum(used)} ({' '.join(map(str, used))} by stage)"
     yield from phv(json.loads((logs / "phv.json").read_text()))
 
 
-def stages(summary: str, available: int) -> Iterator[str]:
-    """How many stages the last allocation of tables needs, and how many could not be fewer."""
-    parts = [
-        f"{found[-1]} of {gress}"
-        for gress in ("ingress", "egress")
-        if (found := re.findall(rf"Number of stages for {gress} table allocation: (\d+)", summary, re.I))
-    ]
-    total = re.findall(r"Number of stages in table allocation: (\d+)", summary)
-    critical = re.findall(r"Critical path length through the table dependency graph: (\d+)", summary)
-    yield f"stages: {total[-1] if total else '?'} of {available} ({', '.join(parts)})"
-    yield f"critical path: {critical[-1] if critical else '?'} stages"
+def stages(pipe: Path, available: int) -> Iterator[str]:
+    """How many stages each gress needs, and how many could not be fewer if the compiler says so."""
+    # Of the assembly: `stage 4 ingress:`.
+    assembly = next(iter(pipe.glob("*.bfa")), None)
+    found = re.findall(r"^stage (\d+) (\w+):", assembly.read_text() if assembly else "", re.M)
+    needed = {gress: max(int(stage) for stage, of in found if of == gress) + 1 for _, gress in found}
+    parts = ", ".join(f"{count} of {gress}" for gress, count in sorted(needed.items(), reverse=True))
+    yield f"stages: {max(needed.values(), default='?')} of {available} ({parts})"
+    summary = pipe / "logs" / "table_summary.log"
+    if summary.is_file():
+        path = r"Critical path length through the table dependency graph: (\d+)"
+        critical = re.findall(path, summary.read_text())
+        yield f"critical path: {critical[-1] if critical else '?'} stages"
 
 
 def in_use(items: list[dict[str, Any]]) -> int:

@@ -1,0 +1,28 @@
+"""What is said of a compile for Tofino."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+_FILE = Path(__file__).parents[1] / "tofino.py"
+_SPEC = importlib.util.spec_from_file_location("alfirk_tofino", _FILE)
+assert _SPEC
+assert _SPEC.loader
+tofino = importlib.util.module_from_spec(_SPEC)
+sys.modules["alfirk_tofino"] = tofino
+_SPEC.loader.exec_module(tofino)
+
+
+def stages_are_those_of_the_assembly(tmp_path: Path) -> None:
+    (tmp_path / "main.bfa").write_text("stage 0 ingress:\n  a\nstage 11 ingress:\nstage 3 egress:\n")
+    assert list(tofino.stages(tmp_path, 20)) == ["stages: 12 of 20 (12 of ingress, 4 of egress)"]
+
+
+def the_critical_path_is_told_if_the_compiler_tells_it(tmp_path: Path) -> None:
+    (tmp_path / "main.bfa").write_text("stage 1 egress:\n")
+    (tmp_path / "logs").mkdir()
+    line = "Critical path length through the table dependency graph: 9\n"
+    (tmp_path / "logs" / "table_summary.log").write_text(line)
+    assert list(tofino.stages(tmp_path, 12)) == ["stages: 2 of 12 (2 of egress)", "critical path: 9 stages"]
