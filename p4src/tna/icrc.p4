@@ -46,13 +46,20 @@ control Icrc(inout headers_t hdr, inout egress_metadata_t meta) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_feedback;
     Hash<bit<32>>(HashAlgorithm_t.CRC32) of_empty_write;
 
+    // As a hash, bytes change places in one stage; as assignments, in one for each.
+    action write() {
+        @in_hash {
+            hdr.icrc.crc = ICRC_ON_THE_WIRE(meta.crc);
+        }
+    }
+
     apply {
         if (hdr.aeth.isValid()) {
             meta.crc = of_feedback.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_AETH });
         } else {
             meta.crc = of_empty_write.get({ ICRC_FIELDS_TO_BTH, ICRC_FIELDS_OF_RETH });
         }
-        hdr.icrc.crc = ICRC_ON_THE_WIRE(meta.crc);
+        write();
     }
 }
 
