@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from pathlib import Path
 
+import checks
 import pytest
-
-_FILE = Path(__file__).parents[1] / "checks.py"
-_SPEC = importlib.util.spec_from_file_location("alfirk_checks", _FILE)
-assert _SPEC
-assert _SPEC.loader
-checks = importlib.util.module_from_spec(_SPEC)
-sys.modules["alfirk_checks"] = checks
-_SPEC.loader.exec_module(checks)
 
 
 def nextest_summary_is_read() -> None:

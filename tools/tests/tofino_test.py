@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
 
-_FILE = Path(__file__).parents[1] / "tofino.py"
-_SPEC = importlib.util.spec_from_file_location("alfirk_tofino", _FILE)
-assert _SPEC
-assert _SPEC.loader
-tofino = importlib.util.module_from_spec(_SPEC)
-sys.modules["alfirk_tofino"] = tofino
-_SPEC.loader.exec_module(tofino)
+import tofino
 
 
 def stages_are_those_of_the_assembly(tmp_path: Path) -> None:
