@@ -1,7 +1,6 @@
 //! `alfirk view`, and the page of `alfirk run --web`.
 
-use std::fs::File;
-use std::io::{BufReader, Write};
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -41,10 +40,8 @@ pub fn run(args: &Args) -> Outcome {
 fn read(path: &Path) -> Result<Exhibit, Failure> {
     let bad =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("{}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| bad(&error))?;
-    // Read once to check it, and once as it is; one that grows meanwhile is cut at a line by the page.
-    trace::read(BufReader::new(file)).map_err(|error| bad(&error))?;
     let bytes = std::fs::read(path).map_err(|error| bad(&error))?;
+    trace::read(&bytes[..]).map_err(|error| bad(&error))?;
     let mut growing = Growing::default();
     growing.write_all(&bytes).map_err(|error| bad(&error))?;
     let name = path.file_name().unwrap_or(path.as_os_str());

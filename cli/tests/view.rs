@@ -1,25 +1,22 @@
 //! `alfirk view` and `alfirk ctrl --web`, without a browser. What the page shows is tested in `view/tests`.
 
+#[allow(dead_code)] // `json`: nothing here is printed as JSON.
+#[path = "run/common.rs"]
+mod common;
 mod serving;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use alfirk_view::trace::{self, Event};
+use common::{data_plane, file, good, refused, TESTBED};
 use serving::Running;
 
 fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_alfirk"));
     command.args(arguments);
     command
-}
-
-fn run(arguments: &[&str]) -> Output {
-    command(arguments)
-        .output()
-        .expect("the binary was just built")
 }
 
 /// What `GET` of a path gives, without the head.
@@ -42,22 +39,12 @@ fn page(output: impl Read) -> String {
     address.split('/').next().unwrap().to_owned()
 }
 
-fn refused(arguments: &[&str], code: i32, words: &[&str]) {
-    let output = run(arguments);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    for word in words {
-        assert!(told.contains(word), "{word}: {told}");
-    }
-}
-
 #[test]
 fn a_trace_is_served_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.jsonl");
     let file = file.to_str().unwrap();
-    let made = run(&[
+    good(&[
         "run",
         "--size",
         "8KiB",
@@ -66,7 +53,6 @@ fn a_trace_is_served_as_it_was_written() {
         "--trace",
         file,
     ]);
-    assert_eq!(made.status.code(), Some(0), "{made:?}");
     let mut viewing = command(&["view", file, "--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .spawn()
@@ -113,7 +99,7 @@ fn both_models_write_the_same_trace() {
 fn what_is_no_trace_is_refused_with_its_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    refused(&["view", &path("none")], 2, &["none", "No such file"]);
+    refused(2, &["view", &path("none")], &["none", "No such file"]);
     for (name, text, words) in [
         ("empty", "", &["line 1", "empty", "--trace FILE.jsonl"][..]),
         ("text", "1 h1:0 tx 60 other\n", &["line 1", "no trace"]),
@@ -123,11 +109,11 @@ fn what_is_no_trace_is_refused_with_its_line() {
             &["version 7", "version 1"],
         ),
     ] {
-        std::fs::write(path(name), text).unwrap();
-        refused(&["view", &path(name)], 2, words);
+        file(folder.path(), name, text);
+        refused(2, &["view", &path(name)], words);
     }
     let trace = path("half.jsonl");
-    run(&[
+    good(&[
         "run",
         "--size",
         "1KiB",
@@ -138,7 +124,7 @@ fn what_is_no_trace_is_refused_with_its_line() {
     ]);
     let whole = std::fs::read_to_string(&trace).unwrap();
     std::fs::write(&trace, &whole[..whole.len() / 2]).unwrap();
-    refused(&["view", &trace], 2, &["half.jsonl: line "]);
+    refused(2, &["view", &trace], &["half.jsonl: line "]);
 }
 
 #[test]
@@ -146,13 +132,13 @@ fn an_address_in_use_is_said_before_the_run() {
     let busy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = busy.local_addr().unwrap().to_string();
     refused(
-        &["run", "--web", &address],
         1,
+        &["run", "--web", &address],
         &["--web", &address, "another port"],
     );
     refused(
-        &["run", "--web", "--driver", "mininet"],
         2,
+        &["run", "--web", "--driver", "mininet"],
         &["--web", "virtual driver"],
     );
 }
@@ -160,17 +146,9 @@ fn an_address_in_use_is_said_before_the_run() {
 #[test]
 fn a_controller_shows_what_it_does() {
     let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (json, info) = (path("main.json"), path("main.txtpb"));
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let source = root.join("p4src/v1model/main.p4");
-    let source = source.to_str().unwrap();
-    let compiled = run(&["p4c", source, "-o", &json, "--p4runtime-files", &info]);
-    assert_eq!(compiled.status.code(), Some(0), "{compiled:?}");
-
+    let [json, info] = data_plane(folder.path());
     let (_switch, server) = serving::switch("1", &["--cpu-port", "510"]);
-    let topology = root.join("topologies/testbed.yaml");
-    let mut controller = command(&["ctrl", "--topology", topology.to_str().unwrap()])
+    let mut controller = command(&["ctrl", "--topology", TESTBED])
         .args(["--switch", &format!("s1={server}"), "--p4info", &info])
         .args(["--device-config", &json, "--listen", "127.0.0.1:0"])
         .args(["--web", "127.0.0.1:0"])

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{alfirk, file, refused, TESTBED};
+use crate::common::{data_plane, file, refused, TESTBED};
 
 fn run(arguments: &[&str], words: &[&str]) {
     let with_testbed = ["run", "--topology", TESTBED];
@@ -318,14 +318,7 @@ fn trace_of_mininet() {
 #[test]
 fn controller_without_switch() {
     let folder = tempfile::tempdir().unwrap();
-    let (json, info) = (
-        folder.path().join("main.json"),
-        folder.path().join("main.txtpb"),
-    );
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/v1model/main.p4");
-    let (json, info) = (json.to_str().unwrap(), info.to_str().unwrap());
-    let compiled = alfirk(&["p4c", source, "-o", json, "--p4runtime-files", info]);
-    assert_eq!(compiled.status.code(), Some(0));
+    let [json, info] = data_plane(folder.path());
     // Port 9 is "discard": nobody listens there.
     let arguments = [
         "ctrl",
@@ -334,9 +327,9 @@ fn controller_without_switch() {
         "--switch",
         "s1=127.0.0.1:9",
         "--p4info",
-        info,
+        &info,
         "--device-config",
-        json,
+        &json,
         "--listen",
         "127.0.0.1:0",
         "--wait",

@@ -44,6 +44,15 @@ pub fn refused(code: i32, arguments: &[&str], words: &[&str]) {
     assert!(!message.contains("panicked"), "{message}");
 }
 
+/// Compiles the data plane for BMv2; gives the names of the JSON and of P4Info in text.
+pub fn data_plane(folder: &Path) -> [String; 2] {
+    let [json, info] =
+        ["main.json", "main.txtpb"].map(|name| folder.join(name).to_str().unwrap().to_string());
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../p4src/v1model/main.p4");
+    good(&["p4c", source, "-o", &json, "--p4runtime-files", &info]);
+    [json, info]
+}
+
 /// Writes a file and gives its name.
 pub fn file(folder: &Path, name: &str, content: &str) -> String {
     let path = folder.join(name);
