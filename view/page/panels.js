@@ -14,6 +14,15 @@ export function element(name, properties = {}, ...children) {
 const facts = (...pairs) =>
   element("dl", { className: "facts" }, ...pairs.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, `${value}`)]));
 
+// Names stand at the left, numbers at the right.
+const cellsOf = (name, texts, left) => texts.map((text, at) => element(name, { className: at === left ? "left" : "" }, `${text}`));
+
+// `left` is the column of names.
+const table = (head, rows, left) =>
+  element("table", {},
+    element("thead", {}, element("tr", {}, ...cellsOf("th", head, left))),
+    element("tbody", {}, ...rows.map((row) => element("tr", { className: row.className ?? "" }, ...cellsOf("td", row.texts, left)))));
+
 // About a node at a time, into `box`.
 export function panel(box, trace, node, t) {
   if (node === null) return box.replaceChildren(...overview(trace, t));
@@ -64,16 +73,11 @@ function mft(trace, node, { group, paths, feedback }) {
     const to = leads(port);
     const isSource = feedback !== null && feedback.source === port;
     const behind = feedback === null || ack === undefined ? "" : ahead(feedback.sent, ack);
-    const cells = [path, port, `${to ? trace.nodes[to.node].name : "?"}${isSource ? " (source)" : ""}`, ack ?? "", behind];
-    const row = element("tr", {}, ...cells.map((text, at) => element("td", { className: at === 2 ? "left" : "" }, `${text}`)));
-    if (feedback !== null && ack === feedback.minimum) row.className = "minimum";
-    return row;
+    const texts = [path, port, `${to ? trace.nodes[to.node].name : "?"}${isSource ? " (source)" : ""}`, ack ?? "", behind];
+    return { texts, className: feedback !== null && ack === feedback.minimum ? "minimum" : "" };
   });
   const head = ["path", "port", "leads to", "AckPSN", "behind"];
-  const table = element("table", {},
-    element("thead", {}, element("tr", {}, ...head.map((text, at) => element("th", { className: at === 2 ? "left" : "" }, text)))),
-    element("tbody", {}, ...rows));
-  const parts = [element("h2", {}, `MFT of group ${group}`), table];
+  const parts = [element("h2", {}, `MFT of group ${group}`), table(head, rows, 2)];
   if (feedback !== null) {
     parts.push(facts(
       ["minimum", feedback.minimum],
@@ -101,16 +105,9 @@ function ports(trace, node, t) {
   }
   const rows = trace.neighbours[node].map(({ link, node: other, port }) => {
     const counts = sent.get(link) ?? { data: 0, ack: 0, nak: 0, cnp: 0, lost: 0 };
-    const cells = [port, trace.nodes[other].name, counts.data, counts.ack, counts.nak, counts.cnp, counts.lost];
-    return element("tr", {}, ...cells.map((text, at) => element("td", { className: at === 1 ? "left" : "" }, `${text}`)));
+    return { texts: [port, trace.nodes[other].name, counts.data, counts.ack, counts.nak, counts.cnp, counts.lost] };
   });
-  const head = ["port", "to", "data", "ACK", "NAK", "CNP", "lost"];
-  return [
-    element("h2", {}, "Frames sent"),
-    element("table", {},
-      element("thead", {}, element("tr", {}, ...head.map((text, at) => element("th", { className: at === 1 ? "left" : "" }, text)))),
-      element("tbody", {}, ...rows)),
-  ];
+  return [element("h2", {}, "Frames sent"), table(["port", "to", "data", "ACK", "NAK", "CNP", "lost"], rows, 1)];
 }
 
 function aboutHost(trace, node, t) {
