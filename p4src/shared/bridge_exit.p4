@@ -40,6 +40,7 @@ control BridgeExit(inout headers_t hdr,
                    bit<16> reth_id_xor, bit<16> reth_sport_xor,
                    bit<64> va_xor, bit<32> rkey_xor) {
         receivers_counter.count();
+        is_to_host = true;
         hdr.ethernet.src = VIRTUAL_MAC;
         hdr.ethernet.dst = mac;
         hdr.ipv4.dst = ip;
@@ -76,7 +77,8 @@ control BridgeExit(inout headers_t hdr,
     }
 
     apply {
-        is_to_host = receivers.apply().hit;
+        is_to_host = false;
+        receivers.apply();
         if (is_to_host) {
             if (hdr.reth.isValid()) {
                 hdr.ipv4.identification = hdr.ipv4.identification ^ with_reth_id_xor;

@@ -1,5 +1,7 @@
 // Table and register sizes, one place for every target.
 //
+// A group has up to 64 paths on a switch; on Tofino 32, for one more level of min_psn_tree.p4 is a 13th stage of 12.
+//
 // PATH_BITS and GROUP_BITS may be given on the compiler's command line
 // (-DPATH_BITS=4) to trade group size against memory. PATH_BITS is at least 2, because
 // four paths share a leaf node (min_psn_tree.p4), and at most 7: path index 0xff is
@@ -11,7 +13,11 @@
 #define ALFIRK_SIZES_P4
 
 #ifndef PATH_BITS
+#if __TARGET_TOFINO__ == 1
+#define PATH_BITS 5
+#else
 #define PATH_BITS 6
+#endif
 #endif
 
 #ifndef GROUP_BITS

@@ -4,10 +4,11 @@
 // one step, which reads, changes and writes it once per packet. On Tofino each step is a stage:
 //
 //   0          group_lookup.p4    which group, which path; the feedback's ICRC
-//   1          sender.p4          what the path has acknowledged; is the packet let in?
-//   2          sender.p4          who is the source, what has it sent; does this count?
-//   3          min_psn_tree.p4    the packet's own path rises
-//   4 .. 9     min_psn_tree.p4    the oldest word of all paths, one level each
+//   1          group_lookup.p4    which member; the bridge's entry
+//   2          admission.p4       is the packet let in? what the path has acknowledged (sender.p4)
+//   3          sender.p4          who is the source, what has it sent; does this count?
+//   4          min_psn_tree.p4    the packet's own path rises
+//   5 .. 9     min_psn_tree.p4    the oldest word of all 32 paths, one level each; each doubling is a stage more
 //   10         told.p4            what the source was told last: is the minimum news to it?
 //   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
 //

@@ -18,9 +18,9 @@ control EcnMarking(inout headers_t hdr, in egress_intrinsic_metadata_t eg_intr_m
     apply {
         if (hdr.ipv4.isValid() && hdr.ipv4.ecn != ECN_NOT_ECT) {
             look_up();
-            if (is_marked == 1) {
-                hdr.ipv4.ecn = ECN_CE;
-            }
+        }
+        if (is_marked == 1) {
+            hdr.ipv4.ecn = ECN_CE;
         }
     }
 }

@@ -59,8 +59,6 @@ control ingress(inout headers_t hdr,
     AckAggregate() ack_aggregate;
     Conclusion() conclusion;
     Ipv4Routing() ipv4_routing;
-    PuntLimit() punt_limit;
-
     bool is_of_group = false;
     bool is_admitted = false;
     bool is_mrp = false;
@@ -87,8 +85,6 @@ control ingress(inout headers_t hdr,
 
     action count_drop() {
         drops.count(meta.drop_reason);
-        // A mirror for the controller, too.
-        ig_dprsr_md.drop_ctl = 5;
     }
 
     apply {
@@ -153,14 +149,10 @@ control ingress(inout headers_t hdr,
             }
         }
 
-        punt_limit.apply(meta);
-
-        // Last, and either: both may write drop_ctl.
         if (meta.drop_reason != Drop.NONE) {
             count_drop();
-        } else if (is_admitted) {
-            conclusion.apply(meta, ig_dprsr_md);
         }
+        conclusion.apply(meta, is_admitted, ig_dprsr_md);
     }
 }
 
@@ -182,6 +174,7 @@ control egress(inout headers_t hdr,
     MemoryRegions() memory_regions;
     Icrc() icrc;
     EcnMarking() ecn_marking;
+    PuntLimit() punt_limit;
 
     bool is_own_copy = false;
     bool is_to_host = false;
@@ -202,23 +195,28 @@ control egress(inout headers_t hdr,
         if (meta.port_difference == 0) {
             is_own_copy = true;
         }
+        if (meta.carried.origin == Origin.ANSWER) {
+            // As its sender sent it: the mirror has not gone through the bridge's entry.
+            data_to_ack.apply(hdr);
+            hdr.ipv4.src = hdr.ipv4.dst;
+            hdr.udp.checksum = 0;
+        }
+        ecn_marking.apply(hdr, eg_intr_md);
+        if (hdr.ipv4.ihl == 5) {
+            meta.has_checksum = 1;
+        }
         if (meta.carried.packet_in_reason != 0 && eg_intr_md.egress_port == CPU_PORT) {
             hdr.packet_in.setValid();
             hdr.packet_in.reason = meta.carried.packet_in_reason;
             hdr.packet_in.pad = 0;
             hdr.packet_in.ingress_port = meta.carried.ingress_port;
+            punt_limit.apply(meta);
         } else if (meta.carried.kind == Kind.NONE) {
             // No group's.
             if (is_own_copy && meta.carried.is_datagram == 1) {
                 meta.drop_reason = Drop.OWN_COPY;
             }
         } else {
-            if (meta.carried.origin == Origin.ANSWER) {
-                // As its sender sent it: the mirror has not gone through the bridge's entry.
-                data_to_ack.apply(hdr);
-                hdr.ipv4.src = hdr.ipv4.dst;
-                hdr.udp.checksum = 0;
-            }
             carried_words.apply(hdr, meta, eg_intr_md.egress_rid);
             retransmission_filter.apply(hdr, meta, is_own_copy);
             path_msn.apply(meta);
@@ -232,36 +230,31 @@ control egress(inout headers_t hdr,
                     meta.drop_reason = Drop.ALREADY_ACKED;
                 }
             }
-            if (meta.carried.kind == Kind.REGISTERS) {
-                if (hdr.register_control.op == RegisterOp.INIT_REGIONS) {
-                    has_region = true;
-                    receiver = (slot_t)hdr.register_control.index;
-                    meta.psn = meta.psn & -PSN_WORD_ONE;
-                }
-            } else {
-                if (hdr.aeth.isValid()) {
-                    feedback.apply(hdr, meta);
-                    hdr.aeth.msn = (msn_t)((bit<32>)meta.msn)[31:8];
-                }
-                region_owner = hdr.reth.va[31:0];
+            // In conditions of a stage each: what the source is told, and where the packet goes, are found side by side.
+            if (hdr.aeth.isValid() && meta.carried.kind != Kind.REGISTERS) {
+                feedback.apply(hdr, meta);
+            }
+            if (hdr.aeth.isValid()) {
+                hdr.aeth.msn = (msn_t)((bit<32>)meta.msn)[31:8];
+            }
+            region_owner = hdr.reth.va[31:0];
+            if (meta.carried.kind != Kind.REGISTERS) {
                 bridge_exit.apply(hdr, meta, eg_intr_md.egress_port, is_to_host, receiver);
-                if (is_to_host && hdr.reth.isValid() && receiver != NO_SLOT) {
-                    has_region = true;
-                }
             }
-            if (has_region) {
-                compare_owners.apply();
-                memory_regions.apply(hdr, meta, receiver[GROUP_BITS + LOCAL_BITS - 1:0]);
+            if (meta.carried.kind == Kind.REGISTERS && hdr.register_control.op == RegisterOp.INIT_REGIONS) {
+                has_region = true;
+                receiver = (slot_t)hdr.register_control.index;
+                meta.psn = meta.psn & -PSN_WORD_ONE;
+            } else if (is_to_host && hdr.reth.isValid() && receiver != NO_SLOT) {
+                has_region = true;
             }
+            compare_owners.apply();
+            memory_regions.apply(hdr, meta, receiver[GROUP_BITS + LOCAL_BITS - 1:0], has_region);
             if (meta.carried.kind == Kind.REGISTERS) {
                 answer_register_control.apply(hdr, eg_intr_md.egress_port);
             } else if (hdr.icrc.isValid() && !hdr.mr_info.isValid()) {
                 icrc.apply(hdr, meta);
             }
-        }
-        ecn_marking.apply(hdr, eg_intr_md);
-        if (hdr.ipv4.ihl == 5) {
-            meta.has_checksum = 1;
         }
         if (meta.drop_reason != Drop.NONE) {
             count_drop();

@@ -12,7 +12,7 @@
 typedef bit<(GROUP_BITS + LOCAL_BITS)> receiver_cell_t;
 
 // `owner_difference`: 0 if the packet tells of the region of this receiver.
-control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in receiver_cell_t cell) {
+control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in receiver_cell_t cell, in bool has_region) {
     Register<psn_word_t, receiver_cell_t>(SIZE_RECEIVERS) told_at;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_high;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_low;
@@ -139,19 +139,23 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
         hdr.udp.length = EMPTY_WRITE_UDP_BYTES;
     }
 
+    // Conditions of a stage each, so that other steps can stand beside them (ack_aggregate.p4).
     apply {
         neutral_told = hdr.mr_info.id_xor ++ hdr.mr_info.sport_xor;
-        news.apply();
-        va_highs.apply();
-        va_lows.apply();
-        rkeys.apply();
-        neutrals.apply();
-        if (hdr.mr_info.isValid()) {
-            empty_write();
-        } else {
-            hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
-            hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
+        if (has_region) {
+            news.apply();
         }
+        if (has_region) {
+            va_highs.apply();
+            va_lows.apply();
+            rkeys.apply();
+            neutrals.apply();
+        }
+        if (has_region && hdr.mr_info.isValid()) {
+            empty_write();
+        }
+        hdr.ipv4.identification = hdr.ipv4.identification ^ neutral_xor[31:16];
+        hdr.udp.src_port = hdr.udp.src_port ^ neutral_xor[15:0];
     }
 }
 

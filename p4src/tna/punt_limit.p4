@@ -1,11 +1,12 @@
 // No port may keep the controller busy for all others: v1model/punt_limit.p4.
 //
-// Registrations and fatal NAKs are what hosts can make this pipeline hand up.
+// Registrations and fatal NAKs are what hosts can make this pipeline hand up. The meter stands in egress, for ingress has no stage
+// left: of a fatal NAK beyond the rate only the controller's copy ends.
 
 #ifndef ALFIRK_PUNT_LIMIT_P4
 #define ALFIRK_PUNT_LIMIT_P4
 
-control PuntLimit(inout ingress_metadata_t meta) {
+control PuntLimit(inout egress_metadata_t meta) {
     // By PacketInReason and port.
     @id(1) Meter<bit<12>>(SIZE_PUNT_RATES, MeterType_t.PACKETS) rates;
     bit<12> rate = 0;
@@ -22,12 +23,10 @@ control PuntLimit(inout ingress_metadata_t meta) {
     }
 
     apply {
-        if (meta.carried.packet_in_reason != 0) {
-            choose();
-            measure();
-            if (color != (bit<8>)MeterColor_t.GREEN) {
-                meta.drop_reason = Drop.PUNT_LIMITED;
-            }
+        choose();
+        measure();
+        if (color != (bit<8>)MeterColor_t.GREEN) {
+            meta.drop_reason = Drop.PUNT_LIMITED;
         }
     }
 }

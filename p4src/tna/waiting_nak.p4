@@ -97,8 +97,10 @@ control NakWord(inout headers_t hdr, inout ingress_metadata_t meta) {
     }
 }
 
-// `minimum_psn` is the minimum with zeros in the lower 8 bits.
-control Conclusion(inout ingress_metadata_t meta, inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
+// What becomes of a packet, of a group or not: only this writes drop_ctl. `minimum_psn` is the minimum with zeros in the lower 8
+// bits.
+control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
+                   inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
     Register<naks_t, group_cell_t>(MAX_GROUPS) naks;
     Register<psn_word_t, group_cell_t>(MAX_GROUPS) words;
 
@@ -217,12 +219,19 @@ control Conclusion(inout ingress_metadata_t meta, inout ingress_intrinsic_metada
         resend.execute(CELL_GROUP(meta.carried.cell));
     }
 
+    // And a mirror for the controller, too.
+    action drop() {
+        ig_dprsr_md.drop_ctl = 5;
+    }
+
     // What becomes of the packet. Of data `distance` is from its PSN to the minimum: if that is not negative, all have it.
     //
     // Of feedback `ahead` says by how much the path's word was newer before: a NAK that its own path has passed was overtaken on
     // the way. `distance` is 0 to 255 if it comes just after the minimum, more if beyond, less if everyone has passed it.
     table first {
         key = {
+            meta.drop_reason: ternary;
+            is_admitted: ternary;
             meta.carried.kind: ternary;
             meta.carried.is_source: ternary;
             meta.is_news: ternary;
@@ -239,24 +248,26 @@ control Conclusion(inout ingress_metadata_t meta, inout ingress_intrinsic_metada
             answer;
             not_the_source;
             resend_told;
+            drop;
             NoAction;
         }
-        const default_action = NoAction();
+        const default_action = drop();
         const entries = {
-            (Kind.READ, _, _, _, _): answer();
-            (Kind.DATA, _, _, _, NOT_NEGATIVE): answer();
-            (Kind.DATA, 1, _, _, _): resend_told();
-            (Kind.DATA, 0, _, _, _): not_the_source();
-            (Kind.REGISTERS, _, _, _, _): set_naks();
-            (Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_with_news();
-            (Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_without_news();
-            (Kind.NAK, _, _, NOT_PASSED, JUST_AFTER): tell_own();
-            (Kind.NAK, _, 1, NOT_PASSED, _): wait_with_news();
-            (Kind.NAK, _, 0, NOT_PASSED, _): wait_without_news();
-            (Kind.NAK, _, 1, _, _): check_with_news();
-            (Kind.NAK, _, 0, _, _): check_without_news();
-            (Kind.ACK, _, 1, _, _): check_with_news();
-            (Kind.ACK, _, 0, _, _): check_without_news();
+            (Drop.NONE, true, Kind.READ, _, _, _, _): answer();
+            (Drop.NONE, true, Kind.DATA, _, _, _, NOT_NEGATIVE): answer();
+            (Drop.NONE, true, Kind.DATA, 1, _, _, _): resend_told();
+            (Drop.NONE, true, Kind.DATA, 0, _, _, _): not_the_source();
+            (Drop.NONE, true, Kind.REGISTERS, _, _, _, _): set_naks();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, PASSED_BY_ALL): check_with_news();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, PASSED_BY_ALL): check_without_news();
+            (Drop.NONE, true, Kind.NAK, _, _, NOT_PASSED, JUST_AFTER): tell_own();
+            (Drop.NONE, true, Kind.NAK, _, 1, NOT_PASSED, _): wait_with_news();
+            (Drop.NONE, true, Kind.NAK, _, 0, NOT_PASSED, _): wait_without_news();
+            (Drop.NONE, true, Kind.NAK, _, 1, _, _): check_with_news();
+            (Drop.NONE, true, Kind.NAK, _, 0, _, _): check_without_news();
+            (Drop.NONE, true, Kind.ACK, _, 1, _, _): check_with_news();
+            (Drop.NONE, true, Kind.ACK, _, 0, _, _): check_without_news();
+            (Drop.NONE, _, _, _, _, _, _): NoAction();
         }
         size = 16;
     }
@@ -294,7 +305,9 @@ control Conclusion(inout ingress_metadata_t meta, inout ingress_intrinsic_metada
 
     apply {
         first.apply();
-        second.apply();
+        if (is_admitted && meta.drop_reason == Drop.NONE) {
+            second.apply();
+        }
     }
 }
 

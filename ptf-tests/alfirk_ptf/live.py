@@ -17,8 +17,7 @@ from alfirk_mininet.interfaces import make_pair
 from alfirk_mininet.journal import Journal, clean
 from alfirk_mininet.process import Child, stop_all
 
-from alfirk_ptf import contract
-from alfirk_ptf.target import Target
+from alfirk_ptf.target import TARGET, Target
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -35,8 +34,7 @@ def switch_ports(path_bits: int) -> tuple[int, ...]:
     return tuple(range(1, 1 + max(5, 1 << path_bits)))
 
 
-#: As p4src/shared/sizes.p4 has it, unless the run says otherwise.
-PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, contract.MAX_PATHS.bit_length() - 1))
+PATH_BITS = int(os.environ.get(PATH_BITS_VARIABLE, TARGET.path_bits))
 MAX_PATHS = 1 << PATH_BITS
 #: So many bits of a group's paths lead to members next to the switch, on average.
 LOCAL_BITS = min(4, PATH_BITS)

@@ -21,7 +21,6 @@ from alfirk_ptf.live import (
     CPU_PORT,
     DEVICE_ID,
     MAIN_PROGRAM,
-    PATH_BITS,
     PATH_BITS_VARIABLE,
     ROOT,
     RunError,
@@ -94,8 +93,9 @@ def main() -> int:
         "--path-bits",
         type=int,
         choices=range(2, 8),
-        default=PATH_BITS,
-        help="compile the pipeline for groups of 2^BITS paths (default: %(default)s)",
+        help="compile the pipeline for groups of 2^BITS paths (default: "
+        + ", ".join(f"{target.path_bits} for {target.value}" for target in Target)
+        + ")",
     )
     parser.add_argument(
         "--target",
@@ -110,6 +110,8 @@ def main() -> int:
         "tests", nargs="*", help="modules or module.Class of cases/ and features/ (default: all)"
     )
     options = parser.parse_args()
+    if options.path_bits is None:
+        options.path_bits = options.target.path_bits
     # Tests run elsewhere.
     options.alfirk = options.alfirk.absolute()
     signal.signal(signal.SIGTERM, _stop)

@@ -6,6 +6,8 @@ import os
 from enum import Enum
 from unittest import SkipTest
 
+from alfirk_ptf import contract
+
 #: Says for which target the program is compiled.
 TARGET_VARIABLE = "ALFIRK_TARGET"
 
@@ -20,6 +22,16 @@ class Target(Enum):
     def is_tofino(self) -> bool:
         """Whether it is the one for Tofino."""
         return self is Target.TNA
+
+    @property
+    def path_bits(self) -> int:
+        """For how many paths it is compiled unless it is said otherwise, as p4src/shared/sizes.p4 has it."""
+        return 5 if self.is_tofino else contract.MAX_PATHS.bit_length() - 1
+
+    @property
+    def punt_gress(self) -> str:
+        """Where it meters what goes to the controller."""
+        return "egress" if self.is_tofino else "ingress"
 
     def flags(self, cpu_port: int) -> list[str]:
         """List what the compiler is told besides the program."""

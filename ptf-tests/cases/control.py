@@ -263,8 +263,8 @@ class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
         for port in (1, 2):
             # One packet in so many seconds that none comes back during the test.
             cell = PacketInReason.MRP * _METERED_PORTS + port
-            self.switch.set_rate("ingress.punt_limit.rates", cell, 1, burst)
-        before = self.drops(Drop.PUNT_LIMITED)
+            self.switch.set_rate(f"{TARGET.punt_gress}.punt_limit.rates", cell, 1, burst)
+        before = self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress)
         self.same(self.exchange(1, *[self.registration(1, n) for n in range(sent)]), {})
         self.same(self.exchange(2, self.registration(2, 0)), {})
         ports = [packet.metadata["ingress_port"] for packet in self.registers.punted()]
@@ -272,7 +272,7 @@ class FloodOfOnePortLeavesTheOthersTheController(SwitchTest):
         # A slow machine takes longer than a second for it.
         self.assertGreaterEqual(ports.count(1), burst)
         self.assertLess(ports.count(1), sent // 2)
-        self.assertEqual(self.drops(Drop.PUNT_LIMITED) - before, sent - ports.count(1))
+        self.assertEqual(self.drops(Drop.PUNT_LIMITED, TARGET.punt_gress) - before, sent - ports.count(1))
         if TARGET.is_tofino:
             return
         limited = self.switch.counters("ingress.punt_limit.limited")

@@ -147,7 +147,7 @@ pub struct Program {
     pub ecn_marking: EcnMarking,
     /// `ingress.mirrors`, which only Tofino has.
     pub mirrors: Option<Mirrors>,
-    /// `ingress.punt_limit.rates`
+    /// `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`
     pub punt_rates: PuntRates,
     /// Counter arrays.
     pub counters: Counters,
@@ -236,7 +236,7 @@ impl Program {
                 Target::V1model => None,
                 Target::Tofino => Some(Mirrors::resolve(&schema)?),
             },
-            punt_rates: PuntRates::resolve(&schema)?,
+            punt_rates: PuntRates::resolve(&schema, target)?,
             counters: Counters::resolve(&schema, target)?,
             group_registers: match target {
                 Target::V1model => None,
@@ -326,7 +326,7 @@ impl Program {
             }
             Some(entity::Entity::MeterEntry(entry)) => {
                 let index = entry.index.as_ref().map_or(0, |index| index.index);
-                format!("meter ingress.punt_limit.rates[{index}]")
+                format!("meter punt_limit.rates[{index}]")
             }
             _ => "entity".to_owned(),
         }

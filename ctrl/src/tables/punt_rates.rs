@@ -1,9 +1,11 @@
-//! `ingress.punt_limit.rates`: how fast each port may have packets of each kind handed to the controller.
+//! `ingress.punt_limit.rates`, on Tofino `egress.punt_limit.rates`: how fast each port may have packets of each kind handed to the
+//! controller.
 
 use alfirk_p4runtime::p4::v1::{entity, update, Index, MeterConfig, MeterEntry, Update};
 
 use super::entity_update;
 use super::schema::{ProgramError, Schema};
+use super::target::Target;
 
 /// Ports that a pipeline can have: the meter's cells of one kind.
 const PORTS: u32 = 512;
@@ -33,9 +35,13 @@ pub struct PuntRates {
 }
 
 impl PuntRates {
-    pub(super) fn resolve(schema: &Schema) -> Result<PuntRates, ProgramError> {
+    pub(super) fn resolve(schema: &Schema, target: Target) -> Result<PuntRates, ProgramError> {
+        let name = match target {
+            Target::V1model => "ingress.punt_limit.rates",
+            Target::Tofino => "egress.punt_limit.rates",
+        };
         Ok(PuntRates {
-            meter: schema.meter("ingress.punt_limit.rates", 8 * PORTS)?,
+            meter: schema.meter(name, 8 * PORTS)?,
         })
     }
 

@@ -235,7 +235,7 @@ fn saved_state_of_another_network_is_refused() {
 fn rates_of_what_goes_to_the_controller_are_written_at_the_start_and_repaired() {
     let (mut fabric, _) = in_use();
     let before = fabric.contents();
-    let rates = |switch: &FakeSwitch| switch.count("meter ingress.punt_limit.rates");
+    let rates = |switch: &FakeSwitch| switch.count("meter punt_limit.rates");
     // Five kinds on each of a leaf's three ports and of the spine's two.
     let all: Vec<usize> = fabric.switches.iter().map(rates).collect();
     assert_eq!(all, [15, 15, 10]);
