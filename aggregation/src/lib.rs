@@ -5,7 +5,8 @@
 //! controller's is [`punt::Aggregator`], on the same steps. The controller runs the latter. The rest are checks: the compiled pipeline must give
 //! the same packets for the same sequence of packets (`cli/tests/pipeline_matches_model`), the model checker explores both
 //! halves with loss, duplication and reordering of everything (`sim/tests/feedback_model`), and queue pairs are tried
-//! behind it (`roce/tests`).
+//! behind it (`roce/tests`). [`TofinoGroup`] is the same for `p4src/tna`, where the steps are divided otherwise; the first two
+//! checks are made of it, too.
 //!
 //! Like the pipeline, a group has two halves. What comes in goes through [`Group::data`], [`Group::feedback`],
 //! [`Group::notice`] or [`Group::command`], and gives [`Queued`] things; each of them goes on through
@@ -28,6 +29,7 @@ pub mod punt;
 mod retransmission_filter;
 mod selective_nak;
 mod sender;
+mod tofino;
 mod told;
 mod types;
 mod waiting_nak;
@@ -42,6 +44,7 @@ pub use min_psn_walk::{Busy, Walk};
 pub use retransmission_filter::RetransmissionFilter;
 pub use selective_nak::{Loss, SelectiveNak};
 pub use sender::Sender;
+pub use tofino::{TofinoGroup, TofinoQueued};
 pub use told::{Point, Told};
 pub use types::{
     Config, Feedback, Flaw, Message, Nak, Notice, PacketIn, PacketOut, Port, Queued, Sent,

@@ -66,7 +66,7 @@ impl WaitingNak {
 }
 
 /// How long a receiver asks the source to wait: nothing for a sequence error.
-fn delay_ns(nak: Nak) -> u64 {
+pub(crate) fn delay_ns(nak: Nak) -> u64 {
     match nak.syndrome.into() {
         Syndrome::RnrNak(timer) => timer.delay_ns(),
         _ => 0,

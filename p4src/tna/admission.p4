@@ -49,6 +49,7 @@ control PathWords(inout headers_t hdr, inout ingress_metadata_t meta) {
 
     action of_data() {
         meta.carried.word = meta.psn | (psn_word_t)(bit<32>)PATH_OF_SENDER;
+        meta.top = meta.psn - 1;
         meta.nak = meta.psn - PSN_WORD_ONE;
     }
 

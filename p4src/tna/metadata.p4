@@ -114,7 +114,7 @@ struct ingress_metadata_t {
     psn_word_t psn;
     // What it acknowledges, for comparisons with words (ack_aggregate.p4).
     psn_word_t acked;
-    // The word after which acknowledgements are newer than this one's PSN.
+    // The largest word that a path's becomes this one instead of: of data any of the PSN before, of feedback any of its own.
     psn_word_t top;
     // A NAK as it waits (waiting_nak.p4), or of data the NAK that it answers.
     psn_word_t nak;

@@ -30,10 +30,10 @@
 control TreeLeaves(inout ingress_metadata_t meta) {
     Register<psn_word_t, cell_t>(SIZE_PATHS) leaves;
 
-    // Of equal PSNs the last acknowledgement counts.
+    // `top` decides: of equal PSNs the last acknowledgement counts, but not what the sender sends again.
     RegisterAction<psn_word_t, cell_t, psn_word_t>(leaves) raise = {
         void apply(inout psn_word_t value, out psn_word_t word) {
-            if (meta.carried.word - value > -PSN_WORD_ONE) {
+            if (meta.top - value >= 0) {
                 value = meta.carried.word;
             }
             word = value;

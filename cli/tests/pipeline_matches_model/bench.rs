@@ -31,29 +31,41 @@ fn program(path_bits: u32) -> Arc<Program> {
     let mut options = CompileOptions::new(source);
     let define = MacroOption::Define(format!("PATH_BITS={path_bits}"));
     options.preprocessor.macros.push(define);
-    let compiled = compile(&options).expect("p4src compiles");
+    load(&options)
+}
+
+/// Compiles a data plane.
+pub fn load(options: &CompileOptions) -> Arc<Program> {
+    let compiled = compile(options).expect("p4src compiles");
     let json = serde_json::to_string(&compiled.json).expect("BMv2 JSON is JSON");
     Arc::new(Program::from_json(&json).expect("the switch loads what the compiler writes"))
+}
+
+/// A switch with a program, and with the registers of a scene's group.
+pub fn prepared(program: &Arc<Program>, scene: &Scene) -> Switch {
+    let mut switch = Switch::new(SwitchOptions {
+        cpu_port: Some(CPU_PORT),
+        ..SwitchOptions::default()
+    });
+    switch.load(program.clone());
+    initialise_registers(
+        &mut switch,
+        scene.ports().len(),
+        scene.initial_psn,
+        scene.initial_msn,
+    );
+    switch
 }
 
 /// A switch with the group of a scene.
 pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
     let ports = scene.ports();
-    let mut switch = Switch::new(SwitchOptions {
-        cpu_port: Some(CPU_PORT),
-        ..SwitchOptions::default()
-    });
-    switch.load(PROGRAMS[(scene.path_bits - PATH_BITS.start()) as usize].clone());
-    initialise_registers(
-        &mut switch,
-        ports.len(),
-        scene.initial_psn,
-        scene.initial_msn,
-    );
+    let program = &PROGRAMS[(scene.path_bits - PATH_BITS.start()) as usize];
+    let mut switch = prepared(program, scene);
     let group = GROUP_INDEX.to_be_bytes().to_vec();
     add(
         &mut switch,
-        ["group_lookup", "groups", "set_group_with_qpn"],
+        ["group_lookup.groups", "group_lookup.set_group_with_qpn"],
         &[MCST_ID.octets().to_vec()],
         &[
             group.clone(),
@@ -69,7 +81,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
         let absent = absent_children(path, ports.len()).to_be_bytes().to_vec();
         add(
             &mut switch,
-            ["group_lookup", "mft", "set_path"],
+            ["group_lookup.mft", "group_lookup.set_path"],
             &key,
             &[vec![path as u8], absent, vec![u8::from(is_host)]],
         );
@@ -77,7 +89,7 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
             // Its packets look like those between switches, so that there is nothing to rewrite.
             add(
                 &mut switch,
-                ["bridge_entry", "members", "enter"],
+                ["bridge_entry.members", "bridge_entry.enter"],
                 &[key[0].clone(), key[1].clone(), MCST_ID.octets().to_vec()],
                 &[vec![0], vec![0]],
             );
@@ -85,6 +97,12 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
         add_clone_session(&mut switch, port);
     }
     add_clone_session(&mut switch, CPU_PORT);
+    add_copies(&mut switch, &ports);
+    switch
+}
+
+/// The group's copies: one through each port, with the number of its path.
+pub fn add_copies(switch: &mut Switch, ports: &[Port]) {
     let replicas: Vec<Replica> = ports
         .iter()
         .enumerate()
@@ -98,7 +116,6 @@ pub fn switch(strategy: Strategy, scene: &Scene) -> Switch {
         .expect("a new group");
     pre.set_group(u32::from(GROUP_INDEX) + 1, &replicas)
         .expect("the group exists");
-    switch
 }
 
 fn number_of(strategy: Strategy) -> u8 {
@@ -120,13 +137,9 @@ fn add_clone_session(switch: &mut Switch, port: Port) {
     pre.set_session(port, session).expect("a new session");
 }
 
-fn add(
-    switch: &mut Switch,
-    [control, table, action]: [&str; 3],
-    key: &[Vec<u8>],
-    args: &[Vec<u8>],
-) {
-    let name = |what: &str| format!("ingress.{control}.{what}");
+/// Inserts an entry of a table of ingress with exact keys; names are those without `ingress`.
+pub fn add(switch: &mut Switch, [table, action]: [&str; 2], key: &[Vec<u8>], args: &[Vec<u8>]) {
+    let name = |what: &str| format!("ingress.{what}");
     let table = switch.table(&name(table)).expect("the table exists");
     let key: Vec<KeyMatch> = key
         .iter()

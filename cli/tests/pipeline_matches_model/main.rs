@@ -6,9 +6,12 @@
 //! What is queued between ingress and egress goes on in random order too. So walks are overtaken by other
 //! packets between their passes, lose their packets, and are taken over; and what the controller is asked
 //! about is old when it answers. In the end all registers and counters are compared.
+//!
+//! The pipeline for Tofino has a model of its own (`tofino.rs`).
 
 mod bench;
 mod script;
+mod tofino;
 mod wire;
 
 use alfirk_aggregation::punt::Aggregator;

@@ -8,6 +8,9 @@ const MESSAGE: u32 = 4;
 /// Offsets begin here, so that the oldest are before the group's first.
 const FIRST: u32 = 8;
 const MICROSECOND: u64 = 1_000;
+/// Through these of Tofino's nothing leaves.
+const FIRST_RECIRCULATION_PORT: Port = 68;
+const RECIRCULATION_PORTS: u32 = 4;
 
 /// The group.
 #[derive(Clone, Debug)]
@@ -35,7 +38,11 @@ impl Scene {
     }
 
     fn port(&self, path: u32) -> Port {
-        3 * path + 2
+        let port = 3 * path + 2;
+        match port < FIRST_RECIRCULATION_PORT {
+            true => port,
+            false => port + RECIRCULATION_PORTS,
+        }
     }
 
     fn psn(&self, offset: u32) -> u32 {

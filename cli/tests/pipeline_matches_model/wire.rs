@@ -86,6 +86,9 @@ pub fn parse(port: Port, frame: &[u8]) -> Sent {
     if port == CPU_PORT {
         return parse_packet_in(frame);
     }
+    // What Tofino answers has padding behind it.
+    let length = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    let frame = &frame[..frame.len().min(14 + length)];
     let packet = &frame[14..];
     let (covered, trailer) = packet.split_at(packet.len() - 4);
     let icrc = icrc::compute(covered).expect("the packet is whole");

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{
-    Config, Feedback, Flaw, Group, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued, Sent,
-    Space, Strategy,
+    Config, Feedback, Flaw, Group, Nak, Notice, PacketIn, PacketOut, Point, Port, Queued, Sender,
+    Sent, Space, Strategy, TofinoGroup,
 };
 use stateright::{Model, Property};
 
@@ -59,6 +59,37 @@ pub enum Recovery {
     SelectiveRepeat(u8),
 }
 
+/// Which data plane the switches run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    V1model,
+    Tofino,
+}
+
+/// A group on a switch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Rules {
+    V1model(Group),
+    Tofino(TofinoGroup),
+}
+
+impl Rules {
+    fn sender(&self) -> &Sender {
+        match self {
+            Rules::V1model(group) => &group.sender,
+            Rules::Tofino(group) => &group.sender,
+        }
+    }
+
+    /// The group of which packets go round or to a controller.
+    fn v1model(&mut self) -> &mut Group {
+        match self {
+            Rules::V1model(group) => group,
+            Rules::Tofino(_) => unreachable!("Tofino's find the minimum at once"),
+        }
+    }
+}
+
 /// A tree of switches, its hosts and the adversary's means.
 #[derive(Clone)]
 pub struct Fabric {
@@ -70,6 +101,7 @@ pub struct Fabric {
     /// A mistake of the members: a source begins when it has what was sent before, though others may not.
     pub begins_too_early: bool,
     pub strategy: Strategy,
+    pub target: Target,
     pub flaw: Flaw,
     pub nature: Nature,
     /// In a kind world, how many packets may be lost: of data all but a stream's last packet, of feedback selective NAKs, for
@@ -114,7 +146,7 @@ struct Requester {
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct World {
-    switches: Vec<Group>,
+    switches: Vec<Rules>,
     /// What the controller knows of each switch's group, if it has heard of it.
     controllers: Vec<Option<Aggregator>>,
     restarts: u32,
@@ -216,12 +248,12 @@ impl Fabric {
             return Vec::new();
         };
         let (switch, _) = self.leaf_of(liar);
-        let group = &world.switches[switch];
-        if world.lies == limit || group.sender.source.is_none() {
+        let sender = world.switches[switch].sender();
+        if world.lies == limit || sender.source.is_none() {
             return Vec::new();
         }
         let numbers = || 0..1 << SPACE_BITS;
-        let data = numbers().filter(|&psn| psn != SPACE.next(group.sender.sent));
+        let data = numbers().filter(|&psn| psn != SPACE.next(sender.sent));
         let selective = match self.recovery {
             Recovery::GoBackN => 0,
             Recovery::SelectiveRepeat(most) => most,
@@ -249,7 +281,7 @@ impl Fabric {
         let (liar, _) = self.liar.expect("somebody lies");
         world.lies += 1;
         let (switch, port) = self.leaf_of(liar);
-        let is_source = world.switches[switch].sender.source == Some(port);
+        let is_source = world.switches[switch].sender().source == Some(port);
         let before: Vec<Vec<Packet>> = world.wire.clone();
         self.arrive(world, self.direction_from(End::Host(liar)), packet);
         let is_copied = world.wire.iter().zip(&before).any(|(after, before)| {
@@ -355,23 +387,44 @@ impl Fabric {
         let (first, second) = self.links[direction / 2];
         match if direction % 2 == 0 { second } else { first } {
             End::Switch(switch, port) => {
-                let group = &mut world.switches[switch];
                 let now = world.clock;
-                let queued = match packet {
-                    Packet::Data(psn) => group.data(port, psn, now),
-                    Packet::Ack(psn) => group.feedback(port, Feedback::Ack { psn, msn: 0 }, now),
-                    Packet::Nak(psn) => {
-                        let nak = Nak {
-                            psn,
-                            syndrome: SYNDROME_SEQUENCE,
-                        };
-                        group.feedback(port, Feedback::Nak { nak, msn: 0 }, now)
-                    }
-                    Packet::SelectiveNak(psn, reports) => {
-                        group.notice(port, Notice::SelectiveNak { psn, reports }, now)
-                    }
+                let ack = |psn| Feedback::Ack { psn, msn: 0 };
+                let nak = |psn| Feedback::Nak {
+                    nak: Nak {
+                        psn,
+                        syndrome: SYNDROME_SEQUENCE,
+                    },
+                    msn: 0,
                 };
-                self.act(world, switch, queued);
+                let selective = |psn, reports| Notice::SelectiveNak { psn, reports };
+                match &mut world.switches[switch] {
+                    Rules::V1model(group) => {
+                        let queued = match packet {
+                            Packet::Data(psn) => group.data(port, psn, now),
+                            Packet::Ack(psn) => group.feedback(port, ack(psn), now),
+                            Packet::Nak(psn) => group.feedback(port, nak(psn), now),
+                            Packet::SelectiveNak(psn, reports) => {
+                                group.notice(port, selective(psn, reports), now)
+                            }
+                        };
+                        self.act(world, switch, queued);
+                    }
+                    Rules::Tofino(group) => {
+                        let queued = match packet {
+                            Packet::Data(psn) => group.data(port, psn),
+                            Packet::Ack(psn) => group.feedback(port, ack(psn)),
+                            Packet::Nak(psn) => group.feedback(port, nak(psn)),
+                            Packet::SelectiveNak(psn, reports) => {
+                                group.notice(port, selective(psn, reports), now)
+                            }
+                        };
+                        let sent = queued.into_iter().map(|queued| group.dequeue(queued));
+                        let sent: Vec<Sent> = sent.flatten().collect();
+                        for sent in sent {
+                            self.leave(world, switch, sent);
+                        }
+                    }
+                }
             }
             End::Host(host) => match packet {
                 Packet::Data(psn) => self.respond(world, host, psn),
@@ -389,30 +442,29 @@ impl Fabric {
                 world.rounds[switch].push(queued);
                 continue;
             }
-            let (sent, _) = world.switches[switch].dequeue(queued, world.clock);
-            match sent {
-                Some(Sent::Data { port, psn }) => {
-                    self.emit(world, End::Switch(switch, port), Packet::Data(psn));
-                }
-                Some(Sent::Feedback { port, feedback }) => {
-                    let packet = match feedback {
-                        Feedback::Ack { psn, .. } => Packet::Ack(psn),
-                        Feedback::Nak { nak, .. } => Packet::Nak(nak.psn),
-                    };
-                    self.emit(world, End::Switch(switch, port), packet);
-                }
-                Some(Sent::ToController(packet)) => self.put(&mut world.up[switch], packet),
-                Some(Sent::Notice {
-                    port,
-                    notice: Notice::SelectiveNak { psn, reports },
-                    ..
-                }) => {
-                    let packet = Packet::SelectiveNak(psn, reports);
-                    self.emit(world, End::Switch(switch, port), packet);
-                }
-                Some(Sent::Notice { .. } | Sent::Alarm { .. }) | None => {}
+            let now = world.clock;
+            let (sent, _) = world.switches[switch].v1model().dequeue(queued, now);
+            if let Some(sent) = sent {
+                self.leave(world, switch, sent);
             }
         }
+    }
+
+    fn leave(&self, world: &mut World, switch: usize, sent: Sent) {
+        let (port, packet) = match sent {
+            Sent::Data { port, psn } => (port, Packet::Data(psn)),
+            Sent::Feedback { port, feedback } => match feedback {
+                Feedback::Ack { psn, .. } => (port, Packet::Ack(psn)),
+                Feedback::Nak { nak, .. } => (port, Packet::Nak(nak.psn)),
+            },
+            Sent::ToController(packet) => return self.put(&mut world.up[switch], packet),
+            Sent::Notice {
+                port,
+                notice: Notice::SelectiveNak { psn, reports },
+            } => (port, Packet::SelectiveNak(psn, reports)),
+            Sent::Notice { .. } | Sent::Alarm { .. } => return,
+        };
+        self.emit(world, End::Switch(switch, port), packet);
     }
 
     /// A responder: one NAK for each gap, or one for each packet that is missing; duplicates acknowledged with the newest PSN.
@@ -561,12 +613,14 @@ impl Fabric {
             Moving::OnWire(direction, packet) => self.arrive(world, *direction, *packet),
             Moving::Round(switch, _) => {
                 if let Some(round) = round {
-                    let (_, queued) = world.switches[*switch].dequeue(round, world.clock);
+                    let (_, queued) = world.switches[*switch]
+                        .v1model()
+                        .dequeue(round, world.clock);
                     self.act(world, *switch, queued);
                 }
             }
             Moving::Up(switch, packet) => {
-                let group = &world.switches[*switch];
+                let group = &*world.switches[*switch].v1model();
                 let paths = || group.ports().iter().zip(group.leaves.iter());
                 let read = |controller: &mut Aggregator| {
                     paths().for_each(|(port, leaf)| controller.learn(*port, leaf.newest.psn));
@@ -589,7 +643,7 @@ impl Fabric {
                 }
             }
             Moving::Down(switch, command) => {
-                let queued = world.switches[*switch].command(*command);
+                let queued = world.switches[*switch].v1model().command(*command);
                 self.act(world, *switch, queued);
             }
         }
@@ -677,7 +731,10 @@ impl Model for Fabric {
                 .filter_map(port)
                 .collect::<Vec<Port>>()
         };
-        let group = |switch| Group::new(config, &ports(switch), FIRST_PSN, 0);
+        let group = |switch| match self.target {
+            Target::V1model => Rules::V1model(Group::new(config, &ports(switch), FIRST_PSN, 0)),
+            Target::Tofino => Rules::Tofino(TofinoGroup::new(SPACE, &ports(switch), FIRST_PSN, 0)),
+        };
         let before = Point {
             psn: SPACE.previous(FIRST_PSN),
             msn: 0,
@@ -765,7 +822,8 @@ impl Model for Fabric {
             let known = (0..self.switches).filter(|at| world.controllers[*at].is_some());
             steps.extend(known.map(Step::Restart));
         }
-        let is_walking = |group: &Group| group.walk.busy.is_some();
+        let is_walking =
+            |rules: &Rules| matches!(rules, Rules::V1model(group) if group.walk.busy.is_some());
         if world.clock < AGE * self.ages && world.switches.iter().any(is_walking) {
             steps.push(Step::Age);
         }

@@ -21,7 +21,9 @@ use std::time::Instant;
 use alfirk_aggregation::{Flaw, Port, Strategy};
 use stateright::{Checker, HasDiscoveries, Model};
 
-use fabric::{End, Fabric, Nature, Recovery, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS};
+use fabric::{
+    End, Fabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
+};
 
 /// Host 0 sends `packets` packets, and one at most is under way on a link.
 fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
@@ -38,6 +40,7 @@ fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
         streams: vec![(0, packets)],
         begins_too_early: false,
         strategy,
+        target: Target::V1model,
         flaw: Flaw::None,
         nature: Nature::Hostile,
         losses: 0,
@@ -155,6 +158,75 @@ fn a_tree_keeps_the_invariants() {
         "3 switches, 2 receivers, 1 packet",
         hostile(three_switches(), 1, tree),
     );
+}
+
+fn on_tofino(fabric: Fabric) -> Fabric {
+    fabric.but(|fabric| fabric.target = Target::Tofino)
+}
+
+#[test]
+fn tofino_keeps_the_invariants() {
+    let tree = Strategy::Tree;
+    for (what, fabric) in [
+        (
+            "1 switch, 2 receivers, 2 packets",
+            hostile(one_switch(2), 2, tree),
+        ),
+        (
+            "2 switches, 2 receivers, 1 packet",
+            hostile(two_switches(1, 1), 1, tree),
+        ),
+        (
+            "3 switches, 2 receivers, 1 packet",
+            hostile(three_switches(), 1, tree),
+        ),
+        (
+            "1 switch, 3 receivers, nothing lost",
+            kind(one_switch(3), 2, tree),
+        ),
+        (
+            "2 switches, 2 receivers, nothing lost",
+            kind(two_switches(1, 1), 2, tree),
+        ),
+        (
+            "2 receivers, 1 packet, one of them sends anything",
+            with_liar(one_switch(2), tree, 1),
+        ),
+    ] {
+        holds(&format!("Tofino, {what}"), on_tofino(fabric));
+    }
+    let fabric = hostile(one_switch(2), 1, tree);
+    let fabric = fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)]);
+    holds("Tofino, 1 switch, 2 sources", on_tofino(fabric));
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn full_tofino() {
+    let tree = Strategy::Tree;
+    for (what, fabric) in [
+        (
+            "1 switch, 2 receivers, 3 packets",
+            hostile(one_switch(2), 3, tree),
+        ),
+        (
+            "1 switch, 3 receivers, 2 packets",
+            hostile(one_switch(3), 2, tree),
+        ),
+        (
+            "2 switches, 2 receivers, 2 packets",
+            hostile(two_switches(1, 1), 2, tree),
+        ),
+        (
+            "2 switches, 3 receivers, 1 packet",
+            hostile(two_switches(1, 2), 1, tree),
+        ),
+        ("2 switches, 2 sources", two_sources(tree)),
+        ("2 receivers, 3 lies", with_liar(one_switch(2), tree, 3)),
+        ("2 switches, 1 lie", with_liar(two_switches(1, 1), tree, 1)),
+    ] {
+        holds(&format!("Tofino, {what}"), on_tofino(fabric));
+    }
 }
 
 #[test]

@@ -1,0 +1,426 @@
+//! The rules of `p4src/tna`, as [`Group`](crate::Group) has those of `p4src/v1model`: the same protocol, divided otherwise, for a
+//! stateful ALU compares twice and has one result, and a register is accessed once per packet and belongs to ingress or egress.
+//! What differs for the members stands in ARCHITECTURE.md, "The same on Tofino".
+//!
+//! The minimum is found by a tree. MSNs are egress's: a path's MSN is known there when a copy of its feedback (`record`)
+//! has gone through its port. There are no selective NAKs.
+
+use std::sync::Arc;
+
+use super::waiting_nak::delay_ns;
+use super::{
+    Feedback, Leaves, Nak, Notice, Point, Port, RetransmissionFilter, Sender, Sent, Space, Word,
+};
+
+/// A window of CNPs lasts 2 to this power nanoseconds.
+const WINDOW_SHIFT: u32 = 20;
+
+/// A group's state on one switch, each part named like the step of the pipeline that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TofinoGroup {
+    space: Space,
+    ports: Arc<[Port]>,
+    /// Who may send what.
+    pub sender: Sender,
+    /// What each path has. MSNs are not kept here.
+    pub leaves: Leaves,
+    /// The newest minimum that feedback has told the source (`told.p4`).
+    pub told: u32,
+    /// The NAK that waits, and the PSN of the one that the source was told and has not sent again (`waiting_nak.p4`).
+    pub waiting: Option<Nak>,
+    /// See [`TofinoGroup::waiting`].
+    pub told_nak: Option<u32>,
+    cnps: Vec<Count>,
+    /// The most congested path.
+    worst: (u16, u8, usize),
+    /// What egress knows of the leaves.
+    pub filter: RetransmissionFilter,
+    /// What each path counts of messages, as egress knows it.
+    pub msns: Vec<u32>,
+    /// What the source was told of messages.
+    pub told_msn: u32,
+}
+
+/// CNPs of a path in a window, up to 255.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Count {
+    window: u16,
+    cnps: u8,
+}
+
+/// What waits between ingress and egress.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TofinoQueued {
+    /// It leaves.
+    Leave(Sent),
+    /// Data for a path, if that lacks it; of the path that it came from it ends.
+    Copy {
+        /// The path it goes to,
+        path: usize,
+        /// the one it came from.
+        from: usize,
+        /// Its PSN.
+        psn: u32,
+        /// Nothing that was sent before: the filter lets it pass.
+        is_new: bool,
+    },
+    /// It ends, when egress has learned of it.
+    Record {
+        /// Of this path
+        path: usize,
+        /// what it has and counts.
+        acked: Point,
+    },
+    /// An answer to data that all have.
+    Answer {
+        /// The path that asks,
+        path: usize,
+        /// with this PSN.
+        psn: u32,
+        /// It is that of the source.
+        is_source: bool,
+        /// The group's minimum.
+        minimum: Word,
+    },
+    /// What the source is told.
+    Tell {
+        /// Through this port.
+        port: Port,
+        /// What came, of which the path is at the minimum or not.
+        acked: Point,
+        /// The group's minimum.
+        minimum: Word,
+        /// What it becomes, if that is a NAK.
+        nak: Option<Nak>,
+    },
+    /// The source is told that a receiver has ended its queue pair.
+    TellFatal {
+        /// Through this port.
+        port: Port,
+        /// As it came.
+        syndrome: u8,
+        /// The group's minimum.
+        minimum: u32,
+    },
+}
+
+impl TofinoGroup {
+    /// See [`Group::new`](crate::Group::new).
+    pub fn new(space: Space, ports: &[Port], initial_psn: u32, msn: u32) -> TofinoGroup {
+        let psn = space.previous(initial_psn);
+        let paths = ports.len();
+        TofinoGroup {
+            space,
+            ports: ports.into(),
+            sender: Sender::new(paths, psn),
+            leaves: Leaves::new(paths, Point { psn, msn: 0 }),
+            told: psn,
+            waiting: None,
+            told_nak: Some(initial_psn),
+            cnps: vec![Count::default(); paths],
+            worst: (0, 0, 0),
+            filter: RetransmissionFilter::new(paths, psn),
+            msns: vec![msn; paths],
+            told_msn: msn,
+        }
+    }
+
+    /// The port of each path, in the order of path numbers.
+    pub fn ports(&self) -> &[Port] {
+        &self.ports
+    }
+
+    /// Data packet `psn` comes in through `port`.
+    pub fn data(&mut self, port: Port, psn: u32) -> Vec<TofinoQueued> {
+        let space = self.space;
+        let Some(own) = self.path_at(port) else {
+            return Vec::new();
+        };
+        let (is_source, is_new) = self.sends(port, own, psn);
+        if is_source {
+            self.leaves.sent(space, own, psn);
+        }
+        let minimum = self.minimum();
+        if !space.lt(minimum.psn, psn) {
+            return vec![TofinoQueued::Answer {
+                path: own,
+                psn,
+                is_source,
+                minimum,
+            }];
+        }
+        if !is_source {
+            return Vec::new();
+        }
+        if self.told_nak == Some(psn) {
+            self.told_nak = None;
+        }
+        let copies = (0..self.ports.len()).map(|path| TofinoQueued::Copy {
+            path,
+            from: own,
+            psn,
+            is_new,
+        });
+        copies.collect()
+    }
+
+    /// Is data the source's, and was it never sent before (`sender.p4`)?
+    fn sends(&mut self, port: Port, own: usize, psn: u32) -> (bool, bool) {
+        let space = self.space;
+        let sender = &mut self.sender;
+        let is_caught_up = !space.lt(sender.acked[own], space.previous(psn));
+        let is_from_source = sender.source == Some(port);
+        let is_new = match is_caught_up {
+            true => psn == space.next(sender.sent),
+            false => is_from_source && space.lt(sender.sent, psn),
+        };
+        if is_new {
+            (sender.source, sender.sent) = (Some(port), psn);
+        }
+        (is_from_source || is_new, is_new)
+    }
+
+    /// An ACK, or a NAK that is not fatal, comes in through `port`.
+    pub fn feedback(&mut self, port: Port, feedback: Feedback) -> Vec<TofinoQueued> {
+        let space = self.space;
+        let Some(own) = self.path_at(port) else {
+            return Vec::new();
+        };
+        let acked = feedback.acked(space);
+        let is_sent = self.sender.feedback(space, own, acked.psn);
+        let Some(source) = self.sender.source.filter(|_| is_sent) else {
+            return Vec::new();
+        };
+        let leaf = Point { msn: 0, ..acked };
+        let is_raised = self.leaves.acked(space, own, leaf);
+        let minimum = self.minimum();
+        let is_news = space.lt(self.told, minimum.psn);
+        if is_news {
+            self.told = minimum.psn;
+        }
+        let nak = match feedback {
+            Feedback::Nak { nak, .. } if is_raised => Some(nak),
+            _ => None,
+        };
+        let (is_told, nak) = match nak {
+            // It comes just after the minimum.
+            Some(nak) if acked.psn == minimum.psn => {
+                let is_known = self.told_nak.replace(nak.psn) == Some(nak.psn);
+                self.waiting = None;
+                (!is_known, Some(nak))
+            }
+            Some(nak) if space.lt(minimum.psn, acked.psn) => {
+                self.wait(minimum.psn, nak);
+                (is_news, None)
+            }
+            _ => {
+                let due = self.due(minimum.psn);
+                (is_news || due.is_some(), due)
+            }
+        };
+        let tell = is_told.then_some(TofinoQueued::Tell {
+            port: source,
+            acked,
+            minimum,
+            nak,
+        });
+        let record = TofinoQueued::Record { path: own, acked };
+        [record].into_iter().chain(tell).collect()
+    }
+
+    /// A NAK waits, if it comes before the one that does.
+    fn wait(&mut self, minimum: u32, nak: Nak) {
+        let space = self.space;
+        let goes_on = self.waiting.is_some_and(|waiting| {
+            let is_stale = !space.lt(minimum, waiting.psn);
+            let is_first = space.lt(waiting.psn, nak.psn)
+                || (waiting.psn == nak.psn && delay_ns(waiting) >= delay_ns(nak));
+            !is_stale && is_first
+        });
+        if !goes_on {
+            self.waiting = Some(nak);
+        }
+    }
+
+    /// The NAK that all have just what is before of. One that all have passed is forgotten.
+    fn due(&mut self, minimum: u32) -> Option<Nak> {
+        let space = self.space;
+        let nak = self
+            .waiting
+            .filter(|nak| !space.lt(space.next(minimum), nak.psn))?;
+        self.waiting = None;
+        let is_due = nak.psn == space.next(minimum);
+        if is_due {
+            self.told_nak = Some(nak.psn);
+        }
+        is_due.then_some(nak)
+    }
+
+    /// What is not aggregated comes in through `port`. `now` is in nanoseconds.
+    pub fn notice(&mut self, port: Port, notice: Notice, now: u64) -> Vec<TofinoQueued> {
+        let space = self.space;
+        let Some(own) = self.path_at(port) else {
+            return Vec::new();
+        };
+        let Some(source) = self.sender.source else {
+            return Vec::new();
+        };
+        match notice {
+            Notice::Cnp => {
+                let sent = Sent::Notice {
+                    port: source,
+                    notice,
+                };
+                let passes = self.passes_cnp(own, now);
+                passes
+                    .then_some(TofinoQueued::Leave(sent))
+                    .into_iter()
+                    .collect()
+            }
+            Notice::FatalNak { nak, .. }
+                if self.sender.has_sent(space, space.previous(nak.psn)) =>
+            {
+                let tell = TofinoQueued::TellFatal {
+                    port: source,
+                    syndrome: nak.syndrome,
+                    minimum: self.minimum().psn,
+                };
+                vec![TofinoQueued::Leave(Sent::Alarm { port, notice }), tell]
+            }
+            Notice::FatalNak { .. } | Notice::SelectiveNak { .. } => Vec::new(),
+        }
+    }
+
+    /// Only the most congested path's CNPs (`cnp_filter.p4`).
+    fn passes_cnp(&mut self, own: usize, now: u64) -> bool {
+        let window = (now >> WINDOW_SHIFT) as u16;
+        let own_count = &mut self.cnps[own];
+        let before = match own_count.window == window {
+            true => own_count.cnps,
+            false => 0,
+        };
+        let cnps = before.saturating_add(1);
+        *own_count = Count { window, cnps };
+        let (of, worst, path) = self.worst;
+        let passes = of != window || (cnps, own) > (worst, path);
+        if passes {
+            self.worst = (window, cnps, own);
+        }
+        passes
+    }
+
+    /// The egress half.
+    pub fn dequeue(&mut self, queued: TofinoQueued) -> Option<Sent> {
+        let space = self.space;
+        match queued {
+            TofinoQueued::Leave(sent) => Some(sent),
+            TofinoQueued::Copy {
+                path,
+                from,
+                psn,
+                is_new,
+            } if path == from => {
+                if is_new {
+                    self.filter.learn(space, path, psn);
+                }
+                None
+            }
+            TofinoQueued::Copy {
+                path, psn, is_new, ..
+            } => {
+                let port = self.ports[path];
+                let is_needed = is_new || self.filter.needs(space, path, psn);
+                is_needed.then_some(Sent::Data { port, psn })
+            }
+            TofinoQueued::Record { path, acked } => {
+                self.filter.learn(space, path, acked.psn);
+                let msn = &mut self.msns[path];
+                if space.lt(*msn, acked.msn) {
+                    *msn = acked.msn;
+                }
+                None
+            }
+            TofinoQueued::Answer {
+                path,
+                psn,
+                is_source,
+                minimum,
+            } => {
+                let point = match is_source {
+                    true => self.point_of(minimum),
+                    false => Point {
+                        psn,
+                        msn: self.msns[path],
+                    },
+                };
+                Some(Sent::Feedback {
+                    port: self.ports[path],
+                    feedback: Feedback::ack(point),
+                })
+            }
+            TofinoQueued::Tell {
+                port,
+                acked,
+                minimum,
+                nak,
+            } => {
+                let point = match acked.psn == minimum.psn {
+                    true => Point {
+                        psn: minimum.psn,
+                        msn: self.raise_told_msn(acked.msn),
+                    },
+                    false => self.point_of(minimum),
+                };
+                let feedback = match nak {
+                    Some(nak) => Feedback::Nak {
+                        nak,
+                        msn: point.msn,
+                    },
+                    None => Feedback::ack(point),
+                };
+                Some(Sent::Feedback { port, feedback })
+            }
+            TofinoQueued::TellFatal {
+                port,
+                syndrome,
+                minimum,
+            } => {
+                let nak = Nak {
+                    psn: space.next(minimum),
+                    syndrome,
+                };
+                let msn = self.told_msn;
+                Some(Sent::Notice {
+                    port,
+                    notice: Notice::FatalNak { nak, msn },
+                })
+            }
+        }
+    }
+
+    /// The MSN that goes with the minimum: that of the path that holds it, or what was told last if that is a sender.
+    fn point_of(&mut self, word: Word) -> Point {
+        let msn = match word.by_sender {
+            true => self.told_msn,
+            false => self.raise_told_msn(self.msns[word.path]),
+        };
+        Point { psn: word.psn, msn }
+    }
+
+    /// A count of messages may lag, but does not fall.
+    fn raise_told_msn(&mut self, msn: u32) -> u32 {
+        if self.space.lt(self.told_msn, msn) {
+            self.told_msn = msn;
+        }
+        self.told_msn
+    }
+
+    fn minimum(&self) -> Word {
+        let minimum = self.leaves.minimum(self.space);
+        minimum.expect("a group has a path")
+    }
+
+    fn path_at(&self, port: Port) -> Option<usize> {
+        self.ports.iter().position(|at| *at == port)
+    }
+}
