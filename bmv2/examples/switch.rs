@@ -2,7 +2,7 @@
 //!
 //! `cargo run -p alfirk-bmv2 --example switch`
 
-use alfirk_bmv2::{Effects, Program, QueueState, Switch, SwitchOptions};
+use alfirk_bmv2::{Effects, LoadedProgram, QueueState, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
 
@@ -34,7 +34,7 @@ pub fn main() {
     let mut loader = MemoryLoader::default();
     loader.add("mirror.p4", MIRROR);
     let compiled = compile_with(&CompileOptions::new("mirror.p4"), &loader).expect("it is P4");
-    let program = Program::from_json(&compiled.json.to_text()).expect("it is BMv2 JSON");
+    let program = LoadedProgram::from_json(&compiled.json.to_text()).expect("it is BMv2 JSON");
 
     let mut switch = Switch::new(SwitchOptions::default());
     switch.load(program.into());

@@ -1,6 +1,6 @@
 //! A software switch that runs BMv2 JSON as `simple_switch` does.
 //!
-//! [`Program::from_json`] compiles what a P4 compiler wrote; a [`Switch`] holds a program and all of
+//! [`LoadedProgram::from_json`] compiles what a P4 compiler wrote; a [`Switch`] holds a program and all of
 //! its state and turns frames into frames. It does no I/O and reads no clock: frames and times come
 //! in as arguments, effects go out in [`Effects`]. Ingress and egress are separate calls, because the
 //! queues between them belong to whoever drives the switch.
@@ -37,7 +37,7 @@ pub use manage::{
     RegisterInfo, TableId, TableInfo,
 };
 pub use pre::{CloneSession, Node, NodeHandle, Pre, PreError, PreLimits, Replica, MAX_SESSION};
-pub use program::Program;
+pub use program::LoadedProgram;
 pub use switch::{Switch, SwitchOptions};
 pub use tables::{
     EntryHandle, EntryTarget, GroupMember, KeyFault, KeyMatch, ProfileGroup, ProfileMember,

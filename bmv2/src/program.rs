@@ -13,9 +13,9 @@ use alfirk_bmv2_json::{BmV2Json, MatchType, MeterType, TableType};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// A P4 program ready to run; see [`Program::from_json`].
+/// A P4 program ready to run; see [`LoadedProgram::from_json`].
 #[derive(Debug)]
-pub struct Program {
+pub struct LoadedProgram {
     pub(crate) code: Vec<Op>,
     pub(crate) layout: Layout,
     pub(crate) bigs: Vec<BigOp>,
@@ -49,20 +49,20 @@ pub struct Program {
     pub(crate) notes: Vec<crate::steps::Note>,
 }
 
-impl Program {
+impl LoadedProgram {
     /// Loads the text that `p4c-bm2-ss` (or `alfirk p4c`) wrote.
     ///
     /// # Errors
     /// Names what is wrong and where; see [`LoadError`]. No input makes it panic.
-    pub fn from_json(text: &str) -> Result<Program, LoadError> {
-        Program::from_typed(&BmV2Json::from_text(text)?)
+    pub fn from_json(text: &str) -> Result<LoadedProgram, LoadError> {
+        LoadedProgram::from_typed(&BmV2Json::from_text(text)?)
     }
 
     /// Loads a program that is already in memory.
     ///
     /// # Errors
-    /// As [`Program::from_json`].
-    pub fn from_typed(json: &BmV2Json) -> Result<Program, LoadError> {
+    /// As [`LoadedProgram::from_json`].
+    pub fn from_typed(json: &BmV2Json) -> Result<LoadedProgram, LoadError> {
         load::load(json, false)
     }
 
@@ -70,8 +70,8 @@ impl Program {
     /// more slowly.
     ///
     /// # Errors
-    /// As [`Program::from_json`].
-    pub fn with_notes(text: &str) -> Result<Program, LoadError> {
+    /// As [`LoadedProgram::from_json`].
+    pub fn with_notes(text: &str) -> Result<LoadedProgram, LoadError> {
         load::load(&BmV2Json::from_text(text)?, true)
     }
 
@@ -689,7 +689,10 @@ impl Table {
     }
 
     /// The program's own default action.
-    pub(crate) fn initial_default(&self, program: &Program) -> Option<crate::tables::ActionRef> {
+    pub(crate) fn initial_default(
+        &self,
+        program: &LoadedProgram,
+    ) -> Option<crate::tables::ActionRef> {
         let default = self.default.as_ref()?;
         Some(crate::tables::ActionRef {
             action: default.action,

@@ -6,7 +6,7 @@ use crate::externs::meter::Meter;
 use crate::externs::random::Random;
 use crate::externs::register::Register;
 use crate::pre::{Pre, Replica};
-use crate::program::Program;
+use crate::program::LoadedProgram;
 use crate::tables::{ProfileState, TableState, Target};
 use rustc_hash::FxHashSet;
 
@@ -53,7 +53,7 @@ pub(crate) struct Shadow {
 
 impl State {
     /// The state right after a program was loaded: const entries, default actions, all else empty.
-    pub fn new(program: &Program, seed: u64) -> State {
+    pub fn new(program: &LoadedProgram, seed: u64) -> State {
         let tofino = program.tofino.iter();
         let tofino = tofino.flat_map(|of| [&of.ingress.deparser, &of.egress.deparser]);
         let deparsers = std::iter::once(&program.deparser).chain(tofino);

@@ -2,7 +2,7 @@
 //!
 //! Finer than a [trace](crate::trace), and off unless asked for ([`Switch::set_log`](crate::Switch::set_log)).
 //! Conditions and primitives are told by programs that were loaded with notes
-//! ([`Program::with_notes`](crate::Program::with_notes)).
+//! ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
 
 use crate::exec::ops::Slot;
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};

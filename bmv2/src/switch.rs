@@ -9,7 +9,7 @@ use crate::exec::parse::parse;
 use crate::exec::run::{run, CloneRequest, Context};
 use crate::frame::Frame;
 use crate::pre::{CloneSession, PreLimits, Replica};
-use crate::program::Program;
+use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::Step;
 use crate::trace::{Recorder, TraceEvent};
@@ -92,7 +92,7 @@ pub struct Switch {
 
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub program: Arc<Program>,
+    pub program: Arc<LoadedProgram>,
     pub state: State,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A packet whose words are the program's constants, and all else zero.
-    pub fn packet(&mut self, program: &Program, frame: Arc<Frame>) -> Box<Packet> {
+    pub fn packet(&mut self, program: &LoadedProgram, frame: Arc<Frame>) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut packet) => {
                 program.layout.clear(&mut packet.words);
@@ -124,7 +124,7 @@ impl Pool {
     }
 
     /// A copy of a packet. Arguments and temporaries are not part of a packet.
-    fn copy(&mut self, packet: &Packet, program: &Program) -> Box<Packet> {
+    fn copy(&mut self, packet: &Packet, program: &LoadedProgram) -> Box<Packet> {
         match self.packets.pop() {
             Some(mut copy) => {
                 program.layout.copy(&packet.words, &mut copy.words);
@@ -180,7 +180,7 @@ impl Pool {
 
 /// The parts of a switch that a packet needs, borrowed side by side.
 pub(crate) struct Machine<'a> {
-    pub program: &'a Program,
+    pub program: &'a LoadedProgram,
     pub state: &'a mut State,
     pub pool: &'a mut Pool,
     drop_port: u32,
@@ -211,7 +211,7 @@ impl Switch {
 
     /// Starts a program with empty tables and registers. Packets still queued for the old program
     /// are dropped when they come to egress.
-    pub fn load(&mut self, program: Arc<Program>) {
+    pub fn load(&mut self, program: Arc<LoadedProgram>) {
         self.pool = Pool::default();
         self.generation += 1;
         let mut state = State::new(&program, self.options.seed);
@@ -259,7 +259,7 @@ impl Switch {
     }
 
     /// The program, if one is loaded.
-    pub fn program(&self) -> Option<&Arc<Program>> {
+    pub fn program(&self) -> Option<&Arc<LoadedProgram>> {
         self.loaded.as_ref().map(|loaded| &loaded.program)
     }
 

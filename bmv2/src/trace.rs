@@ -5,7 +5,7 @@
 
 use crate::exec::expr::words_of;
 use crate::exec::headers::is_valid;
-use crate::program::{Field, Header, Program};
+use crate::program::{Field, Header, LoadedProgram};
 use crate::steps::{LogLine, Step};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -337,7 +337,7 @@ impl Recorder {
     }
 
     /// The parser has ended.
-    pub fn parsed(&mut self, program: &Program, phv: &[u64], payload: usize) {
+    pub fn parsed(&mut self, program: &LoadedProgram, phv: &[u64], payload: usize) {
         if !self.traces {
             return;
         }
@@ -359,7 +359,7 @@ impl Recorder {
     }
 
     /// Tells what has changed since it last did.
-    pub fn changes(&mut self, program: &Program, phv: &[u64]) {
+    pub fn changes(&mut self, program: &LoadedProgram, phv: &[u64]) {
         let end = program.layout.state_end;
         if !self.traces || self.seen.get(..end) == phv.get(..end) {
             return;

@@ -1,6 +1,8 @@
 //! A packet that passes the switch takes no memory from the allocator, and a loaded program little.
 
-use alfirk_bmv2::{Effects, EntryTarget, KeyMatch, Program, QueueState, Switch, SwitchOptions};
+use alfirk_bmv2::{
+    Effects, EntryTarget, KeyMatch, LoadedProgram, QueueState, Switch, SwitchOptions,
+};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -40,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// A program of the repository.
-fn program(source: &str) -> Arc<Program> {
+fn program(source: &str) -> Arc<LoadedProgram> {
     let room = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut options = CompileOptions::new(room.join(source));
     options
@@ -48,7 +50,7 @@ fn program(source: &str) -> Arc<Program> {
         .include_dirs
         .push(room.join("../p4include"));
     let compiled = compile(&options).unwrap_or_else(|e| panic!("{e}"));
-    Arc::new(Program::from_typed(&compiled.json).unwrap())
+    Arc::new(LoadedProgram::from_typed(&compiled.json).unwrap())
 }
 
 fn routing_switch() -> Switch {

@@ -52,14 +52,14 @@ impl Target {
 
 /// A compiled data plane.
 #[derive(Debug)]
-pub struct Program {
+pub struct CompiledProgram {
     pub p4info: P4Info,
     /// BMv2 JSON.
     pub device_config: Vec<u8>,
 }
 
 /// Compiles `file`, or the built-in program of the target.
-pub fn compile_program(target: Target, file: Option<&Path>) -> Result<Program, Failure> {
+pub fn compile_program(target: Target, file: Option<&Path>) -> Result<CompiledProgram, Failure> {
     let options = target.options(file);
     let compiled = match file {
         Some(_) => compile(&options),
@@ -80,7 +80,7 @@ pub fn compile_program(target: Target, file: Option<&Path>) -> Result<Program, F
         tracing::warn!("{}", warnings.trim_end());
     }
     let device_config = serde_json::to_vec(&json).expect("BMv2 JSON has no strange keys");
-    Ok(Program {
+    Ok(CompiledProgram {
         p4info,
         device_config,
     })

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use alfirk_bmv2::{Program, Switch, SwitchOptions};
+use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
 use proptest::prelude::*;
@@ -153,7 +153,7 @@ fn run(source: &str, width: u32, operands: [u128; 3]) -> (Vec<u8>, Vec<u8>) {
     let compiled =
         compile_with(&options, &loader).unwrap_or_else(|error| panic!("{error}\n{source}"));
     let program =
-        Program::from_json(&compiled.json.to_text()).expect("the switch takes our output");
+        LoadedProgram::from_json(&compiled.json.to_text()).expect("the switch takes our output");
     let mut switch = Switch::new(SwitchOptions::default());
     switch.load(Arc::new(program));
     let bytes = (width / 8) as usize;

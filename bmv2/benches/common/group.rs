@@ -1,15 +1,15 @@
 //! The multicast program with one group, and packets for it.
 
 use alfirk_bmv2::{
-    CloneSession, Effects, EntryTarget, KeyMatch, Program, QueueState, Queued, Replica, Switch,
-    SwitchOptions,
+    CloneSession, Effects, EntryTarget, KeyMatch, LoadedProgram, QueueState, Queued, Replica,
+    Switch, SwitchOptions,
 };
 use alfirk_compiler::driver::{compile, CompileOptions};
 use std::path::Path;
 use std::sync::Arc;
 
 /// A program of the workspace.
-pub fn program(source: &str) -> Program {
+pub fn program(source: &str) -> LoadedProgram {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("the crate is in the workspace");
@@ -19,7 +19,7 @@ pub fn program(source: &str) -> Program {
         .include_dirs
         .push(root.join("p4include"));
     let compiled = compile(&options).unwrap_or_else(|e| panic!("{e}"));
-    Program::from_typed(&compiled.json).unwrap_or_else(|e| panic!("{source}: {e}"))
+    LoadedProgram::from_typed(&compiled.json).unwrap_or_else(|e| panic!("{source}: {e}"))
 }
 
 pub fn switch(source: &str) -> Switch {

@@ -4,13 +4,13 @@ use super::expr::{words_of, wrap};
 use super::headers;
 use super::parse::log;
 use super::run::{self, Context};
-use crate::program::{Deparser, Header, Place, Program};
+use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;
 
 /// Writes the headers to the front of `state.headers`. Gives their number of bytes.
 pub(crate) fn deparse(
-    program: &Program,
+    program: &LoadedProgram,
     deparser: &Deparser,
     state: &mut State,
     phv: &mut [u64],
@@ -35,7 +35,7 @@ pub(crate) fn deparse(
 }
 
 fn update_checksums(
-    program: &Program,
+    program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
     payload: &[u8],

@@ -6,7 +6,7 @@
 use super::big::Big;
 use super::ops::Slot;
 use crate::exec::headers;
-use crate::program::{Layout, Program};
+use crate::program::{Layout, LoadedProgram};
 use crate::state::State;
 use std::cmp::Ordering;
 
@@ -185,7 +185,7 @@ pub fn wrap(value: u64, bits: u32, signed: bool) -> u64 {
 }
 
 /// Evaluates an expression.
-pub fn eval(node: &Node, program: &Program, state: &State, phv: &[u64]) -> Big {
+pub fn eval(node: &Node, program: &LoadedProgram, state: &State, phv: &[u64]) -> Big {
     let value = |node: &Node| eval(node, program, state, phv);
     let element = |element: u16, index: u64| {
         let element = &program.elements[usize::from(element)];
@@ -247,12 +247,12 @@ pub fn eval(node: &Node, program: &Program, state: &State, phv: &[u64]) -> Big {
     }
 }
 
-fn layout(program: &Program) -> &Layout {
+fn layout(program: &LoadedProgram) -> &Layout {
     &program.layout
 }
 
-/// Runs an operation of `Program::bigs`.
-pub fn run_big(op: &BigOp, program: &Program, state: &mut State, phv: &mut [u64]) {
+/// Runs an operation of `LoadedProgram::bigs`.
+pub fn run_big(op: &BigOp, program: &LoadedProgram, state: &mut State, phv: &mut [u64]) {
     let value = eval(&op.node, program, state, phv);
     match &op.dest {
         BigDest::Word(slot) => phv[usize::from(*slot)] = value.low(),

@@ -1,12 +1,12 @@
 //! Messages of `log_msg`.
 
 use super::expr::eval;
-use crate::program::Program;
+use crate::program::LoadedProgram;
 use crate::state::State;
 use std::fmt::Write;
 
 /// Fills the `{}` of a message with its arguments in decimal; `\{` and `\}` stand for braces.
-pub(crate) fn format(program: &Program, state: &State, phv: &[u64], index: u16) -> String {
+pub(crate) fn format(program: &LoadedProgram, state: &State, phv: &[u64], index: u16) -> String {
     let message = &program.logs[usize::from(index)];
     let mut args = message
         .args

@@ -8,7 +8,7 @@
 /// Index into the packet's words.
 pub type Slot = u16;
 
-/// Index of an instruction in `Program::code`.
+/// Index of an instruction in `LoadedProgram::code`.
 pub type Pc = u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,12 +331,12 @@ pub enum Op {
         a: Slot,
         n: u16,
     },
-    /// Evaluate `Program::bigs[index]`.
+    /// Evaluate `LoadedProgram::bigs[index]`.
     Big {
         index: u32,
     },
 
-    /// Read a field of an element of a stack: `Program::elements[element]`, at index `i`.
+    /// Read a field of an element of a stack: `LoadedProgram::elements[element]`, at index `i`.
     LoadElement {
         d: Slot,
         element: u16,
@@ -359,7 +359,7 @@ pub enum Op {
         d: u16,
         s: u16,
     },
-    /// The same on elements of stacks: `Program::dyn_headers[op]`.
+    /// The same on elements of stacks: `LoadedProgram::dyn_headers[op]`.
     DynHeader {
         op: u16,
     },

@@ -6,7 +6,7 @@ use super::run::{self, Context};
 use crate::exec::big::Big;
 use crate::frame::Frame;
 use crate::program::{
-    self, CaseOn, Header, KeyPart, ParseState, Place, Program, Step as ParserStep,
+    self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, Place, Step as ParserStep,
 };
 use crate::state::{Shadow, State, ValueSetState};
 use crate::steps::{padded_hex, Step};
@@ -17,7 +17,7 @@ const MAX_STATES: u32 = 4096;
 
 /// Fills the headers. Gives the offset of the payload; the error, if any, is in the metadata.
 pub(crate) fn parse(
-    program: &Program,
+    program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
     frame: &Frame,
@@ -45,7 +45,7 @@ pub(crate) fn parse(
 
 /// Runs a parser. Gives the error's number and the offset of the payload.
 pub(crate) fn parse_with(
-    program: &Program,
+    program: &LoadedProgram,
     parser: &program::Parser,
     state: &mut State,
     phv: &mut [u64],
@@ -71,7 +71,7 @@ pub(crate) fn log(state: &mut State, step: impl FnOnce() -> Step) {
 }
 
 fn verify(
-    program: &Program,
+    program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
     payload: &[u8],
@@ -120,7 +120,7 @@ fn verify(
 }
 
 struct Parser<'a> {
-    program: &'a Program,
+    program: &'a LoadedProgram,
     parser: &'a program::Parser,
     phv: &'a mut [u64],
     frame: &'a Frame,
@@ -539,7 +539,7 @@ fn contains(set: &ValueSetState, state: &ParseState, mask: Option<&[u8]>, key: &
 }
 
 /// Empty value sets with a shadow for every way in which the parser uses them.
-pub(crate) fn value_sets(program: &Program) -> Vec<ValueSetState> {
+pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
     let mut sets = vec![ValueSetState::default(); program.vsets.len()];
     let tofino = (program.tofino.iter()).flat_map(|of| [&of.ingress.parser, &of.egress.parser]);
     let parsers = std::iter::once(&program.parser).chain(tofino);

@@ -5,7 +5,7 @@ use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
 use crate::effects::DropReason;
 use crate::externs::hash::Calculation;
-use crate::program::Program;
+use crate::program::LoadedProgram;
 use crate::state::State;
 use crate::steps::{padded_hex, short_hex, EntryKey, Note, Step};
 use crate::tables::EntryHandle;
@@ -78,7 +78,7 @@ impl Context {
 
 /// Runs code from `pc` to its `End`, or to the `Return` that no `Apply` waits for.
 pub(crate) fn run(
-    program: &Program,
+    program: &LoadedProgram,
     state: &mut State,
     drop_port: u32,
     phv: &mut [u64],
@@ -398,7 +398,7 @@ fn sub_bit(a: u64, low_a: u8, b: u64, low_b: u8, bit: u8) -> u64 {
 
 /// What instructions need besides the packet's words.
 struct Machine<'a> {
-    program: &'a Program,
+    program: &'a LoadedProgram,
     state: &'a mut State,
     drop_port: u32,
     payload: &'a [u8],
@@ -679,7 +679,7 @@ fn log_lookup(vm: &mut Machine, phv: &[u64], at: usize, found: Option<u32>) {
 
 /// Logs a note of the program.
 #[cold]
-fn note(program: &Program, state: &mut State, phv: &[u64], index: u16) {
+fn note(program: &LoadedProgram, state: &mut State, phv: &[u64], index: u16) {
     let Some(mut recorder) = state.recorder.take() else {
         return;
     };
@@ -818,7 +818,7 @@ fn look_up(vm: &mut Machine, phv: &mut [u64], at: usize) -> (Option<Pc>, Pc) {
 }
 
 #[inline]
-fn enter(program: &Program, phv: &mut [u64], action: &ActionRef) -> Pc {
+fn enter(program: &LoadedProgram, phv: &mut [u64], action: &ActionRef) -> Pc {
     let params = usize::from(program.layout.params);
     phv[params..params + action.args.len()].copy_from_slice(&action.args);
     action.code
@@ -826,7 +826,7 @@ fn enter(program: &Program, phv: &mut [u64], action: &ActionRef) -> Pc {
 
 fn selector_hash(
     selector: &Calculation,
-    program: &Program,
+    program: &LoadedProgram,
     phv: &[u64],
     payload: &[u8],
     buffer: &mut crate::externs::hash::BitBuffer,
@@ -839,7 +839,7 @@ fn selector_hash(
 /// Evaluates a condition: a word, and the code that fills it where it takes any.
 #[inline]
 pub(crate) fn test(
-    program: &Program,
+    program: &LoadedProgram,
     state: &mut State,
     phv: &mut [u64],
     ctx: &mut Context,

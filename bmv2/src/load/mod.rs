@@ -1,4 +1,4 @@
-//! From BMv2 JSON to a [`Program`]: names are resolved, everything is checked, expressions and
+//! From BMv2 JSON to a [`LoadedProgram`]: names are resolved, everything is checked, expressions and
 //! actions become flat code.
 //!
 //! Phases: `layout` places headers and metadata, `objects` the extern objects and calculations,
@@ -22,8 +22,8 @@ pub use error::LoadError;
 use crate::exec::expr::{BigOp, Element};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
-    Action, CounterArray, Deparser, DynHeader, Field, Layout, LogMessage, MeterArray, Param,
-    Parser, Program, RegisterArray, ValueSet,
+    Action, CounterArray, Deparser, DynHeader, Field, Layout, LoadedProgram, LogMessage,
+    MeterArray, Param, Parser, RegisterArray, ValueSet,
 };
 use crate::steps::Note;
 use alfirk_bmv2_json::{BmV2Json, FieldRef};
@@ -93,7 +93,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadError> {
+pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<LoadedProgram, LoadError> {
     if let Some(meta) = &json.meta {
         if meta.version.0 != BmV2Json::VERSION.0 {
             let (major, minor) = meta.version;
@@ -125,7 +125,7 @@ pub(crate) fn load(json: &BmV2Json, with_notes: bool) -> Result<Program, LoadErr
         None => None,
     };
     let zero = loader.constant(0)?;
-    Ok(Program {
+    Ok(LoadedProgram {
         parser,
         ingress: pipelines.start("ingress")?,
         egress: pipelines.start("egress")?,

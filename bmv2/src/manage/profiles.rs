@@ -2,7 +2,7 @@
 
 use super::tables::{check_action, unknown};
 use super::{ManageError, ProfileId};
-use crate::program::{Profile, Program};
+use crate::program::{LoadedProgram, Profile};
 use crate::switch::Switch;
 use crate::tables::{GroupState, MemberState, ProfileGroup, ProfileMember};
 
@@ -313,7 +313,7 @@ fn lowest_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     (0..u32::MAX).find(|&id| !is_taken(id)).unwrap_or(u32::MAX)
 }
 
-fn profile_of(program: &Program, profile: ProfileId) -> Result<&Profile> {
+fn profile_of(program: &LoadedProgram, profile: ProfileId) -> Result<&Profile> {
     let at = usize::from(profile.0);
     program
         .profiles
@@ -323,7 +323,7 @@ fn profile_of(program: &Program, profile: ProfileId) -> Result<&Profile> {
 
 /// The member's action, which some table of the profile must have.
 fn member_action(
-    program: &Program,
+    program: &LoadedProgram,
     profile: ProfileId,
     member: &ProfileMember,
 ) -> Result<crate::tables::ActionRef> {

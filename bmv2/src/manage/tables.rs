@@ -4,7 +4,7 @@ use super::{ActionId, ManageError, ProfileId, TableId};
 use crate::exec::expr::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::MeterConfig;
-use crate::program::{Program, Table};
+use crate::program::{LoadedProgram, Table};
 use crate::state::State;
 use crate::switch::{Loaded, Switch};
 use crate::tables::{
@@ -57,12 +57,12 @@ pub struct ParamInfo {
 type Result<T> = std::result::Result<T, ManageError>;
 
 impl Switch {
-    pub(super) fn parts(&self) -> Result<(&Program, &State)> {
+    pub(super) fn parts(&self) -> Result<(&LoadedProgram, &State)> {
         let Loaded { program, state } = self.loaded.as_ref().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
     }
 
-    pub(super) fn parts_mut(&mut self) -> Result<(&Program, &mut State)> {
+    pub(super) fn parts_mut(&mut self) -> Result<(&LoadedProgram, &mut State)> {
         let Loaded { program, state } = self.loaded.as_mut().ok_or(ManageError::NoProgram)?;
         Ok((program, state))
     }
@@ -531,7 +531,7 @@ fn no_entry(table: &Table, entries: &TableState, handle: EntryHandle) -> ManageE
     }
 }
 
-fn table_of(program: &Program, table: TableId) -> Result<&Table> {
+fn table_of(program: &LoadedProgram, table: TableId) -> Result<&Table> {
     program
         .tables
         .get(usize::from(table.0))
@@ -567,7 +567,7 @@ fn check_key(table: &Table, key: &[KeyMatch]) -> Result<Vec<NewKey>> {
 }
 
 fn check_target(
-    program: &Program,
+    program: &LoadedProgram,
     state: &State,
     table: &Table,
     target: &EntryTarget,
@@ -615,7 +615,11 @@ fn check_target(
 }
 
 /// Checks an action's arguments. The node after the table is left open.
-pub(super) fn check_action(program: &Program, action: u16, args: &[Vec<u8>]) -> Result<ActionRef> {
+pub(super) fn check_action(
+    program: &LoadedProgram,
+    action: u16,
+    args: &[Vec<u8>],
+) -> Result<ActionRef> {
     let a = &program.actions[usize::from(action)];
     if args.len() != a.params.len() {
         let (expected, got) = (a.params.len(), args.len());

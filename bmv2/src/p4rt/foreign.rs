@@ -7,7 +7,7 @@ use super::{
     pipeline::{self, Pipeline},
     tables, Device, Server,
 };
-use crate::{EntryHandle, Program, Switch};
+use crate::{EntryHandle, LoadedProgram, Switch};
 
 impl Server {
     /// The switch that reads and writes mean: the one that has been loaded beside the running one, if there is one.
@@ -28,7 +28,7 @@ impl Server {
 
     /// Loads a program beside the running one, with the same multicast groups and clone sessions. False when one is
     /// there already.
-    pub fn load_beside(&mut self, program: Arc<Program>) -> bool {
+    pub fn load_beside(&mut self, program: Arc<LoadedProgram>) -> bool {
         if self.saved.is_some() {
             return false;
         }

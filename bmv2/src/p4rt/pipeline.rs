@@ -24,7 +24,7 @@ use super::{
     tables::TableBook,
     write, Device, Server,
 };
-use crate::{Program, Switch};
+use crate::{LoadedProgram, Switch};
 
 /// What P4Runtime knows of a running or saved program beyond the switch's own state.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Device {
 
 /// A config that the target can realise.
 struct Verified {
-    program: Arc<Program>,
+    program: Arc<LoadedProgram>,
     schema: Schema,
     config: ForwardingPipelineConfig,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::{LoadError, Program};
+use crate::{LoadError, LoadedProgram};
 
 /// Loaded programs by their text. Servers that share one load the same text once; clones are the
 /// same. A program lives as long as a switch runs it.
@@ -15,11 +15,11 @@ pub struct Programs {
 #[derive(Debug)]
 struct Known {
     text: String,
-    program: Weak<Program>,
+    program: Weak<LoadedProgram>,
 }
 
 impl Programs {
-    /// Programs with notes for the log; see [`Program::with_notes`].
+    /// Programs with notes for the log; see [`LoadedProgram::with_notes`].
     pub fn with_notes() -> Programs {
         Programs {
             with_notes: true,
@@ -30,8 +30,8 @@ impl Programs {
     /// The program of a text.
     ///
     /// # Errors
-    /// As [`Program::from_json`].
-    pub fn load(&self, text: &str) -> Result<Arc<Program>, LoadError> {
+    /// As [`LoadedProgram::from_json`].
+    pub fn load(&self, text: &str) -> Result<Arc<LoadedProgram>, LoadError> {
         // Nothing below leaves the list half changed.
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|known| known.program.strong_count() > 0);
@@ -40,8 +40,8 @@ impl Programs {
             return Ok(program);
         }
         let program = Arc::new(match self.with_notes {
-            true => Program::with_notes(text)?,
-            false => Program::from_json(text)?,
+            true => LoadedProgram::with_notes(text)?,
+            false => LoadedProgram::from_json(text)?,
         });
         known.push(Known {
             text: text.to_owned(),

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     manage::{ProfileId, TableId},
-    program::{self, Program},
+    program::{self, LoadedProgram},
 };
 
 /// Why a P4Info cannot be used with a program.
@@ -209,7 +209,7 @@ impl Schema {
     ///
     /// # Errors
     /// When the P4Info contradicts itself or the program.
-    pub fn new(info: &P4Info, program: &Program) -> Result<Schema, SchemaError> {
+    pub fn new(info: &P4Info, program: &LoadedProgram) -> Result<Schema, SchemaError> {
         let mut schema = Schema::default();
         let mut ids = Ids::default();
         schema.read_actions(info, &mut ids)?;
@@ -273,7 +273,7 @@ impl Schema {
     fn read_profiles(
         &mut self,
         info: &P4Info,
-        program: &Program,
+        program: &LoadedProgram,
         ids: &mut Ids,
     ) -> Result<(), SchemaError> {
         for profile in &info.action_profiles {
@@ -305,7 +305,7 @@ impl Schema {
     fn read_tables(
         &mut self,
         info: &P4Info,
-        program: &Program,
+        program: &LoadedProgram,
         ids: &mut Ids,
     ) -> Result<(), SchemaError> {
         for table in &info.tables {
@@ -360,7 +360,7 @@ impl Schema {
         &mut self,
         name: &str,
         table: &alfirk_p4runtime::p4::config::v1::Table,
-        program: &Program,
+        program: &LoadedProgram,
         counterpart: Option<&program::Table>,
     ) -> Result<Vec<ActionUse>, SchemaError> {
         let mut uses = Vec::with_capacity(table.action_refs.len());
@@ -390,7 +390,7 @@ impl Schema {
     fn read_arrays(
         &mut self,
         info: &P4Info,
-        program: &Program,
+        program: &LoadedProgram,
         ids: &mut Ids,
     ) -> Result<(), SchemaError> {
         let no_types = P4TypeInfo::default();
@@ -432,7 +432,7 @@ impl Schema {
     fn read_parser_and_digests(
         &mut self,
         info: &P4Info,
-        program: &Program,
+        program: &LoadedProgram,
         ids: &mut Ids,
     ) -> Result<(), SchemaError> {
         let no_types = P4TypeInfo::default();

@@ -5,7 +5,7 @@ use super::key::{NewKey, Packing, WideKey};
 use crate::exec::ops::Pc;
 use crate::externs::counter::Counter;
 use crate::externs::meter::Meter;
-use crate::program::{Program, Table};
+use crate::program::{LoadedProgram, Table};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
@@ -416,7 +416,7 @@ impl TableState {
 
     pub(crate) fn entry(
         &self,
-        program: &Program,
+        program: &LoadedProgram,
         table: &Table,
         handle: EntryHandle,
     ) -> Option<TableEntry> {
@@ -463,7 +463,7 @@ pub(crate) fn identity(table: &Table, keys: &[NewKey], priority: i32) -> Vec<u64
 
 impl ActionRef {
     /// The action's name and its arguments as the shortest byte strings.
-    pub(crate) fn given(&self, program: &Program) -> (String, Vec<Vec<u8>>) {
+    pub(crate) fn given(&self, program: &LoadedProgram) -> (String, Vec<Vec<u8>>) {
         let action = &program.actions[usize::from(self.action)];
         let args = action.params.iter().map(|param| {
             let words = crate::exec::expr::param_words(param.bits);
@@ -474,7 +474,7 @@ impl ActionRef {
 }
 
 impl Target {
-    pub(crate) fn given(&self, program: &Program) -> EntryTarget {
+    pub(crate) fn given(&self, program: &LoadedProgram) -> EntryTarget {
         match self {
             Target::Action(action) => {
                 let (name, args) = action.given(program);

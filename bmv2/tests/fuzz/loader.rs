@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alfirk_bmv2::{p4rt::Server, CloneSession, Program, Replica, Switch, SwitchOptions};
+use alfirk_bmv2::{p4rt::Server, CloneSession, LoadedProgram, Replica, Switch, SwitchOptions};
 use serde_json::Value;
 
 use crate::{
@@ -40,7 +40,7 @@ fn any_program_loads_and_runs_or_is_refused() {
                 json::damage(&mut program, &programs[donor], chance);
                 program.to_string()
             };
-            match Program::from_json(&text) {
+            match LoadedProgram::from_json(&text) {
                 Ok(program) => {
                     forward(program, subject, chance);
                     1
@@ -51,7 +51,7 @@ fn any_program_loads_and_runs_or_is_refused() {
     );
 }
 
-fn forward(program: Program, subject: &Subject, chance: &mut Chance) {
+fn forward(program: LoadedProgram, subject: &Subject, chance: &mut Chance) {
     let mut switch = Switch::new(SwitchOptions::default());
     switch.load(Arc::new(program));
     switch.set_trace(chance.one_in(4));

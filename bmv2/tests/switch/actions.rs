@@ -425,7 +425,7 @@ fn jumps_lead_to_the_primitive_of_that_number() {
     assert_eq!(out(&mut b.switch(), &[0, 9]), [0, 2]);
     assert_eq!(out(&mut b.switch(), &[3, 9]), [3, 1]);
     b.set("/actions/0/primitives/3/parameters/0", num(6));
-    assert!(Program::from_json(&b.text()).is_err());
+    assert!(LoadedProgram::from_json(&b.text()).is_err());
 }
 
 #[test]

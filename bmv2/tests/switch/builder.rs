@@ -1,7 +1,7 @@
 //! Puts small BMv2 programs together. The notation is that of the JSON, with the parts that every
 //! simple_switch program has filled in.
 
-use alfirk_bmv2::{EntryTarget, KeyMatch, Program, Switch, SwitchOptions};
+use alfirk_bmv2::{EntryTarget, KeyMatch, LoadedProgram, Switch, SwitchOptions};
 use serde_json::{json, Value};
 use std::sync::Arc;
 
@@ -260,7 +260,7 @@ impl Builder {
 
     pub fn switch_with(&self, options: SwitchOptions) -> Switch {
         let mut switch = Switch::new(options);
-        switch.load(Arc::new(Program::from_json(&self.text()).unwrap()));
+        switch.load(Arc::new(LoadedProgram::from_json(&self.text()).unwrap()));
         switch
     }
 }

@@ -1,7 +1,7 @@
 //! Conditions, and where tables lead.
 
 use crate::builder::*;
-use alfirk_bmv2::{LoadError, Program};
+use alfirk_bmv2::{LoadError, LoadedProgram};
 use serde_json::{json, Value};
 
 fn mark(b: &mut Builder, name: &str, port: u64, next: Value) {
@@ -226,7 +226,7 @@ fn control_flow_in_circles_ends_with_a_drop() {
 fn dangling_names_are_named() {
     let mut b = branches(expr("==", field("h", "a"), num(1)));
     b.set("/pipelines/0/conditionals/0/true_next", json!("nowhere"));
-    match Program::from_json(&b.text()) {
+    match LoadedProgram::from_json(&b.text()) {
         Err(LoadError::Undefined { name, .. }) => assert_eq!(name, "nowhere"),
         other => panic!("{other:?}"),
     }

@@ -231,7 +231,7 @@ proptest! {
                 _ => json!([]),
             };
         }
-        if let Ok(program) = Program::from_json(&json.to_string()) {
+        if let Ok(program) = LoadedProgram::from_json(&json.to_string()) {
             let mut switch = Switch::new(SwitchOptions::default());
             switch.load(Arc::new(program));
             switch.process(1, &frame, 0);
@@ -266,7 +266,7 @@ fn programs_of_absurd_size_are_refused() {
     let refused = |pointer: &str, value: Value| {
         let mut b = everything();
         b.set(pointer, value);
-        assert!(Program::from_json(&b.text()).is_err(), "{pointer}");
+        assert!(LoadedProgram::from_json(&b.text()).is_err(), "{pointer}");
     };
     refused("/register_arrays/0/size", json!(u64::MAX));
     refused("/counter_arrays/0/size", json!(1u64 << 40));

@@ -77,7 +77,9 @@ fn noted() -> Switch {
     );
     b.start_at("ingress", "node_2");
     let mut switch = Switch::new(SwitchOptions::default());
-    switch.load(std::sync::Arc::new(Program::with_notes(&b.text()).unwrap()));
+    switch.load(std::sync::Arc::new(
+        LoadedProgram::with_notes(&b.text()).unwrap(),
+    ));
     let table = switch.table("t").unwrap();
     switch
         .insert_entry(table, &[exact(7)], 0, &run_action("forward", &[3]), 0, 0)

@@ -131,7 +131,7 @@ fn what_drops_a_copy_of_standard_metadata_drops_the_copy_alone() {
 #[test]
 fn a_header_without_egress_spec_cannot_be_dropped() {
     let b = traffic(&[call("mark_to_drop", json!([named("header", "h")]))], &[]);
-    let error = Program::from_json(&b.text()).unwrap_err().to_string();
+    let error = LoadedProgram::from_json(&b.text()).unwrap_err().to_string();
     assert!(error.contains("h has no field egress_spec"), "{error}");
 }
 
@@ -175,10 +175,14 @@ fn the_drop_port_is_an_option() {
         drop_port: 100,
         ..SwitchOptions::default()
     });
-    switch.load(std::sync::Arc::new(Program::from_json(&b.text()).unwrap()));
+    switch.load(std::sync::Arc::new(
+        LoadedProgram::from_json(&b.text()).unwrap(),
+    ));
     assert_eq!(switch.process(0, &[7], 0)[0].0, 511);
     let b = traffic(&[mark_to_drop()], &[]);
-    switch.load(std::sync::Arc::new(Program::from_json(&b.text()).unwrap()));
+    switch.load(std::sync::Arc::new(
+        LoadedProgram::from_json(&b.text()).unwrap(),
+    ));
     assert_eq!(switch.process(0, &[7], 0), []);
 }
 
@@ -569,7 +573,9 @@ fn packets_of_an_older_program_are_dropped() {
     let mut fx = Effects::default();
     switch.ingress(0, &[7], 0, &mut fx);
     let packet = fx.enqueued.remove(0);
-    switch.load(std::sync::Arc::new(Program::from_json(&b.text()).unwrap()));
+    switch.load(std::sync::Arc::new(
+        LoadedProgram::from_json(&b.text()).unwrap(),
+    ));
     switch.egress(packet, 0, QueueState::default(), &mut fx);
     assert_eq!(fx.dropped, [DropReason::NoProgram]);
     assert_eq!(
@@ -592,7 +598,9 @@ fn the_same_seed_and_frames_give_the_same_run() {
             seed,
             ..SwitchOptions::default()
         });
-        switch.load(std::sync::Arc::new(Program::from_json(&b.text()).unwrap()));
+        switch.load(std::sync::Arc::new(
+            LoadedProgram::from_json(&b.text()).unwrap(),
+        ));
         (0..20)
             .map(|_| switch.process(0, &[7], 0)[0].0)
             .collect::<Vec<_>>()

@@ -83,7 +83,7 @@ pub fn memory_stays_flat_at_full_rate_and_churn() {
     });
     let time = Duration::from_secs(seconds);
 
-    let program = Program::compiled();
+    let program = SoakProgram::compiled();
     let ports: Vec<String> = (1..)
         .zip(NEAR)
         .map(|(port, near)| format!("-i{port}@{near}"))
@@ -249,7 +249,7 @@ async fn take_messages(mut responses: Streaming<StreamMessageResponse>, counts: 
 type Client = p4_runtime_client::P4RuntimeClient<tonic::transport::Channel>;
 
 /// Writes, reads and deletes until it is told to stop; panics when anything fails.
-async fn churn(mut client: Client, program: Program, counts: Arc<Counts>) {
+async fn churn(mut client: Client, program: SoakProgram, counts: Arc<Counts>) {
     let transient = program.transient();
     let as_updates = |kind: Type, entities: &[Entity]| {
         let update = |entity: &Entity| Update {
@@ -331,7 +331,7 @@ async fn read(client: &mut Client, entities: Vec<Entity>) -> usize {
 }
 
 /// The program, and what the controller writes.
-struct Program {
+struct SoakProgram {
     config: ForwardingPipelineConfig,
     ids: P4Info,
     /// Written at the start; the traffic needs them.
@@ -342,8 +342,8 @@ struct Program {
     wildcards: Vec<Entity>,
 }
 
-impl Program {
-    fn compiled() -> Program {
+impl SoakProgram {
+    fn compiled() -> SoakProgram {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("test_data/soak.p4");
         let compiled =
             compile(&CompileOptions::new(source)).unwrap_or_else(|error| panic!("{error}"));
@@ -352,7 +352,7 @@ impl Program {
             p4_device_config: compiled.json.to_text().into_bytes().into(),
             cookie: None,
         };
-        let mut program = Program {
+        let mut program = SoakProgram {
             config,
             ids: compiled.p4info,
             lasting: Vec::new(),

@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::program::{self, Program, Target};
+use crate::program::{self, CompiledProgram, Target};
 use crate::run::progress::{self, Bars};
 use crate::run::{self, Driver};
 use claims::Finding;
@@ -147,7 +147,7 @@ pub struct Programs(BTreeMap<(Target, Option<PathBuf>), Arc<Compiled>>);
 
 /// A data plane, and what results name it by.
 struct Compiled {
-    program: Program,
+    program: CompiledProgram,
     sha256: String,
 }
 

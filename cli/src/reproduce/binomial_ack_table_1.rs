@@ -16,7 +16,7 @@ use alfirk_sim::{Broadcast, DatagramGroup, VirtualFabric};
 use serde_json::{json, Value};
 
 use crate::exit::Failure;
-use crate::program::{compile_program, Program, Target};
+use crate::program::{compile_program, CompiledProgram, Target};
 
 const SEED: u64 = 1;
 const MTU: PathMtu = PathMtu::B2048;
@@ -101,7 +101,7 @@ impl Table {
     }
 }
 
-fn measure(program: &Program, nodes: usize) -> Result<Row, Failure> {
+fn measure(program: &CompiledProgram, nodes: usize) -> Result<Row, Failure> {
     let topology = star(nodes);
     let data: Arc<[u8]> = stream::bytes(SEED, "message", MESSAGE).into();
     let members: Vec<HostIndex> = topology.host_indexes().collect();
@@ -143,7 +143,7 @@ fn measure(program: &Program, nodes: usize) -> Result<Row, Failure> {
     })
 }
 
-fn bring_up(program: &Program, topology: &Topology) -> Result<VirtualFabric, Failure> {
+fn bring_up(program: &CompiledProgram, topology: &Topology) -> Result<VirtualFabric, Failure> {
     let config = ControllerConfig::new(program.p4info.clone(), program.device_config.clone());
     let faults = FaultProbabilities::default();
     let network = Network::build(topology, config, Model::default(), faults, SEED);

@@ -36,7 +36,7 @@ use progress::Bars;
 use records::Records;
 
 use crate::exit::{print, Failure, Outcome};
-use crate::program::{self, Program};
+use crate::program::{self, CompiledProgram};
 
 pub fn run(args: Args) -> Outcome {
     if args.list_algorithms {
@@ -101,13 +101,13 @@ impl Page {
 ///
 /// # Errors
 /// The input cannot be read, the driver cannot work here, or a run failed.
-pub fn measure(config: &Config, program: &Program, bars: &Bars) -> Result<Report, Failure> {
+pub fn measure(config: &Config, program: &CompiledProgram, bars: &Bars) -> Result<Report, Failure> {
     measure_watched(config, program, bars, None)
 }
 
 fn measure_watched(
     config: &Config,
-    program: &Program,
+    program: &CompiledProgram,
     bars: &Bars,
     page: Option<&Page>,
 ) -> Result<Report, Failure> {
@@ -143,7 +143,7 @@ fn algorithms() -> String {
 /// several can run at once, on every processor one. Nothing of a result depends on that.
 fn run_virtual(
     config: &Config,
-    program: &Program,
+    program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
     page: Option<&Page>,
@@ -191,7 +191,7 @@ fn effort(algorithm: Algorithm) -> u8 {
 
 fn run_in_virtual_time(
     config: &Config,
-    program: &Program,
+    program: &CompiledProgram,
     job: &Job,
     algorithm: Algorithm,
     bars: &Bars,
@@ -298,7 +298,7 @@ fn job(config: &Config, input: &Content) -> Job {
     }
 }
 
-fn controller_config(config: &Config, program: &Program) -> ControllerConfig {
+fn controller_config(config: &Config, program: &CompiledProgram) -> ControllerConfig {
     ControllerConfig {
         // Some looks in that time, so that one lost answer does not matter.
         probe_interval_ns: config.dead_after / 8,

@@ -1,10 +1,10 @@
 //! What a half-written line may become.
 
 use super::commands::{self, Arg};
-use super::program::Program;
+use super::program::ProgramNames;
 
 /// Where the word at the end of `line` begins, and what it may be.
-pub fn candidates(program: &Program, line: &str) -> (usize, Vec<String>) {
+pub fn candidates(program: &ProgramNames, line: &str) -> (usize, Vec<String>) {
     let start = line.rfind(char::is_whitespace).map_or(0, |at| {
         at + line[at..].chars().next().map_or(0, char::len_utf8)
     });
@@ -13,7 +13,7 @@ pub fn candidates(program: &Program, line: &str) -> (usize, Vec<String>) {
     (start, matching(program, &before, word))
 }
 
-fn matching(program: &Program, before: &[&str], word: &str) -> Vec<String> {
+fn matching(program: &ProgramNames, before: &[&str], word: &str) -> Vec<String> {
     let Some((command, given)) = before.split_first() else {
         return starting(command_names(), word);
     };
@@ -38,7 +38,7 @@ fn command_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Names for an argument; `first` is the one that the command began with.
-fn names(program: &Program, arg: Arg, first: Option<&str>, word: &str) -> Vec<String> {
+fn names(program: &ProgramNames, arg: Arg, first: Option<&str>, word: &str) -> Vec<String> {
     let actions: &[String] = match (arg, first) {
         (Arg::TableAction, Some(table)) => program.table(table).map_or(&[], |t| &t.actions),
         (Arg::ProfileAction, Some(profile)) => program.profile(profile).map_or(&[], |p| &p.actions),

@@ -29,7 +29,7 @@ use crate::exit::{Failure, Outcome};
 use commands::Session;
 use error::Error;
 use line::{Line, Lines};
-use program::Program;
+use program::ProgramNames;
 
 const PROMPT: &str = "RuntimeCmd: ";
 
@@ -120,7 +120,7 @@ fn converse(args: &Args, out: &mut dyn Write) -> error::Result<Connected> {
             json
         }
     };
-    let program = Program::from_json(&json).map_err(|what| match &args.json {
+    let program = ProgramNames::from_json(&json).map_err(|what| match &args.json {
         Some(file) => Error::input(format_args!("{}: {what}", file.display())),
         None => Error::Connection(format!("the switch's JSON: {what}")),
     })?;
@@ -254,7 +254,7 @@ fn shell(command: &str) -> String {
 
 /// The names that the editor completes.
 #[derive(Helper, Highlighter, Hinter, Validator)]
-struct Names(Program);
+struct Names(ProgramNames);
 
 impl Completer for Names {
     type Candidate = String;

@@ -12,7 +12,7 @@ use crate::names::by_suffix;
 
 /// What a program has, each kind by full name.
 #[derive(Debug, Default)]
-pub struct Program {
+pub struct ProgramNames {
     pub actions: BTreeMap<String, Action>,
     pub tables: BTreeMap<String, Table>,
     pub profiles: BTreeMap<String, Profile>,
@@ -88,14 +88,14 @@ pub struct ValueSet {
     pub bits: u32,
 }
 
-impl Program {
+impl ProgramNames {
     /// Reads BMv2 JSON.
     ///
     /// # Errors
     /// When it is none, or names what it does not have.
-    pub fn from_json(text: &str) -> std::result::Result<Program, String> {
+    pub fn from_json(text: &str) -> std::result::Result<ProgramNames, String> {
         let json = BmV2Json::from_text(text).map_err(|error| error.to_string())?;
-        let mut program = Program::default();
+        let mut program = ProgramNames::default();
         for action in &json.actions {
             let param = |param: &alfirk_bmv2_json::ActionParam| Param {
                 name: param.name.clone(),
@@ -349,7 +349,7 @@ impl ValueSet {
     }
 }
 
-impl Program {
+impl ProgramNames {
     /// A line for each of these actions, by name.
     pub fn action_lines(&self, names: &[String]) -> String {
         let mut names: Vec<&String> = names.iter().collect();
@@ -369,8 +369,8 @@ pub mod tests {
     use super::*;
 
     /// A program with one of everything that commands name.
-    pub fn sample() -> Program {
-        Program::from_json(
+    pub fn sample() -> ProgramNames {
+        ProgramNames::from_json(
             r#"{
             "header_types": [
                 {"name": "ipv4_t", "id": 0, "fields": [["dst", 32, false], ["ttl", 8, false]]}
@@ -474,11 +474,11 @@ pub mod tests {
 
     #[test]
     fn what_is_no_program_is_told() {
-        assert!(Program::from_json("{").is_err());
+        assert!(ProgramNames::from_json("{").is_err());
         let dangling = r#"{"pipelines": [{"name": "ingress", "id": 0, "tables": [
             {"name": "t", "id": 0, "match_type": "exact", "key": [], "actions": ["a"]}]}]}"#;
         assert_eq!(
-            Program::from_json(dangling).unwrap_err(),
+            ProgramNames::from_json(dangling).unwrap_err(),
             "table t: there is no action a"
         );
     }

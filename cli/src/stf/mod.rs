@@ -12,7 +12,7 @@ mod switch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use alfirk_bmv2::{Program, Switch, SwitchOptions};
+use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
@@ -97,14 +97,14 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-fn load(args: &Args) -> Result<Program, Failure> {
+fn load(args: &Args) -> Result<LoadedProgram, Failure> {
     let path = &args.program;
     let text = match is_json(path) {
         true => std::fs::read_to_string(path)
             .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?,
         false => compiled(args, path)?.json.to_text(),
     };
-    Program::from_json(&text)
+    LoadedProgram::from_json(&text)
         .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
 }
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use alfirk_aggregation::{Config, Group, Port, Strategy};
-use alfirk_bmv2::{CloneSession, EntryTarget, KeyMatch, Program, Replica, Switch, SwitchOptions};
+use alfirk_bmv2::{
+    CloneSession, EntryTarget, KeyMatch, LoadedProgram, Replica, Switch, SwitchOptions,
+};
 use alfirk_compiler::driver::{compile, CompileOptions};
 use alfirk_compiler::preproc::MacroOption;
 use alfirk_ctrl::tables::absent_children;
@@ -24,9 +26,10 @@ const WORK_CELLS: u64 = 8;
 pub const PATH_BITS: std::ops::RangeInclusive<u32> = 2..=7;
 
 /// The program for groups of up to 2^n paths, from PATH_BITS' first value on.
-static PROGRAMS: LazyLock<Vec<Arc<Program>>> = LazyLock::new(|| PATH_BITS.map(program).collect());
+static PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
+    LazyLock::new(|| PATH_BITS.map(program).collect());
 
-fn program(path_bits: u32) -> Arc<Program> {
+fn program(path_bits: u32) -> Arc<LoadedProgram> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
     let mut options = CompileOptions::new(source);
     let define = MacroOption::Define(format!("PATH_BITS={path_bits}"));
@@ -35,14 +38,14 @@ fn program(path_bits: u32) -> Arc<Program> {
 }
 
 /// Compiles a data plane.
-pub fn load(options: &CompileOptions) -> Arc<Program> {
+pub fn load(options: &CompileOptions) -> Arc<LoadedProgram> {
     let compiled = compile(options).expect("p4src compiles");
     let json = serde_json::to_string(&compiled.json).expect("BMv2 JSON is JSON");
-    Arc::new(Program::from_json(&json).expect("the switch loads what the compiler writes"))
+    Arc::new(LoadedProgram::from_json(&json).expect("the switch loads what the compiler writes"))
 }
 
 /// A switch with a program, and with the registers of a scene's group.
-pub fn prepared(program: &Arc<Program>, scene: &Scene) -> Switch {
+pub fn prepared(program: &Arc<LoadedProgram>, scene: &Scene) -> Switch {
     let mut switch = Switch::new(SwitchOptions {
         cpu_port: Some(CPU_PORT),
         ..SwitchOptions::default()

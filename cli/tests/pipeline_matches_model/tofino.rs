@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use alfirk_aggregation::{Space, TofinoGroup, TofinoQueued};
-use alfirk_bmv2::{CloneSession, Effects, Program, QueueState, Queued, Replica, Switch};
+use alfirk_bmv2::{CloneSession, Effects, LoadedProgram, QueueState, Queued, Replica, Switch};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
 use alfirk_compiler::preproc::MacroOption;
@@ -24,10 +24,10 @@ const BY_SENDER: u32 = 0xff;
 /// Cells of all groups' paths have 16 bits.
 const MOST_PATH_BITS: u32 = 6;
 
-static PROGRAMS: LazyLock<Vec<Arc<Program>>> =
+static PROGRAMS: LazyLock<Vec<Arc<LoadedProgram>>> =
     LazyLock::new(|| (*PATH_BITS.start()..=MOST_PATH_BITS).map(program).collect());
 
-fn program(path_bits: u32) -> Arc<Program> {
+fn program(path_bits: u32) -> Arc<LoadedProgram> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/tna/main.p4");
     let mut options = CompileOptions::new(source);
     options.set_arch(Arch::Tna);

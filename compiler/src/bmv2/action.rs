@@ -9,7 +9,7 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Expr, ExternArg, Label, Primitive, Program, Source, Stmt, StmtKind};
+use crate::ir::{Expr, ExternArg, FlatProgram, Label, Primitive, Source, Stmt, StmtKind};
 use crate::names::Names;
 
 /// All actions of the output: those of the program, then the ones made for statements outside of tables.
@@ -21,7 +21,7 @@ pub struct Actions<'a> {
 
 impl<'a> Actions<'a> {
     /// The program's actions, which keep their ids as positions.
-    pub fn of(program: &'a Program) -> Self {
+    pub fn of(program: &'a FlatProgram) -> Self {
         let exprs = Exprs::new(program);
         let list: Vec<_> = (program.actions.iter().enumerate())
             .map(|(id, action)| json::Action {

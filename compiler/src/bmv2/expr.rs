@@ -9,8 +9,8 @@ use json::Operator as Op;
 use num_bigint::{BigInt, Sign};
 
 use crate::ir::{
-    mask, BinaryOp, Expr, FieldPlace, HeaderPlace, KeyTarget, Program, Scalar, StackId, UnaryOp,
-    UnionStackId,
+    mask, BinaryOp, Expr, FieldPlace, FlatProgram, HeaderPlace, KeyTarget, Scalar, StackId,
+    UnaryOp, UnionStackId,
 };
 
 /// Shift amounts at most this wide are left alone: BMv2 would build a number of up to that many bits.
@@ -19,17 +19,17 @@ const SAFE_SHIFT_BITS: u32 = 8;
 /// Writes expressions of one program.
 #[derive(Clone, Copy)]
 pub struct Exprs<'a> {
-    program: &'a Program,
+    program: &'a FlatProgram,
 }
 
 impl<'a> Exprs<'a> {
     /// For expressions of `program`.
-    pub fn new(program: &'a Program) -> Self {
+    pub fn new(program: &'a FlatProgram) -> Self {
         Exprs { program }
     }
 
     /// The program.
-    pub fn program(&self) -> &'a Program {
+    pub fn program(&self) -> &'a FlatProgram {
         self.program
     }
 

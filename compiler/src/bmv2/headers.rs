@@ -2,10 +2,10 @@
 
 use alfirk_bmv2_json as json;
 
-use crate::ir::{FieldWidth, HeaderType, Program};
+use crate::ir::{FieldWidth, FlatProgram, HeaderType};
 
 /// All types. Metadata types are padded to whole bytes, as BMv2 lays headers out by bytes.
-pub fn types(program: &Program) -> Vec<json::HeaderType> {
+pub fn types(program: &FlatProgram) -> Vec<json::HeaderType> {
     let storage = &program.storage;
     storage
         .header_types
@@ -56,7 +56,7 @@ fn header_type(ty: &HeaderType, id: i64, metadata: bool) -> json::HeaderType {
 }
 
 /// All instances.
-pub fn instances(program: &Program) -> Vec<json::Header> {
+pub fn instances(program: &FlatProgram) -> Vec<json::Header> {
     let storage = &program.storage;
     (storage.headers.iter().enumerate())
         .map(|(id, header)| json::Header {
@@ -71,7 +71,7 @@ pub fn instances(program: &Program) -> Vec<json::Header> {
 }
 
 /// All header stacks.
-pub fn stacks(program: &Program) -> Vec<json::HeaderStack> {
+pub fn stacks(program: &FlatProgram) -> Vec<json::HeaderStack> {
     let storage = &program.storage;
     (storage.stacks.iter().enumerate())
         .map(|(id, stack)| json::HeaderStack {
@@ -89,7 +89,7 @@ pub fn stacks(program: &Program) -> Vec<json::HeaderStack> {
 }
 
 /// All union types.
-pub fn union_types(program: &Program) -> Vec<json::HeaderUnionType> {
+pub fn union_types(program: &FlatProgram) -> Vec<json::HeaderUnionType> {
     let storage = &program.storage;
     (storage.union_types.iter().enumerate())
         .map(|(id, ty)| json::HeaderUnionType {
@@ -103,7 +103,7 @@ pub fn union_types(program: &Program) -> Vec<json::HeaderUnionType> {
 }
 
 /// All unions, elements of stacks included.
-pub fn unions(program: &Program) -> Vec<json::HeaderUnion> {
+pub fn unions(program: &FlatProgram) -> Vec<json::HeaderUnion> {
     let storage = &program.storage;
     (storage.unions.iter().enumerate())
         .map(|(id, union)| json::HeaderUnion {
@@ -121,7 +121,7 @@ pub fn unions(program: &Program) -> Vec<json::HeaderUnion> {
 }
 
 /// All stacks of unions.
-pub fn union_stacks(program: &Program) -> Vec<json::HeaderUnionStack> {
+pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
     let storage = &program.storage;
     (storage.union_stacks.iter().enumerate())
         .map(|(id, stack)| json::HeaderUnionStack {
@@ -139,7 +139,7 @@ pub fn union_stacks(program: &Program) -> Vec<json::HeaderUnionStack> {
 }
 
 /// What the target calls the fields that it knows.
-pub fn aliases(program: &Program) -> Vec<(String, json::FieldRef)> {
+pub fn aliases(program: &FlatProgram) -> Vec<(String, json::FieldRef)> {
     let storage = &program.storage;
     (program.aliases.iter())
         .map(|(alias, field)| {

@@ -16,10 +16,10 @@ pub use graph::{graphs, Graph};
 
 use alfirk_bmv2_json as json;
 
-use crate::ir::{Program, Source};
+use crate::ir::{FlatProgram, Source};
 
 /// Writes a program.
-pub fn emit(program: &Program) -> json::BmV2Json {
+pub fn emit(program: &FlatProgram) -> json::BmV2Json {
     let mut actions = action::Actions::of(program);
     let mut names = pipeline::NodeNames::default();
     let pipelines = (program.pipelines.iter().zip(0..))

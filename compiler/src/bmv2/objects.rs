@@ -11,11 +11,11 @@ use num_bigint::BigInt;
 
 use crate::ir::{
     Algorithm, CalculationId, CalculationInput, Checksum, CrcParameters, Expr, ExternAttribute,
-    FieldRef, MeterUnit, Program,
+    FieldRef, FlatProgram, MeterUnit,
 };
 
 /// Name of a calculation. Scripts that set parameters of a CRC name it.
-pub fn calculation_name(program: &Program, id: CalculationId) -> String {
+pub fn calculation_name(program: &FlatProgram, id: CalculationId) -> String {
     match calculation_rank(program, id) {
         0 => "calc".to_owned(),
         n => format!("calc_{}", n - 1),
@@ -23,7 +23,7 @@ pub fn calculation_name(program: &Program, id: CalculationId) -> String {
 }
 
 /// The position of a calculation in p4c's order: hashes, then checksums to update, then those to verify.
-fn calculation_rank(program: &Program, id: CalculationId) -> usize {
+fn calculation_rank(program: &FlatProgram, id: CalculationId) -> usize {
     let hashes = program
         .calculations
         .len()
@@ -39,18 +39,18 @@ fn calculation_rank(program: &Program, id: CalculationId) -> usize {
     (0..id.index()).filter(of_hashes).count()
 }
 
-fn updates_first(program: &Program) -> impl Iterator<Item = &Checksum> {
+fn updates_first(program: &FlatProgram) -> impl Iterator<Item = &Checksum> {
     let of = |verify| (program.checksums.iter()).filter(move |checksum| checksum.verify == verify);
     of(false).chain(of(true))
 }
 
-fn fields(program: &Program, fields: &[FieldRef]) -> Vec<json::Expr> {
+fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
     let exprs = Exprs::new(program);
     fields.iter().map(|field| exprs.field(*field)).collect()
 }
 
 /// Lists kept by clone, resubmit and recirculate. Ids start at 1: the switch takes 0 for "not called".
-pub fn field_lists(program: &Program) -> Vec<json::FieldList> {
+pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.field_lists.iter().zip(1..))
         .map(|(list, id)| json::FieldList {
             id,
@@ -62,7 +62,7 @@ pub fn field_lists(program: &Program) -> Vec<json::FieldList> {
 }
 
 /// Lists sent by digests; ids as for field lists.
-pub fn learn_lists(program: &Program) -> Vec<json::FieldList> {
+pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
     (program.digests.iter().zip(1..))
         .map(|(digest, id)| json::FieldList {
             id,
@@ -74,7 +74,7 @@ pub fn learn_lists(program: &Program) -> Vec<json::FieldList> {
 }
 
 /// Parser value sets.
-pub fn value_sets(program: &Program) -> Vec<json::ParseVset> {
+pub fn value_sets(program: &FlatProgram) -> Vec<json::ParseVset> {
     (program.value_sets.iter().zip(0..))
         .map(|(set, id)| json::ParseVset {
             name: set.meta.name.clone(),
@@ -86,7 +86,7 @@ pub fn value_sets(program: &Program) -> Vec<json::ParseVset> {
 }
 
 /// The deparsers.
-pub fn deparsers(program: &Program) -> Vec<json::Deparser> {
+pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
     (program.deparsers.iter().zip(0..))
         .map(|(deparser, id)| json::Deparser {
             name: deparser.name.to_owned(),
@@ -101,7 +101,7 @@ pub fn deparsers(program: &Program) -> Vec<json::Deparser> {
 }
 
 /// Meter arrays.
-pub fn meters(program: &Program) -> Vec<json::MeterArray> {
+pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
     let exprs = Exprs::new(program);
     (program.meters.iter().zip(0..))
         .filter(|(meter, _)| !meter.direct || meter.table.is_some())
@@ -126,7 +126,7 @@ pub fn meters(program: &Program) -> Vec<json::MeterArray> {
 }
 
 /// Counter arrays.
-pub fn counters(program: &Program) -> Vec<json::CounterArray> {
+pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
     (program.counters.iter().zip(0..))
         .filter(|(counter, _)| !counter.direct || counter.table.is_some())
         .map(|(counter, id)| json::CounterArray {
@@ -143,7 +143,7 @@ pub fn counters(program: &Program) -> Vec<json::CounterArray> {
 }
 
 /// Register arrays.
-pub fn registers(program: &Program) -> Vec<json::RegisterArray> {
+pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
     (program.registers.iter().zip(0..))
         .map(|(register, id)| json::RegisterArray {
             name: register.meta.name.clone(),
@@ -158,7 +158,7 @@ pub fn registers(program: &Program) -> Vec<json::RegisterArray> {
 }
 
 /// Hashes and checksums.
-pub fn calculations(program: &Program) -> Vec<json::Calculation> {
+pub fn calculations(program: &FlatProgram) -> Vec<json::Calculation> {
     let exprs = Exprs::new(program);
     let ids = (0..program.calculations.len()).map(CalculationId::from);
     let mut order: Vec<CalculationId> = ids.collect();
@@ -200,7 +200,7 @@ fn crc(of: CrcParameters) -> json::CrcParameters {
 }
 
 /// Checksums.
-pub fn checksums(program: &Program) -> Vec<json::Checksum> {
+pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
     let exprs = Exprs::new(program);
     (updates_first(program).enumerate())
         .map(|(id, checksum)| json::Checksum {
@@ -225,7 +225,7 @@ pub fn checksums(program: &Program) -> Vec<json::Checksum> {
 }
 
 /// Instances of extern objects outside v1model.
-pub fn extern_instances(program: &Program) -> Vec<json::ExternInstance> {
+pub fn extern_instances(program: &FlatProgram) -> Vec<json::ExternInstance> {
     (program.extern_instances.iter().zip(0..))
         .map(|(instance, id)| json::ExternInstance {
             name: instance.name.clone(),

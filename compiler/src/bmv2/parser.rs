@@ -9,12 +9,12 @@ use super::{
     expr::{hex, Exprs},
 };
 use crate::ir::{
-    mask, Expr, FieldPlace, HeaderPlace, Keyset, ParseState, Parser, Program, SelectKey, StateRef,
-    Stmt, StmtKind, Transition,
+    mask, Expr, FieldPlace, FlatProgram, HeaderPlace, Keyset, ParseState, Parser, SelectKey,
+    StateRef, Stmt, StmtKind, Transition,
 };
 
 /// Writes a parser.
-pub fn emit(program: &Program, parser: &Parser, id: i64) -> json::Parser {
+pub fn emit(program: &FlatProgram, parser: &Parser, id: i64) -> json::Parser {
     let states = States {
         exprs: Exprs::new(program),
         program,
@@ -32,7 +32,7 @@ pub fn emit(program: &Program, parser: &Parser, id: i64) -> json::Parser {
 
 struct States<'a> {
     exprs: Exprs<'a>,
-    program: &'a Program,
+    program: &'a FlatProgram,
     parser: &'a Parser,
 }
 

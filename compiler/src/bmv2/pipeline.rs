@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
-use crate::ir::{ActionId, Apply, Expr, Label, Pipeline, Program, Source, Stmt, StmtKind, TableId};
+use crate::ir::{
+    ActionId, Apply, Expr, FlatProgram, Label, Pipeline, Source, Stmt, StmtKind, TableId,
+};
 use crate::names::Names;
 
 /// Names of nodes that are not tables of the source, unique in the output.
@@ -36,7 +38,7 @@ impl NodeNames {
 
 /// Writes a pipeline.
 pub fn emit<'a>(
-    program: &'a Program,
+    program: &'a FlatProgram,
     pipeline: &'a Pipeline,
     id: i64,
     actions: &mut Actions<'a>,
@@ -345,7 +347,7 @@ fn stays_in_action(stmt: &Stmt) -> bool {
 }
 
 struct Writer<'g, 'a, 'o> {
-    program: &'a Program,
+    program: &'a FlatProgram,
     exprs: Exprs<'a>,
     actions: &'o mut Actions<'a>,
     names: &'o mut NodeNames,

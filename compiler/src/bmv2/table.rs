@@ -7,7 +7,7 @@ use super::{
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Entry, EntryKey, Key, MatchKind, Program, Source, Table, TableId};
+use crate::ir::{Entry, EntryKey, FlatProgram, Key, MatchKind, Source, Table, TableId};
 
 /// The size of a table that states none, as in p4c.
 const DEFAULT_SIZE: u64 = 1024;
@@ -141,7 +141,7 @@ fn table_match_type(table: &Table) -> MatchType {
         .unwrap_or(MatchType::Exact)
 }
 
-fn default_entry(program: &Program, table: &Table) -> json::DefaultEntry {
+fn default_entry(program: &FlatProgram, table: &Table) -> json::DefaultEntry {
     let default = &table.default;
     let params = &program.action(default.action).params;
     json::DefaultEntry {
@@ -159,7 +159,7 @@ fn default_entry(program: &Program, table: &Table) -> json::DefaultEntry {
     }
 }
 
-fn entry_of(program: &Program, table: &Table, entry: &Entry) -> json::TableEntry {
+fn entry_of(program: &FlatProgram, table: &Table, entry: &Entry) -> json::TableEntry {
     let params = &program.action(entry.action).params;
     json::TableEntry {
         source_info: source_info(&entry.source),

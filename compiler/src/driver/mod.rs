@@ -28,7 +28,7 @@ use crate::passes::elaborate;
 use crate::preproc::{self, DiskLoader, SourceLoader};
 use crate::sema::{self, CheckedProgram};
 use crate::stack::on_deep_stack;
-use crate::syntax::ast::Program;
+use crate::syntax::ast::P4Program;
 use crate::syntax::parser::parse_without;
 use crate::syntax::token::Token;
 use crate::{bmv2, ir, p4info};
@@ -195,7 +195,7 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn tree(&mut self, loader: &dyn SourceLoader) -> io::Result<Program> {
+    pub fn tree(&mut self, loader: &dyn SourceLoader) -> io::Result<P4Program> {
         let tokens = self.tokens(loader)?;
         let disabled = &self.options.disabled_annotations;
         Ok(parse_without(tokens, disabled, &mut self.diagnostics))
@@ -210,7 +210,7 @@ impl Session {
         Ok(self.checked_tree(tree))
     }
 
-    fn checked_tree(&mut self, tree: Program) -> Option<CheckedProgram> {
+    fn checked_tree(&mut self, tree: P4Program) -> Option<CheckedProgram> {
         let checked = sema::check(tree, &mut self.diagnostics);
         (!self.diagnostics.has_errors()).then_some(checked)
     }
@@ -235,17 +235,17 @@ impl Session {
     ///
     /// # Errors
     /// As for [`Session::tokens`].
-    pub fn elaborated(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<ir::Program>> {
+    pub fn elaborated(&mut self, loader: &dyn SourceLoader) -> io::Result<Option<ir::FlatProgram>> {
         let tree = self.tree(loader)?;
         Ok(self.elaborated_tree(tree))
     }
 
-    fn elaborated_tree(&mut self, tree: Program) -> Option<ir::Program> {
+    fn elaborated_tree(&mut self, tree: P4Program) -> Option<ir::FlatProgram> {
         let checked = self.checked_tree(tree)?;
         self.elaborated_program(&checked)
     }
 
-    fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::Program> {
+    fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::FlatProgram> {
         let options = elaborate::Options {
             arch: self.options.arch,
             only_check: self.only_check,
@@ -269,7 +269,7 @@ impl Session {
     }
 
     /// What a controller needs to know of the program; none when its explicit ids clash.
-    pub fn p4info(&mut self, program: &ir::Program) -> Option<P4Info> {
+    pub fn p4info(&mut self, program: &ir::FlatProgram) -> Option<P4Info> {
         match p4info::emit(program) {
             Ok(info) => Some(info),
             Err(errors) => {

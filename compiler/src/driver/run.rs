@@ -9,7 +9,7 @@ use super::{version, P4cArgs, Session};
 use crate::bmv2::{self, graphs};
 use crate::constants::Constants;
 use crate::diag::{Diagnostic, Severity, SourceMap};
-use crate::ir::Program;
+use crate::ir::FlatProgram;
 use crate::p4info;
 use crate::preproc::{self, DiskLoader};
 use crate::stack::on_deep_stack;
@@ -145,7 +145,7 @@ pub(super) fn compile(
 /// Writes in which stages the steps of a program stand; whether the chip has enough of them.
 fn report(
     path: &Path,
-    program: &Program,
+    program: &FlatProgram,
     stdout: &mut dyn Write,
     stderr: &mut dyn Write,
 ) -> Result<bool, String> {

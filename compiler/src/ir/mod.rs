@@ -34,7 +34,7 @@ use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 use crate::arch::Arch;
 use crate::p4info::types::ControlTypes;
 
-/// Declares a dense index type: the position of an object in its vector in [`Program`].
+/// Declares a dense index type: the position of an object in its vector in [`FlatProgram`].
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
@@ -71,27 +71,27 @@ index! {
     UnionStackId,
     /// A parse state, in [`Parser::states`].
     StateId,
-    /// A parser value set, in [`Program::value_sets`].
+    /// A parser value set, in [`FlatProgram::value_sets`].
     ValueSetId,
-    /// An action, in [`Program::actions`].
+    /// An action, in [`FlatProgram::actions`].
     ActionId,
-    /// A table, in [`Program::tables`].
+    /// A table, in [`FlatProgram::tables`].
     TableId,
-    /// An action profile or selector, in [`Program::action_profiles`].
+    /// An action profile or selector, in [`FlatProgram::action_profiles`].
     ActionProfileId,
-    /// A counter array, in [`Program::counters`].
+    /// A counter array, in [`FlatProgram::counters`].
     CounterId,
-    /// A meter array, in [`Program::meters`].
+    /// A meter array, in [`FlatProgram::meters`].
     MeterId,
-    /// A register array, in [`Program::registers`].
+    /// A register array, in [`FlatProgram::registers`].
     RegisterId,
-    /// A calculation, in [`Program::calculations`].
+    /// A calculation, in [`FlatProgram::calculations`].
     CalculationId,
-    /// A digest, in [`Program::digests`].
+    /// A digest, in [`FlatProgram::digests`].
     DigestId,
-    /// A field list, in [`Program::field_lists`].
+    /// A field list, in [`FlatProgram::field_lists`].
     FieldListId,
-    /// An instance of an extern object that v1model does not know, in [`Program::extern_instances`].
+    /// An instance of an extern object that v1model does not know, in [`FlatProgram::extern_instances`].
     ExternInstanceId,
 }
 
@@ -134,7 +134,7 @@ pub struct Deparser {
 
 /// A whole program.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct FlatProgram {
     /// The source file as named by the user.
     pub source: String,
     /// All errors; the position is the value.
@@ -185,7 +185,7 @@ pub struct Program {
     pub aliases: Vec<(String, FieldRef)>,
 }
 
-impl Program {
+impl FlatProgram {
     /// Whether a pipeline, an action or a table's key looks at a field.
     pub fn reads(&self, field: FieldRef) -> bool {
         let mut found = self.tables.iter().any(|table| {

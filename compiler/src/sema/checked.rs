@@ -12,7 +12,7 @@ use std::rc::Rc;
 #[derive(Debug, Default)]
 pub struct CheckedProgram {
     /// The tree.
-    pub program: Program,
+    pub program: P4Program,
     pub(super) defs: Vec<Option<Def>>,
     pub(super) exprs: Vec<ExprInfo>,
     pub(super) type_refs: Vec<Type>,

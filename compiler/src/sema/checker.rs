@@ -92,7 +92,7 @@ pub(super) struct FieldTable {
 }
 
 impl<'a> Checker<'a> {
-    pub fn new(program: &Program, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
+    pub fn new(program: &P4Program, diagnostics: &'a mut Diagnostics) -> Checker<'a> {
         let out = CheckedProgram {
             defs: vec![None; program.decl_count as usize],
             exprs: vec![ExprInfo::default(); program.expr_count as usize],

@@ -30,11 +30,11 @@ pub use types::*;
 pub use value::{FoldError, Value, MAX_WIDTH};
 
 use crate::diag::Diagnostics;
-use crate::syntax::ast::Program;
+use crate::syntax::ast::P4Program;
 use checker::Checker;
 
 /// Resolves names, checks types and evaluates constants. The result is usable by later phases only if `diagnostics` has no errors.
-pub fn check(program: Program, diagnostics: &mut Diagnostics) -> CheckedProgram {
+pub fn check(program: P4Program, diagnostics: &mut Diagnostics) -> CheckedProgram {
     let mut checker = Checker::new(&program, diagnostics);
     for decl in &program.decls {
         checker.declaration(decl);

@@ -7,7 +7,7 @@ use std::ops::{Add, AddAssign};
 
 use serde::Serialize;
 
-use crate::ir::{Counter, MatchKind, Meter, Program, Register, Table};
+use crate::ir::{Counter, FlatProgram, MatchKind, Meter, Register, Table};
 
 /// Rows of a block of SRAM, and bits of each row.
 const SRAM_ROWS: u64 = 1024;
@@ -194,7 +194,7 @@ pub fn hash(result_bits: u64) -> Use {
 }
 
 /// What a table takes, arrays that belong to it included, but for its key's bytes of crossbars, which others may share.
-pub fn table(program: &Program, table: &Table) -> Use {
+pub fn table(program: &FlatProgram, table: &Table) -> Use {
     let mut takes = Use {
         tables: 1,
         ..Use::default()

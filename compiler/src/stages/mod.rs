@@ -17,7 +17,7 @@ mod text;
 use serde::Serialize;
 
 use crate::arch::Arch;
-use crate::ir::Program;
+use crate::ir::FlatProgram;
 
 pub use chip::{Budget, Use};
 
@@ -104,7 +104,7 @@ pub struct Note {
 
 impl Report {
     /// Places the steps of a program; none for one that is not for Tofino.
-    pub fn of(program: &Program) -> Option<Report> {
+    pub fn of(program: &FlatProgram) -> Option<Report> {
         let budget = match program.arch {
             Arch::V1model => return None,
             Arch::Tna => Budget::TOFINO,

@@ -6,7 +6,7 @@ use super::chip::{Budget, Use};
 use super::depend::Dependency;
 use super::steps::{place_of, Kind, Step, Thing};
 use super::{Cut, Link, Note, Placed, Report};
-use crate::ir::{Program, RegisterId};
+use crate::ir::{FlatProgram, RegisterId};
 
 /// Rounds in which the accesses of registers find their common stages; more than any program took.
 const ROUNDS: usize = 1_000;
@@ -16,7 +16,7 @@ const MOST_STAGES: u32 = 256;
 
 /// Places all steps.
 pub fn report(
-    program: &Program,
+    program: &FlatProgram,
     budget: &Budget,
     steps: &[Step],
     dependencies: &[Dependency],
@@ -307,7 +307,7 @@ fn fill(budget: &Budget, chip: &mut Chip, first: u32, now: Use) -> u32 {
 
 /// The longest chain, followed from its end.
 fn chain(
-    program: &Program,
+    program: &FlatProgram,
     steps: &[Step],
     dependencies: &[Dependency],
     earliest: &[u32],
@@ -368,7 +368,7 @@ fn chain(
 }
 
 /// As the source has it, near enough.
-fn name(program: &Program, thing: Thing) -> String {
+fn name(program: &FlatProgram, thing: Thing) -> String {
     match thing {
         Thing::Field(field) => {
             let header = &program.storage.header(field.header).name;
@@ -384,7 +384,7 @@ fn name(program: &Program, thing: Thing) -> String {
 
 /// The dependency of the chain whose loss shortens the longest chain most.
 fn cut(
-    program: &Program,
+    program: &FlatProgram,
     steps: &[Step],
     dependencies: &[Dependency],
     chain: &[Link],

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::chip::{self, Use};
 use super::Note;
 use crate::ir::{
-    walk_exprs, Apply, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, HeaderId,
-    HeaderPlace, KeyTarget, MatchKind, Primitive, Program, RegisterId, Scalar, Source, Stmt,
+    walk_exprs, Apply, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
+    HeaderId, HeaderPlace, KeyTarget, MatchKind, Primitive, RegisterId, Scalar, Source, Stmt,
     StmtKind,
 };
 
@@ -75,7 +75,7 @@ pub struct Steps {
 }
 
 /// Reads a program's pipelines.
-pub fn of(program: &Program) -> Steps {
+pub fn of(program: &FlatProgram) -> Steps {
     let mut collector = Collector {
         program,
         gress: "",
@@ -104,7 +104,7 @@ pub fn of(program: &Program) -> Steps {
 }
 
 struct Collector<'a> {
-    program: &'a Program,
+    program: &'a FlatProgram,
     gress: &'static str,
     steps: Vec<Step>,
     notes: Vec<Note>,
@@ -661,7 +661,7 @@ impl Collector<'_> {
 }
 
 /// How often a program reads each field.
-fn reads(program: &Program) -> BTreeMap<FieldRef, usize> {
+fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
     let pipelines = program.pipelines.iter().map(|pipeline| &pipeline.body);

@@ -1,11 +1,11 @@
-use super::ast::{AnnotationBody, Program};
+use super::ast::{AnnotationBody, P4Program};
 use super::print::print_program;
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
 use crate::stack::on_deep_stack;
 use proptest::prelude::*;
 
-fn parse(text: &str) -> (Program, String) {
+fn parse(text: &str) -> (P4Program, String) {
     let mut map = SourceMap::new();
     let main = map.add("main.p4", text);
     let mut diagnostics = Diagnostics::new();
@@ -22,7 +22,7 @@ fn parse(text: &str) -> (Program, String) {
 }
 
 /// The tree without its positions.
-fn shape(program: &Program) -> String {
+fn shape(program: &P4Program) -> String {
     let text = format!("{:?}", program.decls);
     let mut out = String::with_capacity(text.len() / 2);
     let mut rest = &text[..];

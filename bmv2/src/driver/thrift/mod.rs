@@ -37,7 +37,7 @@ pub use self::{
     runtime::{Ports, Runtime, Settings},
 };
 use super::command::{Command, CommandSender};
-use crate::{p4rt::Programs, Program};
+use crate::{p4rt::Programs, LoadedProgram};
 
 /// Clients at a time; each has a thread.
 const MAX_CLIENTS: usize = 256;
@@ -48,7 +48,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub enum Request {
     Call(Box<Call>),
     /// `bm_load_new_config`, with its program compiled.
-    Load(Arc<Program>, Arc<str>),
+    Load(Arc<LoadedProgram>, Arc<str>),
     /// The text of the program.
     Config,
 }

@@ -10,8 +10,8 @@ use super::{
     serialize,
 };
 use crate::{
-    Counter, CrcParams, EntryHandle, EntryTarget, GroupMember, ManageError, MeterConfig,
-    ProfileGroup, ProfileId, ProfileMember, Program, Switch, TableEntry, TableId, TableInfo,
+    Counter, CrcParams, EntryHandle, EntryTarget, GroupMember, LoadedProgram, ManageError,
+    MeterConfig, ProfileGroup, ProfileId, ProfileMember, Switch, TableEntry, TableId, TableInfo,
 };
 use alfirk_bmv2_json::TableType;
 
@@ -314,7 +314,7 @@ impl<P: Ports> Runtime<'_, P> {
     /// Loads a program beside the running one; requests mean its tables from now on.
     pub(super) fn load_beside(
         &mut self,
-        program: Arc<Program>,
+        program: Arc<LoadedProgram>,
         text: Arc<str>,
     ) -> Result<(), InvalidSwapOperation> {
         self.check_swap()?;
@@ -883,7 +883,7 @@ impl<P: Ports> Handler for Runtime<'_, P> {
 
     fn bm_load_new_config(&mut self, config: String) -> Result<(), InvalidSwapOperation> {
         self.check_swap()?;
-        match Program::from_json(&config) {
+        match LoadedProgram::from_json(&config) {
             Ok(program) => self.load_beside(Arc::new(program), config.into()),
             Err(error) => {
                 tracing::error!("bm_load_new_config: {error}");

@@ -32,7 +32,7 @@ use super::signals::Signals;
 use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
-use crate::program::Program;
+use crate::program::CompiledProgram;
 use crate::run::args::{Config, GuestRdma};
 use crate::run::controller_config;
 
@@ -85,7 +85,7 @@ impl MininetFabric {
     /// Builds the network, with links as the topology has them on a clock that is `scale` times slower, or without rates.
     pub fn start(
         config: &Config,
-        program: &Program,
+        program: &CompiledProgram,
         scale: Option<NonZeroU32>,
     ) -> Result<MininetFabric, Failure> {
         let topology = config.topology.clone();

@@ -18,7 +18,7 @@ use super::args::Config;
 use super::progress::Bars;
 use super::run_one;
 use crate::exit::Failure;
-use crate::program::Program;
+use crate::program::CompiledProgram;
 use fabric::MininetFabric;
 use load::Meter;
 pub use scale::Scale;
@@ -30,7 +30,7 @@ const TRIES: usize = 2;
 /// was, if it had one of its own.
 pub fn run(
     config: &Config,
-    program: &Program,
+    program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
 ) -> Result<(Vec<Row>, Option<ClockSummary>), Failure> {
@@ -66,7 +66,7 @@ pub fn must_be_root() -> Result<(), Failure> {
 
 fn run_with(
     config: &Config,
-    program: &Program,
+    program: &CompiledProgram,
     job: &Job,
     bars: &Bars,
     scale: Option<NonZeroU32>,

@@ -19,7 +19,7 @@ use alfirk_sim::VirtualFabric;
 
 use super::load::{Load, Share};
 use crate::exit::Failure;
-use crate::program::Program;
+use crate::program::CompiledProgram;
 use crate::run::args::Config;
 use crate::run::controller_config;
 use crate::run::progress::Bars;
@@ -76,7 +76,11 @@ impl FromStr for Scale {
 ///
 /// # Errors
 /// What is to be measured fails in virtual time, too.
-pub fn choose(config: &Config, program: &Program, job: &Job) -> Result<NonZeroU32, Failure> {
+pub fn choose(
+    config: &Config,
+    program: &CompiledProgram,
+    job: &Job,
+) -> Result<NonZeroU32, Failure> {
     let wake = wake();
     let mut needed = WAKES * wake / (LATE * hop(&config.topology, config.model));
     let sample = sample(job);

@@ -13,14 +13,14 @@ use std::io::Write;
 use alfirk_thrift::Connection;
 
 use super::error::{Error, Result};
-use super::program::{Meter, Program};
+use super::program::{Meter, ProgramNames};
 use super::values::decimal;
 use super::Pre;
 
 /// A connected switch with the program that it runs, and where answers go.
 pub struct Session<'o> {
     pub connection: Connection,
-    pub program: Program,
+    pub program: ProgramNames,
     pub pre: Pre,
     pub out: &'o mut dyn Write,
 }

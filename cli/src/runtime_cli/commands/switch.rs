@@ -9,7 +9,7 @@ use num_traits::ToPrimitive;
 use super::{at_least, exactly, number, Arg, Command, Session};
 use crate::runtime_cli::error::{Error, Result};
 use crate::runtime_cli::format;
-use crate::runtime_cli::program::Program;
+use crate::runtime_cli::program::ProgramNames;
 use crate::runtime_cli::values::integer;
 
 const FILE: Arg = Arg::Other("<file>");
@@ -163,7 +163,7 @@ fn load_new_config_file(session: &mut Session<'_>, args: &[&str]) -> Result<()> 
     writeln!(session.out, "Loading new Json config")?;
     let text =
         fs::read_to_string(file).map_err(|error| Error::input(format_args!("{file}: {error}")))?;
-    let program = Program::from_json(&text)
+    let program = ProgramNames::from_json(&text)
         .map_err(|what| Error::input(format_args!("Not a valid JSON file: {what}")))?;
     session.connection.standard().bm_load_new_config(text)?;
     session.program = program;

@@ -98,7 +98,7 @@ fn without_division(quotient: bool, left: &Expr, right: &Expr) -> Option<Expr> {
 struct Constants(BTreeSet<ir::FieldRef>);
 
 impl Constants {
-    fn of(program: &ir::Program) -> Constants {
+    fn of(program: &ir::FlatProgram) -> Constants {
         let mut assigned = Vec::new();
         for state in program.parsers.iter().flat_map(|parser| &parser.states) {
             assignments(&state.body, &mut assigned);

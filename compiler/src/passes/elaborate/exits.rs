@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::Elaborator;
-use crate::ir::{ActionId, Apply, Expr, FieldRef, Label, Program, Scalar, Source, Stmt, StmtKind};
+use crate::ir::{
+    ActionId, Apply, Expr, FieldRef, FlatProgram, Label, Scalar, Source, Stmt, StmtKind,
+};
 
 impl Elaborator<'_> {
     /// Lets actions that exit return to where their table was applied, if there is something to store first.
@@ -49,7 +51,7 @@ pub fn exits(body: &[Stmt]) -> bool {
 }
 
 /// The actions that must tell: those that exit, of tables whose application has something to store then.
-fn collect(body: &[Stmt], program: &Program, telling: &mut BTreeSet<ActionId>) {
+fn collect(body: &[Stmt], program: &FlatProgram, telling: &mut BTreeSet<ActionId>) {
     for stmt in body {
         match &stmt.kind {
             StmtKind::If { then, other, .. } => {
@@ -97,7 +99,12 @@ fn tell(body: &mut Vec<Stmt>, flag: FieldRef, label: Label) {
 }
 
 /// Exits behind each application of a table with such an action.
-fn listen(body: &mut Vec<Stmt>, program: &Program, telling: &BTreeSet<ActionId>, flag: FieldRef) {
+fn listen(
+    body: &mut Vec<Stmt>,
+    program: &FlatProgram,
+    telling: &BTreeSet<ActionId>,
+    flag: FieldRef,
+) {
     for mut stmt in std::mem::take(body) {
         match &mut stmt.kind {
             StmtKind::If { then, other, .. } => {

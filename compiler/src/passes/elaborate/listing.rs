@@ -31,7 +31,7 @@ struct Contents {
 }
 
 impl Elaborator<'_> {
-    /// Sets [`crate::ir::Program::listing`] when all blocks are elaborated.
+    /// Sets [`crate::ir::FlatProgram::listing`] when all blocks are elaborated.
     pub fn list_objects(&mut self, blocks: &[Instance]) {
         let checked = self.checked;
         let main = checked.main().map(|main| main.id);

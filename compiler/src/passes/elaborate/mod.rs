@@ -1,4 +1,4 @@
-//! Elaboration: the typed program becomes the flat [`ir::Program`].
+//! Elaboration: the typed program becomes the flat [`ir::FlatProgram`].
 //!
 //! Input is a program that the checker accepts. Starting from the arguments of `main`, every body is walked once for
 //! each of its applications, with names bound to what they stand for there (see `frame`). Calls are inlined on the
@@ -76,7 +76,7 @@ pub fn elaborate(
     sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     options: &Options,
-) -> ir::Program {
+) -> ir::FlatProgram {
     let mut elaborator = Elaborator::new(checked, sources, diagnostics, options);
     elaborator.run();
     // What an instance remembers of its first application leads back to it.
@@ -102,7 +102,7 @@ struct Elaborator<'a> {
     sources: &'a SourceMap,
     diagnostics: &'a mut Diagnostics,
     options: &'a Options,
-    program: ir::Program,
+    program: ir::FlatProgram,
     /// Statements made so far of the body at hand.
     out: Vec<Stmt>,
     region: Region,
@@ -168,7 +168,7 @@ impl<'a> Elaborator<'a> {
             .iter()
             .map(|id| checked.name(*id).to_string())
             .collect();
-        let program = ir::Program {
+        let program = ir::FlatProgram {
             source: options.source.clone(),
             arch: options.arch,
             errors,

@@ -72,7 +72,7 @@ impl Path {
 
 /// A whole program after preprocessing: the user's files with everything they include.
 #[derive(Clone, Debug, Default)]
-pub struct Program {
+pub struct P4Program {
     /// Top-level declarations in source order.
     pub decls: Vec<Decl>,
     /// Names whose declarations may be missing from the tree because of syntax errors, in order.
@@ -87,7 +87,7 @@ pub struct Program {
     pub decl_count: u32,
 }
 
-impl Program {
+impl P4Program {
     /// The constant that is declared under a name.
     pub fn constant(&self, name: &str) -> Option<&ConstDecl> {
         self.decls.iter().find_map(|decl| match decl {

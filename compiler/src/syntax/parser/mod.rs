@@ -29,7 +29,7 @@ pub const MAX_DEPTH: u32 = 200;
 pub const MAX_HEIGHT: u32 = 600;
 
 /// Parses a program. `tokens` ends with [`TokenKind::End`], as the preprocessor gives it.
-pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> Program {
+pub fn parse(tokens: Vec<Token>, diagnostics: &mut Diagnostics) -> P4Program {
     parse_without(tokens, &BTreeSet::new(), diagnostics)
 }
 
@@ -38,7 +38,7 @@ pub fn parse_without(
     tokens: Vec<Token>,
     disabled: &BTreeSet<String>,
     diagnostics: &mut Diagnostics,
-) -> Program {
+) -> P4Program {
     let tokens = annotation::without_unknown(tokens, diagnostics);
     let mut parser = Parser {
         tokens,
@@ -63,7 +63,7 @@ pub fn parse_without(
     } else {
         Vec::new()
     };
-    Program {
+    P4Program {
         decls,
         lost_names,
         lost: parser.lost,

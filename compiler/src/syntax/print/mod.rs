@@ -11,7 +11,7 @@ use super::ast::*;
 use crate::diag::SourceMap;
 
 /// The whole program, declarations of included files too.
-pub fn print_program(program: &Program) -> String {
+pub fn print_program(program: &P4Program) -> String {
     let mut printer = Printer::default();
     for decl in &program.decls {
         printer.decl(decl);
@@ -20,7 +20,7 @@ pub fn print_program(program: &Program) -> String {
 }
 
 /// The program with `#include` lines in the place of what files included with `<>` declare.
-pub fn print_with_includes(program: &Program, map: &SourceMap) -> String {
+pub fn print_with_includes(program: &P4Program, map: &SourceMap) -> String {
     let mut printer = Printer::default();
     let mut included: Vec<String> = Vec::new();
     for decl in &program.decls {
