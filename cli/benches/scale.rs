@@ -72,7 +72,7 @@ fn say(what: &str, result: &str) {
 fn through_the_service(k: u32, groups: usize, members: usize) {
     let topology = fat_tree(k).expect("an even k");
     let hosts = topology.hosts().len();
-    let mut fabric = Fabric::new(topology);
+    let mut fabric = InstantFabric::new(topology);
     let (memory, started) = (IN_USE.load(Ordering::Relaxed), Instant::now());
     let mut halfway = started.elapsed();
     for n in 0..groups {
@@ -104,7 +104,7 @@ fn through_the_service(k: u32, groups: usize, members: usize) {
 fn in_band_at_once(groups: usize) {
     let topology = fat_tree(8).expect("8 is even");
     let hosts = topology.hosts().len();
-    let mut fabric = Fabric::new(topology);
+    let mut fabric = InstantFabric::new(topology);
     let started = Instant::now();
     for n in 0..groups {
         let members: Vec<HostIndex> = (0..16).map(|m| HostIndex((n * 37 + m) % hosts)).collect();
@@ -125,7 +125,7 @@ fn in_band_at_once(groups: usize) {
 }
 
 /// A controller, and switches and hosts that answer at once.
-struct Fabric {
+struct InstantFabric {
     controller: Controller,
     program: Program,
     /// Of the fabric's clock; nothing takes time.
@@ -135,8 +135,8 @@ struct Fabric {
     ready: usize,
 }
 
-impl Fabric {
-    fn new(topology: Topology) -> Fabric {
+impl InstantFabric {
+    fn new(topology: Topology) -> InstantFabric {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../p4src/v1model/main.p4");
         let mut options = CompileOptions::new(source);
         for (name, bits) in [("GROUP_BITS", "14"), ("LOCAL_BITS", "5")] {
@@ -152,7 +152,7 @@ impl Fabric {
         };
         let program = Program::resolve(&config.p4info).expect("the controller's own");
         let controller = Controller::new(topology, config).expect("the pipeline is large enough");
-        let mut fabric = Fabric {
+        let mut fabric = InstantFabric {
             controller,
             program,
             now: 1,

@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use super::error::SwitchError;
-use super::fabric::FabricEntries;
 use super::group::{Group, OnSwitch};
 use super::position::Position;
 use super::registers;
 use super::session::{Found, Task, TaskId};
+use super::underlay::UnderlayEntries;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
 use crate::tables::{Snapshot, Table};
@@ -169,8 +169,12 @@ impl Controller {
         let mut tasks = match step {
             Step::Off => return,
             Step::Stale => vec![Task::Write(self.stale(switch))],
-            Step::Base => vec![Task::Write(found.missing(self.fabric(switch).first))],
-            Step::Routes => vec![Task::Write(found.missing(self.fabric(switch).second))],
+            Step::Base => vec![Task::Write(
+                found.missing(self.underlay_entries(switch).first),
+            )],
+            Step::Routes => vec![Task::Write(
+                found.missing(self.underlay_entries(switch).second),
+            )],
             Step::Survey => {
                 surveys = self.surveys(switch);
                 Vec::new()
@@ -200,9 +204,9 @@ impl Controller {
         }
     }
 
-    pub(super) fn fabric(&self, switch: SwitchIndex) -> FabricEntries {
-        let fabric = &self.fabric;
-        let mut entries = fabric.entries(&self.program, &self.topology, &self.config, switch);
+    pub(super) fn underlay_entries(&self, switch: SwitchIndex) -> UnderlayEntries {
+        let underlay = &self.underlay;
+        let mut entries = underlay.entries(&self.program, &self.topology, &self.config, switch);
         let (first, second) = self.datagram_entries(switch);
         entries.first.extend(first);
         entries.second.extend(second);
@@ -232,9 +236,9 @@ impl Controller {
         if found.is_empty() {
             return Vec::new();
         }
-        let fabric = self.fabric(switch);
-        let mut wanted: Vec<Update> = fabric.first;
-        wanted.extend(fabric.second);
+        let underlay = self.underlay_entries(switch);
+        let mut wanted: Vec<Update> = underlay.first;
+        wanted.extend(underlay.second);
         for (group, on) in self.groups_on(switch) {
             // Solved once already, when the group was made.
             wanted.extend(group.entries(&self.program, on).unwrap_or_default());

@@ -21,10 +21,10 @@ use alfirk_roce::wire::Psn;
 
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
-use super::fabric::Fabric;
 use super::registers;
 use super::session::{Task, TaskId};
 use super::timers::Timers;
+use super::underlay::Underlay;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_ACK;
 use crate::tables::{Snapshot, Table};
@@ -322,8 +322,8 @@ impl Controller {
             &self.health.dead_links,
             &self.health.dead_switches,
         );
-        let fabric = Fabric::new(&self.topology, paths, self.config.group_range);
-        let old = std::mem::replace(&mut self.fabric, fabric);
+        let underlay = Underlay::new(&self.topology, paths, self.config.group_range);
+        let old = std::mem::replace(&mut self.underlay, underlay);
         let ready: Vec<SwitchIndex> = self
             .topology
             .switch_indexes()
@@ -355,15 +355,15 @@ impl Controller {
         })
     }
 
-    fn route_changes(&self, switch: SwitchIndex, old: &Fabric) -> Vec<Update> {
-        let entries = |fabric: &Fabric| {
-            let both = fabric.entries(&self.program, &self.topology, &self.config, switch);
+    fn route_changes(&self, switch: SwitchIndex, old: &Underlay) -> Vec<Update> {
+        let entries = |underlay: &Underlay| {
+            let both = underlay.entries(&self.program, &self.topology, &self.config, switch);
             both.first
                 .into_iter()
                 .chain(both.second)
                 .collect::<Vec<_>>()
         };
-        let (before, after) = (entries(old), entries(&self.fabric));
+        let (before, after) = (entries(old), entries(&self.underlay));
         let held = Snapshot::of_updates(&before);
         let mut updates = held.missing(after.clone());
         updates.extend(held.surplus(

@@ -15,7 +15,6 @@ mod counting;
 mod datagrams;
 mod error;
 mod event;
-mod fabric;
 mod group;
 mod health;
 mod journal;
@@ -31,6 +30,7 @@ mod saved;
 mod session;
 mod status;
 mod timers;
+mod underlay;
 mod virtual_qpns;
 
 #[cfg(test)]
@@ -57,7 +57,6 @@ use boot::Boot;
 use change::Origin;
 use counting::Counting;
 use datagrams::Datagrams;
-use fabric::Fabric;
 use health::Health;
 use lease::Leases;
 use mrp::Mrp;
@@ -66,6 +65,7 @@ use punt::Punts;
 use registration::Registration;
 use room::Room;
 use session::{Context, Notice, Output, Session, Task, TaskId};
+use underlay::Underlay;
 use virtual_qpns::VirtualQpns;
 
 use crate::constants::REGISTER_OP_INIT_GROUP;
@@ -76,7 +76,7 @@ use crate::tree::{Planner, PortLoads, View};
 /// The control plane of one fabric.
 pub struct Controller {
     topology: Topology,
-    fabric: Fabric,
+    underlay: Underlay,
     planner: Planner,
     config: ControllerConfig,
     program: Program,
@@ -156,8 +156,8 @@ impl Controller {
         let program = Program::resolve(&config.p4info)?;
         config.check(&topology)?;
         let planner = Planner::new(config.policy, &topology)?;
-        let fabric = Fabric::new(&topology, Paths::new(&topology), config.group_range);
-        fabric.check(&program, &topology)?;
+        let underlay = Underlay::new(&topology, Paths::new(&topology), config.group_range);
+        underlay.check(&program, &topology)?;
         let switches = topology
             .switches()
             .iter()
@@ -174,7 +174,7 @@ impl Controller {
         Ok(Controller {
             unready: topology.switch_indexes().collect(),
             topology,
-            fabric,
+            underlay,
             planner,
             fingerprint: session::fingerprint(&config.device_config),
             program,
@@ -323,7 +323,7 @@ impl Controller {
     }
 
     fn paths(&self) -> &Paths {
-        &self.fabric.paths
+        &self.underlay.paths
     }
 
     fn say(&mut self, reply: ApiReply) {

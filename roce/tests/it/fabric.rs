@@ -45,12 +45,12 @@ struct Path {
 
 /// The switch. Port i leads to host i, and its path is path i.
 #[derive(Default)]
-pub struct Fabric {
+pub struct OneSwitch {
     paths: Vec<Path>,
     group: Option<Group>,
 }
 
-impl Fabric {
+impl OneSwitch {
     pub fn register(&mut self, group: &GroupSpec, endpoints: &[Endpoint]) {
         let ports: Vec<Port> = (0..endpoints.len() as Port).collect();
         let config = Config::pipeline(Strategy::Tree);
@@ -245,7 +245,7 @@ impl Path {
     }
 }
 
-impl Medium for Fabric {
+impl Medium for OneSwitch {
     fn carry(&mut self, from: usize, frame: Vec<u8>) -> Vec<(usize, Vec<u8>)> {
         let view = ethernet::View::new_checked(&frame).unwrap();
         if view.ethertype() == ethernet::ETHERTYPE_ARP {
@@ -299,11 +299,11 @@ struct Case {
 }
 
 /// Runs one transfer behind the fabric and checks what every member holds; gives the net for more checks.
-fn transfer(case: Case) -> (Net<Fabric>, Collective) {
+fn transfer(case: Case) -> (Net<OneSwitch>, Collective) {
     let hosts = (0..case.members)
         .map(|i| host(i, 4200, case.seed))
         .collect();
-    let mut net = Net::new(hosts, Fabric::default(), case.seed);
+    let mut net = Net::new(hosts, OneSwitch::default(), case.seed);
     net.faults = case.faults;
     let group = GroupSpec {
         va: match case.write {
@@ -329,7 +329,7 @@ fn transfer(case: Case) -> (Net<Fabric>, Collective) {
         )
     };
     let data: Arc<[u8]> = (0..case.size).map(|i| (i * 31 + i / 255) as u8).collect();
-    let register = |fabric: &mut Fabric, ends: &[Endpoint]| fabric.register(&group, ends);
+    let register = |fabric: &mut OneSwitch, ends: &[Endpoint]| fabric.register(&group, ends);
     let mut collective = Collective::prepare(&mut net, spec, register);
     let deadline = 600_000_000_000;
     collective.run_until(&mut net, deadline, Collective::ready);
@@ -513,11 +513,11 @@ fn nobody_leaves_a_groups_barrier_before_everybody_has_come() {
     };
     for late in [0, 1, 4] {
         let hosts = (0..members).map(|i| host(i, 4200, 1)).collect();
-        let mut net = Net::new(hosts, Fabric::default(), 1);
-        let register = |fabric: &mut Fabric, ends: &[Endpoint]| fabric.register(&group, ends);
+        let mut net = Net::new(hosts, OneSwitch::default(), 1);
+        let register = |fabric: &mut OneSwitch, ends: &[Endpoint]| fabric.register(&group, ends);
         let mut run = Collective::prepare(&mut net, spec, register);
         run.run_until(&mut net, 1_000_000_000, Collective::ready);
-        let come = |run: &mut Collective, net: &mut Net<Fabric>, rank: usize| {
+        let come = |run: &mut Collective, net: &mut Net<OneSwitch>, rank: usize| {
             let (host, now) = (&mut net.hosts[rank], net.now);
             let nothing = Arc::from(&[][..]);
             run.transfers[rank].start(host, now, nothing).unwrap();

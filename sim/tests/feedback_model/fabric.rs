@@ -47,7 +47,7 @@ pub enum End {
 pub enum Nature {
     /// Loss, duplication, reordering; and senders lose patience at any time.
     Hostile,
-    /// Links keep order and lose nothing but [`Fabric::losses`]; nobody loses patience.
+    /// Links keep order and lose nothing but [`ModelFabric::losses`]; nobody loses patience.
     Kind,
 }
 
@@ -92,7 +92,7 @@ impl Rules {
 
 /// A tree of switches, its hosts and the adversary's means.
 #[derive(Clone)]
-pub struct Fabric {
+pub struct ModelFabric {
     pub links: Vec<(End, End)>,
     pub switches: usize,
     pub hosts: usize,
@@ -193,7 +193,7 @@ pub enum Step {
     Lie(Packet),
 }
 
-impl Fabric {
+impl ModelFabric {
     /// First PSN of a stream, and the one after its last.
     fn range(&self, stream: usize) -> (u32, u32) {
         let before: u32 = self.streams[..stream].iter().map(|stream| stream.1).sum();
@@ -676,7 +676,7 @@ impl Fabric {
 
     /// In a kind world, by the senders' timeouts alone.
     fn completes_from(&self, mut world: World) -> bool {
-        let kind = Fabric {
+        let kind = ModelFabric {
             nature: Nature::Kind,
             ..self.clone()
         };
@@ -708,7 +708,7 @@ impl Fabric {
     }
 }
 
-impl Model for Fabric {
+impl Model for ModelFabric {
     type State = World;
     type Action = Step;
 
@@ -861,17 +861,19 @@ impl Model for Fabric {
             Property::always(ONLY_WHAT_ALL_HOLD, |_, world: &World| {
                 world.violation.is_none()
             }),
-            Property::sometimes("completes", |fabric: &Fabric, world: &World| {
+            Property::sometimes("completes", |fabric: &ModelFabric, world: &World| {
                 fabric.is_complete(world)
             }),
         ];
         properties.push(match self.nature {
-            Nature::Hostile => Property::always(RECOVERS, |fabric: &Fabric, world: &World| {
+            Nature::Hostile => Property::always(RECOVERS, |fabric: &ModelFabric, world: &World| {
                 world.violation.is_some() || fabric.recovers(world)
             }),
-            Nature::Kind => Property::always(NEEDS_NO_TIMEOUT, |fabric: &Fabric, world: &World| {
-                !fabric.is_quiet(world) || fabric.is_complete(world)
-            }),
+            Nature::Kind => {
+                Property::always(NEEDS_NO_TIMEOUT, |fabric: &ModelFabric, world: &World| {
+                    !fabric.is_quiet(world) || fabric.is_complete(world)
+                })
+            }
         });
         properties
     }

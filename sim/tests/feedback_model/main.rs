@@ -22,18 +22,18 @@ use alfirk_aggregation::{Flaw, Port, Strategy};
 use stateright::{Checker, HasDiscoveries, Model};
 
 use fabric::{
-    End, Fabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
+    End, ModelFabric, Nature, Recovery, Target, NEEDS_NO_TIMEOUT, ONLY_WHAT_ALL_HOLD, RECOVERS,
 };
 
 /// Host 0 sends `packets` packets, and one at most is under way on a link.
-fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
+fn hostile(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
     let ends = || links.iter().flat_map(|&(a, b)| [a, b]);
     let switches = ends().map(|end| match end {
         End::Switch(switch, _) => switch + 1,
         End::Host(_) => 0,
     });
     let hosts = ends().filter(|end| matches!(end, End::Host(_))).count();
-    Fabric {
+    ModelFabric {
         switches: switches.max().unwrap_or(0),
         hosts,
         links,
@@ -85,33 +85,33 @@ trait But: Sized {
     fn but(self, change: impl FnOnce(&mut Self)) -> Self;
 }
 
-impl But for Fabric {
+impl But for ModelFabric {
     fn but(mut self, change: impl FnOnce(&mut Self)) -> Self {
         change(&mut self);
         self
     }
 }
 
-fn kind(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> Fabric {
+fn kind(links: Vec<(End, End)>, packets: u32, strategy: Strategy) -> ModelFabric {
     hostile(links, packets, strategy).but(|fabric| fabric.nature = Nature::Kind)
 }
 
 /// Without a doubled packet between switch and controller, so that more of the rest can be explored.
-fn stream_to_controller(fabric: Fabric) -> Fabric {
+fn stream_to_controller(fabric: ModelFabric) -> ModelFabric {
     fabric.but(|fabric| fabric.control_doubles = false)
 }
 
 /// Explores all states.
-fn holds(what: &str, fabric: Fabric) {
+fn holds(what: &str, fabric: ModelFabric) {
     explore(what, fabric, None);
 }
 
 /// Explores the states that are the nearest to the first one, not all: it ends after about so many steps.
-fn holds_near(what: &str, fabric: Fabric, steps: NonZeroUsize) {
+fn holds_near(what: &str, fabric: ModelFabric, steps: NonZeroUsize) {
     explore(&format!("{what}, not to the end"), fabric, Some(steps));
 }
 
-fn explore(what: &str, fabric: Fabric, limit: Option<NonZeroUsize>) {
+fn explore(what: &str, fabric: ModelFabric, limit: Option<NonZeroUsize>) {
     let begin = Instant::now();
     let mut builder = fabric.checker().threads(2);
     if let Some(steps) = limit {
@@ -127,7 +127,7 @@ fn explore(what: &str, fabric: Fabric, limit: Option<NonZeroUsize>) {
 }
 
 /// Looks for the shortest way to a failure, and stops at the first.
-fn fails(what: &str, fabric: Fabric, property: &'static str) {
+fn fails(what: &str, fabric: ModelFabric, property: &'static str) {
     let begin = Instant::now();
     let checker = fabric
         .checker()
@@ -160,7 +160,7 @@ fn a_tree_keeps_the_invariants() {
     );
 }
 
-fn on_tofino(fabric: Fabric) -> Fabric {
+fn on_tofino(fabric: ModelFabric) -> ModelFabric {
     fabric.but(|fabric| fabric.target = Target::Tofino)
 }
 
@@ -259,7 +259,7 @@ fn no_strategy_needs_a_timeout_in_a_kind_world() {
 }
 
 /// Receivers report each loss up to `reports` times.
-fn selective(fabric: Fabric, reports: u8) -> Fabric {
+fn selective(fabric: ModelFabric, reports: u8) -> ModelFabric {
     fabric.but(|fabric| fabric.recovery = Recovery::SelectiveRepeat(reports))
 }
 
@@ -303,7 +303,7 @@ fn the_source_may_change_while_feedback_is_under_way() {
 }
 
 /// One source after another, at two switches, with one switch behind the port of both.
-fn two_sources(strategy: Strategy) -> Fabric {
+fn two_sources(strategy: Strategy) -> ModelFabric {
     let fabric = hostile(two_switches(0, 2), 1, strategy);
     fabric.but(|fabric| fabric.streams = vec![(0, 1), (1, 1)])
 }
@@ -440,7 +440,7 @@ fn the_checker_finds_a_source_that_begins_too_early() {
 }
 
 /// With one receiver that sends any data, ACK or NAK at any time.
-fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> Fabric {
+fn with_liar(links: Vec<(End, End)>, strategy: Strategy, lies: u32) -> ModelFabric {
     hostile(links, 1, strategy).but(|fabric| fabric.liar = Some((2, lies)))
 }
 

@@ -4,19 +4,19 @@ use crate::topology::{fat_tree, leaf_spine, testbed, Builder, End, Host, LinkAtt
 
 #[test]
 fn a_switch_gets_routes_arp_answers_and_mirror_sessions() {
-    let fabric = Fabric::ready(testbed());
+    let fabric = FakeFabric::ready(testbed());
     insta::assert_snapshot!(fabric.switches[0].contents().join("\n"));
 }
 
 #[test]
 fn a_leaf_reaches_remote_hosts_by_every_spine() {
-    let fabric = Fabric::ready(leaf_spine(2, 2, 1).unwrap());
+    let fabric = FakeFabric::ready(leaf_spine(2, 2, 1).unwrap());
     insta::assert_snapshot!(fabric.switches[0].contents().join("\n"));
 }
 
 #[test]
 fn readiness_is_said_once_when_the_last_switch_is_there() {
-    let mut fabric = Fabric::new(leaf_spine(2, 1, 1).unwrap());
+    let mut fabric = FakeFabric::new(leaf_spine(2, 1, 1).unwrap());
     fabric.connect_all();
     let said: Vec<_> = fabric
         .said
@@ -33,7 +33,7 @@ fn readiness_is_said_once_when_the_last_switch_is_there() {
 
 #[test]
 fn a_backup_takes_over_when_the_primary_leaves() {
-    let mut fabric = Fabric::new(testbed());
+    let mut fabric = FakeFabric::new(testbed());
     fabric.switches[0].has_primary = true;
     fabric.connect_all();
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_backup_takes_over_when_the_primary_leaves() {
 
 #[test]
 fn a_primary_that_is_replaced_says_so() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let status = alfirk_p4runtime::Status::new(alfirk_p4runtime::Code::AlreadyExists, "");
     fabric.handle(Event::Stream {
         switch: SwitchIndex(0),
@@ -83,7 +83,7 @@ fn arbitration(
 
 #[test]
 fn a_refused_pipeline_is_reported() {
-    let mut fabric = Fabric::new(testbed());
+    let mut fabric = FakeFabric::new(testbed());
     fabric.switches[0].refuse_pipeline = true;
     fabric.connect_all();
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_refused_pipeline_is_reported() {
 
 #[test]
 fn a_refused_entry_fails_the_switch() {
-    let mut fabric = Fabric::new(testbed());
+    let mut fabric = FakeFabric::new(testbed());
     fabric.switches[0].refuse.insert(32);
     fabric.connect_all();
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_refused_entry_fails_the_switch() {
 
 #[test]
 fn a_silent_switch_fails_after_the_time_limit() {
-    let mut fabric = Fabric::new(testbed());
+    let mut fabric = FakeFabric::new(testbed());
     fabric.switches[0].silent = true;
     fabric.connect_all();
     assert_eq!(fabric.controller.poll_timeout(), Some(10_000_000_000));
@@ -141,11 +141,11 @@ fn entries_of_every_switch_are_what_the_program_allows() {
         fat_tree(4).unwrap(),
         leaf_spine(3, 2, 3).unwrap(),
     ] {
-        let mut fabric = Fabric::ready(topology);
+        let mut fabric = FakeFabric::ready(topology);
         fabric.register(&["h1", "h2", "h3"]).unwrap();
         let controller = &fabric.controller;
         for switch in controller.topology.switch_indexes() {
-            let entries = controller.fabric(switch);
+            let entries = controller.underlay_entries(switch);
             let all: Vec<_> = entries.first.into_iter().chain(entries.second).collect();
             assert_eq!(controller.program.constraints().check(&all), Ok(()));
         }

@@ -8,7 +8,7 @@ use crate::tree::Policy;
 
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 1, 2, 3);
 
-impl Fabric {
+impl FakeFabric {
     fn ip(&self, host: usize) -> Ipv4Addr {
         self.controller.topology().host(HostIndex(host)).ip
     }
@@ -91,7 +91,7 @@ impl Fabric {
 #[test]
 fn any_host_reaches_all_members_whatever_the_tree_policy() {
     for policy in Policy::ALL {
-        let mut fabric = Fabric::ready_with(fat_tree(4).unwrap(), policy);
+        let mut fabric = FakeFabric::ready_with(fat_tree(4).unwrap(), policy);
         fabric.join_datagrams(&[0]);
         fabric.assert_delivers(&[0]);
         fabric.change(GROUP, fabric.ip(5), true).unwrap();
@@ -106,7 +106,7 @@ fn any_host_reaches_all_members_whatever_the_tree_policy() {
 
 #[test]
 fn a_group_without_members_leaves_nothing() {
-    let mut fabric = Fabric::ready(leaf_spine(3, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 2).unwrap());
     let before = fabric.contents();
     fabric.join_datagrams(&[0, 3]);
     assert_ne!(fabric.contents(), before);
@@ -118,7 +118,7 @@ fn a_group_without_members_leaves_nothing() {
 
 #[test]
 fn groups_are_led_around_a_broken_link_and_back() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.join_datagrams(&[0, 7, 12]);
     let links: Vec<_> = (0..fabric.controller.topology().links().len()).collect();
     for link in links {
@@ -140,7 +140,7 @@ fn groups_are_led_around_a_broken_link_and_back() {
 
 #[test]
 fn a_switch_that_comes_back_gets_its_entries() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     fabric.join_datagrams(&[0, 1]);
     let (leaf, _) = fabric.controller.topology().attachment(HostIndex(3));
     fabric.disconnect(leaf);
@@ -151,7 +151,7 @@ fn a_switch_that_comes_back_gets_its_entries() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let host = fabric.ip(0);
     let error = fabric.change(host, host, true).unwrap_err();
     assert_eq!(
@@ -165,7 +165,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn every_group_has_a_place_until_there_are_no_more() {
-    let mut fabric = Fabric::ready(leaf_spine(1, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(1, 1, 2).unwrap());
     let host = fabric.ip(0);
     let group = |n: u32| Ipv4Addr::from(0xef00_0000 + n);
     for n in 0..1024 {

@@ -3,7 +3,7 @@ use crate::topology::{fat_tree, leaf_spine, testbed};
 
 #[test]
 fn a_refusal_at_any_update_leaves_nothing() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let before = fabric.contents();
     let hosts = ["h1", "h2", "h3", "h4"];
     let mut failures = 0;
@@ -43,7 +43,7 @@ fn a_refusal_at_any_update_leaves_nothing() {
 
 #[test]
 fn a_failed_undo_keeps_both_errors() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].updates = 0;
     // 2 receivers, the multicast group, then the first member is refused; so is the first deletion.
     fabric.switches[0].refuse = [3, 7].into();
@@ -73,7 +73,7 @@ fn a_failed_undo_keeps_both_errors() {
 
 #[test]
 fn a_failed_removal_says_what_is_left() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let group = fabric.register(&["h1", "h2"]).unwrap();
     fabric.switches[0].updates = 0;
     fabric.switches[0].refuse = [0].into();
@@ -86,7 +86,7 @@ fn a_failed_removal_says_what_is_left() {
 
 #[test]
 fn lost_register_packets_are_sent_again() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     // A group takes two accesses: its own registers, and those of its receivers.
     fabric.switches[0].lose_packets = 2 * 3;
     fabric.register(&["h1", "h2"]).unwrap();
@@ -96,7 +96,7 @@ fn lost_register_packets_are_sent_again() {
 
 #[test]
 fn a_switch_whose_registers_stay_silent_fails_the_group() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let before = fabric.contents();
     fabric.switches[0].lose_packets = usize::MAX;
     assert_eq!(
@@ -108,7 +108,7 @@ fn a_switch_whose_registers_stay_silent_fails_the_group() {
 
 #[test]
 fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let spine = fabric.switch("s1");
     fabric.switches[spine.0].silent = true;
@@ -134,7 +134,7 @@ fn a_switch_that_dies_fails_the_group_and_the_others_are_cleaned() {
 
 #[test]
 fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let (leaf, spine) = (fabric.switch("l1"), fabric.switch("s1"));
     fabric.switches[leaf.0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
@@ -159,7 +159,7 @@ fn a_switch_that_restarts_in_the_middle_does_not_get_half_a_group() {
 
 #[test]
 fn a_switch_that_restarts_gets_its_groups_back() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     let removed = fabric.register(&["h3", "h10"]).unwrap();
     fabric.register(&["h1", "h16"]).unwrap();
@@ -179,7 +179,7 @@ fn a_switch_that_restarts_gets_its_groups_back() {
 
 #[test]
 fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 1).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 1).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h2"]).unwrap();
     let spine = fabric.switch("s1");
@@ -197,7 +197,7 @@ fn a_group_removed_while_a_switch_is_away_does_not_come_back() {
 
 #[test]
 fn answers_of_an_earlier_connection_are_ignored() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     for request in 0..10 {
         fabric.handle(Event::Reply {
             switch: SwitchIndex(0),

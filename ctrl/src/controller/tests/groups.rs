@@ -5,7 +5,7 @@ use crate::topology::{fat_tree, leaf_spine, testbed};
 
 #[test]
 fn a_group_on_one_switch_has_an_entry_of_each_kind() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let before: BTreeSet<_> = fabric.switches[0].contents().into_iter().collect();
     let info = fabric.register(&["h1", "h3", "h4"]).unwrap();
     assert_eq!(info.mcst_id, Ipv4Addr::new(10, 255, 0, 1));
@@ -19,7 +19,7 @@ fn a_group_on_one_switch_has_an_entry_of_each_kind() {
 
 #[test]
 fn switches_without_members_get_paths_but_no_bridges() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h2", "h4"]).unwrap();
     let spine = &fabric.switches[fabric.switch("s1").0];
     assert_eq!(spine.count("table ingress.group_lookup.mft"), 2);
@@ -35,7 +35,7 @@ fn switches_without_members_get_paths_but_no_bridges() {
 
 #[test]
 fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let first = fabric.register(&["h1", "h2"]).unwrap();
     fabric.deregister(first.mcst_id).unwrap();
     let mut again = fabric.request(&["h2", "h3"]);
@@ -65,7 +65,7 @@ fn queue_pairs_of_an_earlier_group_never_address_a_later_one() {
 
 #[test]
 fn deregistration_leaves_nothing() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     let before = fabric.contents();
     let hosts: Vec<String> = (1..=16).map(|n| format!("h{n}")).collect();
     let hosts: Vec<&str> = hosts.iter().map(String::as_str).collect();
@@ -82,7 +82,7 @@ fn deregistration_leaves_nothing() {
 
 #[test]
 fn indexes_and_addresses_come_back_as_late_as_possible() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let first = fabric.register(&["h1", "h2"]).unwrap();
     fabric.deregister(first.mcst_id).unwrap();
     let second = fabric.register(&["h1", "h2"]).unwrap();
@@ -95,7 +95,7 @@ fn indexes_and_addresses_come_back_as_late_as_possible() {
 
 #[test]
 fn many_groups_at_once_share_their_writes() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].writes = 0;
     for _ in 0..200 {
         let tag = fabric.tag();
@@ -118,7 +118,7 @@ fn many_groups_at_once_share_their_writes() {
 
 #[test]
 fn wrong_requests_are_refused_before_anything_is_written() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let before = fabric.contents();
     let good = fabric.request(&["h1", "h2", "h3"]);
     let mut cases = vec![fabric.request(&["h1"]), fabric.request(&[])];
@@ -158,7 +158,7 @@ fn wrong_requests_are_refused_before_anything_is_written() {
 
 #[test]
 fn an_address_stands_for_one_group() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let mut group = fabric.request(&["h1", "h2"]);
     group.mcst_id = Some([10, 255, 7, 7].into());
     fabric.register_group(group.clone()).unwrap();
@@ -171,7 +171,7 @@ fn an_address_stands_for_one_group() {
 #[test]
 fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
     let config = ControllerConfig::new(p4info::sized(3, 64), Vec::new());
-    let mut fabric = Fabric::with(testbed(), config);
+    let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     let groups: Vec<_> = (0..3)
         .map(|_| fabric.register(&["h1", "h2"]).unwrap().mcst_id)
@@ -188,7 +188,7 @@ fn a_switch_takes_as_many_groups_as_its_pipeline_has_room_for() {
 #[test]
 fn a_tree_with_too_many_ports_on_a_switch_is_refused() {
     let config = ControllerConfig::new(p4info::sized(1024, 2), Vec::new());
-    let mut fabric = Fabric::with(testbed(), config);
+    let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     assert_eq!(
         fabric.register(&["h1", "h2", "h3"]).unwrap_err().to_string(),
@@ -200,7 +200,7 @@ fn a_tree_with_too_many_ports_on_a_switch_is_refused() {
 fn addresses_run_out() {
     let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());
     config.group_range = GroupRange::new([10, 255, 0, 0].into(), 30).unwrap();
-    let mut fabric = Fabric::with(testbed(), config);
+    let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     fabric.register(&["h1", "h2"]).unwrap();
     fabric.register(&["h1", "h2"]).unwrap();
@@ -212,7 +212,7 @@ fn addresses_run_out() {
 
 #[test]
 fn a_group_that_is_being_made_cannot_be_removed() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     fabric.switches[0].silent = true;
     let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2"]));
     fabric.handle(Event::Api(ApiRequest::Register { tag, group }));
@@ -246,7 +246,7 @@ fn every_table_is_checked_before_the_first_write() {
         let found = tables.find(|t| t.preamble.as_ref().unwrap().name == name);
         found.unwrap().size = size;
         let config = ControllerConfig::new(p4info, b"{}".to_vec());
-        let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+        let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
         fabric.connect_all();
         fabric.register(&["h1", "h3", "h4"]).unwrap();
         fabric.said.clear();
@@ -275,7 +275,7 @@ fn registers_of_memory_regions_bound_the_receivers() {
     let mut p4info = p4info::p4info();
     p4info::register(&mut p4info, "egress.memory_regions.va").size = 3;
     let config = ControllerConfig::new(p4info, b"{}".to_vec());
-    let mut fabric = Fabric::with(testbed(), config);
+    let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     fabric.said.clear();
     fabric.register(&["h1", "h2"]).unwrap();

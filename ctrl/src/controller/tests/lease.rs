@@ -5,26 +5,26 @@ use super::*;
 use crate::topology::{leaf_spine, testbed};
 use alfirk_roce::registration::LeaderEvent;
 
-/// So long that [`Fabric::wait`] does not wait for the looks: 80 hours.
+/// So long that [`FakeFabric::wait`] does not wait for the looks: 80 hours.
 const LEASE: u64 = 288_000_000_000_000;
 
-fn leased(topology: Topology, lease_ns: u64) -> Fabric {
+fn leased(topology: Topology, lease_ns: u64) -> FakeFabric {
     let config = ControllerConfig {
         lease_ns,
         ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
     };
-    let mut fabric = Fabric::with(topology, config);
+    let mut fabric = FakeFabric::with(topology, config);
     fabric.connect_all();
     fabric.said.clear();
     fabric
 }
 
-fn is_there(fabric: &Fabric, mcst_id: Ipv4Addr) -> bool {
+fn is_there(fabric: &FakeFabric, mcst_id: Ipv4Addr) -> bool {
     let groups = fabric.controller.status().groups;
     groups.iter().any(|group| group.mcst_id == mcst_id)
 }
 
-fn expired(fabric: &Fabric) -> usize {
+fn expired(fabric: &FakeFabric) -> usize {
     let replies = fabric.said.iter();
     replies
         .filter(|reply| matches!(reply, ApiReply::GroupExpired { .. }))

@@ -4,14 +4,14 @@ use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed, LinkIndex};
 
 /// Lets every switch that has the group's first index believe that all is acknowledged up to here.
-fn progress(fabric: &mut Fabric, index: u16, psn: u32) {
+fn progress(fabric: &mut FakeFabric, index: u16, psn: u32) {
     for switch in &mut fabric.switches {
         switch.told.insert(index, psn);
     }
 }
 
 /// A switch's part of the group: its entries without index and constants.
-fn ports(fabric: &Fabric) -> Vec<(String, Vec<u32>)> {
+fn ports(fabric: &FakeFabric) -> Vec<(String, Vec<u32>)> {
     let group = &fabric.controller.status().groups[0];
     let parts = group.switches.iter();
     parts
@@ -20,13 +20,13 @@ fn ports(fabric: &Fabric) -> Vec<(String, Vec<u32>)> {
 }
 
 fn fresh_ports(topology: Topology, hosts: &[&str]) -> Vec<(String, Vec<u32>)> {
-    let mut fabric = Fabric::ready(topology);
+    let mut fabric = FakeFabric::ready(topology);
     fabric.register(hosts).unwrap();
     ports(&fabric)
 }
 
 /// What belongs to groups, without the indexes.
-fn counts(fabric: &Fabric) -> Vec<Vec<usize>> {
+fn counts(fabric: &FakeFabric) -> Vec<Vec<usize>> {
     let kinds = [
         "table ingress.group_lookup.groups",
         "table ingress.group_lookup.mft",
@@ -38,7 +38,7 @@ fn counts(fabric: &Fabric) -> Vec<Vec<usize>> {
     fabric.switches.iter().map(count).collect()
 }
 
-fn link(fabric: &Fabric, a: &str, b: &str) -> LinkIndex {
+fn link(fabric: &FakeFabric, a: &str, b: &str) -> LinkIndex {
     let topology = fabric.controller.topology();
     let (a, b) = (fabric.switch(a), fabric.switch(b));
     let mut ports = topology.neighbours(a).iter();
@@ -48,7 +48,7 @@ fn link(fabric: &Fabric, a: &str, b: &str) -> LinkIndex {
 
 #[test]
 fn a_member_joins_between_messages_with_the_groups_next_psn() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x505);
     assert_eq!(fabric.join(group.mcst_id, "h4"), Ok(Psn::new(0x506)));
@@ -66,7 +66,7 @@ fn a_member_joins_between_messages_with_the_groups_next_psn() {
 
 #[test]
 fn a_member_joins_on_switches_that_the_tree_did_not_have() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     let group = fabric.register(&["h1", "h2"]).unwrap();
     progress(&mut fabric, 0, 77);
     assert_eq!(fabric.join(group.mcst_id, "h16"), Ok(Psn::new(78)));
@@ -83,7 +83,7 @@ fn a_member_joins_on_switches_that_the_tree_did_not_have() {
 
 #[test]
 fn nobody_joins_while_messages_are_under_way() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
     progress(&mut fabric, 0, 0x505);
@@ -108,7 +108,7 @@ fn nobody_joins_while_messages_are_under_way() {
 
 #[test]
 fn members_leave_with_the_branches_that_led_to_them_alone() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x900);
     let leaf = fabric.switch("l1");
@@ -135,7 +135,7 @@ fn members_leave_with_the_branches_that_led_to_them_alone() {
 
 #[test]
 fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
     let mut failures = 0;
@@ -171,7 +171,7 @@ fn a_change_that_fails_anywhere_leaves_the_group_as_it_was() {
 
 #[test]
 fn a_switch_that_is_lost_during_a_change_is_repaired() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
     let leaf = fabric.switch("l2");
@@ -193,7 +193,7 @@ fn a_switch_that_is_lost_during_a_change_is_repaired() {
 
 #[test]
 fn a_dead_member_is_taken_out_and_named() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let (leaf, dead) = (fabric.switch("l2"), fabric.request(&["h3"]).members[0].ip);
@@ -221,14 +221,14 @@ fn a_dead_member_is_taken_out_and_named() {
 }
 
 /// The slots of a group's receivers at a switch, by port.
-fn slots(fabric: &Fabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, u32> {
+fn slots(fabric: &FakeFabric, mcst_id: Ipv4Addr, switch: &str) -> BTreeMap<u32, u32> {
     let group = fabric.controller.groups[&mcst_id].group();
     group.on(fabric.switch(switch)).unwrap().slots().collect()
 }
 
 #[test]
 fn what_remaining_members_told_of_their_memory_outlives_a_change() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h2", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let leaf = fabric.switch("l2");
@@ -239,7 +239,7 @@ fn what_remaining_members_told_of_their_memory_outlives_a_change() {
     fabric.leave(group.mcst_id, &["h3"]).unwrap();
     let after = slots(&fabric, group.mcst_id, "l2");
     assert_eq!(after, [(2, before[&2])].into());
-    let told = |fabric: &Fabric, slot: u32| fabric.switches[leaf.0].regions.get(&slot).copied();
+    let told = |fabric: &FakeFabric, slot: u32| fabric.switches[leaf.0].regions.get(&slot).copied();
     assert_eq!(
         told(&fabric, before[&2]),
         Some(0x7fee_0000 + u64::from(before[&2]))
@@ -258,7 +258,7 @@ fn what_remaining_members_told_of_their_memory_outlives_a_change() {
 
 #[test]
 fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     fabric.register(&["h1", "h4"]).unwrap();
     let group = fabric.register(&["h2", "h3", "h4"]).unwrap();
     let before = slots(&fabric, group.mcst_id, "l2");
@@ -282,7 +282,7 @@ fn receivers_keep_their_slots_over_a_restart_of_the_controller() {
 
 #[test]
 fn a_member_that_catches_up_stays() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x500);
     let leaf = fabric.switch("l2");
@@ -303,7 +303,7 @@ fn a_member_that_catches_up_stays() {
 
 #[test]
 fn lost_readings_of_registers_kill_nobody() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     fabric.suspect(group.mcst_id);
     fabric.said.clear();
@@ -318,11 +318,11 @@ fn lost_readings_of_registers_kill_nobody() {
 
 #[test]
 fn a_tree_is_led_around_a_dead_link_and_routes_too() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let before = fabric.contents();
     let group = fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x600);
-    let spine = |fabric: &Fabric| {
+    let spine = |fabric: &FakeFabric| {
         let switches = &fabric.controller.status().groups[0].switches;
         let mut names = switches.iter().map(|on| on.switch.clone());
         names.find(|name| name.starts_with('s')).unwrap()
@@ -355,7 +355,7 @@ fn a_tree_is_led_around_a_dead_link_and_routes_too() {
 
 #[test]
 fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x600);
     // h1's packets reach its leaf and go no further: its own path is ahead there, the spine has seen nothing.
@@ -371,7 +371,7 @@ fn a_link_on_which_nothing_arrives_is_found_and_avoided() {
 
 #[test]
 fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
     // Data up to 0x610 got through, for which nobody had asked an acknowledgement.
@@ -395,7 +395,7 @@ fn members_behind_a_link_that_dies_on_the_way_are_not_taken_for_dead() {
 
 #[test]
 fn a_link_that_carries_no_feedback_is_found_and_avoided() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x620);
     // All members have all of it, but what the spine says does not reach the leader's leaf.
@@ -413,7 +413,7 @@ fn a_link_that_carries_no_feedback_is_found_and_avoided() {
 
 #[test]
 fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
     let spine = fabric.switch("s1");
@@ -443,7 +443,7 @@ fn a_tree_is_led_around_a_dead_switch_that_comes_back_clean() {
 
 #[test]
 fn a_group_whose_leaf_is_away_stays_as_it_is() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     fabric.register(&["h1", "h3"]).unwrap();
     let before = fabric.contents();
     let leaf = fabric.switch("l2");
@@ -459,7 +459,7 @@ fn a_group_whose_leaf_is_away_stays_as_it_is() {
 
 #[test]
 fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
-    let mut fabric = Fabric::ready(leaf_spine(3, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(3, 2, 2).unwrap());
     fabric.register(&["h1", "h2", "h3", "h5"]).unwrap();
     progress(&mut fabric, 0, 0x60_0000);
     let (leaf, dead) = (fabric.switch("l2"), fabric.request(&["h3"]).members[0].ip);
@@ -483,10 +483,10 @@ fn members_behind_a_dead_leaf_are_lost_and_the_others_go_on() {
 
 #[test]
 fn what_breaks_during_a_change_is_led_around_after_it() {
-    let mut fabric = Fabric::ready(leaf_spine(2, 2, 2).unwrap());
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 2, 2).unwrap());
     let group = fabric.register(&["h1", "h3", "h4"]).unwrap();
     progress(&mut fabric, 0, 0x600);
-    let tree = |fabric: &Fabric| {
+    let tree = |fabric: &FakeFabric| {
         let switches = fabric.controller.status().groups[0].switches.clone();
         let mut names = switches.into_iter().map(|on| on.switch);
         names.find(|name| name.starts_with('s')).unwrap()
@@ -520,7 +520,7 @@ fn what_breaks_during_a_change_is_led_around_after_it() {
 
 #[test]
 fn a_group_that_is_being_changed_is_removed_afterwards() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     let empty = fabric.contents();
     let group = fabric.register(&["h1", "h2", "h3"]).unwrap();
     let (leave, gone) = (fabric.tag(), fabric.tag());

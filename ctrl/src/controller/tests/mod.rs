@@ -29,7 +29,7 @@ pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
 pub(super) const NO_MESSAGES: u64 = 0xff_8000 << 24;
 
 /// A controller, its switches, and what it said.
-pub(super) struct Fabric {
+pub(super) struct FakeFabric {
     pub(super) controller: Controller,
     pub(super) switches: Vec<FakeSwitch>,
     pub(super) said: Vec<ApiReply>,
@@ -37,29 +37,29 @@ pub(super) struct Fabric {
     next_tag: u64,
 }
 
-impl Fabric {
-    pub(super) fn new(topology: Topology) -> Fabric {
-        Fabric::new_with(topology, Policy::default())
+impl FakeFabric {
+    pub(super) fn new(topology: Topology) -> FakeFabric {
+        FakeFabric::new_with(topology, Policy::default())
     }
 
-    fn new_with(topology: Topology, policy: Policy) -> Fabric {
+    fn new_with(topology: Topology, policy: Policy) -> FakeFabric {
         let config = ControllerConfig {
             policy,
             // What else is waited for is seen better without.
             lease_ns: 0,
             ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
         };
-        Fabric::with(topology, config)
+        FakeFabric::with(topology, config)
     }
 
-    pub(super) fn with(topology: Topology, config: ControllerConfig) -> Fabric {
+    pub(super) fn with(topology: Topology, config: ControllerConfig) -> FakeFabric {
         let program = Program::resolve(&config.p4info).unwrap();
         let switches = topology
             .switches()
             .iter()
             .map(|_| FakeSwitch::new(program.clone()))
             .collect();
-        Fabric {
+        FakeFabric {
             controller: Controller::new(topology, config).unwrap(),
             switches,
             said: Vec::new(),
@@ -69,13 +69,13 @@ impl Fabric {
     }
 
     /// A fabric whose switches are all ready.
-    pub(super) fn ready(topology: Topology) -> Fabric {
-        Fabric::ready_with(topology, Policy::default())
+    pub(super) fn ready(topology: Topology) -> FakeFabric {
+        FakeFabric::ready_with(topology, Policy::default())
     }
 
     /// The same with trees of another policy.
-    pub(super) fn ready_with(topology: Topology, policy: Policy) -> Fabric {
-        let mut fabric = Fabric::new_with(topology, policy);
+    pub(super) fn ready_with(topology: Topology, policy: Policy) -> FakeFabric {
+        let mut fabric = FakeFabric::new_with(topology, policy);
         fabric.connect_all();
         assert!(fabric.controller.is_ready(), "{:?}", fabric.said);
         fabric.said.clear();
@@ -145,7 +145,7 @@ impl Fabric {
 
     /// Lets time pass until no timer is left but those that are hours away.
     pub(super) fn wait(&mut self) {
-        let soon = |fabric: &Fabric| {
+        let soon = |fabric: &FakeFabric| {
             let at = fabric.controller.poll_timeout();
             at.filter(|at| at - fabric.now.min(*at) < 3_600_000_000_000)
         };

@@ -27,7 +27,7 @@ pub(super) const GROUP: Ipv4Addr = Ipv4Addr::new(10, 255, 3, 4);
 const HOP: u64 = 20_000;
 
 pub(super) struct World {
-    pub(super) fabric: Fabric,
+    pub(super) fabric: FakeFabric,
     hosts: Vec<Host>,
     members: Vec<Member>,
     /// What each member was told.
@@ -46,10 +46,10 @@ fn qpn(host: usize) -> QpNum {
 
 impl World {
     fn new(topology: Topology) -> World {
-        World::over(Fabric::ready(topology))
+        World::over(FakeFabric::ready(topology))
     }
 
-    pub(super) fn over(fabric: Fabric) -> World {
+    pub(super) fn over(fabric: FakeFabric) -> World {
         let topology = fabric.controller.topology();
         let config = |host: &crate::topology::Host| {
             HostConfig::new(&host.name, host.mac, host.ip, host.prefix_len, 1500, 1)
@@ -246,7 +246,7 @@ fn region(host: usize) -> Option<mrp::Region> {
     mrp::Region::new(at, 0x100 + host as u32, 10_000_000).filter(|_| host % 3 != 1)
 }
 
-fn api_contents(mut fabric: Fabric, hosts: &[usize]) -> Vec<Vec<String>> {
+fn api_contents(mut fabric: FakeFabric, hosts: &[usize]) -> Vec<Vec<String>> {
     let members = hosts.iter().map(|host| MemberSpec {
         ip: fabric.controller.topology().host(HostIndex(*host)).ip,
         qpn: qpn(*host),
@@ -308,7 +308,7 @@ fn a_group_becomes_the_same_in_band_as_through_the_control_service() {
         ),
     ];
     for (policy, topology, hosts) in cases {
-        let ready = || Fabric::ready_with(topology.clone(), policy);
+        let ready = || FakeFabric::ready_with(topology.clone(), policy);
         let mut world = World::over(ready());
         let mut leader = world.leader(GROUP, &hosts);
         assert_eq!(world.run(hosts[0], &mut leader), LeaderEvent::Registered);
@@ -346,7 +346,7 @@ fn loss_and_doubling_of_every_kind_of_packet_only_cost_time() {
         );
         assert_eq!(
             world.fabric.contents(),
-            api_contents(Fabric::ready(fat_tree(4).unwrap()), &hosts)
+            api_contents(FakeFabric::ready(fat_tree(4).unwrap()), &hosts)
         );
         assert!(world.told[1..].iter().all(|told| told.len() == 1));
         leader.deregister(&mut world.hosts[0], world.fabric.now);
@@ -413,7 +413,7 @@ fn a_member_that_is_silent_is_named_and_nothing_is_left() {
 #[test]
 fn a_switch_without_room_refuses_with_its_reason() {
     let config = ControllerConfig::new(p4info::sized(2, 64), Vec::new());
-    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
     fabric.connect_all();
     fabric.said.clear();
     // The second leaf is full; the others are not.
@@ -611,7 +611,7 @@ fn a_host_leads_no_more_groups_than_it_may() {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
     };
-    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
     let group = |n| Ipv4Addr::new(10, 255, 7, n);
@@ -652,7 +652,7 @@ fn registrations_that_are_only_begun_count_too() {
         groups_per_host: 2,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
     };
-    let mut fabric = Fabric::with(leaf_spine(2, 1, 100).unwrap(), config);
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 100).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
     let leaf = world.fabric.switch("l1");
@@ -724,7 +724,7 @@ fn asking(topology: Topology, ask_members: bool, agree_timeout_ns: u64) -> World
         lease_ns: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
     };
-    let mut fabric = Fabric::with(topology, config);
+    let mut fabric = FakeFabric::with(topology, config);
     fabric.connect_all();
     fabric.said.clear();
     World::over(fabric)
@@ -866,7 +866,7 @@ fn a_source_that_does_not_lead_reports_that_nothing_moves() {
         lease_ns: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
     };
-    let mut fabric = Fabric::with(leaf_spine(2, 1, 2).unwrap(), config);
+    let mut fabric = FakeFabric::with(leaf_spine(2, 1, 2).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
     let mut leader = world.leader(GROUP, &[0, 2, 3]);
@@ -915,7 +915,7 @@ fn all_lost_members_are_named_in_as_many_packets_as_it_takes() {
         lease_ns: 0,
         ..ControllerConfig::new(p4info::p4info(), Vec::new())
     };
-    let mut fabric = Fabric::with(leaf_spine(11, 1, 40).unwrap(), config);
+    let mut fabric = FakeFabric::with(leaf_spine(11, 1, 40).unwrap(), config);
     fabric.connect_all();
     let mut world = World::over(fabric);
     let hosts: Vec<usize> = (0..440).collect();

@@ -16,13 +16,13 @@ const FIRST: u32 = 0xff_fff0;
 
 /// Hosts h1 to h4 on ports 1 to 4 of one switch, all in one group.
 struct Punted {
-    fabric: Fabric,
+    fabric: FakeFabric,
     mcst_id: Ipv4Addr,
 }
 
 impl Punted {
     fn new(min_psn: MinPsn, icrc: IcrcMode) -> Punted {
-        let mut fabric = Fabric::ready(testbed());
+        let mut fabric = FakeFabric::ready(testbed());
         let mut group = fabric.request(&["h1", "h2", "h3", "h4"]);
         group.virtual_qpn = Some(VIRTUAL_QPN);
         group.strategies = Strategies { min_psn, icrc };
@@ -212,9 +212,9 @@ fn an_acknowledgement_that_never_came_is_read_when_the_source_asks() {
 
 #[test]
 fn the_way_to_a_switch_is_measured() {
-    let mut fabric = Fabric::new(testbed());
+    let mut fabric = FakeFabric::new(testbed());
     let switch = SwitchIndex(0);
-    let report = |fabric: &Fabric| fabric.controller.status().round_trip_ns();
+    let report = |fabric: &FakeFabric| fabric.controller.status().round_trip_ns();
     assert_eq!(report(&fabric), 0);
     fabric.controller.handle(0, Event::SwitchUp { switch });
     // The answers take a while.
@@ -360,7 +360,7 @@ fn registers_start_with_the_messages_that_were_counted() {
 
 #[test]
 fn counters_of_all_switches_are_added_up() {
-    let mut fabric = Fabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
+    let mut fabric = FakeFabric::ready(crate::topology::leaf_spine(2, 2, 1).unwrap());
     let [work, ingress, egress] = [
         "ingress.ack_aggregate.work",
         "ingress.drops",
@@ -398,7 +398,7 @@ fn every_port_gets_the_profile_of_marks() {
         ecn: Some(EcnProfile::new(16, 64, 0.1).unwrap()),
         ..ControllerConfig::new(p4info::p4info(), b"{}".to_vec())
     };
-    let mut fabric = Fabric::with(testbed(), config);
+    let mut fabric = FakeFabric::with(testbed(), config);
     fabric.connect_all();
     let contents = fabric.contents().concat();
     let profiles: Vec<_> = contents

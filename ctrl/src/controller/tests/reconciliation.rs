@@ -4,8 +4,8 @@ use super::*;
 use crate::topology::{fat_tree, leaf_spine, testbed};
 
 /// A leaf-spine fabric with one group over both leaves, after traffic up to PSN 0x505000.
-fn in_use() -> (Fabric, GroupInfo) {
-    let mut fabric = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+fn in_use() -> (FakeFabric, GroupInfo) {
+    let mut fabric = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     let mut request = fabric.request(&["h1", "h2", "h3"]);
     request.initial_psn = Psn::new(0x30_0000);
     let group = fabric.register_group(request).unwrap();
@@ -15,7 +15,7 @@ fn in_use() -> (Fabric, GroupInfo) {
     (fabric, group)
 }
 
-fn state(fabric: &Fabric) -> GroupState {
+fn state(fabric: &FakeFabric) -> GroupState {
     fabric.controller.status().groups[0].state
 }
 
@@ -74,7 +74,7 @@ fn a_lost_answer_about_the_position_is_asked_for_again() {
 
 #[test]
 fn a_group_on_one_switch_starts_again_from_where_it_was_known_to_be() {
-    let mut fabric = Fabric::ready(testbed());
+    let mut fabric = FakeFabric::ready(testbed());
     fabric.register(&["h1", "h2"]).unwrap();
     fabric.disconnect(SwitchIndex(0));
     fabric.switches[0].restart();
@@ -92,7 +92,7 @@ fn foreign_and_missing_entries_are_repaired_without_touching_registers() {
     fabric.switches[leaf.0].forget("table ingress.ipv4_routing.routes");
     fabric.switches[leaf.0].forget("clone session");
     // Entries of a stranger: another fabric's, copied.
-    let mut other = Fabric::ready(leaf_spine(2, 1, 2).unwrap());
+    let mut other = FakeFabric::ready(leaf_spine(2, 1, 2).unwrap());
     other.register(&["h1", "h2"]).unwrap();
     let mut foreign = other.request(&["h1", "h4"]);
     foreign.mcst_id = Some([10, 255, 9, 9].into());
@@ -190,7 +190,7 @@ fn half_a_group_is_not_taken_over_but_removed() {
 
 #[test]
 fn a_new_controller_goes_on_from_saved_state() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h2", "h9"]).unwrap();
     fabric.register(&["h5", "h16"]).unwrap();
     let (before, saved) = (fabric.contents(), fabric.controller.save());
@@ -209,7 +209,7 @@ fn a_new_controller_goes_on_from_saved_state() {
 
 #[test]
 fn saved_state_of_another_network_is_refused() {
-    let mut fabric = Fabric::ready(fat_tree(4).unwrap());
+    let mut fabric = FakeFabric::ready(fat_tree(4).unwrap());
     fabric.register(&["h1", "h9"]).unwrap();
     let saved = fabric.controller.save();
     let mut config = ControllerConfig::new(p4info::p4info(), Vec::new());

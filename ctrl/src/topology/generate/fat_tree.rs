@@ -1,6 +1,6 @@
 //! The three-layer fat-tree of k-port switches (Al-Fares et al., SIGCOMM 2008), whole or with fewer pods.
 
-use super::{check, Fabric, GenerateError};
+use super::{check, GenerateError, RuleBuilder};
 use crate::topology::{End, Topology};
 
 /// `k` pods of `k/2` edge and `k/2` aggregation switches, `(k/2)^2` core switches, `k^3/4` hosts.
@@ -29,34 +29,34 @@ pub fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
         true => format!("fat-tree-k{k}"),
         false => format!("fat-tree-k{k}-pods{pods}"),
     };
-    let mut fabric = Fabric::new(name);
-    let layer = |fabric: &mut Fabric, letter: char| -> Vec<Vec<_>> {
+    let mut builder = RuleBuilder::new(name);
+    let layer = |builder: &mut RuleBuilder, letter: char| -> Vec<Vec<_>> {
         (1..=pods)
             .map(|pod| {
                 (1..=half)
-                    .map(|i| fabric.switch(format!("p{pod}{letter}{i}")))
+                    .map(|i| builder.switch(format!("p{pod}{letter}{i}")))
                     .collect()
             })
             .collect()
     };
-    let edges = layer(&mut fabric, 'e');
-    let aggregations = layer(&mut fabric, 'a');
+    let edges = layer(&mut builder, 'e');
+    let aggregations = layer(&mut builder, 'a');
     let cores: Vec<_> = (1..=half * pods / 2)
-        .map(|i| fabric.switch(format!("c{i}")))
+        .map(|i| builder.switch(format!("c{i}")))
         .collect();
 
     for (p, pod) in (0u8..).zip(&edges) {
         for (e, edge) in (0u8..).zip(pod) {
             for (j, port) in (1u8..).zip(1..=half) {
-                let host = fabric.host([10, p, e, j]);
-                fabric.link(End::host(host), End::switch(*edge, port));
+                let host = builder.host([10, p, e, j]);
+                builder.link(End::host(host), End::switch(*edge, port));
             }
         }
     }
     for (edges, aggregations) in edges.iter().zip(&aggregations) {
         for (e, edge) in (1..).zip(edges) {
             for (a, aggregation) in (1..).zip(aggregations) {
-                fabric.link(End::switch(*edge, half + a), End::switch(*aggregation, e));
+                builder.link(End::switch(*edge, half + a), End::switch(*aggregation, e));
             }
         }
     }
@@ -65,7 +65,7 @@ pub fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
         for (aggregation, cores) in aggregations.iter().zip(cores.chunks((pods / 2) as usize)) {
             for (c, core) in (0..).zip(cores) {
                 for i in 1..=parallel {
-                    fabric.link(
+                    builder.link(
                         End::switch(*aggregation, half + c * parallel + i),
                         End::switch(*core, p * parallel + i),
                     );
@@ -73,5 +73,5 @@ pub fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
             }
         }
     }
-    Ok(fabric.build())
+    Ok(builder.build())
 }

@@ -1,6 +1,6 @@
 //! Two layers, fully meshed.
 
-use super::{check, Fabric, GenerateError};
+use super::{check, GenerateError, RuleBuilder};
 use crate::topology::{End, Topology};
 
 /// `leaves` leaf switches (`l1`, ...) with `hosts_per_leaf` hosts each, all linked to `spines` spine switches (`s1`, ...).
@@ -36,27 +36,27 @@ pub fn leaf_spine(
         "1 to 254",
     )?;
 
-    let mut fabric = Fabric::new(format!("leaf-spine-{leaves}x{spines}x{hosts_per_leaf}"));
+    let mut builder = RuleBuilder::new(format!("leaf-spine-{leaves}x{spines}x{hosts_per_leaf}"));
     let leaf_switches: Vec<_> = (1..=leaves)
-        .map(|i| fabric.switch(format!("l{i}")))
+        .map(|i| builder.switch(format!("l{i}")))
         .collect();
     let spine_switches: Vec<_> = (1..=spines)
-        .map(|i| fabric.switch(format!("s{i}")))
+        .map(|i| builder.switch(format!("s{i}")))
         .collect();
     for (i, leaf) in (0u16..).zip(&leaf_switches) {
         let [hi, lo] = i.to_be_bytes();
         for (j, port) in (1u8..).zip(1..=hosts_per_leaf) {
-            let host = fabric.host([10, hi, lo, j]);
-            fabric.link(End::host(host), End::switch(*leaf, port));
+            let host = builder.host([10, hi, lo, j]);
+            builder.link(End::host(host), End::switch(*leaf, port));
         }
     }
     for (i, leaf) in (1..).zip(&leaf_switches) {
         for (j, spine) in (1..).zip(&spine_switches) {
-            fabric.link(
+            builder.link(
                 End::switch(*leaf, hosts_per_leaf + j),
                 End::switch(*spine, i),
             );
         }
     }
-    Ok(fabric.build())
+    Ok(builder.build())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Fabric, GenerateError};
+use super::{GenerateError, RuleBuilder};
 use crate::topology::n_tree::Shape;
 use crate::topology::{End, Topology};
 
@@ -13,7 +13,7 @@ use crate::topology::{End, Topology};
 /// digits.
 pub fn m_port_n_tree(m: u32, n: u32) -> Result<Topology, GenerateError> {
     let shape = Shape::new(m, n)?;
-    let mut fabric = Fabric::new(format!("m{m}-port-n{n}-tree"));
+    let mut builder = RuleBuilder::new(format!("m{m}-port-n{n}-tree"));
     let mut switches = BTreeMap::new();
     let mut before = 0;
     for label in shape.switches() {
@@ -21,22 +21,22 @@ pub fn m_port_n_tree(m: u32, n: u32) -> Result<Topology, GenerateError> {
             before = switches.len();
         }
         let name = format!("l{}s{}", label.level, switches.len() + 1 - before);
-        switches.insert(label, fabric.switch(name));
+        switches.insert(label, builder.switch(name));
     }
     for (number, label) in (0u32..).zip(shape.hosts()) {
         let [_, a, b, _] = ((number / 254) << 8).to_be_bytes();
         let c = u8::try_from(number % 254 + 1).expect("254 addresses per block");
-        let host = fabric.host([10, a, b, c]);
+        let host = builder.host([10, a, b, c]);
         let (leaf, port) = shape.leaf(&label);
-        fabric.link(End::host(host), End::switch(switches[&leaf], port));
+        builder.link(End::host(host), End::switch(switches[&leaf], port));
     }
     for (lower, switch) in &switches {
         for port in shape.half() + 1..=m {
             if let Some(above) = shape.above(lower, port) {
                 let upper = switches[&above.switch];
-                fabric.link(End::switch(*switch, port), End::switch(upper, above.port));
+                builder.link(End::switch(*switch, port), End::switch(upper, above.port));
             }
         }
     }
-    Ok(fabric.build())
+    Ok(builder.build())
 }

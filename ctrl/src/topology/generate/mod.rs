@@ -62,15 +62,15 @@ pub(super) fn check(
 }
 
 /// A builder for correct arguments: the generators' own mistakes are bugs, not errors.
-struct Fabric {
+struct RuleBuilder {
     builder: Builder,
     switches: u64,
     hosts: u32,
 }
 
-impl Fabric {
-    fn new(name: String) -> Fabric {
-        Fabric {
+impl RuleBuilder {
+    fn new(name: String) -> RuleBuilder {
+        RuleBuilder {
             builder: Builder::new(name, LinkAttributes::default()).expect("a good name"),
             switches: 0,
             hosts: 0,

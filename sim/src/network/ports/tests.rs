@@ -164,17 +164,17 @@ fn link() -> LinkAttributes {
 
 /// Two switches joined by one link: hosts 0 to 3 at the first one, 4 to 7 at the second. Hosts have ports 1 to 4, the
 /// other switch is behind port 5.
-struct Fabric {
+struct TwoSwitches {
     engine: Engine<Station>,
     hosts: Vec<NodeId>,
 }
 
-impl Fabric {
-    fn new(switching: Switching) -> Fabric {
-        Fabric::with_loss(switching, 0.0)
+impl TwoSwitches {
+    fn new(switching: Switching) -> TwoSwitches {
+        TwoSwitches::with_loss(switching, 0.0)
     }
 
-    fn with_loss(switching: Switching, loss: f64) -> Fabric {
+    fn with_loss(switching: Switching, loss: f64) -> TwoSwitches {
         let mut engine = Engine::new(1);
         let obeys = switching.pfc.map(|_| link().rate_bps);
         let hosts: Vec<NodeId> = (0..8)
@@ -213,7 +213,7 @@ impl Fabric {
         }
         let ends = switches.map(|switch| (switch, 5));
         engine.connect(ends[0], ends[1], config).unwrap();
-        Fabric { engine, hosts }
+        TwoSwitches { engine, hosts }
     }
 
     /// Gives a host frames to send, each to all of these hosts.
@@ -296,7 +296,7 @@ fn flow_control_loses_nothing_where_without_it_queues_overflow() {
             true,
         ),
     ] {
-        let mut fabric = Fabric::new(switching);
+        let mut fabric = TwoSwitches::new(switching);
         for from in [1, 2, 4, 5, 6] {
             fabric.load(from, &[0], LOSSLESS, 400, 1_514);
         }
@@ -320,7 +320,7 @@ fn a_victim_waits_for_a_link_that_is_not_its_own() {
         ..Switching::default()
     };
     let victim = |switching| {
-        let mut fabric = Fabric::new(switching);
+        let mut fabric = TwoSwitches::new(switching);
         for from in [1, 2, 4] {
             fabric.load(from, &[0], LOSSLESS, 400, 1_514);
         }
@@ -329,7 +329,7 @@ fn a_victim_waits_for_a_link_that_is_not_its_own() {
         fabric.done(5, 3)
     };
     let alone = {
-        let mut fabric = Fabric::new(lossless());
+        let mut fabric = TwoSwitches::new(lossless());
         fabric.load(5, &[3], LOSSLESS, 100, 1_514);
         fabric.engine.run();
         fabric.done(5, 3)
@@ -342,7 +342,7 @@ fn a_victim_waits_for_a_link_that_is_not_its_own() {
 
 #[test]
 fn what_is_not_of_the_lossless_class_is_neither_stopped_nor_kept() {
-    let mut fabric = Fabric::new(lossless());
+    let mut fabric = TwoSwitches::new(lossless());
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], 0, 400, 1_514);
     }
@@ -361,7 +361,7 @@ fn a_shared_buffer_gives_a_lonely_queue_more_than_its_own_would_be() {
         ..Switching::default()
     };
     let drops = |switching| {
-        let mut fabric = Fabric::new(switching);
+        let mut fabric = TwoSwitches::new(switching);
         for from in [1, 2] {
             fabric.load(from, &[0], 0, 100, 1_514);
         }
@@ -377,7 +377,7 @@ fn a_shared_buffer_gives_a_lonely_queue_more_than_its_own_would_be() {
 
 #[test]
 fn copies_of_a_packet_are_charged_once_until_the_last_has_left() {
-    let mut fabric = Fabric::new(lossless());
+    let mut fabric = TwoSwitches::new(lossless());
     fabric.load(1, &[0, 2, 3], LOSSLESS, 300, 1_514);
     fabric.load(2, &[0], LOSSLESS, 300, 1_514);
     fabric.engine.run();
@@ -398,7 +398,7 @@ fn copies_of_a_packet_are_charged_once_until_the_last_has_left() {
 fn input_queues_block_what_virtual_output_queues_let_pass() {
     // Host 1 sends to 0 and 3 in turn; hosts 2 and 4 fill the link of host 0.
     let last = |queueing_of| {
-        let mut fabric = Fabric::new(queueing(queueing_of));
+        let mut fabric = TwoSwitches::new(queueing(queueing_of));
         for from in [2, 4] {
             fabric.load(from, &[0], 0, 40, 1_514);
         }
@@ -417,7 +417,7 @@ fn input_queues_block_what_virtual_output_queues_let_pass() {
 
 #[test]
 fn lost_pauses_are_said_again_and_lost_ends_run_out() {
-    let mut fabric = Fabric::with_loss(lossless(), 0.2);
+    let mut fabric = TwoSwitches::with_loss(lossless(), 0.2);
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], LOSSLESS, 2_000, 1_514);
     }
@@ -436,13 +436,13 @@ fn lost_pauses_are_said_again_and_lost_ends_run_out() {
 
 #[test]
 fn a_stop_runs_out_while_the_link_is_busy_with_another_class() {
-    let mut fabric = Fabric::with_loss(lossless(), 0.2);
+    let mut fabric = TwoSwitches::with_loss(lossless(), 0.2);
     for from in [1, 2, 4, 5, 6] {
         fabric.load(from, &[0], LOSSLESS, 400, 1_514);
         // Longer than the 335 us for which a PAUSE holds.
         fabric.load(from, &[3], 0, 8_000, 1_514);
     }
-    let stops = |fabric: &Fabric, now: u64| {
+    let stops = |fabric: &TwoSwitches, now: u64| {
         let hosts = fabric.hosts.iter().map(|host| fabric.engine.node(*host));
         let senders = hosts.filter_map(|station| match station {
             Station::Host { sender, .. } => sender.as_ref(),
@@ -481,7 +481,7 @@ proptest! {
             2 => Switching { pfc, ..queueing(Queueing::Input { speedup: 1 }) },
             _ => Switching { pfc, ..queueing(Queueing::Voq { speedup: 2 }) },
         };
-        let mut fabric = Fabric::new(switching);
+        let mut fabric = TwoSwitches::new(switching);
         let mut sent: BTreeMap<(u8, u8), u32> = BTreeMap::new();
         for (from, to, frames, len) in flows {
             let to: Vec<u8> = to.into_iter().filter(|to| *to != from).collect();

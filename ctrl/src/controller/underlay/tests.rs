@@ -20,20 +20,20 @@ enum Fate {
 /// The routes of every switch.
 struct Routed<'a> {
     topology: &'a Topology,
-    fabric: &'a Fabric,
+    underlay: &'a Underlay,
     routes: Vec<Vec<(Prefix, Route)>>,
 }
 
 impl<'a> Routed<'a> {
-    fn new(topology: &'a Topology, fabric: &'a Fabric) -> Routed<'a> {
+    fn new(topology: &'a Topology, underlay: &'a Underlay) -> Routed<'a> {
         let routes = topology.switch_indexes().map(|switch| {
-            let ecmp = EcmpGroups::new(&fabric.paths, switch);
-            fabric.routes(topology, &ecmp, switch)
+            let ecmp = EcmpGroups::new(&underlay.paths, switch);
+            underlay.routes(topology, &ecmp, switch)
         });
         Routed {
             routes: routes.collect(),
             topology,
-            fabric,
+            underlay,
         }
     }
 
@@ -56,7 +56,7 @@ impl<'a> Routed<'a> {
                 }
                 Route::ToSwitch { port } => port,
                 Route::Ecmp { group, size, .. } => {
-                    let ecmp = EcmpGroups::new(&self.fabric.paths, at);
+                    let ecmp = EcmpGroups::new(&self.underlay.paths, at);
                     let mut groups = ecmp.groups.iter();
                     let (ports, _) = groups.find(|(_, number)| **number == group).unwrap();
                     assert_eq!(ports.len(), usize::from(size));
@@ -134,8 +134,8 @@ proptest! {
         let switches: BTreeSet<_> =
             switches.iter().map(|i| SwitchIndex(i.index(topology.switches().len()))).collect();
         let paths = Paths::without(&topology, &links, &switches);
-        let fabric = Fabric::new(&topology, paths, GroupRange::default());
-        let routed = Routed::new(&topology, &fabric);
+        let underlay = Underlay::new(&topology, paths, GroupRange::default());
+        let routed = Routed::new(&topology, &underlay);
         let strangers = strangers.into_iter().map(|n| Ipv4Addr::from(0x0a00_0000 + n));
         // Those next to a host are the ones that a prefix takes along.
         let beside = topology.hosts().iter().map(|host| Ipv4Addr::from(u32::from(host.ip) ^ 1));
@@ -143,7 +143,7 @@ proptest! {
             strangers.chain(beside).filter(|ip| topology.host_with_ip(*ip).is_none()).collect();
         for from in topology.switch_indexes().filter(|switch| !switches.contains(switch)) {
             for host in topology.host_indexes() {
-                let expected = match fabric.paths.reaches(from, host) {
+                let expected = match underlay.paths.reaches(from, host) {
                     true => Fate::Delivered(host),
                     false => Fate::Dropped,
                 };
@@ -169,8 +169,8 @@ fn addresses_of_groups_have_no_route() {
         &leaf_spine(2, 2, 2).unwrap(),
         &addresses.map(Ipv4Addr::from),
     );
-    let fabric = Fabric::new(&topology, Paths::new(&topology), GroupRange::default());
-    let routed = Routed::new(&topology, &fabric);
+    let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
+    let routed = Routed::new(&topology, &underlay);
     for switch in topology.switch_indexes() {
         for ip in [[10, 255, 0, 0], [10, 255, 0, 1], [10, 255, 255, 255]] {
             assert_eq!(routed.lookup(switch, ip.into()), Route::NoRoute);
@@ -181,8 +181,8 @@ fn addresses_of_groups_have_no_route() {
 #[test]
 fn a_fat_tree_needs_as_many_routes_as_a_switch_has_ways_and_few_more() {
     let topology = fat_tree(16).unwrap();
-    let fabric = Fabric::new(&topology, Paths::new(&topology), GroupRange::default());
-    let routed = Routed::new(&topology, &fabric);
+    let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
+    let routed = Routed::new(&topology, &underlay);
     let most = |layer: fn(&str) -> bool| {
         let switches = topology.switches().iter().zip(&routed.routes);
         let of_layer = switches.filter(|(switch, _)| layer(&switch.name));
@@ -198,8 +198,8 @@ fn a_fat_tree_needs_as_many_routes_as_a_switch_has_ways_and_few_more() {
 #[test]
 fn one_switch_needs_a_route_for_each_host() {
     let topology = testbed();
-    let fabric = Fabric::new(&topology, Paths::new(&topology), GroupRange::default());
-    let routed = Routed::new(&topology, &fabric);
+    let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
+    let routed = Routed::new(&topology, &underlay);
     let prefixes: Vec<_> = routed.routes[0].iter().map(|(prefix, _)| *prefix).collect();
     let hosts = topology.hosts().iter();
     assert_eq!(
@@ -211,10 +211,10 @@ fn one_switch_needs_a_route_for_each_host() {
 #[test]
 fn a_fabric_of_16384_hosts_fits_small_tables() {
     let topology = fat_tree_of_pods(64, 16).unwrap();
-    let fabric = Fabric::new(&topology, Paths::new(&topology), GroupRange::default());
+    let underlay = Underlay::new(&topology, Paths::new(&topology), GroupRange::default());
     let most = topology.switch_indexes().map(|switch| {
-        let ecmp = EcmpGroups::new(&fabric.paths, switch);
-        fabric.routes(&topology, &ecmp, switch).len()
+        let ecmp = EcmpGroups::new(&underlay.paths, switch);
+        underlay.routes(&topology, &ecmp, switch).len()
     });
     // An edge switch has 32 hosts of its own; a few bits tell the others from them.
     assert_eq!(most.max(), Some(42));

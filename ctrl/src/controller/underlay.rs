@@ -14,24 +14,24 @@ use crate::tables::{
 use crate::topology::{Node, Paths, Place, Prefix, PrefixTree, SwitchIndex, Topology};
 
 /// The entries of one switch, in two steps: the second refers to the first.
-pub(super) struct FabricEntries {
+pub(super) struct UnderlayEntries {
     pub(super) first: Vec<Update>,
     pub(super) second: Vec<Update>,
 }
 
 /// What the entries of all switches are made from.
 #[derive(Clone, Debug)]
-pub(super) struct Fabric {
+pub(super) struct Underlay {
     pub(super) paths: Paths,
     prefixes: PrefixTree,
     arp_targets: BTreeSet<ArpTarget>,
 }
 
-impl Fabric {
+impl Underlay {
     /// All of it for these paths.
-    pub(super) fn new(topology: &Topology, paths: Paths, group_range: GroupRange) -> Fabric {
+    pub(super) fn new(topology: &Topology, paths: Paths, group_range: GroupRange) -> Underlay {
         let reserved = Prefix::new(group_range.network(), group_range.prefix_len());
-        Fabric {
+        Underlay {
             prefixes: PrefixTree::new(topology, &paths, reserved),
             paths,
             arp_targets: arp_targets(topology, group_range),
@@ -45,7 +45,7 @@ impl Fabric {
         topology: &Topology,
         config: &ControllerConfig,
         switch: SwitchIndex,
-    ) -> FabricEntries {
+    ) -> UnderlayEntries {
         let ecmp = EcmpGroups::new(&self.paths, switch);
         let mut first = Vec::new();
         for neighbour in topology.neighbours(switch) {
@@ -98,7 +98,7 @@ impl Fabric {
             };
             program.routes.insert(&key, &route)
         });
-        FabricEntries {
+        UnderlayEntries {
             first,
             second: second.collect(),
         }
