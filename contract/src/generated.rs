@@ -307,7 +307,7 @@ impl RegisterStatus {
 pub enum RegisterName {
     /// agg_psn \<\< 24 | agg_msn
     Agg = 1,
-    /// nak_syndrome \<\< 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    /// nak_syndrome \<\< 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
     Nak = 2,
     /// `SRC_PORT`.
     SrcPort = 3,
@@ -321,7 +321,7 @@ pub enum RegisterName {
     RegionVa = 7,
     /// of a receiver: the same for R_Key \<\< 32 | identification \<\< 16 | source port
     RegionKeys = 8,
-    /// of a receiver: the PSN of the WRITE that told both
+    /// of a receiver: the PSN of the WRITE that announced both
     RegionToldAt = 9,
     /// the newest PSN that a source has sent
     Sent = 10,
@@ -487,7 +487,7 @@ pub const SIZE_WORK: u32 = 32;
 /// behind port value\[63:48\], on v1model it is where the next data comes from
 /// READ        value := reg of `group` (and of path `index`, where it is per path)
 /// WRITE       the other way round
-/// INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value\[23:0\]
+/// INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, got announced of memory: as before PSN value\[23:0\]
 /// `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
 /// `index` is the receiver's number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -544,8 +544,8 @@ impl RegisterControl {
 }
 
 /// Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
-/// PacketIn   `port` is the source's (0: none yet), and what it was told last
-/// PacketOut  `port` is to be told now, and what; 0 means the source's
+/// PacketIn   `port` is the source's (0: none yet), with what was last acknowledged to it
+/// PacketOut  the feedback to send, through `port`; 0 means the source's
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Feedback {
     /// `group`.
@@ -601,7 +601,7 @@ pub enum Kind {
     Cnp = 5,
     /// READ or ATOMIC: nothing that a group could answer
     Read = 6,
-    /// an ACK that goes round, looking for the minimum
+    /// an ACK that recirculates, looking for the minimum
     Walker = 7,
     /// an ACK or NAK that the controller has aggregated
     Command = 8,
@@ -642,9 +642,9 @@ pub enum Verdict {
     Feedback = 3,
     /// a request turned into an ACK or NAK for its sender
     Answer = 4,
-    /// an ACK with no news for the source: only the filter learns of it
+    /// an ACK with no news for the source: only the filter is updated
     Record = 5,
-    /// an ACK that goes round, looking for the minimum
+    /// an ACK that recirculates, looking for the minimum
     Walk = 6,
     /// an ACK for the controller, which looks for the minimum
     Punt = 7,
@@ -691,7 +691,7 @@ impl Role {
 pub enum Walked {
     /// no walk
     Idle = 0,
-    /// it goes round once more
+    /// it recirculates once more
     On = 1,
     /// meta.walk_word is the minimum
     Done = 2,
@@ -776,13 +776,13 @@ pub const PUNT_KINDS: u32 = 8;
 pub const SIZE_PUNT_RATES: u32 = 0x1000;
 
 /// Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
-/// has a cell of its own for the memory that it is told of (memory_regions.p4).
+/// has a cell of its own for the memory announced for it (memory_regions.p4).
 pub const SIZE_MEMBERS: u32 = 0x4000;
 
 /// `SIZE_RECEIVERS`.
 pub const SIZE_RECEIVERS: u32 = 0x4000;
 
-/// The cell behind them, of those that are not told: nobody writes it.
+/// The cell behind them, of those that get no announcements: nobody writes it.
 pub const NO_SLOT: u32 = 0x4000;
 
 /// The port between pipeline and controller: start the switch with --cpu-port 510.

@@ -47,7 +47,7 @@ control ArpResponder(inout headers_t hdr,
 
     apply {
         // Probes (no sender) and announcements (asking for itself) are no questions: an
-        // answer would tell a host that its own address is taken (RFC 5227).
+        // answer would mean to a host that its own address is taken (RFC 5227).
         // In steps, each of which Tofino can take at once.
         if (hdr.arp.htype != ARP_HTYPE_ETHERNET || hdr.arp.ptype != ETHERTYPE_IPV4) {
             meta.drop_reason = Drop.ARP_NOT_FOR_US;

@@ -53,7 +53,7 @@ control BridgeExit(inout headers_t hdr,
         with_reth_rkey_xor = rkey_xor;
     }
 
-    // To a receiver whose memory can be told with each request (memory_regions.p4).
+    // To a receiver whose memory can be announced with each request (memory_regions.p4).
     @id(23)
     action deliver_with_slot(mac_t mac, ipv4_addr_t ip, qpn_t qpn,
                              bit<16> id_xor, bit<16> sport_xor,

@@ -152,14 +152,14 @@ enum bit<8> RegisterStatus {
 // register_control.reg: what can be read and written.
 enum bit<8> RegisterName {
     AGG = 1,  // agg_psn << 24 | agg_msn
-    NAK = 2,  // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    NAK = 2,  // nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
     SRC_PORT = 3,
     ACK = 4,  // of a path: ack_psn << 8 | path; to write, absent << 32 | that
     MSN = 5,  // of a path, its lower 16 bits; to write before RegisterName.ACK, which takes it up the tree
     FILTER = 6,  // of a path: the egress copy of ack_psn, for the retransmission filter
     REGION_VA = 7,  // of a receiver: what memory_regions.p4 XORs into the virtual address
     REGION_KEYS = 8,  // of a receiver: the same for R_Key << 32 | identification << 16 | source port
-    REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that told both
+    REGION_TOLD_AT = 9,  // of a receiver: the PSN of the WRITE that announced both
     SENT = 10  // the newest PSN that a source has sent
 }
 

@@ -3,7 +3,7 @@
 //   groups ──> replicate ──> PRE group ──> one copy per port; that of the port it came from is dropped in egress
 //
 // RoCEv2 maps a multicast GID to an IPv4 group address (224.0.0.0/4) and to the MAC address of RFC 1112, and queue pairs
-// hear it under number 0xffffff (IBTA vol. 1, annex A17.3.2 and section 10.5). Nothing is changed on the way: to its hosts the fabric
+// receive it under number 0xffffff (IBTA vol. 1, annex A17.3.2 and section 10.5). Nothing is changed on the way: to its hosts the fabric
 // is one link, and group traffic often starts with a TTL of 1. A group's table entries are on every switch, so that those
 // outside its tree lead to it.
 

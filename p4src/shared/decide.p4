@@ -5,16 +5,16 @@
 //              else                                 REPLICATE
 //   ACK, NAK   a NAK waits just after the minimum   FEEDBACK: that NAK to the source
 //   WALKER     the minimum is news                  FEEDBACK: an ACK of the minimum to the source
-//              else                                 RECORD: only the retransmission filter learns of it
+//              else                                 RECORD: only the retransmission filter is updated
 //              the minimum is yet to be found       WALK, PUNT
 //   CNP        of the most congested path           PASS
 //   SELECTIVE_NAK  of a loss that is news           PASS
-//   FATAL_NAK                                       PASS: with the PSN after what the source was told
+//   FATAL_NAK                                       PASS: with the PSN after what was acknowledged to the source
 //   READ                                            ANSWER: a fatal NAK to its sender
 //   COMMAND                                         ANSWER: as the controller says
 //
 // An acknowledged PSN that comes again means that its ACK was lost between here and the sender. It is answered, not
-// dropped (the papers drop it): else the sender would retry until it gives up. A source of before may ask so, too,
+// dropped (the papers drop it): else the sender would retry until it gives up. A former source may ask so, too,
 // when the present one's data has raised the minimum beyond what the asker ever sent: it gets an ACK of no more
 // than it asked about, with the MSN that its path counted when it last acknowledged, unless it asks about just the
 // minimum, whose MSN is known. No requester takes an answer that is ahead of it.

@@ -8,7 +8,7 @@
 // and switch, `paths` of them. `absent` says where a path's neighbours in the tournament
 // tree are missing (min_psn_tree.p4). `min_psn` and `icrc` are the group's strategies,
 // MinPsn and IcrcMode of constants.p4. `virtual_qpn` is the queue pair that members address
-// (bridge_entry.p4): the group's own, or one for hosts that cannot be told another with each group.
+// (bridge_entry.p4): the group's own, or one for hosts that cannot be given another with each group.
 //
 // Cepheus, section III-B, "MFT Structure".
 

@@ -26,7 +26,7 @@ header packet_out_t {
 //               behind port value[63:48], on v1model it is where the next data comes from
 //   READ        value := reg of `group` (and of path `index`, where it is per path)
 //   WRITE       the other way round
-//   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, were told of memory as before PSN value[23:0]
+//   INIT_REGIONS  what `count` receivers, from `group` ++ `index` on, got announced of memory: as before PSN value[23:0]
 // `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for each receiver, `group` ++
 // `index` is the receiver's number.
 @contract header register_control_t {
@@ -41,8 +41,8 @@ header packet_out_t {
 }
 
 // Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
-//   PacketIn   `port` is the source's (0: none yet), and what it was told last
-//   PacketOut  `port` is to be told now, and what; 0 means the source's
+//   PacketIn   `port` is the source's (0: none yet), with what was last acknowledged to it
+//   PacketOut  the feedback to send, through `port`; 0 means the source's
 @contract header feedback_t {
     bit<16> group;
     bit<16> port;

@@ -12,7 +12,7 @@ enum bit<4> Kind {
     FATAL_NAK = 4,  // a receiver has ended its queue pair
     CNP = 5,
     READ = 6,       // READ or ATOMIC: nothing that a group could answer
-    WALKER = 7,     // an ACK that goes round, looking for the minimum
+    WALKER = 7,     // an ACK that recirculates, looking for the minimum
     COMMAND = 8,    // an ACK or NAK that the controller has aggregated
     REGISTERS = 9,  // register control
     SELECTIVE_NAK = 10  // one packet is lost; nothing is acknowledged
@@ -25,8 +25,8 @@ enum bit<3> Verdict {
     PASS = 2,       // to the source: a CNP, a selective or fatal NAK
     FEEDBACK = 3,   // a merged ACK or NAK for the source
     ANSWER = 4,     // a request turned into an ACK or NAK for its sender
-    RECORD = 5,     // an ACK with no news for the source: only the filter learns of it
-    WALK = 6,       // an ACK that goes round, looking for the minimum
+    RECORD = 5,     // an ACK with no news for the source: only the filter is updated
+    WALK = 6,       // an ACK that recirculates, looking for the minimum
     PUNT = 7        // an ACK for the controller, which looks for the minimum
 }
 
@@ -40,7 +40,7 @@ enum bit<2> Role {
 // What the walk makes of a packet.
 enum bit<2> Walked {
     IDLE = 0,  // no walk
-    ON = 1,    // it goes round once more
+    ON = 1,    // it recirculates once more
     DONE = 2,  // meta.walk_word is the minimum
     LOST = 3   // another walk has taken over
 }

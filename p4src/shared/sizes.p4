@@ -45,7 +45,7 @@ const bit<32> MAX_GROUPS = 32w1 << GROUP_BITS;
 const bit<32> MAX_DATAGRAM_GROUPS = 1024;
 const bit<16> FIRST_DATAGRAM_PRE_GROUP = (bit<16>)MAX_GROUPS + 1;
 
-// Losses of a group that a switch knows the source to have been told of (selective_nak.p4): 4 bytes each, 256 KiB for
+// Losses of a group that were reported to the source (selective_nak.p4): 4 bytes each, 256 KiB for
 // 1,024 groups.
 #ifndef LOSS_BITS
 #define LOSS_BITS 6
@@ -62,10 +62,10 @@ const bit<32> SIZE_PORTS = 32w1 << PORT_BITS;
 const bit<32> PUNT_KINDS = 8;
 const bit<32> SIZE_PUNT_RATES = PUNT_KINDS * SIZE_PORTS;
 // Members next to the switch, all groups together: those that send to it, and those that it delivers to, each of which
-// has a cell of its own for the memory that it is told of (memory_regions.p4).
+// has a cell of its own for the memory announced for it (memory_regions.p4).
 const bit<32> SIZE_MEMBERS = MAX_GROUPS << LOCAL_BITS;
 const bit<32> SIZE_RECEIVERS = MAX_GROUPS << LOCAL_BITS;
-// The cell behind them, of those that are not told: nobody writes it.
+// The cell behind them, of those that get no announcements: nobody writes it.
 const slot_t NO_SLOT = (slot_t)SIZE_RECEIVERS;
 
 #endif  // ALFIRK_SIZES_P4

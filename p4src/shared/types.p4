@@ -20,7 +20,7 @@ typedef bit<24> slot_t;
 // sign of the PSNs' serial difference; the path breaks ties. The MSN goes along: it is
 // the lower part of what the path counted with its newest acknowledgement, and of
 // interest where the path stands at the minimum, less than 2^16 messages beyond what the
-// source was told last.
+// last one acknowledged to the source.
 typedef bit<48> word_t;
 
 // Serial arithmetic in 24 bits (design: psn_lt(a, b) is a != b and

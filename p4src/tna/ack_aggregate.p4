@@ -9,17 +9,17 @@
 //   3          sender.p4          who is the source, what has it sent; does this count?
 //   4          min_psn_tree.p4    the packet's own path rises
 //   5 .. 9     min_psn_tree.p4    the oldest word of all 32 paths, one level each; each doubling is a stage more
-//   10         told.p4            what the source was told last: is the minimum news to it?
+//   10         told.p4            what was last acknowledged to the source: is the minimum newer?
 //   11         waiting_nak.p4     the NAK that waits for the minimum; what becomes of the packet
 //
 // What v1model/decide.p4 decides in one place is divided here, for there is no stage behind the last one:
 //
 //   DATA       replicated from the start; the last stage takes that back, if all have it or it is not the source's
 //   ACK, NAK   to the source from the start; a mirror goes out through the port it came from, where the registers of its
-//              path in egress learn of it (retransmission_filter.p4); the last stage drops the packet, not the mirror
+//              path in egress take note of it (retransmission_filter.p4); the last stage drops the packet, not the mirror
 //   answers    a mirror, because no other packet can be cut: its session ends it behind the BTH
 //
-// and egress fills in what the source is told (feedback.p4).
+// and egress fills in what the source is sent (feedback.p4).
 //
 // Words of acknowledgements: an ACK of p is p ++ 0xff, a NAK of e is e ++ 0: it comes after an ACK of e - 1 and before
 // one of e, and neither needs a subtraction in the first stage.
@@ -178,7 +178,7 @@ control AckAggregate(inout headers_t hdr, inout ingress_metadata_t meta,
 
     apply {
         if (hdr.mr_info.isValid() && meta.region_crc != ICRC_RESIDUE) {
-            // What tells of a memory region gets an ICRC of its own, so the one that came must be right.
+            // What announces a memory region gets an ICRC of its own, so the one that came must be right.
             meta.drop_reason = Drop.DATA_ICRC;
         } else {
             sender.apply(hdr, meta);

@@ -1,4 +1,4 @@
-// What a source is told: PSN, syndrome and MSN of the ACK or NAK that leaves.
+// What a source is sent: PSN, syndrome and MSN of the ACK or NAK that leaves.
 //
 //   ACK, NAK    a NAK that waited (`waited`)     that NAK
 //               a NAK just after the minimum     as it came

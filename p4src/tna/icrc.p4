@@ -27,7 +27,7 @@ control IcrcOfFeedback(in headers_t hdr, inout bit<32> crc) {
     }
 }
 
-// Of an empty WRITE that tells of a memory region, as it comes in. Two CRCs of so many fields do not fit into one stage.
+// Of an empty WRITE that announces a memory region, as it comes in. Two CRCs of so many fields do not fit into one stage.
 // This one is computed behind the bridge's entry, which leaves an ICRC as right or as wrong as it was.
 control IcrcOfRegion(in headers_t hdr, inout bit<32> crc) {
     Hash<bit<32>>(HashAlgorithm_t.CRC32) hash;

@@ -230,7 +230,7 @@ control egress(inout headers_t hdr,
                     meta.drop_reason = Drop.ALREADY_ACKED;
                 }
             }
-            // In conditions of a stage each: what the source is told, and where the packet goes, are found side by side.
+            // In conditions of a stage each: what the source is sent, and where the packet goes, are found side by side.
             if (hdr.aeth.isValid() && meta.carried.kind != Kind.REGISTERS) {
                 feedback.apply(hdr, meta);
             }

@@ -1,9 +1,9 @@
 // Where a WRITE goes at each receiver, if it goes somewhere else each time: v1model/memory_regions.p4.
 //
-// Four arrays in two stages: the PSN of the WRITE that told, which says whether this one is newer; then what it told. A word of
+// Four arrays in two stages: the PSN of the WRITE that announced, which says whether this one is newer; then what it announced. A word of
 // a register is 32 bits here, so the virtual address is two.
 //
-// There is no cell behind the receivers' for those that are not told: their entries in `receivers` name none
+// There is no cell behind the receivers' for those that get no announcements: their entries in `receivers` name none
 // (../shared/bridge_exit.p4), and they are passed by.
 
 #ifndef ALFIRK_MEMORY_REGIONS_P4
@@ -11,7 +11,7 @@
 
 typedef bit<(GROUP_BITS + LOCAL_BITS)> receiver_cell_t;
 
-// `owner_difference`: 0 if the packet tells of the region of this receiver.
+// `owner_difference`: 0 if the packet announces the region of this receiver.
 control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in receiver_cell_t cell, in bool has_region) {
     Register<psn_word_t, receiver_cell_t>(SIZE_RECEIVERS) told_at;
     Register<bit<32>, receiver_cell_t>(SIZE_RECEIVERS) va_high;
@@ -22,7 +22,7 @@ control MemoryRegions(inout headers_t hdr, inout egress_metadata_t meta, in rece
     bit<32> neutral_xor = 0;
     bit<32> neutral_told = 0;
 
-    // What its sender has just sent for the first time is no old one, whatever was told before.
+    // What its sender has just sent for the first time is no old one, whatever was announced before.
     RegisterAction<psn_word_t, receiver_cell_t, bit<1>>(told_at) tell_new = {
         void apply(inout psn_word_t value, out bit<1> told) {
             value = meta.psn;

@@ -1,4 +1,4 @@
-// What the controls of one packet tell each other, and Tofino's own constants.
+// What the controls pass on to each other about one packet, and Tofino's own constants.
 
 #ifndef ALFIRK_METADATA_P4
 #define ALFIRK_METADATA_P4
@@ -7,7 +7,7 @@
 #include "../shared/sizes.p4"
 #include "../shared/types.p4"
 
-// The ports between pipeline and controller, and of packets that go round.
+// The ports between pipeline and controller, and of packets that recirculate.
 #ifndef CPU_PORT
 #if __TARGET_TOFINO__ == 2
 #define CPU_PORT 2
@@ -44,14 +44,14 @@ enum bit<8> Origin {
     ANSWER = 3  // the mirror of a request that gets an answer
 }
 
-// Where the MSN comes from that a packet tells (retransmission_filter.p4).
+// Where the MSN of a packet comes from (retransmission_filter.p4).
 enum bit<3> MsnWay {
-    NONE = 0,  // it tells none
+    NONE = 0,  // it has none
     RECORD = 1,  // a record: its path counts so many
     INIT = 2,  // register control
     OWN = 3,  // the packet's own path holds the minimum
     PATH = 4,  // another path does
-    TOLD = 5,  // what the source was told last: a sender holds the minimum, and counts no messages
+    TOLD = 5,  // the one last sent to the source: a sender holds the minimum, and counts no messages
     ASKER = 6  // what the path counts that asks
 }
 
@@ -69,9 +69,9 @@ header carried_t {
     @padding bit<4> pad_1;
     // Data that was not sent before; of register control, that it sets the registers.
     bit<1> is_new;
-    // The packet came from the port that the source of the moment is behind.
+    // The packet came from the port that the present source is behind.
     bit<1> is_source;
-    // A NAK whose PSN is what the source is to be told.
+    // A NAK whose PSN is what the source is to be sent.
     bit<1> is_own_nak;
     bit<1> is_datagram;
     bit<8> packet_in_reason;

@@ -1,6 +1,6 @@
 // Parsers and deparsers.
 //
-//   ingress   CPU port ──> packet_out ──> register_control      (register access; it goes round, too)
+//   ingress   CPU port ──> packet_out ──> register_control      (register access; it recirculates, too)
 //                              └────────> rest untouched        (frame of the controller)
 //             other    ──> ethernet ──> ...
 //   egress    carried  ──> packet_out ──> register_control

@@ -1,4 +1,4 @@
-// A group's registers are made ready by one PacketOut (INIT_GROUP), what receivers were told of memory by another one
+// A group's registers are made ready by one PacketOut (INIT_GROUP), what was announced of receivers' memory by another one
 // (INIT_REGIONS): v1model/register_control.p4.
 //
 //   PacketOut ──> CheckRegisterControl ──> registers of ingress ──> registers of egress ──> PacketIn
@@ -38,7 +38,7 @@ control CheckRegisterControl(inout headers_t hdr, inout ingress_metadata_t meta,
         }
     }
 
-    // What is told of memory is egress's (memory_regions.p4).
+    // What is announced of memory is egress's (memory_regions.p4).
     action init_regions() {
         hdr.register_control.status = RegisterStatus.OK;
     }

@@ -1,11 +1,11 @@
 // What egress keeps of each path: its newest acknowledgement, so that a retransmission goes only where it is missing, and
-// its MSN, so that the source is told the right one.
+// its MSN, so that the source gets the right one.
 //
 // Why there is a copy of the former in egress: v1model/retransmission_filter.p4. Here a mirror of each ACK and NAK goes out
 // through the port it came from, for nothing but to be taken note of. Registers of egress belong to a pipe,
 // so what reads them must leave by a port of the same pipe: the ports of a group's tree are to be in one.
 //
-// The MSN is that of the path at the minimum. What the source is told does not fall: a path may know of no message that was
+// The MSN is that of the path at the minimum. The MSN sent to the source never falls: a path may have counted no message that was
 // sent behind the port of another source.
 
 #ifndef ALFIRK_RETRANSMISSION_FILTER_P4

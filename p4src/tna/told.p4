@@ -1,6 +1,6 @@
-// What the source was told last: AckPSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
+// What was last acknowledged to the source: AckPSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
 //
-// It rises with the minimum, when feedback goes to the source that says so. The MSN that the source was told is kept in
+// It rises with the minimum, when feedback with it goes to the source. The MSN last sent to the source is kept in
 // egress (retransmission_filter.p4), where that of the path at the minimum is.
 
 #ifndef ALFIRK_TOLD_P4

@@ -1,4 +1,4 @@
-// The NAK that waits until all have what is before it, and the one that the source has been told.
+// The NAK that waits until all have what is before it, and the one that was sent to the source.
 //
 // The rules and why they are so: v1model/waiting_nak.p4. Here a NAK is a word, as acknowledgements are (metadata.p4): the
 // PSN before its own, for it waits until the minimum has come there, and in the lower 8 bits what kind it is, so that of two
@@ -12,14 +12,14 @@
 // when PSNs have gone half their way around.
 //
 // A stateful ALU compares twice and has one result, so `waiting` is there twice, as in sender.p4: one says whether the
-// packet is told at all, the other one what. Three things may happen:
+// packet sends a NAK to the source at all, the other one which. Three things may happen:
 //
 //   feedback                           the waiting NAK is just after the minimum: the packet becomes it
 //   a NAK beyond the minimum           it waits, if it comes before what waits, or nothing does
-//   a NAK that is just after it        it is told, unless the source has been told and has not sent the PSN again
+//   a NAK that is just after it        it is sent, unless the source has it already and has not sent the PSN again
 //
-// A NAK that has to wait but raises the minimum to another one that waits does not tell that one: the group's
-// next feedback does. (v1model tells it at once; that would be a third comparison.)
+// A NAK that has to wait but raises the minimum to another one that waits does not send that one: the group's
+// next feedback does. (v1model sends it at once; that would be a third comparison.)
 
 #ifndef ALFIRK_WAITING_NAK_P4
 #define ALFIRK_WAITING_NAK_P4
@@ -32,7 +32,7 @@ const bit<8> NAK_RANK_SEQUENCE = 33;
 #define PASSED_BY_ALL 0x80000000 &&& 0x80000000
 #define JUST_AFTER 0 &&& 0xffffff00
 
-// What waits, and the PSN before the NAK that the source was told of last.
+// What waits, and the PSN before the NAK that was last sent to the source.
 struct naks_t {
     psn_word_t waiting;
     psn_word_t told;
@@ -137,7 +137,7 @@ control Conclusion(inout ingress_metadata_t meta, in bool is_admitted,
             value.told = meta.minimum_psn;
         }
     };
-    // The PSN that the source was told of is sent again.
+    // The PSN of the NAK that was sent to the source is resent.
     RegisterAction<naks_t, group_cell_t, bit<3>>(naks) resend = {
         void apply(inout naks_t value) {
             if (value.told == meta.nak) {

@@ -7,9 +7,9 @@
 //   sender.p4          who is the source, what has it sent; does this count?
 //   min_psn_tree.p4    the packet's own path rises; the oldest word of all paths
 //   min_psn_walk.p4      ... or of those that a walk has seen
-//   told.p4            what the source was told last: is the minimum news to it?
+//   told.p4            what was last acknowledged to the source: is the minimum newer?
 //   waiting_nak.p4     the NAK that waits for the minimum
-//   selective_nak.p4   has the source heard of this loss?
+//   selective_nak.p4   was this loss reported to the source?
 //   cnp_filter.p4      is this the most congested path?
 //   refusal_limit.p4   was the path refused a request just now?
 //   decide.p4          what becomes of the packet
@@ -22,11 +22,11 @@
 //
 //   tree   from min_psn_tree.p4, in this pass
 //   walk   from min_psn_walk.p4, after some recirculations (WALK); until then the last
-//          minimum that was told stands in for it: it is never too new
+//          minimum that was acknowledged stands in for it: it is never too new
 //   punt   from the controller (PUNT), which gets the feedback and sends the result
 //
 // Old data of a group of the latter two is replicated, and a clone of it asks for the minimum, in
-// case everyone has it: the copies all fall to the retransmission filter then. That of a source of before asks only.
+// case everyone has it: the copies all fall to the retransmission filter then. That of a former source asks only.
 //
 // Cepheus, section III-D, and Gleam, algorithms 2 and 3, are the origin.
 

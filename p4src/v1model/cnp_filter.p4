@@ -6,7 +6,7 @@
 // the others end here (Cepheus, section III-D, "Congestion Control").
 //
 // A path's count is halved for each window of 2^CNP_WINDOW_SHIFT microseconds that has
-// passed since it was last touched; it ages by itself, nobody need poll it. Paths keep
+// passed since it was last touched; it ages without being polled. Paths keep
 // three bits of their window's number, so one that was silent for eight windows may
 // look younger than it is until its next CNP.
 

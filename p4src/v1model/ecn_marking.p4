@@ -1,4 +1,4 @@
-// Packets that found a long queue say so (RFC 3168), with DCQCN's profile:
+// Packets that waited in a long queue are marked (RFC 3168), with DCQCN's profile:
 //
 //   chance of a mark                 never below k_min packets, always from k_max on,
 //     1 ┤        ┌──────             and in between rising to p_max

@@ -9,7 +9,7 @@
 // message"). Every receiver gets a WRITE of length 0 in its place, which touches no
 // memory and is checked against none (IBTA vol. 1, C9-88).
 // The sender waits for the acknowledgement before it posts that WRITE, and for the
-// WRITE's before it tells the next regions: one slot per receiver is enough.
+// WRITE's before it announces the next regions: one slot per receiver is enough.
 //
 // Cells are per receiver of this switch, not per path: only ports that lead to hosts have them. Which one is a receiver's
 // stands in its entry of bridge_exit.p4, so a group that is written anew beside the old one keeps its receivers' cells.
@@ -22,7 +22,7 @@
 #define ALFIRK_MEMORY_REGIONS_P4
 
 // For copies with a RETH that go to a host, after the rest of the bridge; and for register control. `receiver` is its
-// number, `owner` the host whose region a packet tells.
+// number, `owner` the host whose region a packet announces.
 control MemoryRegions(inout headers_t hdr,
                       inout metadata_t meta,
                       in slot_t receiver,

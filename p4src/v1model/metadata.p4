@@ -1,4 +1,4 @@
-// What the controls of one packet tell each other, and v1model's own constants.
+// What the controls pass on to each other about one packet, and v1model's own constants.
 
 #ifndef ALFIRK_METADATA_P4
 #define ALFIRK_METADATA_P4
@@ -45,7 +45,7 @@ struct metadata_t {
     bit<1> is_retransmission;
     // Data of the source, or of who may have become it.
     bit<1> counts;
-    // The packet came from the port that the source of the moment is behind.
+    // The packet came from the port that the present source is behind.
     bit<1> is_source;
     bit<32> icrc;
 
@@ -71,7 +71,7 @@ struct metadata_t {
     @field_list(FIELD_LIST_CARRIED)
     bit<16> asker_msn;
 
-    // For the controller: the source's port, and what it was told last.
+    // For the controller: the source's port, and what was last acknowledged to it.
     @field_list(FIELD_LIST_CARRIED)
     bit<16> source_port;
     @field_list(FIELD_LIST_CARRIED)

@@ -1,4 +1,4 @@
-// The minimum PSN by recirculation: an ACK goes round and looks at one leaf node, four paths, in each pass.
+// The minimum PSN by recirculation: an ACK recirculates and looks at one leaf node, four paths, in each pass.
 //
 // It is what a target does that has no registers to spare for a tree (Cepheus, section III-D, walks
 // from port to port in the same way). Most ACKs start no walk: while the path that held the last
@@ -52,7 +52,7 @@ control MinPsnWalk(inout headers_t hdr, inout metadata_t meta, in bool is_news, 
         nodes = (meta.paths + 3) >> 2;
         outcome = Walked.IDLE;
         if (meta.kind == Kind.REGISTERS) {
-            // What the source was told last is what the last walk found.
+            // What was last acknowledged to the source is what the last walk found.
             value = (bit<64>)(found ++ 24w0);
             access.apply(hdr, (bit<64>)(INITIAL_PSN(hdr) ++ 24w0), value);
             found = value[47:24];

@@ -25,7 +25,7 @@ parser AlfirkParser(packet_in packet,
                     inout metadata_t meta,
                     inout standard_metadata_t standard_metadata) {
     state start {
-        // What goes round is either a walk's packet or INIT_GROUP.
+        // What recirculates is either a walk's packet or INIT_GROUP.
         transition select(meta.role, standard_metadata.instance_type, standard_metadata.ingress_port) {
             (Role.NONE, INSTANCE_RECIRCULATED, _): parse_packet_out;
             (Role.NONE, _, CPU_PORT): parse_packet_out;

@@ -8,7 +8,7 @@
 // Ingress registers cannot be read in egress on every target, so each ACK passes
 // through egress too: one with no news for the source leaves through the port it came
 // from and ends here; of one that is forwarded a mirror does. Data shows that its own
-// path has it: the copy for that port comes here to say so, and ends.
+// path has it: the copy for that port comes here to record that, and ends.
 //
 // The whole PSN is kept: of two acknowledgements of one path that are 2^15 or more apart a shorter copy would refuse
 // the newer one, and then drop every resend to that path.

@@ -1,8 +1,8 @@
-// Selective NAKs: the source hears of each loss once, whoever reports it.
+// Selective NAKs: each loss is reported to the source once, whoever reports it.
 //
-//   selective NAK   told of already, or all have it    dropped
+//   selective NAK   reported already, or all have it   dropped
 //                   else                               to the source at once
-//   data            told that just it is lost          its loss is forgotten: it may be lost again
+//   data            its own loss was reported          the loss is forgotten: it may be lost again
 //
 // Receivers that repeat selectively (IRN: Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018) keep what
 // comes after a gap and report what is missing, each packet by itself. Such a report acknowledges nothing, so it need

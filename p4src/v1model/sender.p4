@@ -1,4 +1,4 @@
-// Who is the source of the moment, and what has it sent?
+// Who is the present source, and what has it sent?
 //
 //   from the source's port   any PSN counts; as long as there was none, from any port
 //   from another port        only the PSN that comes next, both in the group and on that path: then the source is there

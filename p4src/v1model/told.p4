@@ -1,6 +1,6 @@
-// What the source was told last: AckPSN and MSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
+// What was last acknowledged to the source: AckPSN and MSN of the group (Cepheus, section III-D; Gleam, algorithm 2: agg_psn).
 //
-// It rises with the minimum, when a packet goes to the source that says so. Where no minimum was looked for, it
+// It rises with the minimum, when a packet with it goes to the source. Where no minimum was looked for, it
 // stands in for it: it is never too new.
 
 #ifndef ALFIRK_TOLD_P4
@@ -8,7 +8,7 @@
 
 // `has_minimum`: `word` is the group's minimum. `is_conclusion`: it is feedback and looks no further.
 // Gives the minimum and its MSN; `is_answer`: it is old data that all have; `is_news`: the minimum is news to the
-// source, which counts as told from now on if the packet goes there.
+// source, and counts as acknowledged to it if the packet goes there.
 control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in bool is_conclusion, in word_t word,
              out psn_t minimum, out msn_t msn, out bool is_answer, out bool is_news) {
     // AckPSN ++ MSN.
@@ -44,7 +44,7 @@ control Told(inout headers_t hdr, inout metadata_t meta, in bool has_minimum, in
             msn = meta.told[23:0];
         }
         is_news = PSN_LT(meta.told[47:24], minimum);
-        // What a walk has found is the source's to know first, whoever asked.
+        // What a walk has found goes to the source first, whoever asked.
         is_answer = (meta.kind == Kind.DATA
                      || (meta.role == Role.PROBE && is_conclusion && (meta.is_source == 1 || !is_news)))
             && !PSN_LT(minimum, hdr.bth.psn);

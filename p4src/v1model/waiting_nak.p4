@@ -1,4 +1,4 @@
-// The NAK that waits until all have what is before it, and the one that the source has been told.
+// The NAK that waits until all have what is before it, and the one that was sent to the source.
 //
 // A requester takes a NAK of e as an ACK of everything before e (IBTA vol. 1, section 9.7.5.2). So the oldest NAK
 // waits until the minimum has come to e - 1, and one that the minimum has passed is stale (Gleam, algorithm 3; its
@@ -6,8 +6,8 @@
 //
 // Cepheus, section III-D, "NACK Aggregation"; what follows is in no paper.
 //
-// Receivers that lack the same packet say so one after the other, but a requester that goes back N for each of them
-// sends the same window as often, and counts down rnr_retry. The source hears of a loss once, and again only when it
+// Receivers that lack the same packet send NAKs one after the other, but a requester that goes back N for each of them
+// sends the same window as often, and counts down rnr_retry. The source gets a NAK for a loss once, and again only when it
 // has sent the packet again. Of several RNR NAKs that wait for one PSN the longest timer counts, and any of them
 // rather than a sequence error: who resends at once would find the same receiver not ready.
 
@@ -21,7 +21,7 @@
 // `tells`: it does; it has the NAK's PSN and syndrome.
 control WaitingNak(inout headers_t hdr, inout metadata_t meta, in bool is_news, in psn_t minimum, in bool may_tell,
                    out bool tells) {
-    // Has the source been told? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
+    // Was it sent to the source? (1 bit) ++ lower 7 bits of the syndrome ++ PSN; 0 if there is none.
     register<bit<32>>(MAX_GROUPS) nak;
     RegisterAccess(RegisterName.NAK, RegisterOp.INIT_GROUP) access;
     bit<32> known;

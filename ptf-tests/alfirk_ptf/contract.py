@@ -163,7 +163,7 @@ class RegisterName(IntEnum):
 
     #: agg_psn << 24 | agg_msn
     AGG = 1
-    #: nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if the source was told of it
+    #: nak_syndrome << 24 | nak_psn, 0 when no NAK waits; with bit 31, if it was sent to the source
     NAK = 2
     SRC_PORT = 3
     #: of a path: ack_psn << 8 | path; to write, absent << 32 | that
@@ -176,7 +176,7 @@ class RegisterName(IntEnum):
     REGION_VA = 7
     #: of a receiver: the same for R_Key << 32 | identification << 16 | source port
     REGION_KEYS = 8
-    #: of a receiver: the PSN of the WRITE that told both
+    #: of a receiver: the PSN of the WRITE that announced both
     REGION_TOLD_AT = 9
     #: the newest PSN that a source has sent
     SENT = 10
@@ -268,8 +268,8 @@ SIZE_WORK = 32
 #: behind port value[63:48], on v1model it is where the next data comes from
 #: READ value := reg of `group` (and of path `index`, where it is per path)
 #: WRITE the other way round
-#: INIT_REGIONS what `count` receivers, from `group` ++ `index` on, were told of memory as before
-#: PSN value[23:0]
+#: INIT_REGIONS what `count` receivers, from `group` ++ `index` on, got announced of memory: as
+#: before PSN value[23:0]
 #: `index` counts the paths done while INIT_GROUP recirculates. Of registers that have a cell for
 #: each receiver, `group` ++
 #: `index` is the receiver's number.
@@ -319,8 +319,8 @@ class RegisterControl:
 
 
 #: Before an ACK or NAK that goes to the controller or comes from it (MinPsn.PUNT).
-#: PacketIn `port` is the source's (0: none yet), and what it was told last
-#: PacketOut `port` is to be told now, and what; 0 means the source's
+#: PacketIn `port` is the source's (0: none yet), with what was last acknowledged to it
+#: PacketOut the feedback to send, through `port`; 0 means the source's
 @dataclass(frozen=True)
 class Feedback:
     """The header `feedback_t`."""
@@ -369,7 +369,7 @@ class Kind(IntEnum):
     CNP = 5
     #: READ or ATOMIC: nothing that a group could answer
     READ = 6
-    #: an ACK that goes round, looking for the minimum
+    #: an ACK that recirculates, looking for the minimum
     WALKER = 7
     #: an ACK or NAK that the controller has aggregated
     COMMAND = 8
@@ -391,9 +391,9 @@ class Verdict(IntEnum):
     FEEDBACK = 3
     #: a request turned into an ACK or NAK for its sender
     ANSWER = 4
-    #: an ACK with no news for the source: only the filter learns of it
+    #: an ACK with no news for the source: only the filter is updated
     RECORD = 5
-    #: an ACK that goes round, looking for the minimum
+    #: an ACK that recirculates, looking for the minimum
     WALK = 6
     #: an ACK for the controller, which looks for the minimum
     PUNT = 7
@@ -414,7 +414,7 @@ class Walked(IntEnum):
 
     #: no walk
     IDLE = 0
-    #: it goes round once more
+    #: it recirculates once more
     ON = 1
     #: meta.walk_word is the minimum
     DONE = 2
@@ -458,10 +458,10 @@ PUNT_KINDS = 8
 SIZE_PUNT_RATES = 0x1000
 #: Members next to the switch, all groups together: those that send to it, and those that it
 #: delivers to, each of which
-#: has a cell of its own for the memory that it is told of (memory_regions.p4).
+#: has a cell of its own for the memory announced for it (memory_regions.p4).
 SIZE_MEMBERS = 0x4000
 SIZE_RECEIVERS = 0x4000
-#: The cell behind them, of those that are not told: nobody writes it.
+#: The cell behind them, of those that get no announcements: nobody writes it.
 NO_SLOT = 0x4000
 #: The port between pipeline and controller: start the switch with --cpu-port 510.
 CPU_PORT = 0x1FE
