@@ -1,4 +1,4 @@
-"""``labs/run``: checks programs of a lab and tells what holds of each."""
+"""``labs/run``: checks programs of a lab and says what holds of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from alfirk_labs.outcome import Lab, LabError, Setting, summary
 if TYPE_CHECKING:
     from alfirk_labs.outcome import Outcome
 
-#: Seconds that a check may take: programs that never end are told so. A guest may take longer to boot.
+#: Seconds that a check may take: programs that never end get a message. A guest may take longer to boot.
 LIMIT, LIMIT_WITH_GUEST = 100, 300
 LABS = Path(__file__).resolve().parents[1]
 ROOT = LABS.parent
@@ -49,9 +49,9 @@ def load(name: str) -> Lab:
 
 
 def main() -> int:
-    """Run the command line; 0 when all parts of all programs hold, 1 when not, 2 when that cannot be told."""
+    """Run the command line; 0 when all parts of all programs hold, 1 when not, 2 when neither can be said."""
     parser = argparse.ArgumentParser(
-        prog="labs/run", description="Checks programs of a lab and tells what holds of each."
+        prog="labs/run", description="Checks programs of a lab and says what holds of each."
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object for each file, in a line")
     parser.add_argument(

@@ -35,13 +35,13 @@ Frames = dict[int, list[bytes]]
 
 
 class Bench:
-    """Hosts without a mind: they send what they are told, and keep what comes."""
+    """Hosts without a mind: they send what they are given, and keep what comes."""
 
     def __init__(self, interfaces: dict[int, str]) -> None:
         self._serial = 0
         self._sockets = {}
         for port, interface in interfaces.items():
-            # Without a protocol until it is bound: else it would hear all interfaces until then.
+            # Without a protocol until it is bound: else it would receive from all interfaces until then.
             self._sockets[port] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
             self._sockets[port].bind((interface, _ETH_P_ALL))
 

@@ -31,7 +31,7 @@ class Outcome:
 
 
 def part(claim: str, problem: str | None, hint: str | None) -> Outcome:
-    """Give a part's outcome; the hint is told only if there is a problem."""
+    """Give a part's outcome; the hint is shown only if there is a problem."""
     return Outcome(claim, problem, None if problem is None else hint)
 
 

@@ -64,16 +64,16 @@ class Packet:
 
 @dataclass(frozen=True)
 class Step:
-    """A receiver says something (or the sender sends data); the sender must be told this, or nothing."""
+    """A receiver says something (or the sender sends data); the sender must get this, or nothing."""
 
     port: int
     said: Packet
-    told: Packet | None = None
+    gets: Packet | None = None
 
 
-def ack(port: int, psn: int, *, told: int | None = None) -> Step:
-    """A receiver acknowledges, and the sender hears an ACK or nothing."""
-    return Step(port, Packet(Kind.ACK, psn), None if told is None else Packet(Kind.ACK, told))
+def ack(port: int, psn: int, *, gets: int | None = None) -> Step:
+    """A receiver acknowledges, and the sender gets an ACK or nothing."""
+    return Step(port, Packet(Kind.ACK, psn), None if gets is None else Packet(Kind.ACK, gets))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Story:
     hint: str
 
 
-def tell(setting: Setting, stories: Sequence[Story], receivers: int) -> Iterator[Outcome]:
+def check_stories(setting: Setting, stories: Sequence[Story], receivers: int) -> Iterator[Outcome]:
     """Play all stories on a live switch, one after the other."""
     ports = tuple(range(SENDER, SENDER + receivers + 1))
     with live(setting, ports) as switch:
@@ -115,10 +115,10 @@ def _play(bench: Bench, story: Story) -> str | None:
         if step.port == SENDER:
             # Of data only what comes back is looked at.
             got = {port: packets for port, packets in got.items() if port == SENDER}
-        wanted = {} if step.told is None else {SENDER: [step.told]}
+        wanted = {} if step.gets is None else {SENDER: [step.gets]}
         if got != wanted and problem is None:
             problem = (
-                f"{_said(step)}: the sender should hear {step.told or 'nothing'}, it heard {_heard(got)}"
+                f"{_said(step)}: the sender should get {step.gets or 'nothing'}, it got {_got(got)}"
             )
     return problem
 
@@ -136,7 +136,7 @@ def _said(step: Step) -> str:
     return f"receiver {step.port} acknowledged {str(step.said).removeprefix('ACK ')}"
 
 
-def _heard(got: dict[int, list[Packet]]) -> str:
+def _got(got: dict[int, list[Packet]]) -> str:
     words = " and ".join(map(str, got.get(SENDER, []))) or "nothing"
     astray = [f"{packet} at port {port}" for port in sorted(got) if port != SENDER for packet in got[port]]
     return f"{words}, and {' and '.join(astray)} came out" if astray else words

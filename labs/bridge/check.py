@@ -48,7 +48,7 @@ STEPS = (
 
 
 def params(member: Member, _group: GroupOfCards) -> dict[str, int]:
-    """Say what the switch is told of a receiver."""
+    """Say what the switch must be given of a receiver."""
     return {
         "mac": int(member.mac.replace(":", ""), 16),
         "ip": int(IPv4Address(member.ip)),

@@ -117,7 +117,7 @@ def keeps(program: Program) -> str | None:
 
 
 def params_of(program: Program) -> Params:
-    """Give what the switch is told of a receiver, with the program's constants."""
+    """Give what the switch must be given of a receiver, with the program's constants."""
 
     def params(member: Member, group: GroupOfCards) -> dict[str, int]:
         changes = {
@@ -151,7 +151,7 @@ def check(setting: Setting) -> Iterator[Outcome]:
     program = Program(setting.program)
     for claim, judge, hint in (
         (
-            "register() tells what a change does to a CRC",
+            "register() shows what a change does to a CRC",
             linear,
             "TODO 1: a CRC starts from ones and ends with their complement; take what that alone gives away",
         ),

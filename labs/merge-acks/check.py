@@ -5,39 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from alfirk_labs.outcome import Lab, Outcome, Setting
-from alfirk_labs.stories import Story, ack, tell
+from alfirk_labs.stories import Story, ack, check_stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STORIES = (
     Story(
-        "the sender hears of what all receivers have",
-        (ack(2, 5), ack(3, 7), ack(4, 6, told=5), ack(2, 9, told=6), ack(4, 9, told=7)),
+        "the sender gets ACKs of what all receivers have",
+        (ack(2, 5), ack(3, 7), ack(4, 6, gets=5), ack(2, 9, gets=6), ack(4, 9, gets=7)),
         "TODO 1 to 4: keep each receiver's PSN, and send on the smallest",
     ),
     Story(
         "an ACK that changes nothing is not passed on",
-        (ack(2, 9), ack(4, 9), ack(3, 8, told=8), ack(3, 8)),
-        "TODO 4: compare with what the sender was told last",
+        (ack(2, 9), ack(4, 9), ack(3, 8, gets=8), ack(3, 8)),
+        "TODO 4: compare with what was last acknowledged to the sender",
     ),
     Story(
         "an old ACK, overtaken on its way, takes nothing back",
-        (ack(3, 20, told=9), ack(2, 20), ack(3, 4), ack(4, 20, told=20)),
+        (ack(3, 20, gets=9), ack(2, 20), ack(3, 4), ack(4, 20, gets=20)),
         "TODO 2: a receiver's PSN never goes back",
     ),
     Story(
         "all this holds when PSNs wrap around",
         (
             *(ack(port, 0x700000) for port in (2, 3)),
-            ack(4, 0x700000, told=0x700000),
+            ack(4, 0x700000, gets=0x700000),
             *(ack(port, 0xE00000) for port in (2, 3)),
-            ack(4, 0xE00000, told=0xE00000),
+            ack(4, 0xE00000, gets=0xE00000),
             ack(2, 0xFFFFFE),
             ack(3, 3),
-            ack(4, 1, told=0xFFFFFE),
-            ack(2, 2, told=1),
-            ack(4, 3, told=2),
+            ack(4, 1, gets=0xFFFFFE),
+            ack(2, 2, gets=1),
+            ack(4, 3, gets=2),
         ),
         "TODO 5: a is older than b when (b - a) mod 2^24 is below 2^23",
     ),
@@ -46,7 +46,7 @@ STORIES = (
 
 def check(setting: Setting) -> Iterator[Outcome]:
     """Play the stories to three receivers."""
-    return tell(setting, STORIES, receivers=3)
+    return check_stories(setting, STORIES, receivers=3)
 
 
 LAB = Lab("starter.p4", "solution.p4", check)

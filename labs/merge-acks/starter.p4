@@ -4,7 +4,7 @@
 
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
-    // TODO 1: a register with the newest PSN of each receiver, and one with what the sender was told last.
+    // TODO 1: a register with the newest PSN of each receiver, and one with what was last acknowledged to the sender.
 
     apply {
         if (!hdr.lab.isValid()) {
@@ -18,7 +18,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    && standard_metadata.ingress_port <= LAST_RECEIVER) {
             // TODO 2: remember hdr.lab.psn as this receiver's, unless it has said more before.
             // TODO 3: find the smallest of the three.
-            // TODO 4: tell the sender that PSN if it is news, and drop the ACK if not.
+            // TODO 4: send the sender that PSN if it is newer, and drop the ACK if not.
             // TODO 5: make TODO 2 to 4 right when PSNs wrap around from 0xffffff to 0.
             standard_metadata.egress_spec = SENDER;
         } else {

@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Any
 
 from alfirk_labs.bench import compiled
 from alfirk_labs.outcome import Lab, Outcome, Setting, part
-from alfirk_labs.stories import Story, ack, tell
+from alfirk_labs.stories import Story, ack, check_stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 STORIES = (
     Story(
-        "the sender hears of what all four receivers have",
+        "the sender gets ACKs of what all four receivers have",
         (
-            *(ack(2, 5), ack(3, 7), ack(4, 6), ack(5, 9, told=5), ack(2, 9, told=6)),
-            *(ack(4, 9, told=7), ack(3, 9, told=9)),
+            *(ack(2, 5), ack(3, 7), ack(4, 6), ack(5, 9, gets=5), ack(2, 9, gets=6)),
+            *(ack(4, 9, gets=7), ack(3, 9, gets=9)),
         ),
         "TODO 2 and 3: the smaller one of each pair goes up, also when the pair's other receiver has spoken",
     ),
     Story(
         "an old ACK, overtaken on its way, takes nothing back",
-        (ack(5, 20), ack(3, 20), ack(5, 4), ack(3, 4), ack(2, 20), ack(4, 20, told=20)),
+        (ack(5, 20), ack(3, 20), ack(5, 4), ack(3, 4), ack(2, 20), ack(4, 20, gets=20)),
         "TODO 2: a receiver's own cell never goes back",
     ),
     Story(
         "all this holds when PSNs wrap around",
         (
             *(ack(port, 0x700000) for port in (2, 3, 4)),
-            ack(5, 0x700000, told=0x700000),
+            ack(5, 0x700000, gets=0x700000),
             *(ack(port, 0xE00000) for port in (2, 3, 4)),
-            ack(5, 0xE00000, told=0xE00000),
-            *(ack(2, 0xFFFFFE), ack(3, 3), ack(4, 1), ack(5, 2, told=0xFFFFFE)),
-            *(ack(2, 2, told=1), ack(4, 4, told=2)),
+            ack(5, 0xE00000, gets=0xE00000),
+            *(ack(2, 0xFFFFFE), ack(3, 3), ack(4, 1), ack(5, 2, gets=0xFFFFFE)),
+            *(ack(2, 2, gets=1), ack(4, 4, gets=2)),
         ),
         "at each level a is older than b when (b - a) mod 2^24 is below 2^23",
     ),
@@ -58,7 +58,7 @@ def accesses(program: Any) -> dict[str, Counter[str]]:
 
 def check(setting: Setting) -> Iterator[Outcome]:
     """Play the stories to four receivers, then look at the cost."""
-    yield from tell(setting, STORIES, receivers=4)
+    yield from check_stories(setting, STORIES, receivers=4)
     program = json.loads(compiled(setting, setting.program).read_text(encoding="utf-8"))
     claim = "each register array is read at one place and written at one"
     problem = None

@@ -12,7 +12,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
     register<bit<24>>(2) right;
     register<bit<24>>(1) left_pair;  // the smaller one of the left pair
     register<bit<24>>(1) right_pair;
-    register<bit<24>>(1) told;  // what the sender was told last
+    register<bit<24>>(1) merged;  // what was last acknowledged to the sender
 
     bit<9> receiver;
     bit<32> pair;
@@ -64,9 +64,9 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                 smallest = two;
             }
 
-            told.read(last, 0);
+            merged.read(last, 0);
             if (OLDER(last, smallest)) {
-                told.write(0, smallest);
+                merged.write(0, smallest);
                 hdr.lab.psn = smallest;
                 standard_metadata.egress_spec = SENDER;
             } else {

@@ -11,7 +11,7 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
     // TODO 1: two arrays in place of one: what the left and what the right receiver of each pair has.
     // TODO 3: two arrays of one cell above them: what the left and what the right pair has.
     register<bit<24>>(4) acked;
-    register<bit<24>>(1) told;  // what the sender was told last
+    register<bit<24>>(1) merged;  // what was last acknowledged to the sender
 
     bit<32> receiver;
     bit<24> smallest;
@@ -50,9 +50,9 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                 smallest = other;
             }
 
-            told.read(last, 0);
+            merged.read(last, 0);
             if (OLDER(last, smallest)) {
-                told.write(0, smallest);
+                merged.write(0, smallest);
                 hdr.lab.psn = smallest;
                 standard_metadata.egress_spec = SENDER;
             } else {

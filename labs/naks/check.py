@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from alfirk_labs.outcome import Lab, Outcome, Setting
-from alfirk_labs.stories import SENDER, Kind, Packet, Step, Story, ack, tell
+from alfirk_labs.stories import SENDER, Kind, Packet, Step, Story, ack, check_stories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def nak(port: int, psn: int, *, told: Packet | None = None) -> Step:
+def nak(port: int, psn: int, *, gets: Packet | None = None) -> Step:
     """A receiver misses `psn` and has everything before it."""
-    return Step(port, Packet(Kind.NAK, psn), told)
+    return Step(port, Packet(Kind.NAK, psn), gets)
 
 
 def complaint(psn: int) -> Packet:
-    """The NAK that the sender is to hear."""
+    """The NAK that the sender is to get."""
     return Packet(Kind.NAK, psn)
 
 
@@ -27,30 +27,30 @@ def resend(psn: int) -> Step:
 
 
 def all_have(psn: int) -> tuple[Step, ...]:
-    """All three receivers acknowledge, and the sender hears it from the last one."""
-    return (ack(2, psn), ack(3, psn), ack(4, psn, told=psn))
+    """All three receivers acknowledge, and the sender gets an ACK with the last one."""
+    return (ack(2, psn), ack(3, psn), ack(4, psn, gets=psn))
 
 
 STORIES = (
     Story(
         "a NAK also acknowledges what comes before it, and no more",
-        (nak(3, 4), ack(2, 9), Step(4, Packet(Kind.ACK, 9), complaint(4)), resend(4), ack(3, 9, told=9)),
-        "TODO 1: who misses 4 has everything up to 3 (and by TODO 2 the sender is not told yet)",
+        (nak(3, 4), ack(2, 9), Step(4, Packet(Kind.ACK, 9), complaint(4)), resend(4), ack(3, 9, gets=9)),
+        "TODO 1: who misses 4 has everything up to 3 (and by TODO 2 the sender gets no NAK yet)",
     ),
     Story(
         "a NAK waits until all have what comes before it",
         (
-            *(nak(3, 12), ack(2, 10), ack(4, 11, told=10), Step(2, Packet(Kind.ACK, 11), complaint(12))),
+            *(nak(3, 12), ack(2, 10), ack(4, 11, gets=10), Step(2, Packet(Kind.ACK, 11), complaint(12))),
             *(resend(12), *all_have(12)),
         ),
-        "TODO 2: the sender takes a NAK of 12 for an ACK of 11; tell it when the smallest PSN is 11",
+        "TODO 2: the sender takes a NAK of 12 for an ACK of 11; send it when the smallest PSN is 11",
     ),
     Story(
         "a NAK does not cover an older loss of another receiver",
         (
             *(nak(2, 16), nak(3, 14), Step(4, Packet(Kind.ACK, 17), complaint(14))),
-            *(resend(14), ack(3, 15, told=15), nak(3, 17), nak(2, 19, told=complaint(17))),
-            *(resend(17), ack(2, 19), ack(4, 19), ack(3, 19, told=19)),
+            *(resend(14), ack(3, 15, gets=15), nak(3, 17), nak(2, 19, gets=complaint(17))),
+            *(resend(17), ack(2, 19), ack(4, 19), ack(3, 19, gets=19)),
         ),
         "TODO 3: of two NAKs keep the older one; the sender goes back there and sends the rest again, too",
     ),
@@ -60,19 +60,19 @@ STORIES = (
             *(nak(2, 22), *all_have(23)),
             *(nak(3, 26), ack(2, 25), Step(4, Packet(Kind.ACK, 25), complaint(26)), nak(4, 24)),
         ),
-        "TODO 4: a NAK that is not newer than the smallest PSN would keep the next one from being told",
+        "TODO 4: a NAK that is not newer than the smallest PSN would keep the next one from being sent",
     ),
     Story(
-        "a loss that two report is told once, until it has been sent again",
-        (nak(2, 26), resend(26), nak(2, 26, told=complaint(26)), resend(26), *all_have(27)),
-        "TODO 5: remember of which PSN the sender was told; data with that PSN ends it",
+        "a NAK of a loss that two report is sent once, until the packet comes again",
+        (nak(2, 26), resend(26), nak(2, 26, gets=complaint(26)), resend(26), *all_have(27)),
+        "TODO 5: remember of which PSN the sender got a NAK; data with that PSN ends it",
     ),
     Story(
         "all this holds when PSNs wrap around",
         (
             *(step for psn in (0x700000, 0xE00000, 0xFFFFFD) for step in all_have(psn)),
             *(nak(2, 0), nak(3, 0xFFFFFF), Step(4, Packet(Kind.ACK, 3), complaint(0xFFFFFF))),
-            *(resend(0xFFFFFF), ack(3, 0xFFFFFF, told=0xFFFFFF)),
+            *(resend(0xFFFFFF), ack(3, 0xFFFFFF, gets=0xFFFFFF)),
             *(nak(2, 1), Step(3, Packet(Kind.ACK, 2), complaint(1))),
         ),
         "compare NAKs as PSNs are compared: OLDER(a, b), and psn - 1 of bit<24>",
@@ -82,7 +82,7 @@ STORIES = (
 
 def check(setting: Setting) -> Iterator[Outcome]:
     """Play the stories to three receivers."""
-    return tell(setting, STORIES, receivers=3)
+    return check_stories(setting, STORIES, receivers=3)
 
 
 LAB = Lab("starter.p4", "solution.p4", check)

@@ -8,10 +8,10 @@
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
-    register<bit<24>>(1) told;   // what the sender was told last
+    register<bit<24>>(1) merged;   // what was last acknowledged to the sender
     register<bit<24>>(1) nak;    // the PSN of the NAK that waits
     register<bit<1>>(1) nak_waits;
-    register<bit<24>>(1) complaint;  // the PSN of the NAK that the sender was told last
+    register<bit<24>>(1) complaint;  // the PSN of the NAK that was sent last
     register<bit<1>>(1) complaint_stands;
 
     bit<32> receiver;
@@ -71,17 +71,17 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                 waits = 0;  // all have it by now
             }
 
-            told.read(last, 0);
+            merged.read(last, 0);
             if (waits == 1 && smallest == missing - 1) {
                 waits = 0;
-                told.write(0, smallest);
+                merged.write(0, smallest);
                 complaint.write(0, missing);
                 complaint_stands.write(0, 1);
                 hdr.lab.kind = KIND_NAK;
                 hdr.lab.psn = missing;
                 standard_metadata.egress_spec = SENDER;
             } else if (OLDER(last, smallest)) {
-                told.write(0, smallest);
+                merged.write(0, smallest);
                 hdr.lab.kind = KIND_ACK;
                 hdr.lab.psn = smallest;
                 standard_metadata.egress_spec = SENDER;

@@ -8,9 +8,9 @@
 control LabIngress(inout headers_t hdr, inout metadata_t meta,
                    inout standard_metadata_t standard_metadata) {
     register<bit<24>>(3) acked;  // the newest PSN of each receiver; its index is the port less FIRST_RECEIVER
-    register<bit<24>>(1) told;   // what the sender was told last
+    register<bit<24>>(1) merged;   // what was last acknowledged to the sender
     // TODO 2: a register with the PSN of the NAK that waits, and one that says whether one waits.
-    // TODO 5: the same for the NAK that the sender was told last.
+    // TODO 5: the same for the NAK that was sent to it last.
 
     bit<32> receiver;
     bit<24> has;
@@ -52,9 +52,9 @@ control LabIngress(inout headers_t hdr, inout metadata_t meta,
                 smallest = other;
             }
 
-            told.read(last, 0);
+            merged.read(last, 0);
             if (OLDER(last, smallest)) {
-                told.write(0, smallest);
+                merged.write(0, smallest);
                 hdr.lab.psn = smallest;
                 standard_metadata.egress_spec = SENDER;
             } else {

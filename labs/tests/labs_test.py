@@ -1,4 +1,4 @@
-"""Each lab's text says what its programs really print: the start fails as told, the solution holds."""
+"""Each lab's text says what its programs really print: the start fails as it says, the solution holds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Wrong:
     old: str
     new: str
     claim: str
-    told: str
+    says: str
 
 
 _WRONG = [
@@ -84,7 +84,7 @@ def wrong_solution_gets_the_right_hint(wrong: Wrong, tmp_path: Path) -> None:
     parts = json.loads(done.stdout)["parts"]
     (failed,) = (part for part in parts if part["claim"] == wrong.claim)
     assert not failed["holds"], parts
-    assert wrong.told in f"{failed['problem']}\n{failed['hint']}"
+    assert wrong.says in f"{failed['problem']}\n{failed['hint']}"
 
 
 def every_lab_has_two_wrong_solutions_at_least() -> None:
