@@ -43,32 +43,32 @@ class Aggregate:
     msn: list[int]
     #: Syndrome and PSN of the NAK that waits.
     nak: tuple[int, int] | None = None
-    #: PSN of a NAK that the source was told and has not acted on. A controller leaves that to the
+    #: PSN of a NAK that was sent to the source, which has not acted on it. A controller leaves that to the
     #: pipeline, which sees the data that is sent again.
     remembers_naks: bool = False
-    nak_told: int | None = None
-    #: What the source was told last.
-    told: tuple[int, int] = (0, 0)
+    nak_sent: int | None = None
+    #: PSN and MSN last acknowledged to the source.
+    agg: tuple[int, int] = (0, 0)
 
     def handle(self, packet: PacketIn) -> PacketOut | None:
-        """Take an ACK, a NAK or a probe; say what the source or the asker is to be told."""
+        """Take an ACK, a NAK or a probe; give what is to be sent to the source or the asker."""
         feedback = Feedback.unpack(packet.payload)
         frame = packet.payload[Feedback.SIZE :]
         port = packet.metadata["ingress_port"]
         path = next(n for n, path in enumerate(self.group.paths) if path.port == port)
         psn = int.from_bytes(frame[_BTH_PSN : _BTH_PSN + 3], "big")
         # The pipeline knows what has got through.
-        self.told = (feedback.agg_psn, feedback.agg_msn)
+        self.agg = (feedback.agg_psn, feedback.agg_msn)
         syndrome, msn = frame[_AETH], int.from_bytes(frame[_AETH + 1 : _AETH + 4], "big")
         if packet.metadata["reason"] == PacketInReason.PROBE:
             return self._answer(feedback, frame, port, path, psn, msn)
-        told = self.report(feedback.port, path, psn, syndrome, msn)
-        return self._tell(0, frame, *told) if told and feedback.port else None
+        to_source = self.report(feedback.port, path, psn, syndrome, msn)
+        return self._send(0, frame, *to_source) if to_source and feedback.port else None
 
     def report(
         self, source_port: int, path: int, psn: int, syndrome: int, msn: int
     ) -> tuple[int, int, int] | None:
-        """Take an ACK or NAK of a path; give syndrome, PSN and MSN if the source is to be told anything."""
+        """Take an ACK or NAK of a path; give syndrome, PSN and MSN of what is to go to the source."""
         is_nak = syndrome >> 5 in (_NAK, _RNR_NAK)
         acked = (psn - 1) % _PSN_LIMIT if is_nak else psn
         is_news = not _lt(acked, self.acked[path])
@@ -77,23 +77,23 @@ class Aggregate:
         minimum, minimum_msn = self._minimum(source_port)
         if acked == minimum:
             minimum_msn = msn
-        if self.nak_told is not None and not _lt(minimum, self.nak_told):
-            self.nak_told = None
-        is_known = self.nak_told is not None and not _lt(psn, self.nak_told)
+        if self.nak_sent is not None and not _lt(minimum, self.nak_sent):
+            self.nak_sent = None
+        is_known = self.nak_sent is not None and not _lt(psn, self.nak_sent)
         if is_nak and is_news and _lt(minimum, psn) and not is_known:
             self._wait_for(syndrome, psn)
-        told = None
+        to_source = None
         if self.nak and (minimum + 1) % _PSN_LIMIT == self.nak[1]:
-            told, self.nak = self.nak, None
-            self.nak_told = told[1] if self.remembers_naks else None
-        elif _lt(self.told[0], minimum):
-            told = (_ACK_WITHOUT_CREDITS, minimum)
+            to_source, self.nak = self.nak, None
+            self.nak_sent = to_source[1] if self.remembers_naks else None
+        elif _lt(self.agg[0], minimum):
+            to_source = (_ACK_WITHOUT_CREDITS, minimum)
         if self.nak and not _lt(minimum, self.nak[1]):
             self.nak = None
-        if told is None:
+        if to_source is None:
             return None
-        self.told = (minimum, minimum_msn)
-        return (*told, minimum_msn)
+        self.agg = (minimum, minimum_msn)
+        return (*to_source, minimum_msn)
 
     def _wait_for(self, syndrome: int, psn: int) -> None:
         """Keep the oldest NAK; of one PSN an RNR NAK rather than a sequence error, and the longest timer."""
@@ -112,30 +112,30 @@ class Aggregate:
         minimum, minimum_msn = self._minimum(feedback.port)
         if _lt(minimum, psn):
             return None
-        if _lt(self.told[0], minimum):
-            self.told = (minimum, minimum_msn)
+        if _lt(self.agg[0], minimum):
+            self.agg = (minimum, minimum_msn)
         if port == feedback.port:
             psn, msn = minimum, minimum_msn
-        return self._tell(port, frame, _ACK_WITHOUT_CREDITS, psn, msn)
+        return self._send(port, frame, _ACK_WITHOUT_CREDITS, psn, msn)
 
     def _minimum(self, source_port: int) -> tuple[int, int]:
         """Find the oldest PSN of all paths but the source's, and its MSN.
 
-        Nobody lacks what the source was told: a path that says less was a sender before.
+        Nobody lacks what was acknowledged to the source: a path with less was a sender before.
         """
-        told = self.told[0]
+        to_source = self.agg[0]
         found: tuple[int, int] | None = None
         for path, acked, msn in zip(self.group.paths, self.acked, self.msn, strict=True):
             if path.port == source_port:
                 continue
-            if _lt(acked, told):
-                found = self.told
+            if _lt(acked, to_source):
+                found = self.agg
             elif found is None or _lt(acked, found[0]):
                 found = (acked, msn)
-        return found or self.told
+        return found or self.agg
 
-    def _tell(self, port: int, frame: bytes, syndrome: int, psn: int, msn: int) -> PacketOut:
-        header = Feedback(self.group.index, port, *self.told)
+    def _send(self, port: int, frame: bytes, syndrome: int, psn: int, msn: int) -> PacketOut:
+        header = Feedback(self.group.index, port, *self.agg)
         changed = bytearray(frame)
         changed[_BTH_PSN : _BTH_PSN + 3] = psn.to_bytes(3, "big")
         changed[_AETH : _AETH + 4] = bytes([syndrome]) + msn.to_bytes(3, "big")
@@ -153,7 +153,7 @@ class Controller:
         before = (first_psn - 1) % _PSN_LIMIT
         paths = len(group.paths)
         self.aggregates[group.index] = Aggregate(
-            group, acked=[before] * paths, msn=[msn] * paths, told=(before, msn)
+            group, acked=[before] * paths, msn=[msn] * paths, agg=(before, msn)
         )
 
     def handle(self, packet: PacketIn) -> PacketOut | None:

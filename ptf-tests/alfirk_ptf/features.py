@@ -62,7 +62,7 @@ class Rule:
     match: Mapping[str, Match]
     does: Action | Member | Group | OneShot
     priority: int = 0
-    #: Nanoseconds without a packet after which the controller is told; 0 for never.
+    #: Nanoseconds without a packet after which the controller is notified; 0 for never.
     idle_timeout: int = 0
 
 
@@ -77,7 +77,7 @@ class Rates:
 
 
 def hit(port: int, result: int) -> Action:
-    """Leave by a port and tell which entry was met."""
+    """Leave by a port and show which entry was met."""
     return Action("hit", {"port": port, "result": result})
 
 
@@ -200,13 +200,13 @@ class FeatureClient(Client):
         self._requests.put(p4runtime_pb2.StreamMessageRequest(digest_ack=ack))
 
     def idle_entries(self) -> list[Any]:
-        """Wait for news of entries that no packet has met for long; give them as they are told."""
+        """Wait for news of entries that no packet has met for long; give them as they are notified."""
         return list(self._next("idle_timeout_notification").idle_timeout_notification.table_entry)
 
-    def is_of(self, told: Any, rule: Rule) -> bool:
+    def is_of(self, notified: Any, rule: Rule) -> bool:
         """Tell whether an entry that the switch tells of is one of ours."""
         ours = self._rule(rule)
-        return bool(told.table_id == ours.table_id and list(told.match) == list(ours.match))
+        return bool(notified.table_id == ours.table_id and list(notified.match) == list(ours.match))
 
     # The rest is how.
 

@@ -1,4 +1,4 @@
-"""What tests of feedback build on: reports of receivers, and what the source must be told."""
+"""What tests of feedback build on: reports of receivers, and what must reach the source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alfirk_ptf.packets import Roce, acknowledging, delivered, entered, feedback
 
 
 @dataclass(frozen=True)
-class Told:
+class ToSource:
     """What the source must see."""
 
     psn: int
@@ -45,25 +45,25 @@ class FeedbackTest(GroupTest):
         """Build the feedback packet of a port."""
         return feedback(HOSTS[port], self.group, syndrome, psn % packets.PSN_LIMIT, msn)
 
-    def at_source(self, packet: Roce, port: int, told: Told) -> bytes:
-        """Build what reaches the source when the feedback packet of a port is turned into `told`."""
+    def at_source(self, packet: Roce, port: int, to_source: ToSource) -> bytes:
+        """Build what reaches the source when the feedback packet of a port is turned into `to_source`."""
         inside = entered(packet, self.group, port, HOSTS[port])
-        merged = acknowledging(inside, told.psn % packets.PSN_LIMIT, told.syndrome, told.msn)
+        merged = acknowledging(inside, to_source.psn % packets.PSN_LIMIT, to_source.syndrome, to_source.msn)
         return delivered(merged, self.group, 1, HOSTS[1]).frame()
 
-    def hears(
+    def reports(
         self,
         port: int,
         psn: int,
-        told: Told | None = None,
+        to_source: ToSource | None = None,
         *,
         syndrome: int = packets.ACK,
         msn: int = 1,
     ) -> None:
-        """Let a port report: the source is told that, or nothing, and nobody else anything."""
+        """Let a port report: that goes to the source, or nothing does, and nothing to anybody else."""
         packet = self.report(port, psn, syndrome, msn)
         got = self.exchange(port, packet.frame())
-        self.same(got, {1: [self.at_source(packet, port, told)]} if told else {})
+        self.same(got, {1: [self.at_source(packet, port, to_source)]} if to_source else {})
         for frame in got.get(1, []):
             if not icrc_is_right(frame[14:]):
                 self.fail(f"wrong ICRC: {frame.hex()}")

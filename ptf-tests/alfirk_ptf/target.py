@@ -34,7 +34,7 @@ class Target(Enum):
         return "egress" if self.is_tofino else "ingress"
 
     def flags(self, cpu_port: int) -> list[str]:
-        """List what the compiler is told besides the program."""
+        """List what the compiler is given besides the program."""
         return ["--arch", "tna", f"-DCPU_PORT={cpu_port}"] if self.is_tofino else []
 
 

@@ -177,8 +177,8 @@ class GroupsDoNotMix(GroupTest):
             self.exchange(1, data.frame())
             groups.append(self.group)
         self.exchange(2, feedback(HOSTS[2], groups[0], ACK, 0).frame())
-        told = [self.registers.read(registers.AGG, group.index) >> 24 for group in groups]
-        self.assertEqual(told, [0, 0xFFFFFF])
+        to_source = [self.registers.read(registers.AGG, group.index) >> 24 for group in groups]
+        self.assertEqual(to_source, [0, 0xFFFFFF])
 
 
 class LastGroupHasAsManyPathsAsTheFirst(GroupTest):

@@ -108,11 +108,11 @@ class ConversationTest(GroupTest):
             behind = distance(acked % packets.PSN_LIMIT, other.expected)
             if other is not host and behind >= 0:
                 self.fail(
-                    f"port {port} was told of {acked}, but port {other.port} waits for {other.expected}"
+                    f"port {port} got an ACK of {acked}, but port {other.port} waits for {other.expected}"
                 )
         if host is self.source:
             # Each packet is a message, so the PSN says how many there are. The count may lag, never fall.
-            # (To a source of before the switch can say no more than what its path has counted since.)
+            # (To a former source the switch can say no more than what its path has counted since.)
             count = self.first_msn + 1 + distance(acked % packets.PSN_LIMIT, self.first_psn)
             msn = int.from_bytes(frame[55:58], "big")
             self.assertLessEqual(msn, count, f"port {port}, PSN {acked}")

@@ -126,10 +126,10 @@ class FeedbackIsRight(IcrcTest):
         for syndrome in (packets.ACK, packets.NAK_SEQUENCE, packets.RNR_NAK):
             psn = 0 if syndrome == packets.ACK else 1
             report = feedback(HOSTS[2], self.group, syndrome, psn)
-            told = delivered(entered(report, self.group, 2, HOSTS[2]), self.group, 1, HOSTS[1])
+            to_source = delivered(entered(report, self.group, 2, HOSTS[2]), self.group, 1, HOSTS[1])
             got = self.exchange(2, report.frame())
-            self.same(got, {1: [told.frame()]})
-            # What is told once is told again when it was sent again.
+            self.same(got, {1: [to_source.frame()]})
+            # What was sent to the source once goes there again when the packet was resent.
             self.exchange(1, self.sent(psn=1, body=b"x").frame())
 
 
@@ -148,9 +148,9 @@ class CongestionNotificationIsRight(IcrcTest):
             becn=1,
             body=bytes(16),
         )
-        told = delivered(entered(cnp, self.group, 2, host), self.group, 1, HOSTS[1])
+        to_source = delivered(entered(cnp, self.group, 2, host), self.group, 1, HOSTS[1])
         got = self.exchange(2, cnp.frame())
-        self.same(got, {1: [told.frame()]})
+        self.same(got, {1: [to_source.frame()]})
 
 
 class WrongIcrcIsRefusedWhereItWouldBeMadeRight(IcrcTest):

@@ -49,8 +49,8 @@ class StrangersTest(GroupTest):
         """The group has taken note of nothing: its first packet is acknowledged when both have said so."""
         self.same(self.exchange(2, self.report().frame()), {})
         last = feedback(HOSTS[3], self.group, packets.ACK, 0)
-        told = acknowledging(entered(last, self.group, 3, HOSTS[3]), 0, msn=1)
-        self.expect(3, last.frame(), p1=delivered(told, self.group, 1, HOSTS[1]).frame())
+        to_source = acknowledging(entered(last, self.group, 3, HOSTS[3]), 0, msn=1)
+        self.expect(3, last.frame(), p1=delivered(to_source, self.group, 1, HOSTS[1]).frame())
 
 
 @with_each_min_psn
@@ -139,8 +139,10 @@ class QueuePairsOfAnEarlierGroupReachNobody(StrangersTest):
         self.assertEqual({2, 3}, set(self.exchange(1, self.sent(dqpn=self.group.virtual_qpn).frame())))
         own = self.group.virtual_qpn
         self.same(self.exchange(2, self.report(dqpn=own).frame()), {})
-        told = self.exchange(3, replace(feedback(HOSTS[3], self.group, packets.ACK, 0), dqpn=own).frame())
-        self.assertEqual({1}, set(told))
+        to_source = self.exchange(
+            3, replace(feedback(HOSTS[3], self.group, packets.ACK, 0), dqpn=own).frame()
+        )
+        self.assertEqual({1}, set(to_source))
 
 
 class CongestionNotificationOfStrangersIsRefused(StrangersTest):
@@ -265,8 +267,8 @@ class TaggedPacketsPass(StrangersTest):
                 first = replace(feedback(HOSTS[2], self.group, packets.ACK, psn), tags=tags)
                 self.same(self.exchange(2, first.frame()), {})
                 last = replace(feedback(HOSTS[3], self.group, packets.ACK, psn), tags=tags)
-                told = acknowledging(entered(last, self.group, 3, HOSTS[3]), psn, msn=1)
-                self.expect(3, last.frame(), p1=delivered(told, self.group, 1, HOSTS[1]).frame())
+                to_source = acknowledging(entered(last, self.group, 3, HOSTS[3]), psn, msn=1)
+                self.expect(3, last.frame(), p1=delivered(to_source, self.group, 1, HOSTS[1]).frame())
                 answer = answering(inside, psn, msn=1)
                 self.expect(1, sent.frame(), p1=delivered(answer, self.group, 1, HOSTS[1]).frame())
 

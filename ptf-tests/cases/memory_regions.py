@@ -1,4 +1,4 @@
-"""Memory regions told per request: the leaf takes them from the stream, and the next WRITE goes there."""
+"""Memory regions announced per request: the leaf takes them, and the next WRITE goes there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LATER = {2: (0x1234_5678, 0x99), 3: (0xFEDC_BA98_7654_3210, 0xFFFF_FFFF)}
 
 
 class RegionTest(GroupTest):
-    """Host 1 writes to hosts 2 and 3; host 4 is told of nothing.
+    """Host 1 writes to hosts 2 and 3; nothing is announced for host 4.
 
     The group's registration changes neither address nor key.
     """
@@ -37,7 +37,7 @@ class RegionTest(GroupTest):
 
     def begin(self) -> None:
         super().begin()
-        self.told: dict[int, Region] = {}
+        self.announced: dict[int, Region] = {}
         self.psns: Iterator[int] = (psn % packets.PSN_LIMIT for psn in count(self.first_psn))
 
     def member(self, port: int) -> Member:
@@ -63,11 +63,11 @@ class RegionTest(GroupTest):
         """Tell of a region, and remember it."""
         info = self.info(next(self.psns), port, region)
         self.is_empty_write(info)
-        self.told[port] = region
+        self.announced[port] = region
         return info
 
     def goes_where_told(self, opcode: int = packets.WRITE_ONLY) -> None:
-        """Send a WRITE: at each host it goes to the region that was told of last."""
+        """Send a WRITE: at each host it goes to the region that was announced last."""
         payload = bytes(range(256)) * 2
         sent = self.write(next(self.psns), reth(*_SENT, 4096) + payload, opcode)
         got = self.exchange(1, sent.frame())
@@ -75,8 +75,8 @@ class RegionTest(GroupTest):
         wanted: Frames = {}
         for port in (port for port in self.ports if port != 1):
             copy = inside if port in self.uplinks else delivered(inside, self.group, port, self.member(port))
-            if port in self.told:
-                info = mr_info(HOSTS[port], _SENT, self.told[port])
+            if port in self.announced:
+                info = mr_info(HOSTS[port], _SENT, self.announced[port])
                 copy = replace(
                     copy,
                     ident=copy.ident ^ int.from_bytes(info[28:30], "big"),
@@ -121,7 +121,7 @@ def _xor(body: bytes, differences: bytes) -> bytes:
 
 
 @with_each_icrc
-class NextWriteGoesWhereItWasTold(RegionTest):
+class NextWriteGoesWhereItWasAnnounced(RegionTest):
     def runTest(self) -> None:
         self.goes_where_told()
         for port, region in _NOW.items():
@@ -131,7 +131,7 @@ class NextWriteGoesWhereItWasTold(RegionTest):
                 self.goes_where_told(opcode)
 
 
-class AddressAndKeyAreTheTold(RegionTest):
+class AddressAndKeyAreAsAnnounced(RegionTest):
     """Said once without any model: 14 + 20 + 8 + 12 bytes come before the RETH."""
 
     def runTest(self) -> None:
@@ -260,7 +260,7 @@ class NewGroupKnowsNoRegions(RegionTest):
             self.tells(port, region)
         self.registers.init_group(self.group.index, len(self.ports), self.first_psn)
         self.registers.init_regions(self.group.slot(self.ports[0]), len(self.ports), self.first_psn)
-        self.told.clear()
+        self.announced.clear()
         self.psns = count(self.first_psn)
         self.goes_where_told()
         self.tells(2, _LATER[2])
@@ -268,7 +268,7 @@ class NewGroupKnowsNoRegions(RegionTest):
 
 
 class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
-    """When all have the empty WRITE, the packet that told the region is answered, and taken no more."""
+    """When all have the empty WRITE, the packet that announced the region is answered, and taken no more."""
 
     def runTest(self) -> None:
         info = self.tells(2, _NOW[2])
@@ -279,7 +279,7 @@ class RegionIsAcknowledgedLikeAnyMessage(RegionTest):
         self.goes_where_told()
 
 
-class GroupThatIsWrittenAnewKeepsWhatItsReceiversWereTold(RegionTest):
+class GroupThatIsWrittenAnewKeepsAnnouncedRegions(RegionTest):
     """A group that changes gets other registers; those of its receivers stay theirs."""
 
     def runTest(self) -> None:

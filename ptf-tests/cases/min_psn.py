@@ -9,7 +9,7 @@ from alfirk_ptf.case import with_each_min_psn, with_tree_and_walk
 from alfirk_ptf.collect import Frames
 from alfirk_ptf.contract import MinPsn, Work
 from alfirk_ptf.controller import Aggregate
-from alfirk_ptf.feedback import FeedbackTest, Told
+from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.live import MAX_PATHS, SWITCH_PORTS
 from alfirk_ptf.target import only_v1model
 
@@ -54,7 +54,7 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
                 self.begin()
                 source = random.Random(count)
                 acked = dict.fromkeys(self.receivers, -1)
-                told = -1
+                to_source = -1
                 for furthest in (4, 7):
                     for port in source.sample(self.receivers, len(self.receivers)):
                         # Some say it again, none goes back; in the last round all say all.
@@ -62,21 +62,21 @@ class SlowestOfAnyNumberDecides(LargeGroupTest):
                             furthest if furthest == 7 else source.randint(max(0, acked[port]), furthest)
                         )
                         minimum = min(acked.values())
-                        is_news = minimum > told
-                        told = max(told, minimum)
-                        self.hears(
+                        is_news = minimum > to_source
+                        to_source = max(to_source, minimum)
+                        self.reports(
                             port,
                             acked[port],
-                            Told(minimum, msn=minimum + 1) if is_news else None,
+                            ToSource(minimum, msn=minimum + 1) if is_news else None,
                             msn=acked[port] + 1,
                         )
-                self.assertEqual(told, 7)
+                self.assertEqual(to_source, 7)
                 self.nothing_else()
 
 
 @with_each_min_psn
 class SourceIsToldOfTheTail(LargeGroupTest):
-    """All report the last packet at once: whoever comes last, the source hears of it."""
+    """All report the last packet at once: whoever comes last, the source gets it."""
 
     def runTest(self) -> None:
         for count in sorted({3, min(5, MAX_PATHS), _SOME, MAX_PATHS}):
@@ -86,12 +86,12 @@ class SourceIsToldOfTheTail(LargeGroupTest):
                 source = random.Random(count)
                 for port in source.sample(self.receivers, len(self.receivers)):
                     self.hears_any(port, source.randrange(0, 3))
-                told: list[bytes] = []
+                to_source: list[bytes] = []
                 for port in source.sample(self.receivers, len(self.receivers)):
                     self.send(port, self.report(port, 3).frame())
                 for port in self.receivers:
-                    told += self.exchange(port).get(1, [])
-                psns = [int.from_bytes(frame[51:54], "big") for frame in told]
+                    to_source += self.exchange(port).get(1, [])
+                psns = [int.from_bytes(frame[51:54], "big") for frame in to_source]
                 self.assertEqual(psns, sorted(set(psns)))
                 self.assertEqual(psns[-1], 3)
                 self.nothing_else()
@@ -119,7 +119,7 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
                     self.group,
                     acked=[before] * count,
                     msn=[self.first_msn] * count,
-                    told=(before, self.first_msn),
+                    agg=(before, self.first_msn),
                     remembers_naks=True,
                 )
                 source = random.Random(count)
@@ -136,8 +136,8 @@ class AnyFeedbackGivesWhatThePlainModelGives(LargeGroupTest):
                     msn = self.first_msn + at + (syndrome == packets.ACK)
                     psn = (self.first_psn + at) % packets.PSN_LIMIT
                     wanted = model.report(1, path, psn, syndrome, msn)
-                    told = Told(wanted[1], wanted[0], wanted[2]) if wanted else None
-                    self.hears(port, psn, told, syndrome=syndrome, msn=msn)
+                    to_source = ToSource(wanted[1], wanted[0], wanted[2]) if wanted else None
+                    self.reports(port, psn, to_source, syndrome=syndrome, msn=msn)
                 self.nothing_else()
 
 

@@ -157,7 +157,7 @@ class OldDataDoesNotMakeItsSenderTheSource(RetransmissionTest):
 
 
 @with_each_min_psn
-class SourceOfBeforeIsToldOfWhatItAsksAboutOnly(RetransmissionTest):
+class FormerSourceIsAnsweredWhatItAsksAboutOnly(RetransmissionTest):
     """Its own tail's answer was lost, and the present source's data is beyond all that it ever sent."""
 
     ports = (1, 2, 3)
@@ -178,7 +178,7 @@ class SourceOfBeforeIsToldOfWhatItAsksAboutOnly(RetransmissionTest):
 
 
 class ProbeTest(RetransmissionTest):
-    """All have everything, but what the source was told last is PSN 4: the rest got lost."""
+    """All have everything, but what was last acknowledged to the source is PSN 4: the rest got lost."""
 
     def begin(self) -> None:
         super().begin()
@@ -219,7 +219,7 @@ class OldDataAsksTheController(ProbeTest):
     def runTest(self) -> None:
         sent = self.data(7, body=bytes(1024))
         self.send(1, sent.frame())
-        # All have it, so no copy leaves; the controller gets an ACK of 7, and what the source was told last.
+        # All have it, so no copy leaves; the controller gets an ACK of 7 and the last one sent.
         self.same(self.collect(1), {})
         (packet,) = self.registers.punted()
         self.assertEqual(packet.metadata["reason"], PacketInReason.PROBE)

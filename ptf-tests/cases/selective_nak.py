@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alfirk_ptf import packets
 from alfirk_ptf.contract import AETH_NAK, NAK_SELECTIVE
-from alfirk_ptf.feedback import FeedbackTest, Told
+from alfirk_ptf.feedback import FeedbackTest, ToSource
 from alfirk_ptf.target import only_v1model
 
 SYNDROME = AETH_NAK << 5 | NAK_SELECTIVE
@@ -17,8 +17,8 @@ class SelectiveTest(FeedbackTest):
 
     def loses(self, port: int, psn: int, reports: int = 1, *, is_news: bool) -> None:
         """Let a port report a packet for that many times: the source gets the report as it is, or nothing."""
-        told = Told(psn, SYNDROME, reports) if is_news else None
-        self.hears(port, psn, told, syndrome=SYNDROME, msn=reports)
+        to_source = ToSource(psn, SYNDROME, reports) if is_news else None
+        self.reports(port, psn, to_source, syndrome=SYNDROME, msn=reports)
 
 
 class EachLossIsReportedOnce(SelectiveTest):
@@ -55,18 +55,18 @@ class WhatIsSentAgainMayBeLostAgain(SelectiveTest):
 
 class NothingIsAcknowledged(SelectiveTest):
     def runTest(self) -> None:
-        self.hears(2, 3)
-        self.hears(3, 3)
+        self.reports(2, 3)
+        self.reports(3, 3)
         self.loses(4, 6, is_news=True)
-        self.hears(4, 2, Told(2))
-        self.hears(4, 3, Told(3))
+        self.reports(4, 2, ToSource(2))
+        self.reports(4, 3, ToSource(3))
 
 
 class WhatAllHaveOrNobodyHasSentIsNotLost(SelectiveTest):
     def runTest(self) -> None:
         for port in (2, 3):
-            self.hears(port, 5)
-        self.hears(4, 5, Told(5))
+            self.reports(port, 5)
+        self.reports(4, 5, ToSource(5))
         self.loses(2, 5, is_news=False)
         self.loses(2, self.sent, is_news=False)
         self.loses(2, 1 << 23, is_news=False)

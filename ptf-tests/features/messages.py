@@ -62,7 +62,7 @@ class EntriesThatNoPacketMeetsAreReported(FeatureTest):
             for key, timeout in ((1, _SECOND // 5), (2, 3600 * _SECOND))
         )
         self.switch.add(idle, other)
-        (told,) = self.switch.idle_entries()
-        self.assertTrue(self.switch.is_of(told, idle), told)
+        (notified,) = self.switch.idle_entries()
+        self.assertTrue(self.switch.is_of(notified, idle), notified)
         # It is still there, and met.
         self.meets(Probe(Op.EXACT, 1), 2, 1)
