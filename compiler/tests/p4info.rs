@@ -77,7 +77,7 @@ control D(packet_out packet, in headers_t hdr) {{ apply {{ packet.emit(hdr.data)
         let mut session = Session::new(CompileOptions::new("test.p4"));
         let program = session.elaborated(&self.loader()).expect("it is in memory");
         let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
-        p4info::entries(&program)
+        p4info::entries(&program.objects)
             .updates
             .into_iter()
             .filter_map(|update| match update.entity?.entity? {

@@ -6,10 +6,11 @@ use alfirk_bmv2_json as json;
 use num_bigint::BigInt;
 
 use super::{
+    effect::effect,
     expr::{hex, Exprs},
     source_info,
 };
-use crate::ir::{Expr, ExternArg, FlatProgram, Label, Primitive, Source, Stmt, StmtKind};
+use crate::ir::{Expr, FlatProgram, Label, Source, Stmt, StmtKind};
 use crate::names::Names;
 
 /// All actions of the output: those of the program, then the ones made for statements outside of tables.
@@ -23,8 +24,10 @@ impl<'a> Actions<'a> {
     /// The program's actions, which keep their ids as positions.
     pub fn of(program: &'a FlatProgram) -> Self {
         let exprs = Exprs::new(program);
-        let list: Vec<_> = (program.actions.iter().enumerate())
-            .map(|(id, action)| json::Action {
+        let list: Vec<_> = (program.objects.actions.iter())
+            .zip(&program.action_bodies)
+            .enumerate()
+            .map(|(id, (action, body))| json::Action {
                 name: action.meta.name.clone(),
                 id: id as i64,
                 runtime_data: (action.params.iter())
@@ -33,7 +36,7 @@ impl<'a> Actions<'a> {
                         bitwidth: param.ty.width(),
                     })
                     .collect(),
-                primitives: primitives(exprs, &action.body),
+                primitives: primitives(exprs, body),
             })
             .collect();
         let mut names = Names::default();
@@ -143,10 +146,16 @@ impl Code<'_> {
             StmtKind::Break(label) => self.jump("_jump", Vec::new(), Target::After(*label), stmt),
             // BMv2 takes note of it, and goes on with the action.
             StmtKind::Exit => {
-                self.list.extend(simple(self.exprs, stmt));
+                self.list.push(json::Primitive {
+                    op: "exit".to_owned(),
+                    parameters: Vec::new(),
+                    source_info: source_info(&stmt.source),
+                });
                 self.jump("_jump", Vec::new(), Target::End, stmt);
             }
-            _ => self.list.extend(simple(self.exprs, stmt)),
+            StmtKind::Effect(what) => self.list.push(effect(self.exprs, what, &stmt.source)),
+            // No action applies a table: `passes::check` sees to it.
+            StmtKind::Apply(_) => {}
         }
     }
 
@@ -187,215 +196,5 @@ impl Code<'_> {
                 .push(json::Expr::hex(hex(&BigInt::from(to), 32)));
         }
         self.list
-    }
-}
-
-/// Writes a statement that is one primitive; none for those that BMv2 does by itself.
-pub fn simple(exprs: Exprs, stmt: &Stmt) -> Option<json::Primitive> {
-    let storage = &exprs.program().storage;
-    let number = |value: u32| json::Expr::hex(hex(&BigInt::from(value), 32));
-    let (op, parameters): (&str, Vec<json::Expr>) = match &stmt.kind {
-        StmtKind::Assign { target, value } => (
-            "assign",
-            vec![
-                exprs.operand(&Expr::field(*target, crate::ir::Scalar::Bit(1))),
-                exprs.operand(value),
-            ],
-        ),
-        StmtKind::AssignVarbit { target, value } => {
-            ("assign_VL", vec![exprs.field(*target), exprs.field(*value)])
-        }
-        StmtKind::AssignHeader { target, value } => (
-            "assign_header",
-            vec![exprs.header_operand(*target), exprs.header_operand(*value)],
-        ),
-        StmtKind::AssignUnion { target, value } => {
-            let union = |id| json::Expr::HeaderUnion(storage.union(id).name.clone());
-            ("assign_union", vec![union(*target), union(*value)])
-        }
-        StmtKind::AssignStack { target, value } => (
-            "assign_header_stack",
-            vec![exprs.stack(*target), exprs.stack(*value)],
-        ),
-        StmtKind::AssignUnionStack { target, value } => (
-            "assign_union_stack",
-            vec![exprs.union_stack(*target), exprs.union_stack(*value)],
-        ),
-        StmtKind::SetValidity {
-            target,
-            valid: true,
-        } => ("add_header", vec![exprs.header_operand(*target)]),
-        StmtKind::SetValidity {
-            target,
-            valid: false,
-        } => ("remove_header", vec![exprs.header_operand(*target)]),
-        StmtKind::Push { target, count } => ("push", vec![exprs.stack(*target), number(*count)]),
-        StmtKind::Pop { target, count } => ("pop", vec![exprs.stack(*target), number(*count)]),
-        StmtKind::PushUnion { target, count } => {
-            ("push", vec![exprs.union_stack(*target), number(*count)])
-        }
-        StmtKind::PopUnion { target, count } => {
-            ("pop", vec![exprs.union_stack(*target), number(*count)])
-        }
-        StmtKind::Exit => ("exit", Vec::new()),
-        StmtKind::Primitive(primitive) => return Some(extern_call(exprs, primitive, &stmt.source)),
-        StmtKind::If { .. }
-        | StmtKind::Block { .. }
-        | StmtKind::Loop { .. }
-        | StmtKind::Break(_)
-        | StmtKind::Enter { .. }
-        | StmtKind::Checksum(_)
-        | StmtKind::Emit(_)
-        | StmtKind::Apply(_)
-        | StmtKind::Extract { .. }
-        | StmtKind::ExtractNext { .. }
-        | StmtKind::ExtractNextMember { .. }
-        | StmtKind::Advance(_)
-        | StmtKind::Verify { .. } => return None,
-    };
-    Some(json::Primitive {
-        op: op.to_owned(),
-        parameters,
-        source_info: source_info(&stmt.source),
-    })
-}
-
-fn extern_call(exprs: Exprs, primitive: &Primitive, source: &Source) -> json::Primitive {
-    let program = exprs.program();
-    let number = |value: usize| json::Expr::hex(hex(&BigInt::from(value), 32));
-    let operand = |expr: &Expr| exprs.operand(expr);
-    let (op, parameters): (&str, Vec<json::Expr>) = match primitive {
-        Primitive::MarkToDrop => {
-            let standard = program
-                .storage
-                .header(crate::ir::Storage::STANDARD_METADATA);
-            (
-                "mark_to_drop",
-                vec![json::Expr::Header(standard.name.clone())],
-            )
-        }
-        Primitive::RegisterRead {
-            target,
-            register,
-            index,
-        } => {
-            let register =
-                json::Expr::RegisterArray(program.registers[register.index()].meta.name.clone());
-            (
-                "register_read",
-                vec![exprs.field(*target), register, operand(index)],
-            )
-        }
-        Primitive::RegisterWrite {
-            register,
-            index,
-            value,
-        } => {
-            let register =
-                json::Expr::RegisterArray(program.registers[register.index()].meta.name.clone());
-            (
-                "register_write",
-                vec![register, operand(index), operand(value)],
-            )
-        }
-        Primitive::RegisterAccess { register, .. } => {
-            let register = &program.registers[register.index()].meta.name;
-            (
-                "register_access",
-                vec![json::Expr::RegisterArray(register.clone())],
-            )
-        }
-        Primitive::Mirror { session, fields } => {
-            ("mirror", vec![operand(session), number(fields.index() + 1)])
-        }
-        Primitive::Count { counter, index } => {
-            let counter =
-                json::Expr::CounterArray(program.counters[counter.index()].meta.name.clone());
-            ("count", vec![counter, operand(index)])
-        }
-        Primitive::ExecuteMeter {
-            meter,
-            index,
-            target,
-        } => {
-            let meter = json::Expr::MeterArray(program.meters[meter.index()].meta.name.clone());
-            (
-                "execute_meter",
-                vec![meter, operand(index), exprs.field(*target)],
-            )
-        }
-        Primitive::Hash {
-            target,
-            base,
-            calculation,
-            max,
-        } => {
-            let name = super::objects::calculation_name(exprs.program(), *calculation);
-            let calculation = json::Expr::Calculation(name);
-            (
-                "modify_field_with_hash_based_offset",
-                vec![
-                    exprs.field(*target),
-                    operand(base),
-                    calculation,
-                    operand(max),
-                ],
-            )
-        }
-        Primitive::Random { target, low, high } => (
-            "modify_field_rng_uniform",
-            vec![exprs.field(*target), operand(low), operand(high)],
-        ),
-        Primitive::Digest { receiver, digest } => (
-            "generate_digest",
-            vec![operand(receiver), number(digest.index() + 1)],
-        ),
-        Primitive::Clone {
-            egress,
-            session,
-            fields,
-        } => {
-            let op = if *egress {
-                "clone_egress_pkt_to_egress"
-            } else {
-                "clone_ingress_pkt_to_egress"
-            };
-            (op, vec![operand(session), number(fields.index() + 1)])
-        }
-        Primitive::Resubmit { fields } => ("resubmit", vec![number(fields.index() + 1)]),
-        Primitive::Recirculate { fields } => ("recirculate", vec![number(fields.index() + 1)]),
-        Primitive::Truncate(length) => ("truncate", vec![operand(length)]),
-        Primitive::LogMsg { format, args } => {
-            let args = args.iter().map(operand).collect();
-            (
-                "log_msg",
-                vec![
-                    json::Expr::Str(format.clone()),
-                    json::Expr::ParametersVector(args),
-                ],
-            )
-        }
-        Primitive::Assert(cond) => ("assert", vec![exprs.number(cond).wrapped()]),
-        Primitive::Assume(cond) => ("assume", vec![exprs.number(cond).wrapped()]),
-        Primitive::Extern {
-            name,
-            instance,
-            args,
-        } => {
-            let instance = instance.map(|instance| {
-                json::Expr::Extern(program.extern_instances[instance.index()].name.clone())
-            });
-            let args = args.iter().map(|arg| match arg {
-                ExternArg::Expr(expr) => operand(expr),
-                ExternArg::Header(place) => exprs.header_operand(*place),
-                ExternArg::String(text) => json::Expr::Str(text.clone()),
-            });
-            (name.as_str(), instance.into_iter().chain(args).collect())
-        }
-    };
-    json::Primitive {
-        op: op.to_owned(),
-        parameters,
-        source_info: source_info(source),
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Exprs<'a> {
     /// A field by header and field name.
     pub fn field_ref(&self, place: impl Into<FieldPlace>) -> json::FieldRef {
         let place = place.into();
-        let storage = &self.program.storage;
+        let storage = &self.program.objects.storage;
         let field = storage.field(place).name.clone();
         match place.header {
             HeaderPlace::Fixed(header) => {
@@ -53,7 +53,7 @@ impl<'a> Exprs<'a> {
 
     /// A table key's target.
     pub fn key_target(&self, target: &KeyTarget) -> json::FieldRef {
-        let storage = &self.program.storage;
+        let storage = &self.program.objects.storage;
         match target {
             KeyTarget::Field(field) => self.field_ref(*field),
             KeyTarget::Valid(header) => {
@@ -68,7 +68,7 @@ impl<'a> Exprs<'a> {
     /// A field as a value or as the target of an assignment.
     pub fn field(&self, place: impl Into<FieldPlace>) -> json::Expr {
         let place = place.into();
-        let storage = &self.program.storage;
+        let storage = &self.program.objects.storage;
         match place.header {
             HeaderPlace::Fixed(_) => json::Expr::Field(self.field_ref(place)),
             HeaderPlace::Last(stack) => json::Expr::StackField {
@@ -85,7 +85,7 @@ impl<'a> Exprs<'a> {
 
     /// A whole header.
     pub fn header(&self, place: HeaderPlace) -> json::Expr {
-        let storage = &self.program.storage;
+        let storage = &self.program.objects.storage;
         match place {
             HeaderPlace::Fixed(header) => json::Expr::Header(storage.header(header).name.clone()),
             HeaderPlace::Last(stack) => json::Expr::binary(
@@ -112,12 +112,12 @@ impl<'a> Exprs<'a> {
 
     /// A whole header stack.
     pub fn stack(&self, stack: StackId) -> json::Expr {
-        json::Expr::HeaderStack(self.program.storage.stack(stack).name.clone())
+        json::Expr::HeaderStack(self.program.objects.storage.stack(stack).name.clone())
     }
 
     /// A whole stack of unions.
     pub fn union_stack(&self, stack: UnionStackId) -> json::Expr {
-        json::Expr::HeaderUnionStack(self.program.storage.union_stack(stack).name.clone())
+        json::Expr::HeaderUnionStack(self.program.objects.storage.union_stack(stack).name.clone())
     }
 
     fn last_index(&self, stack: StackId) -> json::Expr {
@@ -160,17 +160,17 @@ impl<'a> Exprs<'a> {
             Expr::Field { place, ty } => truth(*ty, self.field(*place)),
             Expr::Param { index, ty } => truth(*ty, json::Expr::Local(*index as u32)),
             Expr::Valid(HeaderPlace::Fixed(header)) => {
-                let name = self.program.storage.header(*header).name.clone();
+                let name = self.program.objects.storage.header(*header).name.clone();
                 json::Expr::unary(Op::D2b, json::Expr::field(name, json::FieldRef::VALID))
             }
             Expr::Valid(place) => json::Expr::unary(Op::Valid, self.header(*place)),
             Expr::UnionValid(union) => {
-                let name = self.program.storage.union(*union).name.clone();
+                let name = self.program.objects.storage.union(*union).name.clone();
                 json::Expr::unary(Op::ValidUnion, json::Expr::HeaderUnion(name))
             }
             Expr::Header(place) => self.header(*place),
             Expr::Union(union) => {
-                json::Expr::HeaderUnion(self.program.storage.union(*union).name.clone())
+                json::Expr::HeaderUnion(self.program.objects.storage.union(*union).name.clone())
             }
             Expr::LastIndex(stack) => masked(self.last_index(*stack), 32),
             Expr::UnionLastIndex(stack) => masked(

@@ -6,7 +6,7 @@ use crate::ir::{FieldWidth, FlatProgram, HeaderType};
 
 /// All types. Metadata types are padded to whole bytes, as BMv2 lays headers out by bytes.
 pub fn types(program: &FlatProgram) -> Vec<json::HeaderType> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     storage
         .header_types
         .iter()
@@ -57,7 +57,7 @@ fn header_type(ty: &HeaderType, id: i64, metadata: bool) -> json::HeaderType {
 
 /// All instances.
 pub fn instances(program: &FlatProgram) -> Vec<json::Header> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     (storage.headers.iter().enumerate())
         .map(|(id, header)| json::Header {
             name: header.name.clone(),
@@ -72,7 +72,7 @@ pub fn instances(program: &FlatProgram) -> Vec<json::Header> {
 
 /// All header stacks.
 pub fn stacks(program: &FlatProgram) -> Vec<json::HeaderStack> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     (storage.stacks.iter().enumerate())
         .map(|(id, stack)| json::HeaderStack {
             name: stack.name.clone(),
@@ -90,7 +90,7 @@ pub fn stacks(program: &FlatProgram) -> Vec<json::HeaderStack> {
 
 /// All union types.
 pub fn union_types(program: &FlatProgram) -> Vec<json::HeaderUnionType> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     (storage.union_types.iter().enumerate())
         .map(|(id, ty)| json::HeaderUnionType {
             name: ty.name.clone(),
@@ -104,7 +104,7 @@ pub fn union_types(program: &FlatProgram) -> Vec<json::HeaderUnionType> {
 
 /// All unions, elements of stacks included.
 pub fn unions(program: &FlatProgram) -> Vec<json::HeaderUnion> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     (storage.unions.iter().enumerate())
         .map(|(id, union)| json::HeaderUnion {
             name: union.name.clone(),
@@ -122,7 +122,7 @@ pub fn unions(program: &FlatProgram) -> Vec<json::HeaderUnion> {
 
 /// All stacks of unions.
 pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
-    let storage = &program.storage;
+    let storage = &program.objects.storage;
     (storage.union_stacks.iter().enumerate())
         .map(|(id, stack)| json::HeaderUnionStack {
             name: stack.name.clone(),
@@ -140,8 +140,8 @@ pub fn union_stacks(program: &FlatProgram) -> Vec<json::HeaderUnionStack> {
 
 /// What the target calls the fields that it knows.
 pub fn aliases(program: &FlatProgram) -> Vec<(String, json::FieldRef)> {
-    let storage = &program.storage;
-    (program.aliases.iter())
+    let storage = &program.objects.storage;
+    (program.objects.aliases.iter())
         .map(|(alias, field)| {
             let header = &storage.header(field.header).name;
             let field = &storage.field(*field).name;

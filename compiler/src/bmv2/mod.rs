@@ -4,6 +4,8 @@
 //! built.
 
 mod action;
+mod calculation;
+mod effect;
 mod expr;
 mod graph;
 mod headers;
@@ -33,8 +35,9 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
         header_unions: headers::unions(program),
         header_union_stacks: headers::union_stacks(program),
         field_lists: objects::field_lists(program),
-        errors: numbered(&program.errors),
+        errors: numbered(&program.objects.errors),
         enums: program
+            .objects
             .enums
             .iter()
             .map(|(name, members)| json::Enum {
@@ -58,8 +61,9 @@ pub fn emit(program: &FlatProgram) -> json::BmV2Json {
         force_arith: Vec::new(),
         extern_instances: objects::extern_instances(program),
         field_aliases: headers::aliases(program),
-        architecture: (program.arch.is_tofino()).then(|| program.arch.name().to_owned()),
-        program: Some(program.source.clone()),
+        architecture: (program.objects.arch.is_tofino())
+            .then(|| program.objects.arch.name().to_owned()),
+        program: Some(program.objects.source.clone()),
         meta: Some(json::Meta {
             version: json::BmV2Json::VERSION,
             compiler: Some("https://github.com/p4lang/p4c".to_owned()),

@@ -3,46 +3,17 @@
 use alfirk_bmv2_json as json;
 
 use super::{
-    action::primitives,
+    calculation,
+    effect::extern_call,
     expr::{hex, Exprs},
     source_info,
 };
 use num_bigint::BigInt;
 
 use crate::ir::{
-    Algorithm, CalculationId, CalculationInput, Checksum, CrcParameters, Expr, ExternAttribute,
-    FieldRef, FlatProgram, MeterUnit,
+    Algorithm, CalculationId, CalculationInput, CrcParameters, Expr, ExternAttribute, FieldRef,
+    FlatProgram, MeterUnit,
 };
-
-/// Name of a calculation. Scripts that set parameters of a CRC name it.
-pub fn calculation_name(program: &FlatProgram, id: CalculationId) -> String {
-    match calculation_rank(program, id) {
-        0 => "calc".to_owned(),
-        n => format!("calc_{}", n - 1),
-    }
-}
-
-/// The position of a calculation in p4c's order: hashes, then checksums to update, then those to verify.
-fn calculation_rank(program: &FlatProgram, id: CalculationId) -> usize {
-    let hashes = program
-        .calculations
-        .len()
-        .saturating_sub(program.checksums.len());
-    let mut checksums = updates_first(program);
-    if let Some(position) = checksums.position(|checksum| checksum.calculation == id) {
-        return hashes + position;
-    }
-    let of_hashes = |other: &usize| {
-        let mut checksums = program.checksums.iter();
-        checksums.all(|checksum| checksum.calculation.index() != *other)
-    };
-    (0..id.index()).filter(of_hashes).count()
-}
-
-fn updates_first(program: &FlatProgram) -> impl Iterator<Item = &Checksum> {
-    let of = |verify| (program.checksums.iter()).filter(move |checksum| checksum.verify == verify);
-    of(false).chain(of(true))
-}
 
 fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
     let exprs = Exprs::new(program);
@@ -51,7 +22,7 @@ fn fields(program: &FlatProgram, fields: &[FieldRef]) -> Vec<json::Expr> {
 
 /// Lists kept by clone, resubmit and recirculate. Ids start at 1: the switch takes 0 for "not called".
 pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
-    (program.field_lists.iter().zip(1..))
+    (program.objects.field_lists.iter().zip(1..))
         .map(|(list, id)| json::FieldList {
             id,
             name: list.name.clone(),
@@ -63,7 +34,7 @@ pub fn field_lists(program: &FlatProgram) -> Vec<json::FieldList> {
 
 /// Lists sent by digests; ids as for field lists.
 pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
-    (program.digests.iter().zip(1..))
+    (program.objects.digests.iter().zip(1..))
         .map(|(digest, id)| json::FieldList {
             id,
             name: digest.meta.name.clone(),
@@ -75,7 +46,7 @@ pub fn learn_lists(program: &FlatProgram) -> Vec<json::FieldList> {
 
 /// Parser value sets.
 pub fn value_sets(program: &FlatProgram) -> Vec<json::ParseVset> {
-    (program.value_sets.iter().zip(0..))
+    (program.objects.value_sets.iter().zip(0..))
         .map(|(set, id)| json::ParseVset {
             name: set.meta.name.clone(),
             id,
@@ -93,9 +64,11 @@ pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
             id,
             source_info: source_info(&deparser.source),
             order: (deparser.headers.iter())
-                .map(|header| program.storage.header(*header).name.clone())
+                .map(|header| program.objects.storage.header(*header).name.clone())
                 .collect(),
-            primitives: primitives(Exprs::new(program), &deparser.calls),
+            primitives: (deparser.calls.iter())
+                .map(|call| extern_call(Exprs::new(program), &call.kind, &call.source))
+                .collect(),
         })
         .collect()
 }
@@ -103,10 +76,10 @@ pub fn deparsers(program: &FlatProgram) -> Vec<json::Deparser> {
 /// Meter arrays.
 pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
     let exprs = Exprs::new(program);
-    (program.meters.iter().zip(0..))
+    (program.objects.meters.iter().zip(0..))
         .filter(|(meter, _)| !meter.direct || meter.table.is_some())
         .map(|(meter, id)| {
-            let table = meter.table.map(|table| program.table(table));
+            let table = meter.table.map(|table| program.objects.table(table));
             json::MeterArray {
                 name: meter.meta.name.clone(),
                 id,
@@ -127,7 +100,7 @@ pub fn meters(program: &FlatProgram) -> Vec<json::MeterArray> {
 
 /// Counter arrays.
 pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
-    (program.counters.iter().zip(0..))
+    (program.objects.counters.iter().zip(0..))
         .filter(|(counter, _)| !counter.direct || counter.table.is_some())
         .map(|(counter, id)| json::CounterArray {
             name: counter.meta.name.clone(),
@@ -137,14 +110,14 @@ pub fn counters(program: &FlatProgram) -> Vec<json::CounterArray> {
             is_direct: counter.direct,
             binding: counter
                 .table
-                .map(|table| program.table(table).meta.name.clone()),
+                .map(|table| program.objects.table(table).meta.name.clone()),
         })
         .collect()
 }
 
 /// Register arrays.
 pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
-    (program.registers.iter().zip(0..))
+    (program.objects.registers.iter().zip(0..))
         .map(|(register, id)| json::RegisterArray {
             name: register.meta.name.clone(),
             id,
@@ -160,13 +133,19 @@ pub fn registers(program: &FlatProgram) -> Vec<json::RegisterArray> {
 /// Hashes and checksums.
 pub fn calculations(program: &FlatProgram) -> Vec<json::Calculation> {
     let exprs = Exprs::new(program);
-    let ids = (0..program.calculations.len()).map(CalculationId::from);
+    let ids = (0..program.objects.calculations.len()).map(CalculationId::from);
     let mut order: Vec<CalculationId> = ids.collect();
-    order.sort_by_cached_key(|id| calculation_rank(program, *id));
+    order.sort_by_cached_key(|id| calculation::rank(program, *id));
     (order.into_iter().zip(0..))
-        .map(|(calculation, id)| (calculation, id, &program.calculations[calculation.index()]))
+        .map(|(calculation, id)| {
+            (
+                calculation,
+                id,
+                &program.objects.calculations[calculation.index()],
+            )
+        })
         .map(|(position, id, calculation)| json::Calculation {
-            name: calculation_name(program, position),
+            name: calculation::name(program, position),
             id,
             source_info: source_info(&calculation.source),
             algo: calculation.algorithm.name().to_owned(),
@@ -202,7 +181,7 @@ fn crc(of: CrcParameters) -> json::CrcParameters {
 /// Checksums.
 pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
     let exprs = Exprs::new(program);
-    (updates_first(program).enumerate())
+    (calculation::updates_first(program).enumerate())
         .map(|(id, checksum)| json::Checksum {
             name: if id == 0 {
                 "cksum".to_owned()
@@ -213,7 +192,7 @@ pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
             source_info: source_info(&checksum.source),
             target: exprs.field_ref(checksum.target),
             kind: "generic".to_owned(),
-            calculation: calculation_name(program, checksum.calculation),
+            calculation: calculation::name(program, checksum.calculation),
             verify: checksum.verify,
             update: !checksum.verify,
             if_cond: match &checksum.condition {
@@ -226,7 +205,7 @@ pub fn checksums(program: &FlatProgram) -> Vec<json::Checksum> {
 
 /// Instances of extern objects outside v1model.
 pub fn extern_instances(program: &FlatProgram) -> Vec<json::ExternInstance> {
-    (program.extern_instances.iter().zip(0..))
+    (program.objects.extern_instances.iter().zip(0..))
         .map(|(instance, id)| json::ExternInstance {
             name: instance.name.clone(),
             id,

@@ -5,12 +5,12 @@ use json::{ExtractTarget, ParserOp, TransitionOn};
 use num_bigint::BigInt;
 
 use super::{
-    action::simple,
+    effect::effect,
     expr::{hex, Exprs},
 };
 use crate::ir::{
-    mask, Expr, FieldPlace, FlatProgram, HeaderPlace, Keyset, ParseState, Parser, SelectKey,
-    StateRef, Stmt, StmtKind, Transition,
+    mask, Effect, Expr, FieldPlace, FlatProgram, HeaderPlace, Keyset, ParseState, Parser,
+    ParserStmtKind, SelectKey, StateRef, Stmt, Take, Transition,
 };
 
 /// Writes a parser.
@@ -60,7 +60,7 @@ impl States<'_> {
         json::ParseState {
             name: state.name.clone(),
             id,
-            parser_ops: state.body.iter().filter_map(|stmt| self.op(stmt)).collect(),
+            parser_ops: state.body.iter().map(|stmt| self.op(stmt)).collect(),
             transitions,
             transition_key,
         }
@@ -84,7 +84,7 @@ impl States<'_> {
     }
 
     fn key_field(&self, place: FieldPlace) -> json::Expr {
-        let storage = &self.program.storage;
+        let storage = &self.program.objects.storage;
         match place.header {
             HeaderPlace::LastMember(stack, member) => {
                 let stack = storage.union_stack(stack);
@@ -112,7 +112,10 @@ impl States<'_> {
         match keyset {
             Keyset::Default => TransitionOn::Default,
             Keyset::ValueSet(id) => {
-                let name = self.program.value_sets[id.index()].meta.name.clone();
+                let name = self.program.objects.value_sets[id.index()]
+                    .meta
+                    .name
+                    .clone();
                 TransitionOn::ParseVset { name, mask: None }
             }
             Keyset::Values(values) => {
@@ -130,59 +133,55 @@ impl States<'_> {
         }
     }
 
-    fn op(&self, stmt: &Stmt) -> Option<ParserOp> {
-        let storage = &self.program.storage;
+    fn op(&self, stmt: &Stmt<ParserStmtKind>) -> ParserOp {
+        let storage = &self.program.objects.storage;
         let extract = |target, bits: &Option<Expr>| match bits {
             None => ParserOp::Extract(target),
             Some(bits) => ParserOp::ExtractVl(target, self.exprs.expr(bits).wrapped()),
         };
-        Some(match &stmt.kind {
-            StmtKind::Extract {
-                target,
-                varbit_bits,
-            } => match target {
-                HeaderPlace::Fixed(header) => extract(
-                    ExtractTarget::Regular(storage.header(*header).name.clone()),
+        match &stmt.kind {
+            ParserStmtKind::Take(take) => match take {
+                Take::Extract {
+                    target,
+                    varbit_bits,
+                } => extract(
+                    ExtractTarget::Regular(storage.header(*target).name.clone()),
                     varbit_bits,
                 ),
-                // The last element of a stack is no target of `extract` in BMv2; it was refused before.
-                HeaderPlace::Last(_) | HeaderPlace::LastMember(..) => return None,
-            },
-            StmtKind::ExtractNext {
-                target,
-                varbit_bits,
-            } => extract(
-                ExtractTarget::Stack(storage.stack(*target).name.clone()),
-                varbit_bits,
-            ),
-            StmtKind::ExtractNextMember {
-                target,
-                member,
-                varbit_bits,
-            } => {
-                let stack = storage.union_stack(*target);
-                let header = storage.union_types[stack.ty.index()].members[*member as usize]
-                    .0
-                    .clone();
-                extract(
-                    ExtractTarget::UnionStack {
-                        stack: stack.name.clone(),
-                        header,
-                    },
+                Take::ExtractNext {
+                    target,
                     varbit_bits,
-                )
-            }
-            StmtKind::Advance(bits) => ParserOp::Advance(self.exprs.operand(bits)),
-            StmtKind::Verify { cond, error } => {
-                ParserOp::Verify(self.exprs.expr(cond), self.exprs.expr(error))
-            }
-            StmtKind::Assign { target, value }
+                } => extract(
+                    ExtractTarget::Stack(storage.stack(*target).name.clone()),
+                    varbit_bits,
+                ),
+                Take::ExtractNextMember {
+                    target,
+                    member,
+                    varbit_bits,
+                } => {
+                    let stack = storage.union_stack(*target);
+                    let members = &storage.union_types[stack.ty.index()].members;
+                    let target = ExtractTarget::UnionStack {
+                        stack: stack.name.clone(),
+                        header: members[*member as usize].0.clone(),
+                    };
+                    extract(target, varbit_bits)
+                }
+                Take::Advance(bits) => ParserOp::Advance(self.exprs.operand(bits)),
+                Take::Verify { cond, error } => {
+                    ParserOp::Verify(self.exprs.expr(cond), self.exprs.expr(error))
+                }
+            },
+            ParserStmtKind::Effect(Effect::Assign { target, value })
                 if matches!(target.header, HeaderPlace::Fixed(_)) =>
             {
                 ParserOp::Set(self.exprs.field(*target), self.source(value))
             }
-            _ => ParserOp::Primitive(simple(self.exprs, stmt)?),
-        })
+            ParserStmtKind::Effect(what) => {
+                ParserOp::Primitive(effect(self.exprs, what, &stmt.source))
+            }
+        }
     }
 
     /// The right side of `set`, which takes fields of fixed headers, constants, lookaheads and expressions.

@@ -10,7 +10,7 @@ use alfirk_bmv2_json as json;
 
 use super::{action::Actions, expr::Exprs, source_info, table};
 use crate::ir::{
-    ActionId, Apply, Expr, FlatProgram, Label, Pipeline, Source, Stmt, StmtKind, TableId,
+    ActionId, Apply, Expr, FlatProgram, Follow, Label, Pipeline, Source, Stmt, StmtKind, TableId,
 };
 use crate::names::Names;
 
@@ -45,9 +45,13 @@ pub fn emit<'a>(
     names: &mut NodeNames,
 ) -> json::Pipeline {
     if id == 0 {
-        names
-            .used
-            .extend(program.tables.iter().map(|table| table.meta.name.clone()));
+        names.used.extend(
+            program
+                .objects
+                .tables
+                .iter()
+                .map(|table| table.meta.name.clone()),
+        );
     }
     let mut graph = Graph::default();
     let first = graph.body(&pipeline.body, Next(None));
@@ -191,25 +195,29 @@ impl<'a> Graph<'a> {
             StmtKind::Break(label) => self.after.get(label).copied().unwrap_or(Next(None)),
             StmtKind::Exit => Next(None),
             StmtKind::Apply(apply) => self.table(apply, &stmt.source, next),
-            _ => next,
+            // Those wait to become an action.
+            StmtKind::Effect(_) => next,
         }
     }
 
     fn table(&mut self, apply: &'a Apply, source: &'a Source, next: Next) -> Next {
-        let results = match apply.actions.is_empty() {
-            true => {
-                let hit = self.body(&apply.hit, next);
-                let miss = self.body(&apply.miss, next);
+        let results = match &apply.then {
+            Follow::Hit { hit, miss } => {
+                let hit = self.body(hit, next);
+                let miss = self.body(miss, next);
                 Results::Hit { hit, miss }
             }
-            false => {
-                let mut actions = Vec::new();
-                for (named, body) in &apply.actions {
+            Follow::Action { actions, other } => {
+                let mut after = Vec::new();
+                for (named, body) in actions {
                     let next = self.body(body, next);
-                    actions.extend(named.iter().map(|action| (*action, next)));
+                    after.extend(named.iter().map(|action| (*action, next)));
                 }
-                let other = self.body(&apply.other, next);
-                Results::Action { actions, other }
+                let other = self.body(other, next);
+                Results::Action {
+                    actions: after,
+                    other,
+                }
             }
         };
         let table = apply.table;
@@ -342,7 +350,7 @@ fn stays_in_action(stmt: &Stmt) -> bool {
         | StmtKind::Break(_)
         | StmtKind::Exit
         | StmtKind::Apply(_) => false,
-        _ => true,
+        StmtKind::Effect(_) => true,
     }
 }
 
@@ -415,7 +423,7 @@ impl<'a> Writer<'_, 'a, '_> {
                 }
             }
             Node::Table { table, .. } => {
-                let name = self.program.table(*table).meta.name.clone();
+                let name = self.program.objects.table(*table).meta.name.clone();
                 Named {
                     name,
                     id: self.names.table(),
@@ -488,9 +496,15 @@ impl<'a> Writer<'_, 'a, '_> {
                 };
             }
         }
-        let by_name = (self.program.table(table).actions.iter())
+        let by_name = (self.program.objects.table(table).actions.iter())
             .map(|reference| {
-                let name = self.program.action(reference.action).meta.name.clone();
+                let name = self
+                    .program
+                    .objects
+                    .action(reference.action)
+                    .meta
+                    .name
+                    .clone();
                 (name, self.next(results.after(reference.action)))
             })
             .collect();
@@ -502,10 +516,10 @@ impl<'a> Writer<'_, 'a, '_> {
 
     /// Adds the action profile of a table, once.
     fn profile(&mut self, table: TableId) {
-        let Some(id) = self.program.table(table).implementation else {
+        let Some(id) = self.program.objects.table(table).implementation else {
             return;
         };
-        let profile = &self.program.action_profiles[id.index()];
+        let profile = &self.program.objects.action_profiles[id.index()];
         if self
             .profiles
             .iter()

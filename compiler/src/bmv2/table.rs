@@ -23,10 +23,10 @@ pub struct Successors {
 /// Writes a table of the source.
 pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::Table {
     let program = exprs.program();
-    let table = program.table(id);
+    let table = program.objects.table(id);
     let profile = table
         .implementation
-        .map(|id| &program.action_profiles[id.index()]);
+        .map(|id| &program.objects.action_profiles[id.index()]);
     let kind = match profile {
         None => json::TableType::Simple,
         Some(profile) if profile.selector.is_none() => json::TableType::Indirect,
@@ -49,14 +49,14 @@ pub fn emit(exprs: Exprs, id: TableId, json_id: i64, next: Successors) -> json::
         support_timeout: table.support_timeout,
         direct_meters: table
             .meter
-            .map(|id| program.meters[id.index()].meta.name.clone()),
+            .map(|id| program.objects.meters[id.index()].meta.name.clone()),
         action_ids: table
             .actions
             .iter()
             .map(|reference| i64::from(reference.action.0))
             .collect(),
         actions: (table.actions.iter())
-            .map(|reference| program.action(reference.action).meta.name.clone())
+            .map(|reference| program.objects.action(reference.action).meta.name.clone())
             .collect(),
         base_default_next: next.base,
         next_tables: next.by_name,
@@ -143,7 +143,7 @@ fn table_match_type(table: &Table) -> MatchType {
 
 fn default_entry(program: &FlatProgram, table: &Table) -> json::DefaultEntry {
     let default = &table.default;
-    let params = &program.action(default.action).params;
+    let params = &program.objects.action(default.action).params;
     json::DefaultEntry {
         action_id: i64::from(default.action.0),
         action_const: default.constant,
@@ -160,7 +160,7 @@ fn default_entry(program: &FlatProgram, table: &Table) -> json::DefaultEntry {
 }
 
 fn entry_of(program: &FlatProgram, table: &Table, entry: &Entry) -> json::TableEntry {
-    let params = &program.action(entry.action).params;
+    let params = &program.objects.action(entry.action).params;
     json::TableEntry {
         source_info: source_info(&entry.source),
         match_key: entry

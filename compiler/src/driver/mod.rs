@@ -24,7 +24,7 @@ use alfirk_p4runtime::{p4::config::v1::P4Info, Message, Name};
 
 use crate::arch::Arch;
 use crate::diag::{render_all, Code, Diagnostic, Diagnostics, SourceMap, WarningPolicy};
-use crate::passes::elaborate;
+use crate::passes;
 use crate::preproc::{self, DiskLoader, SourceLoader};
 use crate::sema::{self, CheckedProgram};
 use crate::stack::on_deep_stack;
@@ -246,7 +246,7 @@ impl Session {
     }
 
     fn elaborated_program(&mut self, checked: &CheckedProgram) -> Option<ir::FlatProgram> {
-        let options = elaborate::Options {
+        let options = passes::Options {
             arch: self.options.arch,
             only_check: self.only_check,
             emit_externs: self.options.emit_externs,
@@ -254,7 +254,7 @@ impl Session {
             actions_need_names: self.for_p4info,
             source: self.options.source.to_string_lossy().into_owned(),
         };
-        let program = elaborate::elaborate(checked, &self.sources, &mut self.diagnostics, &options);
+        let program = passes::lower(checked, &self.sources, &mut self.diagnostics, &options);
         (!self.diagnostics.has_errors()).then_some(program)
     }
 
@@ -270,7 +270,7 @@ impl Session {
 
     /// What a controller needs to know of the program; none when its explicit ids clash.
     pub fn p4info(&mut self, program: &ir::FlatProgram) -> Option<P4Info> {
-        match p4info::emit(program) {
+        match p4info::emit(&program.objects) {
             Ok(info) => Some(info),
             Err(errors) => {
                 for error in errors {

@@ -124,7 +124,7 @@ pub(super) fn compile(
         }
     }
     if !request.entries.is_empty() {
-        let entries = p4info::entries(&program);
+        let entries = p4info::entries(&program.objects);
         for (path, format) in &request.entries {
             write_file(path, &format.encode(&entries))?;
         }

@@ -679,7 +679,7 @@ fn entries_stand_in_the_order_of_their_priorities() {
         let mut session = Session::new(CompileOptions::new("test.p4"));
         let program = session.elaborated(&loader).expect("it is in memory");
         let program = program.unwrap_or_else(|| panic!("{}", session.rendered()));
-        let request = p4info::entries(&program);
+        let request = p4info::entries(&program.objects);
         let found: Vec<i32> = request
             .updates
             .into_iter()

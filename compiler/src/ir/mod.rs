@@ -7,12 +7,14 @@
 //!
 //! Built by `passes::elaborate`, read by `bmv2` and `p4info`. Nothing here knows either output format.
 
+mod effect;
 mod expr;
 mod objects;
 mod parser;
 mod stmt;
 mod storage;
 
+pub use effect::{Effect, ExternArg, Primitive};
 pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
 pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
@@ -21,9 +23,10 @@ pub use objects::{
     Param, Register, Selector, SizeSemantics, StructuredAnnotation, Table,
 };
 pub use parser::{
-    Keyset, ParseState, Parser, SelectKey, StateRef, Transition, ValueSet, ValueSetField,
+    Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,
+    ValueSetField,
 };
-pub use stmt::{walk_exprs, Apply, ExternArg, Label, Primitive, Stmt, StmtKind};
+pub use stmt::{walk, walk_exprs, Apply, Follow, Stmt, StmtKind};
 pub use storage::{
     Field, FieldPlace, FieldRef, FieldWidth, Header, HeaderPlace, HeaderType, Stack, Storage,
     Union, UnionStack, UnionType,
@@ -34,7 +37,7 @@ use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 use crate::arch::Arch;
 use crate::p4info::types::ControlTypes;
 
-/// Declares a dense index type: the position of an object in its vector in [`FlatProgram`].
+/// Declares a dense index type: the position of an object in its vector.
 macro_rules! index {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
@@ -57,6 +60,8 @@ macro_rules! index {
 }
 
 index! {
+    /// A block or loop that can be left, unique within the program.
+    Label,
     /// A header type, in [`Storage::header_types`].
     HeaderTypeId,
     /// A header instance, in [`Storage::headers`].
@@ -71,27 +76,27 @@ index! {
     UnionStackId,
     /// A parse state, in [`Parser::states`].
     StateId,
-    /// A parser value set, in [`FlatProgram::value_sets`].
+    /// A parser value set, in [`Objects::value_sets`].
     ValueSetId,
-    /// An action, in [`FlatProgram::actions`].
+    /// An action, in [`Objects::actions`].
     ActionId,
-    /// A table, in [`FlatProgram::tables`].
+    /// A table, in [`Objects::tables`].
     TableId,
-    /// An action profile or selector, in [`FlatProgram::action_profiles`].
+    /// An action profile or selector, in [`Objects::action_profiles`].
     ActionProfileId,
-    /// A counter array, in [`FlatProgram::counters`].
+    /// A counter array, in [`Objects::counters`].
     CounterId,
-    /// A meter array, in [`FlatProgram::meters`].
+    /// A meter array, in [`Objects::meters`].
     MeterId,
-    /// A register array, in [`FlatProgram::registers`].
+    /// A register array, in [`Objects::registers`].
     RegisterId,
-    /// A calculation, in [`FlatProgram::calculations`].
+    /// A calculation, in [`Objects::calculations`].
     CalculationId,
-    /// A digest, in [`FlatProgram::digests`].
+    /// A digest, in [`Objects::digests`].
     DigestId,
-    /// A field list, in [`FlatProgram::field_lists`].
+    /// A field list, in [`Objects::field_lists`].
     FieldListId,
-    /// An instance of an extern object that v1model does not know, in [`FlatProgram::extern_instances`].
+    /// An instance of an extern object that v1model does not know, in [`Objects::extern_instances`].
     ExternInstanceId,
 }
 
@@ -127,14 +132,16 @@ pub struct Deparser {
     /// Headers in the order in which it emits them.
     pub headers: Vec<HeaderId>,
     /// What else it does, before it emits anything: on v1model it logs, asserts and truncates.
-    pub calls: Vec<Stmt>,
+    pub calls: Vec<Stmt<Primitive>>,
     /// Where its control stands.
     pub source: Source,
 }
 
-/// A whole program.
+/// What a program declares: all that has a name or a place of its own, without the code that uses it.
+///
+/// P4Info says nothing that is not here.
 #[derive(Clone, Debug, Default)]
-pub struct FlatProgram {
+pub struct Objects {
     /// The source file as named by the user.
     pub source: String,
     /// All errors; the position is the value.
@@ -147,17 +154,9 @@ pub struct FlatProgram {
     pub value_sets: Vec<ValueSet>,
     /// Its architecture.
     pub arch: Arch,
-    /// Parsers, in the order in which a packet meets them: one on v1model.
-    pub parsers: Vec<Parser>,
-    /// What runs between parsers and deparsers, in the order in which a packet meets it.
-    pub pipelines: Vec<Pipeline>,
-    /// Deparsers, in the order in which a packet meets them: one on v1model.
-    pub deparsers: Vec<Deparser>,
-    /// Checksums verified after the parser and updated before the deparser.
-    pub checksums: Vec<Checksum>,
     /// All actions that a table names.
     pub actions: Vec<Action>,
-    /// Actions that bodies call; only the control plane wants to know, so they have no bodies here.
+    /// Actions that bodies call. Only the control plane wants to know.
     pub called_actions: Vec<Action>,
     /// All tables of the source.
     pub tables: Vec<Table>,
@@ -185,26 +184,7 @@ pub struct FlatProgram {
     pub aliases: Vec<(String, FieldRef)>,
 }
 
-impl FlatProgram {
-    /// Whether a pipeline, an action or a table's key looks at a field.
-    pub fn reads(&self, field: FieldRef) -> bool {
-        let mut found = self.tables.iter().any(|table| {
-            let mut keys = table.keys.iter();
-            keys.any(|key| key.target == KeyTarget::Field(field))
-        });
-        let mut visit = |expr: &Expr| {
-            expr.walk(&mut |expr| {
-                found |= matches!(expr, Expr::Field { place, .. } if *place == field.into());
-            });
-        };
-        let pipelines = self.pipelines.iter().map(|pipeline| &pipeline.body);
-        let actions = self.actions.iter().map(|action| &action.body);
-        pipelines
-            .chain(actions)
-            .for_each(|body| walk_exprs(body, &mut visit));
-        found
-    }
-
+impl Objects {
     /// The table with this id.
     pub fn table(&self, id: TableId) -> &Table {
         &self.tables[id.index()]
@@ -213,5 +193,29 @@ impl FlatProgram {
     /// The action with this id.
     pub fn action(&self, id: ActionId) -> &Action {
         &self.actions[id.index()]
+    }
+}
+
+/// A whole program: what it declares, and its code.
+#[derive(Clone, Debug, Default)]
+pub struct FlatProgram {
+    /// What it declares.
+    pub objects: Objects,
+    /// Parsers, in the order in which a packet meets them: one on v1model.
+    pub parsers: Vec<Parser>,
+    /// What runs between parsers and deparsers, in the order in which a packet meets it.
+    pub pipelines: Vec<Pipeline>,
+    /// Deparsers, in the order in which a packet meets them: one on v1model.
+    pub deparsers: Vec<Deparser>,
+    /// Checksums verified after the parser and updated before the deparser.
+    pub checksums: Vec<Checksum>,
+    /// What the actions of [`Objects::actions`] do, by their positions.
+    pub action_bodies: Vec<Vec<Stmt>>,
+}
+
+impl FlatProgram {
+    /// What an action does.
+    pub fn action_body(&self, id: ActionId) -> &[Stmt] {
+        &self.action_bodies[id.index()]
     }
 }

@@ -4,7 +4,7 @@ use num_bigint::BigInt;
 
 use super::{
     ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId, Scalar,
-    Source, Stmt, TableId, UnionId,
+    Source, TableId, UnionId,
 };
 use crate::p4info::types::TypeSpec;
 
@@ -39,8 +39,6 @@ pub struct Action {
     pub meta: Meta,
     /// Parameters that the control plane fills in.
     pub params: Vec<Param>,
-    /// What it does.
-    pub body: Vec<Stmt>,
 }
 
 /// A run-time parameter of an action.
@@ -418,7 +416,7 @@ pub struct Calculation {
 }
 
 /// A checksum to verify or to update.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Checksum {
     /// Verified after the parser, or else updated before the deparser.
     pub verify: bool,

@@ -2,8 +2,45 @@
 
 use num_bigint::BigInt;
 
-use super::{FieldPlace, Meta, Source, StateId, Stmt, ValueSetId};
+use super::{
+    Effect, Expr, FieldPlace, HeaderId, Meta, Source, StackId, StateId, Stmt, UnionStackId,
+    ValueSetId,
+};
 use crate::p4info::types::TypeSpec;
+
+/// What a statement of a parser state does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParserStmtKind {
+    /// What controls can do, too.
+    Effect(Effect),
+    /// What only parsers can do.
+    Take(Take),
+}
+
+/// What only parsers do: they take bits from the packet, and reject it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Take {
+    /// `extract` into a header, with the length in bits of its varbit field if it has one.
+    Extract {
+        target: HeaderId,
+        varbit_bits: Option<Expr>,
+    },
+    /// `extract` into the next element of a stack.
+    ExtractNext {
+        target: StackId,
+        varbit_bits: Option<Expr>,
+    },
+    /// `extract` into a member of the next element of a union stack.
+    ExtractNextMember {
+        target: UnionStackId,
+        member: u32,
+        varbit_bits: Option<Expr>,
+    },
+    /// Skips bits.
+    Advance(Expr),
+    /// Rejects with `error` unless `cond` holds.
+    Verify { cond: Expr, error: Expr },
+}
 
 /// Where a transition leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,8 +67,8 @@ pub struct Parser {
 pub struct ParseState {
     /// Name, unique in the parser.
     pub name: String,
-    /// No `If`, `Block`, `Loop` or `Apply` among them.
-    pub body: Vec<Stmt>,
+    /// What it does before the transition.
+    pub body: Vec<Stmt<ParserStmtKind>>,
     /// What comes next.
     pub transition: Transition,
     /// Where the state stands.

@@ -154,6 +154,19 @@ pub struct FieldPlace {
     pub field: u32,
 }
 
+impl FieldPlace {
+    /// The field, if it is the same whatever the packet; none for a field of an element that is extracted last.
+    pub fn fixed(self) -> Option<FieldRef> {
+        match self.header {
+            HeaderPlace::Fixed(header) => Some(FieldRef {
+                header,
+                field: self.field,
+            }),
+            HeaderPlace::Last(_) | HeaderPlace::LastMember(..) => None,
+        }
+    }
+}
+
 impl From<FieldRef> for FieldPlace {
     fn from(place: FieldRef) -> Self {
         FieldPlace {

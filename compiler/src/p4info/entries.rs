@@ -8,13 +8,13 @@ use p4::field_match::{self, FieldMatchType};
 use super::order::Listing;
 use super::types::byte_string;
 use super::{ids::field_ids, symbols_of};
-use crate::ir::{Entry, EntryKey, FlatProgram, Key, MatchKind, Table};
+use crate::ir::{Entry, EntryKey, Key, MatchKind, Objects, Table};
 
 /// One insertion for each entry of a table that the control plane sees, in the order of the source.
 ///
 /// Values have as many bytes as their type, as p4c writes them. Priorities are those of the program; where it gives none, the first
 /// entry has the largest. They stand only in tables that need them: P4Runtime refuses them elsewhere.
-pub fn entries(program: &FlatProgram) -> p4::WriteRequest {
+pub fn entries(program: &Objects) -> p4::WriteRequest {
     let mut symbols = symbols_of(program);
     // Clashes of ids are reported with the P4Info.
     symbols.assign();

@@ -13,7 +13,7 @@ use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_ids::Prefix;
 
 use crate::ir::{
-    self, ActionScope, CounterUnit, FlatProgram, MatchKind, Meta, MeterUnit, SizeSemantics,
+    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Objects, SizeSemantics,
     StructuredAnnotation,
 };
 use ids::{field_ids, Aliases, Symbols};
@@ -55,7 +55,7 @@ pub enum IdError {
 ///
 /// # Errors
 /// When explicit ids clash; all clashes are listed.
-pub fn emit(program: &FlatProgram) -> Result<p4::P4Info, Vec<IdError>> {
+pub fn emit(program: &Objects) -> Result<p4::P4Info, Vec<IdError>> {
     let mut writer = Writer {
         program,
         listing: Listing::of(program),
@@ -73,7 +73,7 @@ pub fn emit(program: &FlatProgram) -> Result<p4::P4Info, Vec<IdError>> {
 }
 
 /// All objects with an id. Hidden ones have one, too: others name them.
-fn symbols_of(program: &FlatProgram) -> Symbols {
+fn symbols_of(program: &Objects) -> Symbols {
     let mut symbols = Symbols::default();
     let mut add = |prefix: Prefix, meta: &Meta| symbols.add(prefix, &meta.name, meta.id);
     for action in program.actions.iter().chain(&program.called_actions) {
@@ -121,7 +121,7 @@ fn symbols_of(program: &FlatProgram) -> Symbols {
 }
 
 struct Writer<'a> {
-    program: &'a FlatProgram,
+    program: &'a Objects,
     listing: Listing<'a>,
     symbols: Symbols,
     errors: Vec<IdError>,

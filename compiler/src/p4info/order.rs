@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
 
-use crate::ir::{FlatProgram, Meta, TableId};
+use crate::ir::{Meta, Objects, TableId};
 
 /// Where names stand in a program's listing.
 pub struct Listing<'p> {
@@ -13,7 +13,7 @@ pub struct Listing<'p> {
 
 impl<'p> Listing<'p> {
     /// Of this program.
-    pub fn of(program: &'p FlatProgram) -> Listing<'p> {
+    pub fn of(program: &'p Objects) -> Listing<'p> {
         let mut positions = BTreeMap::new();
         for (position, (prefix, name)) in program.listing.iter().enumerate() {
             positions
@@ -32,7 +32,7 @@ impl<'p> Listing<'p> {
     }
 
     /// The position of a table.
-    pub fn of_table(&self, program: &FlatProgram, table: TableId) -> usize {
+    pub fn of_table(&self, program: &Objects, table: TableId) -> usize {
         self.position(Prefix::Table, &program.table(table).meta)
     }
 

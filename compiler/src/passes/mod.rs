@@ -1,3 +1,143 @@
-//! From the typed program to the IR.
+//! From the typed program to the IR, in passes.
+//!
+//! | pass | from | to | afterwards |
+//! |---|---|---|---|
+//! | [`elaborate`] | [`CheckedProgram`] | [`inlined::InlinedProgram`] | no names, no calls, no generics; expressions are pure |
+//! | [`register_access`] | | | on Tofino, no packet accesses a register twice |
+//! | [`divisions`] | | | nothing is divided at run time |
+//! | [`parse_states`] | states that branch | [`ir::Parser`] | states are straight-line code |
+//! | [`checksums`] | controls | [`ir::Checksum`]s | each has its whole condition |
+//! | [`deparsers`] | controls | [`ir::Deparser`]s | headers are emitted without a condition |
+//! | [`exits`] | controls and actions | [`ir::Stmt`]s | what an `exit` passes out is stored before |
+//! | [`sites`] | | | a table applied in several places knows by a variable from where |
+//! | [`direct_meters`] | | | each has a field for its colour |
+//! | [`aliases`] | | | the target is told of no parser error that nobody reads |
+//!
+//! The type of a statement says which passes it has behind it: [`inlined::StmtKind`] before, [`ir::StmtKind`] and
+//! [`ir::ParserStmtKind`] after. What types cannot say is checked between passes in debug builds ([`check`]).
+//!
+//! A pass reports what the target cannot do with its place in the source; back ends cannot fail. All passes run, wrong
+//! as the program may be, so that one compilation tells of all that is wrong.
 
+mod aliases;
+mod check;
+mod checksums;
+mod deparsers;
+mod direct_meters;
+mod divisions;
 pub mod elaborate;
+mod exits;
+mod inlined;
+mod parse_states;
+mod register_access;
+mod sites;
+
+use crate::arch::Arch;
+use crate::diag::{Diagnostics, SourceMap};
+use crate::ir::{Deparser, FlatProgram, Parser, Pipeline};
+use crate::sema::CheckedProgram;
+use inlined::{Block, BlockCode, InlinedProgram};
+
+/// Choices that change what is accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The architecture that the program is for.
+    pub arch: Arch,
+    /// Keep instances of extern objects that v1model does not know.
+    pub emit_externs: bool,
+    /// The program is only checked: what the target cannot do is not reported.
+    pub only_check: bool,
+    /// Leave out `assert` and `assume`.
+    pub no_assertions: bool,
+    /// Two actions may not share their name for the control plane, which is to see them.
+    pub actions_need_names: bool,
+    /// The source file as named by the user.
+    pub source: String,
+}
+
+/// Lowers a program that the checker accepts. When something is reported as an error, the result must not be used.
+pub fn lower(
+    checked: &CheckedProgram,
+    sources: &SourceMap,
+    diagnostics: &mut Diagnostics,
+    options: &Options,
+) -> FlatProgram {
+    let mut program = elaborate::elaborate(checked, sources, diagnostics, options);
+    if is_right(diagnostics, options) {
+        check::demand("elaborate", check::inlined(&program));
+    }
+    if options.arch.is_tofino() {
+        register_access::check(&program, diagnostics);
+    }
+    divisions::refuse(&program, diagnostics);
+    let mut flat = blocks(&mut program, diagnostics, options);
+    sites::tell_apart(
+        &mut flat.pipelines,
+        &mut program.objects,
+        &mut program.names,
+        diagnostics,
+    );
+    direct_meters::finish(&mut program, options.only_check, diagnostics);
+    flat.objects = program.objects;
+    aliases::keep_read(&mut flat);
+    if is_right(diagnostics, options) {
+        check::demand("direct_meters", check::flat(&flat));
+    }
+    flat
+}
+
+/// Whether the invariants of passes must hold: nothing was refused, and nothing was passed over in silence.
+fn is_right(diagnostics: &Diagnostics, options: &Options) -> bool {
+    !diagnostics.has_errors() && !options.only_check
+}
+
+/// Takes the blocks of the package apart, each by the pass for its kind.
+fn blocks(
+    program: &mut InlinedProgram,
+    diagnostics: &mut Diagnostics,
+    options: &Options,
+) -> FlatProgram {
+    let mut flat = FlatProgram::default();
+    let (mut pipelines, mut bodies) = (Vec::new(), Vec::new());
+    for Block { name, source, code } in std::mem::take(&mut program.blocks) {
+        match code {
+            BlockCode::Parser(states) => flat.parsers.push(Parser {
+                name,
+                states: parse_states::lower(states),
+                source,
+            }),
+            BlockCode::Checksums(body) => checksums::lower(body, &mut flat.checksums, diagnostics),
+            BlockCode::Control(body) => {
+                pipelines.push((name, source));
+                bodies.push(body);
+            }
+            BlockCode::Deparser(body) if options.arch.is_tofino() => {
+                let (headers, rest) =
+                    deparsers::lower_tofino(body, options.only_check, diagnostics);
+                flat.deparsers.push(Deparser {
+                    name,
+                    headers,
+                    calls: Vec::new(),
+                    source: source.clone(),
+                });
+                pipelines.push((name, source));
+                bodies.push(rest);
+            }
+            BlockCode::Deparser(body) => {
+                let (headers, calls) = deparsers::lower_v1model(body, diagnostics);
+                flat.deparsers.push(Deparser {
+                    name,
+                    headers,
+                    calls,
+                    source,
+                });
+            }
+        }
+    }
+    let lowered = exits::lower(program, bodies);
+    flat.pipelines = (pipelines.into_iter().zip(lowered.controls))
+        .map(|((name, source), body)| Pipeline { name, body, source })
+        .collect();
+    flat.action_bodies = lowered.actions;
+    flat
+}

@@ -200,7 +200,7 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
         ..Use::default()
     };
     let data_bits = |action: &crate::ir::ActionRef| -> u64 {
-        let params = &program.action(action.action).params;
+        let params = &program.objects.action(action.action).params;
         params.iter().map(|param| u64::from(param.ty.width())).sum()
     };
     let data = table.actions.iter().map(data_bits).max().unwrap_or(0);
@@ -218,7 +218,7 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
     let size = table.size.max(1);
     // Members of a profile stand once, however many entries name them.
     let rows_of_data = match table.implementation {
-        Some(profile) => program.action_profiles[profile.index()].size.max(1),
+        Some(profile) => program.objects.action_profiles[profile.index()].size.max(1),
         None => size,
     };
     if data > IMMEDIATE_BITS || table.implementation.is_some() {
@@ -227,10 +227,11 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
         let rows = rows_of_data * bits.div_ceil(SRAM_BITS);
         takes.sram += rows.div_ceil(in_row).div_ceil(SRAM_ROWS);
     }
-    if table
-        .implementation
-        .is_some_and(|profile| program.action_profiles[profile.index()].selector.is_some())
-    {
+    if table.implementation.is_some_and(|profile| {
+        program.objects.action_profiles[profile.index()]
+            .selector
+            .is_some()
+    }) {
         takes += Use {
             sram: array(size, SRAM_BITS),
             stateful: 1,
@@ -261,10 +262,10 @@ pub fn table(program: &FlatProgram, table: &Table) -> Use {
             .max(ways * held.div_ceil(SRAM_BITS));
     }
     if let Some(id) = table.counter {
-        takes += counter(&program.counters[id.index()], size);
+        takes += counter(&program.objects.counters[id.index()], size);
     }
     if let Some(id) = table.meter {
-        takes += meter(&program.meters[id.index()], size);
+        takes += meter(&program.objects.meters[id.index()], size);
     }
     takes
 }

@@ -105,7 +105,7 @@ pub struct Note {
 impl Report {
     /// Places the steps of a program; none for one that is not for Tofino.
     pub fn of(program: &FlatProgram) -> Option<Report> {
-        let budget = match program.arch {
+        let budget = match program.objects.arch {
             Arch::V1model => return None,
             Arch::Tna => Budget::TOFINO,
             Arch::T2na => Budget::TOFINO_2,

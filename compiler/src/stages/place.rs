@@ -39,8 +39,8 @@ pub fn report(
     let chain = chain(program, steps, dependencies, &earliest);
     let cut = cut(program, steps, dependencies, &chain, longest_chain);
     Report {
-        program: program.source.clone(),
-        architecture: program.arch.name(),
+        program: program.objects.source.clone(),
+        architecture: program.objects.arch.name(),
         stages: budget.stages,
         needed,
         longest_chain,
@@ -371,14 +371,16 @@ fn chain(
 fn name(program: &FlatProgram, thing: Thing) -> String {
     match thing {
         Thing::Field(field) => {
-            let header = &program.storage.header(field.header).name;
-            let field = &program.storage.field(field).name;
+            let header = &program.objects.storage.header(field.header).name;
+            let field = &program.objects.storage.field(field).name;
             match field.contains('.') || header == "scalars" {
                 true => field.clone(),
                 false => format!("{header}.{field}"),
             }
         }
-        Thing::Valid(header) => format!("{}.isValid()", program.storage.header(header).name),
+        Thing::Valid(header) => {
+            format!("{}.isValid()", program.objects.storage.header(header).name)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::chip::{self, Use};
 use super::Note;
 use crate::ir::{
-    walk_exprs, Apply, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
+    self, walk_exprs, Apply, BinaryOp, CalculationInput, Expr, FieldPlace, FieldRef, FlatProgram,
     HeaderId, HeaderPlace, KeyTarget, MatchKind, Primitive, RegisterId, Scalar, Source, Stmt,
     StmtKind,
 };
@@ -145,12 +145,15 @@ impl Collector<'_> {
             let stmt = &body[at];
             match &stmt.kind {
                 StmtKind::If { cond, .. } => self.looked_at(cond),
-                StmtKind::Assign { value, .. } => self.looked_at(value),
-                StmtKind::Primitive(Primitive::RegisterAccess { register, .. }) => {
+                StmtKind::Effect(ir::Effect::Assign { value, .. }) => self.looked_at(value),
+                StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterAccess {
+                    register,
+                    ..
+                })) => {
                     let end = end_of_access(body, at, *register);
                     walk_exprs(&body[at..=end], &mut |expr| self.looked_at(expr));
                 }
-                StmtKind::Primitive(primitive) => {
+                StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
                     primitive
                         .exprs()
                         .into_iter()
@@ -164,12 +167,17 @@ impl Collector<'_> {
                 } => self.condition(cond, then, other, &stmt.source),
                 StmtKind::Apply(apply) => self.apply(apply, &stmt.source),
                 StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => self.body(body),
-                StmtKind::Primitive(Primitive::RegisterAccess { register, .. }) => {
+                StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterAccess {
+                    register,
+                    ..
+                })) => {
                     let end = end_of_access(body, at, *register);
                     self.register(&body[at..=end], *register, &stmt.source);
                     at = end;
                 }
-                StmtKind::Assign { target, value } => self.assign(*target, value, &stmt.source),
+                StmtKind::Effect(ir::Effect::Assign { target, value }) => {
+                    self.assign(*target, value, &stmt.source)
+                }
                 _ => self.statement(stmt),
             }
             at += 1;
@@ -194,7 +202,7 @@ impl Collector<'_> {
 
     /// Whether somebody may still want a field: headers leave the pipeline, metadata does not.
     fn is_wanted(&self, field: FieldRef) -> bool {
-        let metadata = self.program.storage.header(field.header).metadata;
+        let metadata = self.program.objects.storage.header(field.header).metadata;
         !metadata || self.to_come.get(&field).is_some_and(|count| *count > 0)
     }
 
@@ -230,7 +238,7 @@ impl Collector<'_> {
     }
 
     fn apply(&mut self, apply: &Apply, source: &Source) {
-        let table = self.program.table(apply.table);
+        let table = self.program.objects.table(apply.table);
         let keys: BTreeSet<Thing> = (table.keys.iter())
             .filter_map(|key| match key.target {
                 KeyTarget::Field(field) => Some(Thing::Field(field)),
@@ -249,14 +257,14 @@ impl Collector<'_> {
             ..Effect::default()
         };
         if let Some(profile) = table.implementation {
-            let selector = &self.program.action_profiles[profile.index()].selector;
+            let selector = &self.program.objects.action_profiles[profile.index()].selector;
             for input in selector.iter().flat_map(|selector| &selector.inputs) {
                 all.matches.insert(Thing::Field(*input));
             }
         }
-        for action in &table.actions {
-            let action = self.program.action(action.action);
-            let effect = self.action(&action.body);
+        for reference in &table.actions {
+            let action = self.program.objects.action(reference.action);
+            let effect = self.action(self.program.action_body(reference.action));
             if effect.length > 1 {
                 let name = action.meta.name.clone();
                 self.note(
@@ -295,18 +303,18 @@ impl Collector<'_> {
             this.branch(step, outcome, body);
             outcome += 1;
         };
-        follow(self, &apply.hit);
-        follow(self, &apply.miss);
-        for (_, body) in &apply.actions {
+        for body in apply.then.bodies() {
             follow(self, body);
         }
-        follow(self, &apply.other);
     }
 
     /// A register's access with all that its ALU does: reading the cell, the method, writing it back.
     fn register(&mut self, body: &[Stmt], register: RegisterId, source: &Source) {
         let effect = self.access(body, register);
-        let name = self.program.registers[register.index()].meta.name.clone();
+        let name = self.program.objects.registers[register.index()]
+            .meta
+            .name
+            .clone();
         self.push(Kind::Register, source, name, effect, true);
     }
 
@@ -320,7 +328,7 @@ impl Collector<'_> {
         effect.matches = self.seen_through(&read - &effect.writes);
         effect.results = effect.writes.clone();
         effect.registers.insert(register);
-        let array = &self.program.registers[register.index()];
+        let array = &self.program.objects.registers[register.index()];
         effect
             .objects
             .insert(array.meta.name.clone(), chip::register(array));
@@ -422,7 +430,10 @@ impl Collector<'_> {
             let stmt = &body[at];
             let mut one = Effect::default();
             match &stmt.kind {
-                StmtKind::Primitive(Primitive::RegisterAccess { register, .. }) => {
+                StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterAccess {
+                    register,
+                    ..
+                })) => {
                     let end = end_of_access(body, at, *register);
                     one = self.access(&body[at..=end], *register);
                     at = end;
@@ -438,7 +449,7 @@ impl Collector<'_> {
                     self.action_body(then, all, depth, before);
                     self.action_body(other, all, depth, before);
                 }
-                StmtKind::Assign { target, value } => {
+                StmtKind::Effect(ir::Effect::Assign { target, value }) => {
                     if let Some(field) = fixed(*target) {
                         one.reads = things_of(value);
                         one.writes.insert(Thing::Field(field));
@@ -481,31 +492,31 @@ impl Collector<'_> {
     fn effect_of(&self, stmt: &Stmt, effect: &mut Effect) {
         let program = self.program;
         match &stmt.kind {
-            StmtKind::AssignHeader { target, value } => {
+            StmtKind::Effect(ir::Effect::AssignHeader { target, value }) => {
                 if let (HeaderPlace::Fixed(target), HeaderPlace::Fixed(value)) = (target, value) {
                     effect.writes.extend(self.whole(*target));
                     effect.reads.extend(self.whole(*value));
                 }
             }
-            StmtKind::SetValidity {
+            StmtKind::Effect(ir::Effect::SetValidity {
                 target: HeaderPlace::Fixed(header),
                 ..
-            } => {
+            }) => {
                 effect.writes.insert(Thing::Valid(*header));
             }
-            StmtKind::Primitive(primitive) => {
+            StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
                 for expr in primitive.exprs() {
                     effect.matches.extend(things_of(expr));
                 }
                 match primitive {
                     Primitive::Count { counter, .. } => {
-                        let counter = &program.counters[counter.index()];
+                        let counter = &program.objects.counters[counter.index()];
                         let takes = chip::counter(counter, counter.size);
                         effect.objects.insert(counter.meta.name.clone(), takes);
                     }
                     Primitive::ExecuteMeter { meter, target, .. } => {
                         effect.results.insert(Thing::Field(*target));
-                        let meter = &program.meters[meter.index()];
+                        let meter = &program.objects.meters[meter.index()];
                         let takes = chip::meter(meter, meter.size);
                         effect.objects.insert(meter.meta.name.clone(), takes);
                         effect.writes.insert(Thing::Field(*target));
@@ -515,7 +526,7 @@ impl Collector<'_> {
                         calculation,
                         ..
                     } => {
-                        let inputs = &program.calculations[calculation.index()].inputs;
+                        let inputs = &program.objects.calculations[calculation.index()].inputs;
                         for input in inputs {
                             if let CalculationInput::Field(field) = input {
                                 effect.matches.insert(Thing::Field(*field));
@@ -539,7 +550,13 @@ impl Collector<'_> {
     }
 
     fn whole(&self, header: HeaderId) -> BTreeSet<Thing> {
-        let fields = self.program.storage.header_type(header).fields.len() as u32;
+        let fields = self
+            .program
+            .objects
+            .storage
+            .header_type(header)
+            .fields
+            .len() as u32;
         (0..fields)
             .map(|field| Thing::Field(FieldRef { header, field }))
             .chain([Thing::Valid(header)])
@@ -549,7 +566,7 @@ impl Collector<'_> {
     fn bits(&self, thing: Thing) -> u64 {
         match thing {
             Thing::Field(field) => {
-                let scalar = self.program.storage.field(field).scalar();
+                let scalar = self.program.objects.storage.field(field).scalar();
                 u64::from(scalar.map_or(0, Scalar::width))
             }
             Thing::Valid(_) => 1,
@@ -665,8 +682,7 @@ fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
     let mut counts = BTreeMap::new();
     let mut count = |field: FieldRef| *counts.entry(field).or_default() += 1;
     let pipelines = program.pipelines.iter().map(|pipeline| &pipeline.body);
-    let actions = program.actions.iter().map(|action| &action.body);
-    for body in pipelines.chain(actions) {
+    for body in pipelines.chain(&program.action_bodies) {
         walk_exprs(body, &mut |expr| {
             expr.walk(&mut |expr| {
                 if let Expr::Field { place, .. } = expr {
@@ -675,17 +691,17 @@ fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
             });
         });
     }
-    for key in program.tables.iter().flat_map(|table| &table.keys) {
+    for key in program.objects.tables.iter().flat_map(|table| &table.keys) {
         if let KeyTarget::Field(field) = key.target {
             count(field);
         }
     }
-    for input in (program.calculations.iter()).flat_map(|calculation| &calculation.inputs) {
+    for input in (program.objects.calculations.iter()).flat_map(|calculation| &calculation.inputs) {
         if let CalculationInput::Field(field) = input {
             count(*field);
         }
     }
-    for profile in &program.action_profiles {
+    for profile in &program.objects.action_profiles {
         let inputs = profile
             .selector
             .iter()
@@ -693,8 +709,12 @@ fn reads(program: &FlatProgram) -> BTreeMap<FieldRef, usize> {
         inputs.copied().for_each(&mut count);
     }
     // What the traffic manager and deparsers look at.
-    program.aliases.iter().for_each(|(_, field)| count(*field));
-    for fields in &program.field_lists {
+    program
+        .objects
+        .aliases
+        .iter()
+        .for_each(|(_, field)| count(*field));
+    for fields in &program.objects.field_lists {
         fields.fields.iter().copied().for_each(&mut count);
     }
     counts
@@ -710,17 +730,19 @@ fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize {
     let mut end = start;
     for (at, stmt) in body.iter().enumerate().skip(start + 1) {
         match &stmt.kind {
-            StmtKind::Primitive(Primitive::RegisterWrite { register, .. })
-                if *register == accessed =>
-            {
+            StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterWrite {
+                register, ..
+            })) if *register == accessed => {
                 return at;
             }
-            StmtKind::Primitive(Primitive::RegisterRead { register, .. })
-                if *register == accessed =>
-            {
+            StmtKind::Effect(ir::Effect::Primitive(Primitive::RegisterRead {
+                register, ..
+            })) if *register == accessed => {
                 end = at;
             }
-            StmtKind::Assign { .. } | StmtKind::Block { .. } | StmtKind::If { .. } => {}
+            StmtKind::Effect(ir::Effect::Assign { .. })
+            | StmtKind::Block { .. }
+            | StmtKind::If { .. } => {}
             _ => return end,
         }
     }
@@ -731,7 +753,7 @@ fn end_of_access(body: &[Stmt], start: usize, accessed: RegisterId) -> usize {
 fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thing>) {
     for stmt in body {
         match &stmt.kind {
-            StmtKind::Assign { target, value } => {
+            StmtKind::Effect(ir::Effect::Assign { target, value }) => {
                 reads.extend(things_of(value));
                 writes.extend(fixed(*target).map(Thing::Field));
             }
@@ -745,7 +767,7 @@ fn inside(body: &[Stmt], reads: &mut BTreeSet<Thing>, writes: &mut BTreeSet<Thin
             StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
                 inside(body, reads, writes);
             }
-            StmtKind::Primitive(primitive) => {
+            StmtKind::Effect(ir::Effect::Primitive(primitive)) => {
                 for expr in primitive.exprs() {
                     reads.extend(things_of(expr));
                 }

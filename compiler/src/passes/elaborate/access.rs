@@ -6,7 +6,8 @@ use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::Elaborator;
 use crate::diag::Span;
-use crate::ir::{self, HeaderPlace, Scalar, Stmt, StmtKind};
+use crate::ir::{self, Effect, HeaderPlace, Scalar};
+use crate::passes::inlined::{fits_in_action, Stmt, StmtKind};
 use crate::sema::{BuiltinMethod, Callee, DefKind, Resolution, Type};
 use crate::syntax::ast::{Expr, ExprKind};
 
@@ -153,7 +154,7 @@ impl Elaborator<'_> {
                 let held = self.temporary(frame, "tmp", ty);
                 self.emit(
                     span,
-                    StmtKind::Assign {
+                    Effect::Assign {
                         target: held.into(),
                         value,
                     },
@@ -299,7 +300,7 @@ impl Elaborator<'_> {
 
     /// Emits a choice that the source does not have.
     pub fn emit_if(&mut self, span: Span, cond: ir::Expr, then: Vec<Stmt>, other: Vec<Stmt>) {
-        let inline = then.iter().chain(&other).all(Stmt::fits_in_action);
+        let inline = then.iter().chain(&other).all(fits_in_action);
         self.emit(
             span,
             StmtKind::If {

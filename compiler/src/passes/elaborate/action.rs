@@ -10,8 +10,11 @@ use super::frame::{Binding, ControlInstance, Frame, ReturnTarget};
 use super::Elaborator;
 use crate::diag::Span;
 use crate::ir::{self, ActionId};
+use crate::passes::inlined::Stmt;
 use crate::sema::{CallInfo, Callee, DefKind};
-use crate::syntax::ast::{ActionDecl, Arg, Call, DeclId, Direction, Stmt, StmtKind as AstStmt};
+use crate::syntax::ast::{
+    ActionDecl, Arg, Call, DeclId, Direction, Stmt as AstStmt, StmtKind as Ast,
+};
 
 impl Elaborator<'_> {
     /// The declaration of an action, and whether it is one of the top level.
@@ -92,7 +95,8 @@ impl Elaborator<'_> {
         );
         let body = self.action_body(&decl, callee, prologue, copies);
         let action = ActionId::from(self.program.actions.len());
-        self.program.actions.push(ir::Action { meta, params, body });
+        self.program.actions.push(ir::Action { meta, params });
+        self.into.action_bodies.push(body);
         if !binds {
             match global {
                 true => self.top_actions.insert(id, action),
@@ -152,9 +156,9 @@ impl Elaborator<'_> {
         &mut self,
         decl: &ActionDecl,
         mut callee: Frame,
-        prologue: Vec<ir::Stmt>,
+        prologue: Vec<Stmt>,
         copies: Copies,
-    ) -> Vec<ir::Stmt> {
+    ) -> Vec<Stmt> {
         let label = self.label();
         callee.returns = Some(ReturnTarget {
             label,
@@ -214,9 +218,9 @@ impl Elaborator<'_> {
     }
 
     /// Actions that are called where an `exit` lets nothing come are listed nevertheless, as p4c does.
-    pub fn know_actions_after_exit(&mut self, stmts: &[Stmt], frame: &Rc<Frame>) {
+    pub fn know_actions_after_exit(&mut self, stmts: &[AstStmt], frame: &Rc<Frame>) {
         for stmt in stmts {
-            let AstStmt::Call(expr) = &stmt.kind else {
+            let Ast::Call(expr) = &stmt.kind else {
                 continue;
             };
             let callee = self.checked.call(expr.id).map(|info| info.callee);
@@ -256,7 +260,6 @@ impl Elaborator<'_> {
         self.program.called_actions.push(ir::Action {
             meta,
             params: Vec::new(),
-            body: Vec::new(),
         });
     }
 }

@@ -6,7 +6,7 @@ use super::data::{Data, Footprint, Place};
 use super::frame::Frame;
 use super::{ops, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
+use crate::ir::{self, Effect, HeaderPlace, Scalar};
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 
@@ -29,7 +29,7 @@ impl Elaborator<'_> {
                 Data::Varbit(value) if value != *target => {
                     self.emit(
                         span,
-                        StmtKind::AssignVarbit {
+                        Effect::AssignVarbit {
                             target: *target,
                             value,
                         },
@@ -56,7 +56,7 @@ impl Elaborator<'_> {
                 Data::Union(value) if value != *target => {
                     self.emit(
                         span,
-                        StmtKind::AssignUnion {
+                        Effect::AssignUnion {
                             target: *target,
                             value,
                         },
@@ -69,7 +69,7 @@ impl Elaborator<'_> {
                 Data::Stack(value) if value != *target => {
                     self.emit(
                         span,
-                        StmtKind::AssignStack {
+                        Effect::AssignStack {
                             target: *target,
                             value,
                         },
@@ -87,7 +87,7 @@ impl Elaborator<'_> {
                 Data::UnionStack(value) if value != *target => {
                     self.emit(
                         span,
-                        StmtKind::AssignUnionStack {
+                        Effect::AssignUnionStack {
                             target: *target,
                             value,
                         },
@@ -142,7 +142,7 @@ impl Elaborator<'_> {
         if matches!(&value, ir::Expr::Field { place, .. } if *place == target) {
             return;
         }
-        self.emit(span, StmtKind::Assign { target, value });
+        self.emit(span, Effect::Assign { target, value });
     }
 
     fn assign_header(
@@ -155,11 +155,11 @@ impl Elaborator<'_> {
     ) {
         match data {
             Data::Header(value) if value != target => {
-                self.emit(span, StmtKind::AssignHeader { target, value })
+                self.emit(span, Effect::AssignHeader { target, value })
             }
             Data::InvalidHeader => self.emit(
                 span,
-                StmtKind::SetValidity {
+                Effect::SetValidity {
                     target,
                     valid: false,
                 },
@@ -186,7 +186,7 @@ impl Elaborator<'_> {
                 }
                 self.emit(
                     span,
-                    StmtKind::SetValidity {
+                    Effect::SetValidity {
                         target,
                         valid: true,
                     },
@@ -284,7 +284,7 @@ impl Elaborator<'_> {
                 .for_each(|(_, member)| self.invalidate(member, span)),
             Place::Header(target) => self.emit(
                 span,
-                StmtKind::SetValidity {
+                Effect::SetValidity {
                     target: *target,
                     valid: false,
                 },

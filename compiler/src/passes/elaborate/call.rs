@@ -9,7 +9,8 @@ use super::data::{Data, Footprint, Place};
 use super::frame::{Binding, Frame, Instance, ReturnTarget};
 use super::{method_base, Elaborator, MAX_DEPTH, MAX_STATEMENTS};
 use crate::diag::{Code, Span};
-use crate::ir::{self, Scalar, StmtKind};
+use crate::ir::{self, Effect, Scalar};
+use crate::passes::inlined::{leaves, Stmt, StmtKind};
 use crate::sema::{ArgSource, BuiltinMethod, CallInfo, Callee, DefKind, Type};
 use crate::syntax::ast::{
     Arg, Call, DeclId, Direction, Expr, ExprKind, FunctionDecl, Param, StmtKind as AstStmt,
@@ -100,7 +101,7 @@ impl Elaborator<'_> {
                 Data::Invalid
             }
             Callee::TableApply(id) => {
-                self.apply_table(id, expr.span, frame, super::control::Outcome::default());
+                self.apply_table_alone(id, expr.span, frame);
                 Data::Invalid
             }
             _ => Data::Invalid,
@@ -382,7 +383,7 @@ impl Elaborator<'_> {
     }
 
     /// Emits a block that `label` leaves; without the block when nothing leaves it early.
-    pub fn emit_block(&mut self, span: Span, label: ir::Label, mut body: Vec<ir::Stmt>) {
+    pub fn emit_block(&mut self, span: Span, label: ir::Label, mut body: Vec<Stmt>) {
         if matches!(body.last().map(|stmt| &stmt.kind), Some(StmtKind::Break(last)) if *last == label)
         {
             body.pop();
@@ -425,15 +426,13 @@ impl Elaborator<'_> {
                 };
                 let push = method == BuiltinMethod::PushFront;
                 match place {
-                    Place::Stack(target) if push => {
-                        self.emit(span, StmtKind::Push { target, count })
-                    }
-                    Place::Stack(target) => self.emit(span, StmtKind::Pop { target, count }),
+                    Place::Stack(target) if push => self.emit(span, Effect::Push { target, count }),
+                    Place::Stack(target) => self.emit(span, Effect::Pop { target, count }),
                     Place::UnionStack(target) if push => {
-                        self.emit(span, StmtKind::PushUnion { target, count })
+                        self.emit(span, Effect::PushUnion { target, count })
                     }
                     Place::UnionStack(target) => {
-                        self.emit(span, StmtKind::PopUnion { target, count })
+                        self.emit(span, Effect::PopUnion { target, count })
                     }
                     _ => {}
                 }
@@ -469,7 +468,7 @@ impl Elaborator<'_> {
                 let value = ir::Expr::Bool(false);
                 self.emit(
                     span,
-                    StmtKind::Assign {
+                    Effect::Assign {
                         target: result.into(),
                         value,
                     },
@@ -478,7 +477,7 @@ impl Elaborator<'_> {
                     if let Data::Scalar(value) = this.validity(&elements[position], span, frame) {
                         this.emit(
                             span,
-                            StmtKind::Assign {
+                            Effect::Assign {
                                 target: result.into(),
                                 value,
                             },
@@ -496,7 +495,7 @@ impl Elaborator<'_> {
         match place {
             Place::Header(target) => self.emit(
                 span,
-                StmtKind::SetValidity {
+                Effect::SetValidity {
                     target: *target,
                     valid: true,
                 },
@@ -553,20 +552,4 @@ pub type Copies = Vec<(Place, Data, Type)>;
 /// Whether a place is a header that is yet to be extracted.
 fn is_next(place: &Place) -> bool {
     matches!(place, Place::Next(_) | Place::NextMember(..))
-}
-
-/// Whether a body has a break out of `label`.
-fn leaves(body: &[ir::Stmt], label: ir::Label) -> bool {
-    body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Break(known) => *known == label,
-        StmtKind::If { then, other, .. } => leaves(then, label) || leaves(other, label),
-        StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => leaves(body, label),
-        StmtKind::Apply(apply) => {
-            leaves(&apply.hit, label)
-                || leaves(&apply.miss, label)
-                || leaves(&apply.other, label)
-                || apply.actions.iter().any(|(_, body)| leaves(body, label))
-        }
-        _ => false,
-    })
 }

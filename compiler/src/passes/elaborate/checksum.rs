@@ -4,16 +4,17 @@ use std::rc::Rc;
 
 use super::call::{Argument, Bound};
 use super::data::{Data, Place};
-use super::externs::{fixed, value};
+use super::externs::value;
 use super::frame::{Binding, ControlInstance};
-use super::{ops, Elaborator, Region};
+use super::{Elaborator, Region};
 use crate::diag::Span;
-use crate::ir::{self, Algorithm, CalculationInput, Checksum, Stmt, StmtKind};
+use crate::ir::{self, Algorithm, CalculationInput, Checksum};
+use crate::passes::inlined::{BlockCode, StmtKind};
 use crate::sema::{DefKind, Type};
 use crate::syntax::ast::Name;
 
 impl Elaborator<'_> {
-    /// Collects the checksums of a control, which may hold nothing else.
+    /// A control that verifies or updates checksums.
     pub fn checksum_block(
         &mut self,
         instance: &Rc<ControlInstance>,
@@ -21,8 +22,12 @@ impl Elaborator<'_> {
         arguments: Vec<Binding>,
     ) {
         self.region = region;
-        let code = self.block(|this| this.apply_top(instance, arguments));
-        self.collect_checksums(&code, &ir::Expr::Bool(true));
+        let body = self.block(|this| this.apply_top(instance, arguments));
+        let name = match region {
+            Region::Verify => "verify_checksum",
+            _ => "compute_checksum",
+        };
+        self.add_block(name, instance.decl.name.span, BlockCode::Checksums(body));
     }
 
     /// A call of one of the checksum functions.
@@ -49,8 +54,8 @@ impl Elaborator<'_> {
             return;
         };
         let target = match &args[2].1.argument {
-            Argument::Place(Place::Scalar(place, _)) => fixed(*place),
-            Argument::Value(Data::Scalar(ir::Expr::Field { place, .. })) => fixed(*place),
+            Argument::Place(Place::Scalar(place, _)) => place.fixed(),
+            Argument::Value(Data::Scalar(ir::Expr::Field { place, .. })) => place.fixed(),
             _ => None,
         };
         let Some(target) = target else {
@@ -69,15 +74,14 @@ impl Elaborator<'_> {
         }
         let calculation = self.calculation(algorithm, inputs, span);
         let source = self.source(span);
-        self.program.checksums.push(Checksum {
+        let checksum = Checksum {
             verify,
             condition,
             target,
             calculation,
             source,
-        });
-        // Marks the place among the statements, for the conditions around it.
-        self.emit(span, StmtKind::Checksum(self.program.checksums.len() - 1));
+        };
+        self.emit(span, StmtKind::Checksum(Box::new(checksum)));
     }
 
     fn checksum_algorithm(&mut self, bound: &Bound) -> Option<Algorithm> {
@@ -88,36 +92,6 @@ impl Elaborator<'_> {
         match &self.checked.def(nominal.id).kind {
             DefKind::Enum(decl) => Algorithm::from_name(&decl.members.get(index)?.name.name),
             _ => None,
-        }
-    }
-
-    /// Adds the conditions of the statements around them; whatever else is there cannot be done at this place.
-    fn collect_checksums(&mut self, code: &[Stmt], around: &ir::Expr) {
-        for stmt in code {
-            match &stmt.kind {
-                StmtKind::Checksum(index) => {
-                    let checksum = &mut self.program.checksums[*index];
-                    let own = std::mem::replace(&mut checksum.condition, ir::Expr::Bool(true));
-                    checksum.condition = ops::and(around.clone(), own);
-                }
-                StmtKind::If {
-                    cond, then, other, ..
-                } => {
-                    self.collect_checksums(then, &ops::and(around.clone(), cond.clone()));
-                    self.collect_checksums(other, &ops::and(around.clone(), cond.clone().not()));
-                }
-                _ => {
-                    let what = format!(
-                        "{}:{}: {}",
-                        stmt.source.file, stmt.source.line, stmt.source.fragment
-                    );
-                    let message = format!(
-                        "a checksum control may hold only calls of checksum functions on this target, and {what} is none"
-                    );
-                    let what = crate::diag::Diagnostic::global(crate::diag::Code::TARGET, message);
-                    self.diagnostics.report(what);
-                }
-            }
         }
     }
 }

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::data::Data;
-use super::exits::exits;
 use super::frame::{Binding, ControlInstance, Frame, Instance, ParserInstance, ReturnTarget};
 use super::{join, method_base, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, Apply, Scalar, Stmt, StmtKind};
+use crate::ir::{self, Effect, Follow, Scalar};
+use crate::passes::inlined::{exits, Apply, Stmt, StmtKind};
 use crate::sema::{CallInfo, Callee, DefKind, Resolution};
 use crate::syntax::ast::{
     Block, Call, Decl, DeclId, Expr, ExprKind, Param, Stmt as AstStmt, StmtKind as Ast,
@@ -327,6 +327,11 @@ impl Elaborator<'_> {
         }
     }
 
+    /// Applies a table whose result nobody looks at.
+    pub fn apply_table_alone(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>) {
+        self.apply_table(table, span, frame, Outcome::default());
+    }
+
     /// Applies a table; `outcome` is what follows.
     pub fn apply_table(&mut self, table: DeclId, span: Span, frame: &Rc<Frame>, outcome: Outcome) {
         let Some(instance) = frame.control.clone() else {
@@ -352,31 +357,30 @@ impl Elaborator<'_> {
         let may_exit = info
             .actions
             .iter()
-            .any(|(_, action)| exits(&self.program.actions[action.index()].body));
+            .any(|(_, action)| exits(&self.into.action_bodies[action.index()]));
         let exit = match may_exit {
             true => self.block(|this| this.copy_out(this.all_pending_copies(), span, frame)),
             false => Vec::new(),
         };
-        let apply = match outcome.by_action && actions.is_empty() {
-            // Only a default case: it follows in any case.
-            true => Apply {
-                table: info.id,
-                hit: outcome.other.clone(),
-                miss: outcome.other,
-                actions,
-                other: Vec::new(),
-                exit,
-                site: None,
-            },
-            false => Apply {
-                table: info.id,
+        let then = match outcome.by_action {
+            false => Follow::Hit {
                 hit: outcome.hit,
                 miss: outcome.miss,
+            },
+            // Only a default case: it follows in any case.
+            true if actions.is_empty() => Follow::Hit {
+                hit: outcome.other.clone(),
+                miss: outcome.other,
+            },
+            true => Follow::Action {
                 actions,
                 other: outcome.other,
-                exit,
-                site: None,
             },
+        };
+        let apply = Apply {
+            table: info.id,
+            then,
+            exit,
         };
         self.emit(span, StmtKind::Apply(Box::new(apply)));
     }
@@ -392,7 +396,7 @@ impl Elaborator<'_> {
                 let value = ir::Expr::Bool(value);
                 this.emit(
                     base.span,
-                    StmtKind::Assign {
+                    Effect::Assign {
                         target: result.into(),
                         value,
                     },

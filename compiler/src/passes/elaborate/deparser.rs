@@ -1,4 +1,4 @@
-//! The deparser: the order of headers.
+//! Deparsers, and the headers that they emit.
 
 use std::rc::Rc;
 
@@ -7,42 +7,22 @@ use super::data::Data;
 use super::frame::{Binding, ControlInstance, Frame};
 use super::{Elaborator, Region};
 use crate::diag::Span;
-use crate::ir::{Deparser, HeaderId, HeaderPlace, Primitive, StmtKind};
+use crate::ir::{HeaderId, HeaderPlace};
+use crate::passes::inlined::{BlockCode, StmtKind};
 use crate::sema::CallInfo;
 use crate::syntax::ast::Call;
 
 impl Elaborator<'_> {
-    /// Collects the headers that a deparser emits, and what else it does.
-    pub fn deparser_block(&mut self, instance: &Rc<ControlInstance>, arguments: Vec<Binding>) {
+    /// A deparser of the architecture, and what the target calls it.
+    pub fn deparser_block(
+        &mut self,
+        instance: &Rc<ControlInstance>,
+        name: &'static str,
+        arguments: Vec<Binding>,
+    ) {
         self.region = Region::Deparser;
-        let mut deparser = Deparser {
-            name: "deparser",
-            source: self.source(instance.decl.name.span),
-            ..Deparser::default()
-        };
-        let code = self.block(|this| this.apply_top(instance, arguments));
-        for stmt in code {
-            match stmt.kind {
-                StmtKind::Emit(header) => deparser.headers.push(header),
-                // The target has a list of these and a list of headers, so that their order is lost, as with p4c.
-                StmtKind::Primitive(
-                    Primitive::LogMsg { .. }
-                    | Primitive::Assert(_)
-                    | Primitive::Assume(_)
-                    | Primitive::Truncate { .. },
-                ) => deparser.calls.push(stmt),
-                _ => {
-                    let message = format!(
-                        "{}:{}: a deparser can only emit headers, log, assert and truncate on this target, and {} does something else",
-                        stmt.source.file, stmt.source.line, stmt.source.fragment
-                    );
-                    let what = crate::diag::Diagnostic::global(crate::diag::Code::TARGET, message)
-                        .help("do it at the end of egress");
-                    self.diagnostics.report(what);
-                }
-            }
-        }
-        self.program.deparsers.push(deparser);
+        let body = self.block(|this| this.apply_top(instance, arguments));
+        self.add_block(name, instance.decl.name.span, BlockCode::Deparser(body));
     }
 
     /// `packet_out.emit`.

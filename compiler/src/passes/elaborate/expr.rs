@@ -9,7 +9,7 @@ use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::{ops, unnamed, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
-use crate::ir::{self, HeaderPlace, Scalar, StmtKind};
+use crate::ir::{self, Effect, HeaderPlace, Scalar};
 use crate::sema::{DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{BinaryOp, DeclId, Expr, ExprKind, Ident, Name, NamedExpr, UnaryOp};
 
@@ -421,7 +421,7 @@ impl Elaborator<'_> {
         let span = left.span.to(right.span);
         self.emit(
             span,
-            StmtKind::Assign {
+            Effect::Assign {
                 target: result.into(),
                 value: first,
             },
@@ -430,7 +430,7 @@ impl Elaborator<'_> {
             this.out = then;
             this.emit(
                 right.span,
-                StmtKind::Assign {
+                Effect::Assign {
                     target: result.into(),
                     value: second,
                 },

@@ -10,8 +10,8 @@ use super::frame::{ExternObject, Frame, Instance};
 use super::{join, method_base, scalars_of, Elaborator, Region};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
-    self, Algorithm, Calculation, CalculationId, CalculationInput, Digest, DigestId, ExternArg,
-    ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, StmtKind,
+    self, Algorithm, Calculation, CalculationId, CalculationInput, Digest, DigestId, Effect,
+    ExternArg, ExternInstanceId, FieldList, FieldListId, FieldRef, MeterId, Primitive, Take,
 };
 use crate::sema::{CallInfo, DefKind, Type};
 use crate::syntax::ast::{Call, DeclId, ExprKind, Name};
@@ -113,7 +113,7 @@ impl Elaborator<'_> {
                 let (Some(cond), Some(error)) = (value(&named, 0), value(&named, 1)) else {
                     return Data::Invalid;
                 };
-                self.emit(span, StmtKind::Verify { cond, error });
+                self.emit(span, Take::Verify { cond, error });
             }
             "hash" => self.hash(&named, span, frame),
             "random" => {
@@ -131,18 +131,18 @@ impl Elaborator<'_> {
             "resubmit" | "resubmit_preserving_field_list" => {
                 if self.only_in(Region::Ingress, &name, span) {
                     let fields = self.field_list(&named, 0, span);
-                    self.emit(span, StmtKind::Primitive(Primitive::Resubmit { fields }));
+                    self.emit(span, Effect::Primitive(Primitive::Resubmit { fields }));
                 }
             }
             "recirculate" | "recirculate_preserving_field_list" => {
                 if self.only_in(Region::Egress, &name, span) {
                     let fields = self.field_list(&named, 0, span);
-                    self.emit(span, StmtKind::Primitive(Primitive::Recirculate { fields }));
+                    self.emit(span, Effect::Primitive(Primitive::Recirculate { fields }));
                 }
             }
             "truncate" => {
                 if let Some(length) = value(&named, 0) {
-                    self.emit(span, StmtKind::Primitive(Primitive::Truncate(length)));
+                    self.emit(span, Effect::Primitive(Primitive::Truncate(length)));
                 }
             }
             "assert" | "assume" => {
@@ -154,7 +154,7 @@ impl Elaborator<'_> {
                 } else {
                     Primitive::Assume(check)
                 };
-                self.emit(span, StmtKind::Primitive(primitive));
+                self.emit(span, Effect::Primitive(primitive));
             }
             "log_msg" => self.log_msg(&named, span),
             "verify_checksum"
@@ -183,7 +183,7 @@ impl Elaborator<'_> {
     /// The target's primitive writes to `standard_metadata` and alone knows which port drops. For a copy of it the
     /// original is put aside meanwhile.
     fn mark_to_drop(&mut self, args: &[(Option<Name>, Bound)], span: Span, frame: &Rc<Frame>) {
-        let primitive = StmtKind::Primitive(Primitive::MarkToDrop);
+        let primitive = Effect::Primitive(Primitive::MarkToDrop);
         let Some((
             _,
             Bound {
@@ -217,7 +217,7 @@ impl Elaborator<'_> {
             let value = ir::Expr::field(*original, *ty);
             self.emit(
                 span,
-                StmtKind::Assign {
+                Effect::Assign {
                     target: aside.into(),
                     value,
                 },
@@ -229,14 +229,14 @@ impl Elaborator<'_> {
             let value = ir::Expr::field(original, ty);
             self.emit(
                 span,
-                StmtKind::Assign {
+                Effect::Assign {
                     target: copy,
                     value,
                 },
             );
             self.emit(
                 span,
-                StmtKind::Assign {
+                Effect::Assign {
                     target: original.into(),
                     value: aside,
                 },
@@ -302,7 +302,7 @@ impl Elaborator<'_> {
         ) = place
         {
             let primitive = primitive(FieldRef { header, field });
-            self.emit(span, StmtKind::Primitive(primitive));
+            self.emit(span, Effect::Primitive(primitive));
             return;
         }
         let Some(ty) = self.scalar(&bound.ty) else {
@@ -315,7 +315,7 @@ impl Elaborator<'_> {
         };
         let held = self.temporary(frame, "tmp", ty);
         let primitive = primitive(held);
-        self.emit(span, StmtKind::Primitive(primitive));
+        self.emit(span, Effect::Primitive(primitive));
         self.assign(
             &place,
             Data::Scalar(ir::Expr::field(held, ty)),
@@ -389,13 +389,13 @@ impl Elaborator<'_> {
                 (
                     Data::Scalar(ir::Expr::Field { place, .. }) | Data::Varbit(place),
                     _,
-                ) if fixed(place).is_some() => {
-                    inputs.extend(fixed(place).map(CalculationInput::Field));
+                ) if place.fixed().is_some() => {
+                    inputs.extend(place.fixed().map(CalculationInput::Field));
                 }
                 (Data::Scalar(value), _) => match (frame, value.scalar()) {
                     (Some(frame), Some(scalar)) => {
                         let held = self.temporary(frame, "tmp", scalar);
-                        self.emit(span, StmtKind::Assign { target: held.into(), value });
+                        self.emit(span, Effect::Assign { target: held.into(), value });
                         inputs.push(CalculationInput::Field(held));
                     }
                     _ => self.target(span, "only fields and constants can be summed here on this target, not computed values"),
@@ -530,7 +530,7 @@ impl Elaborator<'_> {
         }
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::Digest { receiver, digest }),
+            Effect::Primitive(Primitive::Digest { receiver, digest }),
         );
     }
 
@@ -561,7 +561,7 @@ impl Elaborator<'_> {
         let fields = self.field_list(args, 2, span);
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::Clone {
+            Effect::Primitive(Primitive::Clone {
                 egress,
                 session,
                 fields,
@@ -611,8 +611,8 @@ impl Elaborator<'_> {
                 let mut fields = Vec::new();
                 for leaf in self.leaves(data, &bound.ty) {
                     match leaf.data {
-                        Data::Scalar(ir::Expr::Field { place, .. }) if fixed(place).is_some() => {
-                            fields.extend(fixed(place));
+                        Data::Scalar(ir::Expr::Field { place, .. }) if place.fixed().is_some() => {
+                            fields.extend(place.fixed());
                         }
                         data if data.is_constant() => {}
                         _ => self.target(
@@ -687,10 +687,7 @@ impl Elaborator<'_> {
         match (object, &*method) {
             (ExternObject::Counter(counter), _) => {
                 if let Some(index) = value(&named, 0) {
-                    self.emit(
-                        span,
-                        StmtKind::Primitive(Primitive::Count { counter, index }),
-                    );
+                    self.emit(span, Effect::Primitive(Primitive::Count { counter, index }));
                 }
             }
             (ExternObject::Meter(meter), _) => {
@@ -717,7 +714,7 @@ impl Elaborator<'_> {
                 if let (Some(index), Some(value)) = (value(&named, 0), value(&named, 1)) {
                     self.emit(
                         span,
-                        StmtKind::Primitive(Primitive::RegisterWrite {
+                        Effect::Primitive(Primitive::RegisterWrite {
                             register,
                             index,
                             value,
@@ -745,7 +742,7 @@ impl Elaborator<'_> {
         let Argument::Place(place) = &bound.argument else {
             return;
         };
-        self.meter_reads.push((meter, span));
+        self.into.meter_reads.push((meter, span));
         let mut fields = Vec::new();
         scalars_of(place, &mut fields);
         let field = match (self.program.meters[meter.index()].result, &fields[..]) {
@@ -806,7 +803,7 @@ impl Elaborator<'_> {
         }
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::Extern {
+            Effect::Primitive(Primitive::Extern {
                 name,
                 instance,
                 args,
@@ -823,17 +820,6 @@ pub fn value(args: &[(Option<Name>, Bound)], position: usize) -> Option<ir::Expr
         Argument::Value(Data::Int(value)) => {
             Some(ir::Expr::bits(value.clone(), (value.bits() as u32).max(1)))
         }
-        _ => None,
-    }
-}
-
-/// A field of a header known now.
-pub fn fixed(place: ir::FieldPlace) -> Option<FieldRef> {
-    match place.header {
-        ir::HeaderPlace::Fixed(header) => Some(FieldRef {
-            header,
-            field: place.field,
-        }),
         _ => None,
     }
 }

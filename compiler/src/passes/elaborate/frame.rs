@@ -54,12 +54,16 @@ pub enum ExternObject {
     /// `action_profile` or `action_selector`.
     ActionProfile(ActionProfileId),
     /// One of Tofino's that v1model has no equal of.
-    Tofino(super::tofino::ObjectId),
+    Tofino(ObjectId),
     /// Any other, kept with `--emit-externs`.
     Other(ExternInstanceId),
     /// One that was reported as an error.
     Invalid,
 }
+
+/// The position of an object in [`super::tofino::State::objects`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ObjectId(pub usize);
 
 /// An instance of a control: what is shared by all its applications.
 #[derive(Debug)]

@@ -107,7 +107,7 @@ impl Elaborator<'_> {
             ty,
             metadata: true,
         });
-        self.names.insert(name.to_owned());
+        self.into.names.insert(name.to_owned());
         Place::Struct(members)
     }
 

@@ -4,7 +4,7 @@ use super::call::{Argument, Bound};
 use super::data::Data;
 use super::Elaborator;
 use crate::diag::{Code, Span, Warning};
-use crate::ir::{self, Primitive, Scalar, StmtKind};
+use crate::ir::{self, Effect, Primitive, Scalar};
 use crate::sema::Type;
 use crate::syntax::ast::Name;
 
@@ -48,7 +48,7 @@ impl Elaborator<'_> {
         }
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::LogMsg {
+            Effect::Primitive(Primitive::LogMsg {
                 format,
                 args: values,
             }),

@@ -8,7 +8,8 @@ use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::Elaborator;
 use crate::diag::Span;
-use crate::ir::{self, HeaderPlace, StmtKind};
+use crate::ir::{self, HeaderPlace};
+use crate::passes::inlined::StmtKind;
 use crate::sema::Type;
 use crate::syntax::ast::{BinaryOp, Expr, ExprKind, Stmt, VarDecl};
 

@@ -1,11 +1,14 @@
-//! Elaboration: the typed program becomes the flat [`ir::FlatProgram`].
+//! Pass: elaborate.
 //!
-//! Input is a program that the checker accepts. Starting from the arguments of `main`, every body is walked once for
-//! each of its applications, with names bound to what they stand for there (see `frame`). Calls are inlined on the
-//! way, generics have their types, constants are folded and variables get fields of their own. What results: no names
-//! but control-plane ones, no expression with effects, no copy that is not needed.
+//! Input: a program that the checker accepts. Output: the inlined program ([`InlinedProgram`]). Invariant: no names but
+//! control-plane ones, no expression with effects, no copy that is not needed; variables have fields of their own,
+//! generics have their types, and constants are folded.
 //!
-//! What v1model cannot do is reported here with its place in the source; the back end cannot fail.
+//! Starting from the arguments of `main`, every body is walked once for each of its applications, with names bound to
+//! what they stand for there (see `frame`), and calls are inlined on the way. These belong together: what a call passes
+//! without a copy, which loops unroll and which choices are decided follows from what names stand for just there.
+//!
+//! What v1model cannot do is reported here with its place in the source.
 
 mod access;
 mod action;
@@ -18,7 +21,6 @@ mod data;
 mod deparser;
 mod division;
 mod equal_entries;
-mod exits;
 mod expr;
 mod extern_objects;
 mod externs;
@@ -28,11 +30,10 @@ mod layout;
 mod listing;
 mod log;
 mod loops;
-mod ops;
+pub mod ops;
 mod packet;
 mod parser;
 mod priorities;
-mod reapply;
 mod select;
 mod stmt;
 mod table;
@@ -46,29 +47,12 @@ use std::rc::Rc;
 use data::{Data, Place};
 use frame::{Binding, ControlInstance, Frame, Instance};
 
-use crate::arch::Arch;
 use crate::diag::{Code, Diagnostic, Diagnostics, Location, SourceMap, Span, Warning};
-use crate::ir::{self, FieldRef, Label, Scalar, Source, Stmt, StmtKind};
-use crate::names::Names;
+use crate::ir::{self, FieldRef, Label, Scalar, Source};
+use crate::passes::inlined::{Block, BlockCode, InlinedProgram, Stmt, StmtKind};
+use crate::passes::Options;
 use crate::sema::{ArgSource, CallInfo, CheckedProgram, DefKind, Substitution, Type};
 use crate::syntax::ast::{Arg, Decl, DeclId, Expr, ExprKind, Name, TypeRef};
-
-/// Choices that change what is accepted.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// The architecture that the program is for.
-    pub arch: Arch,
-    /// Keep instances of extern objects that v1model does not know.
-    pub emit_externs: bool,
-    /// The program is only checked: what the target cannot do is not reported.
-    pub only_check: bool,
-    /// Leave out `assert` and `assume`.
-    pub no_assertions: bool,
-    /// Two actions may not share their name for the control plane, which is to see them.
-    pub actions_need_names: bool,
-    /// The source file as named by the user.
-    pub source: String,
-}
 
 /// Elaborates a program. When something is reported as an error, the result must not be used.
 pub fn elaborate(
@@ -76,14 +60,17 @@ pub fn elaborate(
     sources: &SourceMap,
     diagnostics: &mut Diagnostics,
     options: &Options,
-) -> ir::FlatProgram {
+) -> InlinedProgram {
     let mut elaborator = Elaborator::new(checked, sources, diagnostics, options);
     elaborator.run();
     // What an instance remembers of its first application leads back to it.
     for control in &elaborator.controls {
         control.state.take();
     }
-    elaborator.program
+    InlinedProgram {
+        objects: elaborator.program,
+        ..elaborator.into
+    }
 }
 
 /// Which block of the architecture is being elaborated.
@@ -102,17 +89,15 @@ struct Elaborator<'a> {
     sources: &'a SourceMap,
     diagnostics: &'a mut Diagnostics,
     options: &'a Options,
-    program: ir::FlatProgram,
+    /// What the program declares.
+    program: ir::Objects,
+    /// Its code, and what passes must know of it.
+    into: InlinedProgram,
     /// Statements made so far of the body at hand.
     out: Vec<Stmt>,
     region: Region,
-    labels: u32,
     /// Statements made so far, whatever became of them.
     statements: usize,
-    /// Names of scalars and headers in use.
-    names: Names,
-    /// Divisions whose operands were not known.
-    divisions: Vec<division::Division>,
     /// Calls that are being inlined, to tell recursion.
     depth: usize,
     /// Copies to make when `exit` leaves what is being inlined, innermost last.
@@ -139,8 +124,6 @@ struct Elaborator<'a> {
     used_enums: BTreeSet<DeclId>,
     /// Names that the control plane knows, by kind of object, with the declarations that have them.
     claimed: BTreeMap<(&'static str, String), Span>,
-    /// Where direct meters are read.
-    meter_reads: Vec<(ir::MeterId, Span)>,
     /// Action profiles that tables made by themselves.
     own_profiles: usize,
     /// What only Tofino has.
@@ -168,11 +151,11 @@ impl<'a> Elaborator<'a> {
             .iter()
             .map(|id| checked.name(*id).to_string())
             .collect();
-        let program = ir::FlatProgram {
+        let program = ir::Objects {
             source: options.source.clone(),
             arch: options.arch,
             errors,
-            ..Default::default()
+            ..ir::Objects::default()
         };
         Elaborator {
             checked,
@@ -180,12 +163,10 @@ impl<'a> Elaborator<'a> {
             diagnostics,
             options,
             program,
+            into: InlinedProgram::default(),
             out: Vec::new(),
             region: Region::Parser,
-            labels: 0,
             statements: 0,
-            names: Names::default(),
-            divisions: Vec::new(),
             depth: 0,
             pending_copies: Vec::new(),
             controls: Vec::new(),
@@ -198,7 +179,6 @@ impl<'a> Elaborator<'a> {
             digests: BTreeMap::new(),
             states: parser::States::default(),
             used_enums: BTreeSet::new(),
-            meter_reads: Vec::new(),
             own_profiles: 0,
             tofino: tofino::State::default(),
             claimed: BTreeMap::new(),
@@ -235,7 +215,7 @@ impl<'a> Elaborator<'a> {
             metadata: true,
         };
         self.program.storage.headers.push(scalars);
-        self.names.insert("scalars".to_owned());
+        self.into.names.insert("scalars".to_owned());
     }
 
     /// Makes the extern objects that the top level declares.
@@ -274,20 +254,19 @@ impl<'a> Elaborator<'a> {
         arguments: Vec<Binding>,
     ) {
         self.region = region;
-        let source = self.source(instance.decl.name.span);
         let body = self.block(|this| this.apply_top(instance, arguments));
-        self.program
-            .pipelines
-            .push(ir::Pipeline { name, body, source });
+        self.add_block(name, instance.decl.name.span, BlockCode::Control(body));
+    }
+
+    /// Adds a block of the package.
+    fn add_block(&mut self, name: &'static str, span: Span, code: BlockCode) {
+        let source = self.source(span);
+        self.into.blocks.push(Block { name, source, code });
     }
 
     fn finish(&mut self) {
-        self.refuse_divisions();
-        self.exit_from_actions();
-        self.tell_sites_apart();
         self.finish_enums();
         self.finish_types();
-        self.finish_profiles();
     }
 
     /// Enums of the program without a base type go to the output with the numbers of their members.
@@ -318,7 +297,7 @@ impl<'a> Elaborator<'a> {
         std::mem::replace(&mut self.out, outer)
     }
 
-    fn emit(&mut self, span: Span, kind: StmtKind) {
+    fn emit(&mut self, span: Span, kind: impl Into<StmtKind>) {
         self.statements += 1;
         if self.statements > MAX_STATEMENTS {
             if self.statements == MAX_STATEMENTS + 1 {
@@ -333,18 +312,17 @@ impl<'a> Elaborator<'a> {
             }
             return;
         }
-        let source = self.source(span);
+        let (kind, source) = (kind.into(), self.source(span));
         self.out.push(Stmt { kind, source });
     }
 
     fn label(&mut self) -> Label {
-        self.labels += 1;
-        Label(self.labels - 1)
+        self.into.label()
     }
 
     /// A name that no scalar and no header has yet.
     fn unique(&mut self, wanted: &str) -> String {
-        self.names.unique(wanted)
+        self.into.unique(wanted)
     }
 
     /// A new variable for a number or truth value.

@@ -7,7 +7,7 @@ use super::data::{Data, Place};
 use super::frame::{Binding, Frame};
 use super::{join, Elaborator};
 use crate::diag::Span;
-use crate::ir::{self, FieldRef, Scalar, StmtKind};
+use crate::ir::{self, Effect, FieldRef, Scalar, Take};
 use crate::sema::{CallInfo, Resolution, Type};
 use crate::syntax::ast::{Call, Expr, ExprKind};
 
@@ -29,7 +29,7 @@ impl Elaborator<'_> {
                     bound.first().map(|bound| &bound.argument)
                 {
                     let bits = bits.clone();
-                    self.emit(span, StmtKind::Advance(bits));
+                    self.emit(span, Take::Advance(bits));
                 }
             }
             "lookahead" => {
@@ -78,7 +78,7 @@ impl Elaborator<'_> {
             .map(|arg| self.eval_scalar(&arg.value, frame));
         let kind = match place {
             Place::Header(target) => match target {
-                ir::HeaderPlace::Fixed(_) => StmtKind::Extract {
+                ir::HeaderPlace::Fixed(target) => Take::Extract {
                     target,
                     varbit_bits,
                 },
@@ -92,7 +92,7 @@ impl Elaborator<'_> {
             },
             Place::Next(target) => {
                 self.now_last(&first.value, ir::HeaderPlace::Last(target), frame);
-                StmtKind::ExtractNext {
+                Take::ExtractNext {
                     target,
                     varbit_bits,
                 }
@@ -100,7 +100,7 @@ impl Elaborator<'_> {
             Place::NextMember(target, member) => {
                 let last = ir::HeaderPlace::LastMember(target, member);
                 self.now_last(&first.value, last, frame);
-                StmtKind::ExtractNextMember {
+                Take::ExtractNextMember {
                     target,
                     member,
                     varbit_bits,
@@ -109,10 +109,10 @@ impl Elaborator<'_> {
             Place::Dynamic { index, elements } => {
                 self.within_stack(&index, elements.len(), span);
                 self.by_index(&index, elements.len(), span, |this, position| {
-                    if let Place::Header(target) = elements[position] {
+                    if let Place::Header(ir::HeaderPlace::Fixed(target)) = elements[position] {
                         this.emit(
                             span,
-                            StmtKind::Extract {
+                            Take::Extract {
                                 target,
                                 varbit_bits: varbit_bits.clone(),
                             },
@@ -180,7 +180,7 @@ impl Elaborator<'_> {
                     ir::Expr::Cast { arg, .. } => {
                         self.emit(
                             span,
-                            StmtKind::Assign {
+                            Effect::Assign {
                                 target: *target,
                                 value: *arg,
                             },
@@ -188,7 +188,7 @@ impl Elaborator<'_> {
                     }
                     value => self.emit(
                         span,
-                        StmtKind::Assign {
+                        Effect::Assign {
                             target: *target,
                             value,
                         },
@@ -204,7 +204,7 @@ impl Elaborator<'_> {
             Place::Header(header) => {
                 self.emit(
                     span,
-                    StmtKind::SetValidity {
+                    Effect::SetValidity {
                         target: *header,
                         valid: true,
                     },

@@ -1,40 +1,30 @@
-//! Parsers: states, sub-parsers, and choices inside of states.
+//! Parsers: states and sub-parsers.
 //!
-//! A state's statements are made like those of any other body. Then they are laid out as states of the target, which
-//! hold straight-line code only: a choice becomes a `select` on a variable, a call of a sub-parser a transition to its
-//! first state, whose end leads back.
+//! A state's statements are made like those of any other body. A call of a sub-parser makes states for it, which lead to
+//! a state for what follows the call.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-
-use num_bigint::BigInt;
 
 use super::annotations::full_name;
 use super::frame::{Binding, Frame, Instance, ParserInstance};
 use super::{method_base, Elaborator, Region};
 use crate::diag::{Code, Span};
 use crate::ir::{
-    Expr as IrExpr, Keyset, Label, ParseState, Parser, Scalar, SelectKey, Source, StateId,
-    StateRef, Stmt, StmtKind, Transition,
+    Effect, Expr as IrExpr, Keyset, Scalar, Source, StateId, StateRef, Take, Transition,
 };
+use crate::names::Names;
+use crate::passes::inlined::{BlockCode, State, StateCode, Stmt, StmtKind};
 use crate::sema::CallInfo;
-use crate::syntax::ast::{Call, Decl, DeclId, State, Transition as AstTransition};
+use crate::syntax::ast::{Call, Decl, DeclId, State as AstState, Transition as AstTransition};
 
 /// States being made.
 #[derive(Default)]
 pub struct States {
-    list: Vec<Building>,
+    list: Vec<State>,
+    names: Names,
     /// Where a select goes that has no case for its keys.
     no_match: Option<StateId>,
-}
-
-struct Building {
-    name: String,
-    body: Vec<Stmt>,
-    transition: Transition,
-    source: Source,
-    /// Made by the compiler: may vanish into the states before and after it.
-    synthetic: bool,
 }
 
 /// One run of a parser: where its states went and where its end leads.
@@ -43,9 +33,7 @@ pub struct Run {
     prefix: String,
     accept: StateRef,
     known: BTreeMap<DeclId, StateId>,
-    waiting: VecDeque<(Rc<State>, StateId)>,
-    /// Labels of blocks around the code being laid out, with the states behind them.
-    after: BTreeMap<Label, StateId>,
+    waiting: VecDeque<(Rc<AstState>, StateId)>,
 }
 
 impl Elaborator<'_> {
@@ -66,18 +54,12 @@ impl Elaborator<'_> {
         let start = self.new_state("start", Source::default(), true);
         let body = self.block(|this| this.parser_locals(instance, &frame));
         let mut run = self.run_of(frame, String::new(), StateRef::End);
-        if let Some(end) = self.lay_out(body, start, &mut run) {
-            let first = self.first_state(instance, &mut run);
-            self.states.list[end.index()].transition = Transition::Always(first);
-        }
+        let body = self.with_fields_as_conditions(body, &run.frame);
+        let first = self.first_state(instance, &mut run);
+        self.set_code(start, body, Transition::Always(first));
         self.finish_run(&mut run);
-        let states = self.finish_parser();
-        let source = self.source(instance.decl.name.span);
-        self.program.parsers.push(Parser {
-            name,
-            states,
-            source,
-        });
+        let states = std::mem::take(&mut self.states.list);
+        self.add_block(name, instance.decl.name.span, BlockCode::Parser(states));
     }
 
     fn parser_frame(&self, instance: &Rc<ParserInstance>) -> Frame {
@@ -98,7 +80,6 @@ impl Elaborator<'_> {
             accept,
             known: BTreeMap::new(),
             waiting: VecDeque::new(),
-            after: BTreeMap::new(),
         }
     }
 
@@ -145,24 +126,18 @@ impl Elaborator<'_> {
     }
 
     fn new_state(&mut self, wanted: &str, source: Source, synthetic: bool) -> StateId {
-        let taken =
-            |this: &Self, name: &str| this.states.list.iter().any(|state| state.name == name);
-        let name = match taken(self, wanted) {
-            false => wanted.to_owned(),
-            true => (0..)
-                .map(|n| format!("{wanted}_{n}"))
-                .find(|name| !taken(self, name))
-                .expect("some number is free"),
-        };
-        let transition = Transition::Always(StateRef::End);
-        self.states.list.push(Building {
+        let name = self.states.names.unique(wanted);
+        self.states.list.push(State {
             name,
-            body: Vec::new(),
-            transition,
+            code: None,
             source,
             synthetic,
         });
         StateId::from(self.states.list.len() - 1)
+    }
+
+    fn set_code(&mut self, state: StateId, body: Vec<Stmt>, transition: Transition) {
+        self.states.list[state.index()].code = Some(StateCode { body, transition });
     }
 
     /// The state that `start` of the parser became.
@@ -179,7 +154,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn state_id(&mut self, state: &Rc<State>, run: &mut Run) -> StateId {
+    fn state_id(&mut self, state: &Rc<AstState>, run: &mut Run) -> StateId {
         if let Some(id) = run.known.get(&state.id) {
             return *id;
         }
@@ -226,7 +201,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn state(&mut self, state: &Rc<State>, id: StateId, run: &mut Run) {
+    fn state(&mut self, state: &Rc<AstState>, id: StateId, run: &mut Run) {
         let frame = Rc::new(Frame::inside(&run.frame));
         let mut plan = None;
         let body = self.block(|this| {
@@ -235,9 +210,7 @@ impl Elaborator<'_> {
                 plan = Some(this.select(select, &frame));
             }
         });
-        let Some(end) = self.lay_out(body, id, run) else {
-            return;
-        };
+        let body = self.with_fields_as_conditions(body, &run.frame);
         let transition = match &state.transition {
             AstTransition::None => Transition::Always(StateRef::End),
             AstTransition::Direct(name) => Transition::Always(self.target_state(&name.name, run)),
@@ -260,7 +233,7 @@ impl Elaborator<'_> {
                 }
             }
         };
-        self.states.list[end.index()].transition = transition;
+        self.set_code(id, body, transition);
     }
 
     /// The state that rejects with `error.NoMatch`: the target itself would accept.
@@ -270,7 +243,7 @@ impl Elaborator<'_> {
         }
         let state = self.new_state("noMatch", Source::default(), false);
         let body = self.block(|this| this.verify(IrExpr::Bool(false), "NoMatch", span));
-        self.states.list[state.index()].body = body;
+        self.set_code(state, body, Transition::Always(StateRef::End));
         self.states.no_match = Some(state);
         state
     }
@@ -279,102 +252,53 @@ impl Elaborator<'_> {
     pub fn verify(&mut self, cond: IrExpr, error: &str, span: Span) {
         let number = self.program.errors.iter().position(|name| name == error);
         let error = IrExpr::bits(number.unwrap_or(0), super::layout::ENUM_BITS);
-        self.emit(span, StmtKind::Verify { cond, error });
+        self.emit(span, Take::Verify { cond, error });
     }
 
-    /// Appends code to a state, with more states where it branches. Returns the state in which it ends.
-    fn lay_out(&mut self, code: Vec<Stmt>, mut state: StateId, run: &mut Run) -> Option<StateId> {
-        for stmt in code {
-            match stmt.kind {
+    /// The same code with a field for each condition: states choose by fields. Nobody comes to what follows a break.
+    fn with_fields_as_conditions(&mut self, code: Vec<Stmt>, frame: &Frame) -> Vec<Stmt> {
+        let mut out = Vec::with_capacity(code.len());
+        self.hold_conditions(code, frame, &mut out);
+        out
+    }
+
+    /// Appends the same code with a field for each condition; whether its end is reached.
+    fn hold_conditions(&mut self, code: Vec<Stmt>, frame: &Frame, out: &mut Vec<Stmt>) -> bool {
+        for mut stmt in code {
+            let goes_on = match &mut stmt.kind {
                 StmtKind::If {
                     cond, then, other, ..
                 } => {
-                    let (yes, no) = (self.more(state), self.more(state));
-                    self.branch(state, cond, stmt.source, yes, no, run);
-                    let ends = [self.lay_out(then, yes, run), self.lay_out(other, no, run)];
-                    if ends.iter().all(Option::is_none) {
-                        return None;
+                    if !matches!(cond, IrExpr::Field { .. }) {
+                        let held = self.temporary(frame, "tmp", Scalar::Bool);
+                        let value = std::mem::replace(cond, IrExpr::field(held, Scalar::Bool));
+                        let target = held.into();
+                        out.push(Stmt {
+                            kind: Effect::Assign { target, value }.into(),
+                            source: stmt.source.clone(),
+                        });
                     }
-                    let join = self.more(state);
-                    for end in ends.into_iter().flatten() {
-                        self.goto(end, join);
+                    let mut ends = [false; 2];
+                    for (end, way) in ends.iter_mut().zip([then, other]) {
+                        let code = std::mem::take(way);
+                        *end = self.hold_conditions(code, frame, way);
                     }
-                    state = join;
+                    ends.contains(&true)
                 }
-                StmtKind::Block { label, body } => {
-                    let join = self.more(state);
-                    run.after.insert(label, join);
-                    if let Some(end) = self.lay_out(body, state, run) {
-                        self.goto(end, join);
-                    }
-                    state = join;
+                StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => {
+                    let code = std::mem::take(body);
+                    self.hold_conditions(code, frame, body);
+                    true
                 }
-                StmtKind::Loop { label, body } => {
-                    let (head, join) = (self.more(state), self.more(state));
-                    run.after.insert(label, join);
-                    self.goto(state, head);
-                    if let Some(end) = self.lay_out(body, head, run) {
-                        self.goto(end, head);
-                    }
-                    state = join;
-                }
-                StmtKind::Break(label) => {
-                    if let Some(to) = run.after.get(&label).copied() {
-                        self.goto(state, to);
-                    }
-                    return None;
-                }
-                StmtKind::Enter { start, join } => {
-                    self.states.list[state.index()].transition = Transition::Always(start);
-                    state = join;
-                }
-                _ => self.states.list[state.index()].body.push(stmt),
+                StmtKind::Break(_) => false,
+                _ => true,
+            };
+            out.push(stmt);
+            if !goes_on {
+                return false;
             }
         }
-        Some(state)
-    }
-
-    fn more(&mut self, like: StateId) -> StateId {
-        let Building { name, source, .. } = &self.states.list[like.index()];
-        let (name, source) = (name.clone(), source.clone());
-        self.new_state(&name, source, true)
-    }
-
-    fn goto(&mut self, from: StateId, to: StateId) {
-        self.states.list[from.index()].transition = Transition::Always(StateRef::State(to));
-    }
-
-    fn branch(
-        &mut self,
-        state: StateId,
-        cond: IrExpr,
-        source: Source,
-        yes: StateId,
-        no: StateId,
-        run: &Run,
-    ) {
-        let place = match cond {
-            IrExpr::Field { place, .. } => place,
-            cond => {
-                let held = self.temporary(&run.frame, "tmp", Scalar::Bool);
-                let kind = StmtKind::Assign {
-                    target: held.into(),
-                    value: cond,
-                };
-                self.states.list[state.index()]
-                    .body
-                    .push(Stmt { kind, source });
-                held.into()
-            }
-        };
-        let one = vec![(BigInt::from(1), BigInt::from(1))];
-        self.states.list[state.index()].transition = Transition::Select {
-            keys: vec![SelectKey::Field { place, width: 1 }],
-            cases: vec![
-                (Keyset::Values(one), StateRef::State(yes)),
-                (Keyset::Default, StateRef::State(no)),
-            ],
-        };
+        true
     }
 
     /// `sub_parser.apply(...)` in a state.
@@ -420,155 +344,9 @@ impl Elaborator<'_> {
         let outer = std::mem::take(&mut self.out);
         self.finish_run(&mut run);
         self.out = outer;
-        self.emit(span, StmtKind::Enter { start, join });
+        if let StateRef::State(start) = start {
+            self.emit(span, StmtKind::Enter { start, join });
+        }
         self.copy_out(copies, span, frame);
-    }
-
-    /// Takes out states that the source does not have, where nothing is lost, and numbers the rest.
-    fn finish_parser(&mut self) -> Vec<ParseState> {
-        self.skip_empty_states();
-        self.merge_states();
-        let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
-        let mut order = vec![0];
-        let mut position = 0;
-        while position < order.len() {
-            let state = order[position];
-            numbers.insert(state, StateId::from(position));
-            for next in successors(&self.states.list[state].transition) {
-                if !order.contains(&next) {
-                    order.push(next);
-                }
-            }
-            position += 1;
-        }
-        let renumber = |next: &StateRef| match next {
-            StateRef::State(id) => numbers
-                .get(&id.index())
-                .map_or(StateRef::End, |id| StateRef::State(*id)),
-            StateRef::End => StateRef::End,
-        };
-        order
-            .iter()
-            .map(|index| {
-                let state = &self.states.list[*index];
-                let transition = match &state.transition {
-                    Transition::Always(next) => Transition::Always(renumber(next)),
-                    Transition::Select { keys, cases } => Transition::Select {
-                        keys: keys.clone(),
-                        cases: cases
-                            .iter()
-                            .map(|(keyset, next)| (keyset.clone(), renumber(next)))
-                            .collect(),
-                    },
-                };
-                ParseState {
-                    name: state.name.clone(),
-                    body: state.body.clone(),
-                    transition,
-                    source: state.source.clone(),
-                }
-            })
-            .collect()
-    }
-
-    /// Transitions to an empty state of the compiler's go where it goes.
-    fn skip_empty_states(&mut self) {
-        let through: Vec<Option<StateRef>> = self
-            .states
-            .list
-            .iter()
-            .enumerate()
-            .map(|(index, state)| match (&state.transition, index) {
-                (Transition::Always(next), 1..) if state.synthetic && state.body.is_empty() => {
-                    Some(*next)
-                }
-                _ => None,
-            })
-            .collect();
-        let resolve = |next: &mut StateRef| {
-            // A ring of empty states has no end; the count bounds the walk.
-            for _ in 0..through.len() {
-                match next {
-                    StateRef::State(id) => match through[id.index()] {
-                        Some(to) => *next = to,
-                        None => return,
-                    },
-                    StateRef::End => return,
-                }
-            }
-            *next = StateRef::End;
-        };
-        for state in &mut self.states.list {
-            match &mut state.transition {
-                Transition::Always(next) => resolve(next),
-                Transition::Select { cases, .. } => {
-                    cases.iter_mut().for_each(|(_, next)| resolve(next))
-                }
-            }
-        }
-    }
-
-    /// A state with one way in, from a state with one way out, becomes a part of that one.
-    fn merge_states(&mut self) {
-        let mut incoming = vec![0usize; self.states.list.len()];
-        incoming[0] = 1;
-        let mut reached = vec![0];
-        let mut seen = vec![false; self.states.list.len()];
-        seen[0] = true;
-        while let Some(state) = reached.pop() {
-            for next in successors(&self.states.list[state].transition) {
-                incoming[next] += 1;
-                if !std::mem::replace(&mut seen[next], true) {
-                    reached.push(next);
-                }
-            }
-        }
-        for index in 0..self.states.list.len() {
-            if !seen[index] {
-                continue;
-            }
-            while let Transition::Always(StateRef::State(next)) = self.states.list[index].transition
-            {
-                let next = next.index();
-                let fits = self.states.list[index].synthetic || self.states.list[next].synthetic;
-                if next == index || next == 0 || incoming[next] != 1 || !fits {
-                    break;
-                }
-                let taken = std::mem::replace(
-                    &mut self.states.list[next],
-                    Building {
-                        name: String::new(),
-                        body: Vec::new(),
-                        transition: Transition::Always(StateRef::End),
-                        source: Source::default(),
-                        synthetic: true,
-                    },
-                );
-                seen[next] = false;
-                let state = &mut self.states.list[index];
-                state.body.extend(taken.body);
-                state.transition = taken.transition;
-                if state.synthetic && !taken.synthetic {
-                    state.source = taken.source;
-                    state.synthetic = false;
-                    if index != 0 {
-                        state.name = taken.name;
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn successors(transition: &Transition) -> Vec<usize> {
-    let one = |next: &StateRef| match next {
-        StateRef::State(id) => Some(id.index()),
-        StateRef::End => None,
-    };
-    match transition {
-        Transition::Always(next) => one(next).into_iter().collect(),
-        Transition::Select { cases, .. } => {
-            cases.iter().filter_map(|(_, next)| one(next)).collect()
-        }
     }
 }

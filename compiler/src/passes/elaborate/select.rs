@@ -12,7 +12,7 @@ use super::frame::Frame;
 use super::Elaborator;
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{
-    self, mask, Keyset, MatchKind, Scalar, SelectKey, StmtKind, ValueSet, ValueSetField, ValueSetId,
+    self, mask, Effect, Keyset, MatchKind, Scalar, SelectKey, ValueSet, ValueSetField, ValueSetId,
 };
 use crate::sema::{Resolution, Type};
 use crate::syntax::ast::{Annotated, Annotation, Expr, ExprKind, Name, Select, ValueSetDecl};
@@ -84,7 +84,7 @@ impl Elaborator<'_> {
         let held = self.temporary(frame, "tmp", scalar);
         self.emit(
             expr.span,
-            StmtKind::Assign {
+            Effect::Assign {
                 target: held.into(),
                 value,
             },

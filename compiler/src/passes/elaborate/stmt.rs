@@ -7,7 +7,8 @@ use super::data::Data;
 use super::frame::{Binding, Frame};
 use super::{ops, Elaborator};
 use crate::diag::{Code, Span};
-use crate::ir::{self, StmtKind};
+use crate::ir::{self};
+use crate::passes::inlined::StmtKind;
 use crate::sema::{Callee, Resolution};
 use crate::syntax::ast::{
     BinaryOp, Block, DeclId, Expr, ExprKind, Stmt, StmtKind as Ast, SwitchCase, UnaryOp, VarDecl,

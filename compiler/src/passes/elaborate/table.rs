@@ -7,14 +7,13 @@ use num_bigint::BigInt;
 use super::annotations::{documentation, field_annotations, full_name};
 use super::call::Argument;
 use super::data::Data;
-use super::externs::fixed;
 use super::frame::{ControlInstance, ExternObject, Frame, Instance, TableInfo};
 use super::instance::InstanceName;
 use super::{join, Elaborator};
 use crate::diag::{Code, Diagnostic, Span, Warning};
 use crate::ir::{
-    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Entry, EntryKey, Key, KeyTarget,
-    MatchKind, Scalar, StmtKind, Table, TableId,
+    self, mask, ActionId, ActionRef, ActionScope, DefaultAction, Effect, Entry, EntryKey, Key,
+    KeyTarget, MatchKind, Scalar, Table, TableId,
 };
 use crate::sema::{Callee, DefKind, Resolution, Type, Value};
 use crate::syntax::ast::{
@@ -371,7 +370,7 @@ impl Elaborator<'_> {
         }
         match data {
             Data::Scalar(ir::Expr::Field { place, .. }) => {
-                Some((KeyTarget::Field(fixed(place)?), None))
+                Some((KeyTarget::Field(place.fixed()?), None))
             }
             Data::Scalar(ir::Expr::Valid(ir::HeaderPlace::Fixed(header))) => {
                 Some((KeyTarget::Valid(header), None))
@@ -391,7 +390,7 @@ impl Elaborator<'_> {
                 let value = self.eval_scalar(&element.expr, frame);
                 self.emit(
                     element.expr.span,
-                    StmtKind::Assign {
+                    Effect::Assign {
                         target: (*field).into(),
                         value,
                     },
@@ -575,39 +574,6 @@ impl Elaborator<'_> {
         if let Some(selector) = &mut self.program.action_profiles[profile.index()].selector {
             if selector.inputs.is_empty() {
                 selector.inputs = inputs.to_vec();
-            }
-        }
-    }
-
-    /// Selectors that no table uses cannot be written: their inputs are not known.
-    pub fn finish_profiles(&mut self) {
-        for index in 0..self.program.action_profiles.len() {
-            let profile = &self.program.action_profiles[index];
-            if profile.tables.is_empty() && !self.diagnostics.has_errors() {
-                let message = format!("no table uses {}", profile.meta.name);
-                self.diagnostics.report(Diagnostic {
-                    span: None,
-                    ..Diagnostic::warning(Warning::Unused, Default::default(), message)
-                });
-            }
-        }
-        let reads = std::mem::take(&mut self.meter_reads);
-        for (meter, span) in reads {
-            let meter = &self.program.meters[meter.index()];
-            if meter.table.is_none() {
-                let name = &meter.meta.name;
-                let what = format!("no table has direct meter {name} as its `meters`, so there is no colour to read");
-                self.target(span, what);
-            }
-        }
-        // A direct meter whose colour nobody reads still stores it somewhere.
-        for index in 0..self.program.meters.len() {
-            let meter = &self.program.meters[index];
-            if meter.direct && meter.table.is_some() && meter.result.is_none() {
-                let name = format!("{}.color", meter.meta.name);
-                let name = self.unique(&name);
-                let field = self.program.storage.add_scalar(name, Scalar::Bit(8));
-                self.program.meters[index].result = Some(field);
             }
         }
     }

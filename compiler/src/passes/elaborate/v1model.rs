@@ -125,7 +125,7 @@ impl Elaborator<'_> {
         self.control_block(ingress, Region::Ingress, "ingress", three.clone());
         self.control_block(egress, Region::Egress, "egress", three);
         self.checksum_block(compute, Region::Compute, vec![headers.clone(), meta]);
-        self.deparser_block(deparser, vec![packet_out, headers]);
+        self.deparser_block(deparser, "deparser", vec![packet_out, headers]);
         self.list_objects(&blocks);
     }
 

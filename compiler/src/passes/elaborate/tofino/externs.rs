@@ -7,13 +7,14 @@ use num_bigint::BigInt;
 use super::super::call::{Argument, Bound};
 use super::super::data::Data;
 use super::super::externs::{value, DigestKey};
+use super::super::frame::ObjectId;
 use super::super::frame::{ExternObject, Frame};
 use super::super::{ops, Elaborator, Region};
-use super::{Object, ObjectId};
+use super::Object;
 use crate::diag::Span;
 use crate::ir::{
-    self, Algorithm, CalculationInput, Expr, FieldList, FieldListId, FieldRef, Primitive, Scalar,
-    StmtKind,
+    self, Algorithm, CalculationInput, Effect, Expr, FieldList, FieldListId, FieldRef, Primitive,
+    Scalar, Take,
 };
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{BinaryOp, Name};
@@ -42,7 +43,7 @@ impl Elaborator<'_> {
             ExternObject::Counter(counter) => {
                 if let Some(index) = value(args, 0) {
                     let count = Primitive::Count { counter, index };
-                    self.emit(span, StmtKind::Primitive(count));
+                    self.emit(span, Effect::Primitive(count));
                 }
                 Data::Invalid
             }
@@ -59,12 +60,12 @@ impl Elaborator<'_> {
                     index,
                     target: color,
                 };
-                self.emit(span, StmtKind::Primitive(execute));
+                self.emit(span, Effect::Primitive(execute));
                 tofino_color(color)
             }
             ExternObject::DirectMeter(meter) => {
                 self.refuse_color(args, span);
-                self.meter_reads.push((meter, span));
+                self.into.meter_reads.push((meter, span));
                 let known = self.program.meters[meter.index()].result;
                 let color = known.unwrap_or_else(|| self.temporary(frame, "color", Scalar::Bit(8)));
                 self.program.meters[meter.index()].result = Some(color);
@@ -114,7 +115,7 @@ impl Elaborator<'_> {
                     low: Expr::bits(0, width),
                     high: Expr::bits(ir::mask(width), width),
                 };
-                self.emit(span, StmtKind::Primitive(random));
+                self.emit(span, Effect::Primitive(random));
                 Data::Scalar(ops::cast(Expr::field(target, Scalar::Bit(width)), scalar))
             }
             Object::Checksum { sum } => self.checksum_call(id, sum, method, args, span, frame),
@@ -127,7 +128,7 @@ impl Elaborator<'_> {
                 if let Some(session) = value(args, 0) {
                     if let Some(fields) = self.header_in_front(args.get(1), "mirror", span, frame) {
                         let mirror = Primitive::Mirror { session, fields };
-                        self.emit(span, StmtKind::Primitive(mirror));
+                        self.emit(span, Effect::Primitive(mirror));
                     }
                 }
                 Data::Invalid
@@ -146,7 +147,7 @@ impl Elaborator<'_> {
                         );
                         self.target(span, message);
                     }
-                    self.emit(span, StmtKind::Primitive(Primitive::Resubmit { fields }));
+                    self.emit(span, Effect::Primitive(Primitive::Resubmit { fields }));
                 }
                 Data::Invalid
             }
@@ -225,7 +226,7 @@ impl Elaborator<'_> {
             // All of its bits.
             max: Expr::bits(BigInt::from(1) << width, width + 1),
         };
-        self.emit(span, StmtKind::Primitive(hash));
+        self.emit(span, Effect::Primitive(hash));
         Expr::field(target, ty)
     }
 
@@ -280,7 +281,7 @@ impl Elaborator<'_> {
                 let Expr::Field { place, .. } = value else {
                     return Data::Invalid;
                 };
-                let negative = super::super::externs::fixed(place).map(CalculationInput::Field);
+                let negative = place.fixed().map(CalculationInput::Field);
                 let inputs = negative.into_iter().chain([CalculationInput::Field(sum)]);
                 let both = self.computed(Algorithm::Csum16, inputs.collect(), 16, span, frame);
                 let both = Expr::unary(ir::UnaryOp::Complement, both);
@@ -307,7 +308,7 @@ impl Elaborator<'_> {
 
     fn store(&mut self, target: FieldRef, value: Expr, span: Span) {
         let target = target.into();
-        self.emit(span, StmtKind::Assign { target, value });
+        self.emit(span, Effect::Assign { target, value });
     }
 
     /// The fields of a header in front of a mirrored or resubmitted packet, with the values of now.
@@ -397,7 +398,7 @@ impl Elaborator<'_> {
                 let ret = info.ret.substitute(&frame.substitution);
                 let data = self.lookahead(&ret, span, frame);
                 let bits = Expr::bits(self.port_metadata_bits(), 32);
-                self.emit(span, StmtKind::Advance(bits));
+                self.emit(span, Take::Advance(bits));
                 data
             }
             _ => {

@@ -5,14 +5,12 @@
 //! pipelines (its control; and what its deparser does besides emitting headers) and a deparser. The intrinsic metadata
 //! is found by aliases, `ingress_intrinsic_metadata_for_tm.ucast_egress_port` and so on.
 
-mod access;
-mod deparser;
 mod externs;
 mod objects;
 mod registers;
 mod wred;
 
-pub use objects::{Object, ObjectId};
+pub use objects::Object;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -32,8 +30,6 @@ pub struct State {
     pub objects: Vec<Object>,
     /// Types of registers' cells.
     pub cells: BTreeMap<RegisterId, Type>,
-    /// Where registers are accessed.
-    pub accesses: Vec<Span>,
 }
 
 /// Names of the blocks of a gress for the target.
@@ -89,19 +85,6 @@ impl<'a> Elaborator<'a> {
         };
         self.gress(&GRESSES[0], ingress_parser, ingress, ingress_deparser);
         self.gress(&GRESSES[1], egress_parser, egress, egress_deparser);
-        self.check_register_accesses();
-        // By this the model knows whether to drop packets that a parser could not read.
-        let program = &self.program;
-        let unread = |(alias, field): &(String, FieldRef)| {
-            alias.ends_with("_from_parser.parser_err") && !program.reads(*field)
-        };
-        let aliases = program
-            .aliases
-            .iter()
-            .filter(|alias| !unread(alias))
-            .cloned()
-            .collect();
-        self.program.aliases = aliases;
         self.list_objects(&blocks);
     }
 
@@ -186,7 +169,7 @@ impl<'a> Elaborator<'a> {
         };
         self.control_block(control, region, names.control, of_control);
         let of_deparser = self.blocks_parameters(&mut gress, &deparser.decl.params, 1);
-        self.tofino_deparser(deparser, names.deparser, of_deparser);
+        self.deparser_block(deparser, names.deparser, of_deparser);
     }
 
     /// What the parameters of a block stand for: the packet, then at `first` the headers and the metadata of its gress,
@@ -236,7 +219,7 @@ impl<'a> Elaborator<'a> {
                     field: position,
                 }),
                 Place::Struct(members) => match members.get(position as usize) {
-                    Some((_, Place::Scalar(place, _))) => super::externs::fixed(*place),
+                    Some((_, Place::Scalar(place, _))) => place.fixed(),
                     _ => None,
                 },
                 _ => None,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use num_bigint::BigInt;
 
 use super::super::call::{Argument, Bound};
-use super::super::frame::{ExternObject, Frame, Instance};
+use super::super::frame::{ExternObject, Frame, Instance, ObjectId};
 use super::super::instance::InstanceName;
 use super::super::Elaborator;
 use crate::ir::{
@@ -14,10 +14,6 @@ use crate::ir::{
 };
 use crate::sema::Type;
 use crate::syntax::ast::{Decl, FunctionDecl, Name};
-
-/// The position of an object in [`super::State::objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ObjectId(usize);
 
 /// An extern object that v1model has no equal of.
 #[derive(Clone, Debug)]

@@ -8,11 +8,12 @@ use std::rc::Rc;
 use super::super::call::{Argument, Bound};
 use super::super::data::{Data, Place};
 use super::super::externs::value;
+use super::super::frame::ObjectId;
 use super::super::frame::{Binding, Frame, ReturnTarget};
 use super::super::{join, ops, Elaborator};
-use super::{Object, ObjectId};
+use super::Object;
 use crate::diag::Span;
-use crate::ir::{Expr, Primitive, RegisterId, Scalar, StmtKind};
+use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
 use crate::sema::{CallInfo, Type};
 use crate::syntax::ast::{BinaryOp, Direction, Name};
 
@@ -90,11 +91,11 @@ impl Elaborator<'_> {
 
     /// Marks an access, which a packet can make once for each register.
     fn access(&mut self, register: RegisterId, span: Span) {
-        let site = self.tofino.accesses.len() as u32;
-        self.tofino.accesses.push(span);
+        let site = self.into.register_sites.len() as u32;
+        self.into.register_sites.push(span);
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::RegisterAccess { register, site }),
+            Effect::Primitive(Primitive::RegisterAccess { register, site }),
         );
     }
 
@@ -110,7 +111,7 @@ impl Elaborator<'_> {
         let target = self.temporary(frame, "cell", ty);
         self.emit(
             span,
-            StmtKind::Primitive(Primitive::RegisterRead {
+            Effect::Primitive(Primitive::RegisterRead {
                 target,
                 register,
                 index: index.clone(),
@@ -147,7 +148,7 @@ impl Elaborator<'_> {
                     if let Some(value) = self.packed(data, &cell) {
                         self.emit(
                             span,
-                            StmtKind::Primitive(Primitive::RegisterWrite {
+                            Effect::Primitive(Primitive::RegisterWrite {
                                 register,
                                 index,
                                 value,
@@ -260,7 +261,7 @@ impl Elaborator<'_> {
         if let Some(value) = new.and_then(|data| self.packed(data, &cell)) {
             self.emit(
                 span,
-                StmtKind::Primitive(Primitive::RegisterWrite {
+                Effect::Primitive(Primitive::RegisterWrite {
                     register,
                     index,
                     value,

@@ -9,7 +9,7 @@ use super::super::externs::value;
 use super::super::frame::Frame;
 use super::super::{ops, Elaborator};
 use crate::diag::Span;
-use crate::ir::{Expr, Primitive, RegisterId, Scalar, StmtKind};
+use crate::ir::{Effect, Expr, Primitive, RegisterId, Scalar};
 use crate::syntax::ast::{BinaryOp, Name};
 
 /// Bits of a threshold, and of the share in a hundred.
@@ -51,7 +51,7 @@ impl Elaborator<'_> {
             let target = self.temporary(frame, "random", wide);
             self.emit(
                 span,
-                StmtKind::Primitive(Primitive::Random { target, low, high }),
+                Effect::Primitive(Primitive::Random { target, low, high }),
             );
             Expr::field(target, wide)
         };

@@ -1,0 +1,49 @@
+//! Pass: checksums.
+//!
+//! Input: the bodies of controls that verify and update checksums. Output: a list of checksums. Invariant: each has the
+//! whole condition under which it counts, and nothing else is left of these controls.
+
+use super::elaborate::ops;
+use super::inlined::{Stmt, StmtKind};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{Checksum, Expr};
+
+/// Adds the conditions of the statements around checksums to them; whatever else is there cannot be done at this place.
+pub fn lower(body: Vec<Stmt>, into: &mut Vec<Checksum>, diagnostics: &mut Diagnostics) {
+    collect(body, &Expr::Bool(true), into, diagnostics);
+}
+
+fn collect(
+    body: Vec<Stmt>,
+    around: &Expr,
+    into: &mut Vec<Checksum>,
+    diagnostics: &mut Diagnostics,
+) {
+    for stmt in body {
+        match stmt.kind {
+            StmtKind::Checksum(mut checksum) => {
+                let own = std::mem::replace(&mut checksum.condition, Expr::Bool(true));
+                checksum.condition = ops::and(around.clone(), own);
+                into.push(*checksum);
+            }
+            StmtKind::If {
+                cond, then, other, ..
+            } => {
+                let holds = ops::and(around.clone(), cond.clone());
+                collect(then, &holds, into, diagnostics);
+                let fails = ops::and(around.clone(), cond.not());
+                collect(other, &fails, into, diagnostics);
+            }
+            _ => {
+                let what = format!(
+                    "{}:{}: {}",
+                    stmt.source.file, stmt.source.line, stmt.source.fragment
+                );
+                let message = format!(
+                    "a checksum control may hold only calls of checksum functions on this target, and {what} is none"
+                );
+                diagnostics.report(Diagnostic::global(Code::TARGET, message));
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Pass: deparsers.
+//!
+//! Input: the bodies of deparsers. Output: lists of headers, and the rest: on v1model a list of calls, on Tofino a body,
+//! whose targets run it before they emit anything. Invariant: headers are emitted without a condition but their
+//! validity, and nothing of the rest emits any.
+
+use super::inlined::{Stmt, StmtKind};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{self, Effect, HeaderId, Primitive};
+
+/// The headers that a deparser of v1model emits, and its calls.
+pub fn lower_v1model(
+    body: Vec<Stmt>,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<HeaderId>, Vec<ir::Stmt<Primitive>>) {
+    let (mut headers, mut calls) = (Vec::new(), Vec::new());
+    for stmt in body {
+        match stmt.kind {
+            StmtKind::Emit(header) => headers.push(header),
+            // The target has a list of these and a list of headers, so that their order is lost, as with p4c.
+            StmtKind::Effect(Effect::Primitive(
+                kind @ (Primitive::LogMsg { .. }
+                | Primitive::Assert(_)
+                | Primitive::Assume(_)
+                | Primitive::Truncate(_)),
+            )) => calls.push(ir::Stmt {
+                kind,
+                source: stmt.source,
+            }),
+            _ => {
+                let message = format!(
+                    "{}:{}: a deparser can only emit headers, log, assert and truncate on this target, and {} does something else",
+                    stmt.source.file, stmt.source.line, stmt.source.fragment
+                );
+                let what = Diagnostic::global(Code::TARGET, message);
+                diagnostics.report(what.help("do it at the end of egress"));
+            }
+        }
+    }
+    (headers, calls)
+}
+
+/// The headers that a deparser of Tofino emits, and what it does besides. `only_check` reports nothing.
+pub fn lower_tofino(
+    body: Vec<Stmt>,
+    only_check: bool,
+    diagnostics: &mut Diagnostics,
+) -> (Vec<HeaderId>, Vec<Stmt>) {
+    let (mut headers, mut rest) = (Vec::new(), Vec::new());
+    for stmt in body {
+        match stmt.kind {
+            StmtKind::Emit(header) => headers.push(header),
+            _ => {
+                if !only_check {
+                    refuse_choice_of_headers(std::slice::from_ref(&stmt), diagnostics);
+                }
+                rest.push(stmt);
+            }
+        }
+    }
+    (headers, rest)
+}
+
+/// A deparser emits each valid header; it cannot choose.
+fn refuse_choice_of_headers(body: &[Stmt], diagnostics: &mut Diagnostics) {
+    for stmt in body {
+        match &stmt.kind {
+            StmtKind::Emit(_) => {
+                let message = format!(
+                    "{}:{}: a deparser emits headers without a condition: those that are valid are sent",
+                    stmt.source.file, stmt.source.line
+                );
+                let what = Diagnostic::global(Code::TARGET, message);
+                let help = "let the control make the header invalid when it is not to be sent";
+                diagnostics.report(what.help(help));
+            }
+            StmtKind::If { then, other, .. } => {
+                refuse_choice_of_headers(then, diagnostics);
+                refuse_choice_of_headers(other, diagnostics);
+            }
+            StmtKind::Block { body, .. } => refuse_choice_of_headers(body, diagnostics),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Pass: divisions.
+//!
+//! Input: the inlined program, with the divisions whose operands were not known where they stand. Output: the same
+//! program. Invariant: what divides at run time divides variables that hold constants; everything else is refused.
+//!
+//! p4c has no division at run time for BMv2: what is left of it when constants are known is an error there, and here
+//! too, so that a program that we take is one that p4c takes. Divisions of variables that are constants stay: p4c
+//! replaces variables by what they hold, and how far it sees is not for us to guess.
+
+use std::collections::BTreeSet;
+
+use super::inlined::{walk, BlockCode, InlinedProgram, Stmt, StmtKind};
+use crate::diag::{Code, Diagnostic, Diagnostics};
+use crate::ir::{Effect, Expr, FieldRef};
+
+/// Reports the divisions that are left to the target.
+pub fn refuse(program: &InlinedProgram, diagnostics: &mut Diagnostics) {
+    if program.divisions.is_empty() {
+        return;
+    }
+    let constants = Constants::of(program);
+    for division in &program.divisions {
+        if constants.may_be(&division.left) && constants.may_be(&division.right) {
+            continue;
+        }
+        let sign = match division.quotient {
+            true => "/",
+            false => "%",
+        };
+        let message = format!("`{sign}` needs operands that are known at compile time");
+        diagnostics.report(
+            Diagnostic::error(Code::NOT_CONSTANT, division.span, message)
+                .note("at run time, numbers can be divided by constant powers of two only"),
+        );
+    }
+}
+
+/// Fields that some statement gives a constant, or the value of fields of this kind.
+#[derive(Default)]
+struct Constants(BTreeSet<FieldRef>);
+
+impl Constants {
+    fn of(program: &InlinedProgram) -> Constants {
+        let mut assigned: Vec<(FieldRef, &Expr)> = Vec::new();
+        for body in bodies(program) {
+            walk(body, &mut |stmt| {
+                if let StmtKind::Effect(Effect::Assign { target, value }) = &stmt.kind {
+                    assigned.extend(target.fixed().map(|field| (field, value)));
+                }
+            });
+        }
+        let mut constants = Constants::default();
+        loop {
+            let before = constants.0.len();
+            assigned.retain(|(target, value)| {
+                let known = constants.may_be(value);
+                if known {
+                    constants.0.insert(*target);
+                }
+                !known
+            });
+            if constants.0.len() == before {
+                return constants;
+            }
+        }
+    }
+
+    /// Whether the value may be known at compile time.
+    fn may_be(&self, expr: &Expr) -> bool {
+        match expr {
+            Expr::Number { .. } | Expr::Bool(_) => true,
+            Expr::Field { place, .. } => {
+                (place.fixed()).is_some_and(|field| self.0.contains(&field))
+            }
+            Expr::Unary { arg, .. } | Expr::Cast { arg, .. } | Expr::Slice { arg, .. } => {
+                self.may_be(arg)
+            }
+            Expr::Binary { left, right, .. } => self.may_be(left) && self.may_be(right),
+            Expr::Choose { then, other, .. } => self.may_be(then) || self.may_be(other),
+            Expr::Param { .. }
+            | Expr::Valid(_)
+            | Expr::UnionValid(_)
+            | Expr::Header(_)
+            | Expr::Union(_)
+            | Expr::LastIndex(_)
+            | Expr::UnionLastIndex(_)
+            | Expr::Lookahead { .. } => false,
+        }
+    }
+}
+
+/// Bodies whose assignments packets see: those of parsers, controls and actions.
+fn bodies(program: &InlinedProgram) -> impl Iterator<Item = &Vec<Stmt>> {
+    let states = program.blocks.iter().flat_map(|block| match &block.code {
+        BlockCode::Parser(states) => &states[..],
+        BlockCode::Control(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => &[],
+    });
+    let controls = program.controls().map(|(_, body)| body);
+    (states.filter_map(|state| Some(&state.code.as_ref()?.body)))
+        .chain(controls)
+        .chain(&program.action_bodies)
+}

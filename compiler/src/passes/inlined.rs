@@ -1,0 +1,234 @@
+//! The program between elaboration and the IR: calls are inlined and names are gone, but bodies still have the form of
+//! the source. Parser states branch, checksums stand under conditions, deparsers are controls.
+//!
+//! Made by [`super::elaborate`], taken apart by the other passes; no back end sees it.
+
+use crate::diag::Span;
+use crate::ir::{
+    Checksum, Effect, Expr, Follow, HeaderId, Label, MeterId, Objects, ParserStmtKind, Source,
+    StateId, TableId, Take, Transition,
+};
+use crate::names::Names;
+
+/// A statement of any block.
+pub type Stmt = crate::ir::Stmt<StmtKind>;
+
+/// What a statement does. Each kind is allowed in some blocks only: see [`super::check`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// Allowed everywhere.
+    Effect(Effect),
+    /// Takes one of two ways. `inline` ones were made by the compiler and stay inside of an action.
+    If {
+        cond: Expr,
+        then: Vec<Stmt>,
+        other: Vec<Stmt>,
+        inline: bool,
+    },
+    /// A body that [`StmtKind::Break`] can leave.
+    Block { label: Label, body: Vec<Stmt> },
+    /// A body run again and again until left by [`StmtKind::Break`].
+    Loop { label: Label, body: Vec<Stmt> },
+    /// Leaves a block or loop.
+    Break(Label),
+    /// Ends the pipeline; controls and actions only.
+    Exit,
+    /// Applies a table; controls only.
+    Apply(Box<Apply>),
+    /// Parsers only.
+    Take(Take),
+    /// The rest goes on at `join`, after the states of a sub-parser from `start` on; parsers only.
+    Enter { start: StateId, join: StateId },
+    /// A checksum to verify or to update; checksum controls only.
+    Checksum(Box<Checksum>),
+    /// A header that is sent if it is valid; deparsers only.
+    Emit(HeaderId),
+}
+
+/// A table application and what follows on its result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apply {
+    /// The table.
+    pub table: TableId,
+    /// What follows on its result.
+    pub then: Follow<Stmt>,
+    /// What to store before the pipeline ends when the table's action exits: an `exit` passes out what the calls around
+    /// it have done so far (spec § 12.5).
+    pub exit: Vec<Stmt>,
+}
+
+/// A state of a parser.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// Name, unique in the parser.
+    pub name: String,
+    /// What it does; none for the state behind a sub-parser, which is what follows [`StmtKind::Enter`].
+    pub code: Option<StateCode>,
+    /// Where the state stands.
+    pub source: Source,
+    /// Made by the compiler: it may vanish into the states before and after it.
+    pub synthetic: bool,
+}
+
+/// What a state of a parser does.
+#[derive(Clone, Debug)]
+pub struct StateCode {
+    /// Its statements. The conditions in them are fields.
+    pub body: Vec<Stmt>,
+    /// What comes after the body.
+    pub transition: Transition,
+}
+
+/// What a block of the package does.
+#[derive(Clone, Debug)]
+pub enum BlockCode {
+    /// States, the first one at the start.
+    Parser(Vec<State>),
+    /// A control between parser and deparser.
+    Control(Vec<Stmt>),
+    /// A control that verifies or updates checksums.
+    Checksums(Vec<Stmt>),
+    /// A deparser.
+    Deparser(Vec<Stmt>),
+}
+
+/// A block of the package.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The name by which the target finds it.
+    pub name: &'static str,
+    /// Where it stands.
+    pub source: Source,
+    /// What it does.
+    pub code: BlockCode,
+}
+
+/// A division of operands that are not both known where it stands.
+#[derive(Debug)]
+pub struct Division {
+    /// Where it stands.
+    pub span: Span,
+    /// `/`, or else `%`.
+    pub quotient: bool,
+    /// What is divided.
+    pub left: Expr,
+    /// By what.
+    pub right: Expr,
+}
+
+/// A whole program.
+#[derive(Debug, Default)]
+pub struct InlinedProgram {
+    /// What it declares.
+    pub objects: Objects,
+    /// The blocks of its package, in the order in which a packet meets them.
+    pub blocks: Vec<Block>,
+    /// What the actions of [`Objects::actions`] do, by their positions.
+    pub action_bodies: Vec<Vec<Stmt>>,
+    /// Divisions whose operands were not known where they stand.
+    pub divisions: Vec<Division>,
+    /// Places in the source where registers of Tofino's are accessed; `Primitive::RegisterAccess` counts them.
+    pub register_sites: Vec<Span>,
+    /// Where the colours of direct meters are read.
+    pub meter_reads: Vec<(MeterId, Span)>,
+    /// Names of scalars and headers in use.
+    pub names: Names,
+    /// How many labels there are.
+    pub labels: u32,
+}
+
+impl InlinedProgram {
+    /// A name that no scalar and no header has yet.
+    pub fn unique(&mut self, wanted: &str) -> String {
+        self.names.unique(wanted)
+    }
+
+    /// A label of no block and no loop yet.
+    pub fn label(&mut self) -> Label {
+        self.labels += 1;
+        Label(self.labels - 1)
+    }
+
+    /// Bodies of controls, deparsers of Tofino included, which do more than emit headers.
+    pub fn controls(&self) -> impl Iterator<Item = (&'static str, &Vec<Stmt>)> {
+        self.blocks.iter().filter_map(|block| match &block.code {
+            BlockCode::Control(body) => Some((block.name, body)),
+            BlockCode::Deparser(body) if self.objects.arch.is_tofino() => Some((block.name, body)),
+            BlockCode::Parser(_) | BlockCode::Checksums(_) | BlockCode::Deparser(_) => None,
+        })
+    }
+}
+
+impl StmtKind {
+    /// The bodies inside of the statement.
+    pub fn bodies(&self) -> Vec<&Vec<Stmt>> {
+        match self {
+            StmtKind::If { then, other, .. } => vec![then, other],
+            StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => vec![body],
+            StmtKind::Apply(apply) => apply.then.bodies(),
+            StmtKind::Effect(_)
+            | StmtKind::Break(_)
+            | StmtKind::Exit
+            | StmtKind::Take(_)
+            | StmtKind::Enter { .. }
+            | StmtKind::Checksum(_)
+            | StmtKind::Emit(_) => Vec::new(),
+        }
+    }
+}
+
+impl From<Effect> for StmtKind {
+    fn from(effect: Effect) -> Self {
+        StmtKind::Effect(effect)
+    }
+}
+
+impl From<Take> for StmtKind {
+    fn from(take: Take) -> Self {
+        StmtKind::Take(take)
+    }
+}
+
+/// Calls `visit` on all statements of a body, those inside of others too, each before what is inside of it.
+pub fn walk<'s>(body: &'s [Stmt], visit: &mut impl FnMut(&'s Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        for body in stmt.kind.bodies() {
+            walk(body, visit);
+        }
+    }
+}
+
+/// Whether a body has an `exit` of its own, outside of what follows tables.
+pub fn exits(body: &[Stmt]) -> bool {
+    body.iter().any(|stmt| match &stmt.kind {
+        StmtKind::Exit => true,
+        StmtKind::If { then, other, .. } => exits(then) || exits(other),
+        StmtKind::Block { body, .. } | StmtKind::Loop { body, .. } => exits(body),
+        _ => false,
+    })
+}
+
+/// Whether a body has a break out of `label`.
+pub fn leaves(body: &[Stmt], label: Label) -> bool {
+    let mut found = false;
+    walk(body, &mut |stmt| {
+        found |= matches!(&stmt.kind, StmtKind::Break(known) if *known == label);
+    });
+    found
+}
+
+/// Whether a statement, with all inside it, can be part of an action: it applies no table.
+pub fn fits_in_action(stmt: &Stmt) -> bool {
+    !matches!(stmt.kind, StmtKind::Apply(_))
+        && (stmt.kind.bodies().into_iter().flatten()).all(fits_in_action)
+}
+
+/// A statement of a parser state without inner structure; none for others.
+pub fn straight(kind: StmtKind) -> Option<ParserStmtKind> {
+    match kind {
+        StmtKind::Effect(effect) => Some(ParserStmtKind::Effect(effect)),
+        StmtKind::Take(take) => Some(ParserStmtKind::Take(take)),
+        _ => None,
+    }
+}

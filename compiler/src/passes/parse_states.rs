@@ -1,0 +1,296 @@
+//! Pass: parse states.
+//!
+//! Input: the states of a parser as written, whose bodies may branch, loop and enter sub-parsers. Output: the states of
+//! the target. Invariant: bodies are straight-line code, every state can be reached from the first one, and names are
+//! used once.
+//!
+//! A choice becomes a `select` on its condition, which is a field; a call of a sub-parser a transition to its first
+//! state, whose end leads back. Then states that the source does not have vanish where nothing is lost.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+
+use super::inlined::{self, straight, State, StmtKind};
+use crate::ir::{
+    Expr, Keyset, Label, ParseState, ParserStmtKind, SelectKey, Source, StateId, StateRef, Stmt,
+    Transition,
+};
+use crate::names::Names;
+
+/// Makes the states of the target.
+pub fn lower(states: Vec<State>) -> Vec<ParseState> {
+    let mut layout = Layout::default();
+    let mut code = Vec::with_capacity(states.len());
+    for state in states {
+        layout.names.insert(state.name.clone());
+        layout.states.push(Laid {
+            name: state.name,
+            body: Vec::new(),
+            transition: Transition::Always(StateRef::End),
+            source: state.source,
+            synthetic: state.synthetic,
+        });
+        code.push(state.code);
+    }
+    for (index, code) in code.into_iter().enumerate() {
+        let Some(code) = code else { continue };
+        if let Some(end) = layout.lay_out(code.body, StateId::from(index)) {
+            layout.states[end.index()].transition = code.transition;
+        }
+    }
+    let mut states = layout.states;
+    skip_empty_states(&mut states);
+    merge_states(&mut states);
+    reached(states)
+}
+
+/// A state being made.
+struct Laid {
+    name: String,
+    body: Vec<Stmt<ParserStmtKind>>,
+    transition: Transition,
+    source: Source,
+    /// Made by the compiler: may vanish into the states before and after it.
+    synthetic: bool,
+}
+
+#[derive(Default)]
+struct Layout {
+    states: Vec<Laid>,
+    names: Names,
+    /// Labels of blocks around the code being laid out, with the states behind them.
+    after: BTreeMap<Label, StateId>,
+}
+
+impl Layout {
+    /// Appends code to a state, with more states where it branches. Returns the state in which it ends.
+    fn lay_out(&mut self, code: Vec<inlined::Stmt>, mut state: StateId) -> Option<StateId> {
+        for stmt in code {
+            match stmt.kind {
+                StmtKind::If {
+                    cond, then, other, ..
+                } => {
+                    let (yes, no) = (self.more(state), self.more(state));
+                    self.branch(state, &cond, yes, no);
+                    let ends = [self.lay_out(then, yes), self.lay_out(other, no)];
+                    if ends.iter().all(Option::is_none) {
+                        return None;
+                    }
+                    let join = self.more(state);
+                    for end in ends.into_iter().flatten() {
+                        self.goto(end, join);
+                    }
+                    state = join;
+                }
+                StmtKind::Block { label, body } => {
+                    let join = self.more(state);
+                    self.after.insert(label, join);
+                    if let Some(end) = self.lay_out(body, state) {
+                        self.goto(end, join);
+                    }
+                    state = join;
+                }
+                StmtKind::Loop { label, body } => {
+                    let (head, join) = (self.more(state), self.more(state));
+                    self.after.insert(label, join);
+                    self.goto(state, head);
+                    if let Some(end) = self.lay_out(body, head) {
+                        self.goto(end, head);
+                    }
+                    state = join;
+                }
+                StmtKind::Break(label) => {
+                    if let Some(to) = self.after.get(&label).copied() {
+                        self.goto(state, to);
+                    }
+                    return None;
+                }
+                StmtKind::Enter { start, join } => {
+                    self.goto(state, start);
+                    state = join;
+                }
+                kind => {
+                    let source = stmt.source;
+                    let stmt = straight(kind).map(|kind| Stmt { kind, source });
+                    self.states[state.index()].body.extend(stmt);
+                }
+            }
+        }
+        Some(state)
+    }
+
+    /// One more state of the compiler's.
+    fn more(&mut self, like: StateId) -> StateId {
+        let Laid { name, source, .. } = &self.states[like.index()];
+        let source = source.clone();
+        let name = self.names.unique(name);
+        self.states.push(Laid {
+            name,
+            body: Vec::new(),
+            transition: Transition::Always(StateRef::End),
+            source,
+            synthetic: true,
+        });
+        StateId::from(self.states.len() - 1)
+    }
+
+    fn goto(&mut self, from: StateId, to: StateId) {
+        self.states[from.index()].transition = Transition::Always(StateRef::State(to));
+    }
+
+    fn branch(&mut self, state: StateId, cond: &Expr, yes: StateId, no: StateId) {
+        let Expr::Field { place, .. } = cond else {
+            return;
+        };
+        let one = vec![(BigInt::from(1), BigInt::from(1))];
+        self.states[state.index()].transition = Transition::Select {
+            keys: vec![SelectKey::Field {
+                place: *place,
+                width: 1,
+            }],
+            cases: vec![
+                (Keyset::Values(one), StateRef::State(yes)),
+                (Keyset::Default, StateRef::State(no)),
+            ],
+        };
+    }
+}
+
+/// Transitions to an empty state of the compiler's go where it goes.
+fn skip_empty_states(states: &mut [Laid]) {
+    let through: Vec<Option<StateRef>> = states
+        .iter()
+        .enumerate()
+        .map(|(index, state)| match (&state.transition, index) {
+            (Transition::Always(next), 1..) if state.synthetic && state.body.is_empty() => {
+                Some(*next)
+            }
+            _ => None,
+        })
+        .collect();
+    let resolve = |next: &mut StateRef| {
+        // A ring of empty states has no end; the count bounds the walk.
+        for _ in 0..through.len() {
+            match next {
+                StateRef::State(id) => match through[id.index()] {
+                    Some(to) => *next = to,
+                    None => return,
+                },
+                StateRef::End => return,
+            }
+        }
+        *next = StateRef::End;
+    };
+    for state in states {
+        match &mut state.transition {
+            Transition::Always(next) => resolve(next),
+            Transition::Select { cases, .. } => {
+                cases.iter_mut().for_each(|(_, next)| resolve(next))
+            }
+        }
+    }
+}
+
+/// A state with one way in, from a state with one way out, becomes a part of that one.
+fn merge_states(states: &mut [Laid]) {
+    let mut incoming = vec![0usize; states.len()];
+    incoming[0] = 1;
+    let mut reached = vec![0];
+    let mut seen = vec![false; states.len()];
+    seen[0] = true;
+    while let Some(state) = reached.pop() {
+        for next in successors(&states[state].transition) {
+            incoming[next] += 1;
+            if !std::mem::replace(&mut seen[next], true) {
+                reached.push(next);
+            }
+        }
+    }
+    for index in 0..states.len() {
+        if !seen[index] {
+            continue;
+        }
+        while let Transition::Always(StateRef::State(next)) = states[index].transition {
+            let next = next.index();
+            let fits = states[index].synthetic || states[next].synthetic;
+            if next == index || next == 0 || incoming[next] != 1 || !fits {
+                break;
+            }
+            let taken = std::mem::replace(
+                &mut states[next],
+                Laid {
+                    name: String::new(),
+                    body: Vec::new(),
+                    transition: Transition::Always(StateRef::End),
+                    source: Source::default(),
+                    synthetic: true,
+                },
+            );
+            seen[next] = false;
+            let state = &mut states[index];
+            state.body.extend(taken.body);
+            state.transition = taken.transition;
+            if state.synthetic && !taken.synthetic {
+                state.source = taken.source;
+                state.synthetic = false;
+                if index != 0 {
+                    state.name = taken.name;
+                }
+            }
+        }
+    }
+}
+
+/// The states that packets come to, numbered in the order in which they are met.
+fn reached(states: Vec<Laid>) -> Vec<ParseState> {
+    let mut numbers: BTreeMap<usize, StateId> = BTreeMap::new();
+    let mut order = vec![0];
+    let mut position = 0;
+    while position < order.len() {
+        let state = order[position];
+        numbers.insert(state, StateId::from(position));
+        for next in successors(&states[state].transition) {
+            if !order.contains(&next) {
+                order.push(next);
+            }
+        }
+        position += 1;
+    }
+    let renumber = |next: &mut StateRef| {
+        if let StateRef::State(id) = next {
+            *next = (numbers.get(&id.index())).map_or(StateRef::End, |id| StateRef::State(*id));
+        }
+    };
+    let mut states: Vec<Option<Laid>> = states.into_iter().map(Some).collect();
+    let states = (order.iter()).filter_map(|index| states[*index].take());
+    states
+        .map(|mut state| {
+            match &mut state.transition {
+                Transition::Always(next) => renumber(next),
+                Transition::Select { cases, .. } => {
+                    cases.iter_mut().for_each(|(_, next)| renumber(next));
+                }
+            }
+            ParseState {
+                name: state.name,
+                body: state.body,
+                transition: state.transition,
+                source: state.source,
+            }
+        })
+        .collect()
+}
+
+fn successors(transition: &Transition) -> Vec<usize> {
+    let one = |next: &StateRef| match next {
+        StateRef::State(id) => Some(id.index()),
+        StateRef::End => None,
+    };
+    match transition {
+        Transition::Always(next) => one(next).into_iter().collect(),
+        Transition::Select { cases, .. } => {
+            cases.iter().filter_map(|(_, next)| one(next)).collect()
+        }
+    }
+}
