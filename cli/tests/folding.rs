@@ -8,6 +8,7 @@ use std::sync::Arc;
 use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::driver::{compile_with, CompileOptions};
 use alfirk_compiler::preproc::MemoryLoader;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 /// An expression of type `bit<W>` over three operands.
@@ -179,7 +180,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Cost::Arithmetic.cases() })]
 
     #[test]
     fn folding_and_the_switch_agree(

@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use alfirk_test_budget::Fuzz;
+
 use crate::chance::Chance;
 
-/// Time for a target when none is given.
-const SECONDS: u64 = 1;
 /// A case that takes longer hangs. It is generous, since tests run hardly optimised and beside others.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Memory that the process may have, all targets and compiled programs together.
@@ -35,18 +35,6 @@ struct Progress {
     stop: AtomicBool,
 }
 
-/// A number from the environment.
-///
-/// # Panics
-/// When it is set to something else.
-fn setting(name: &str) -> Option<u64> {
-    let text = std::env::var(name).ok()?;
-    Some(
-        text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text}: not a number")),
-    )
-}
-
 /// Runs cases of a target on what `prepare` makes, until the time is over. Each case gives a number of `what` came through, which
 /// shows that the target does not stop at the first check.
 ///
@@ -58,8 +46,7 @@ pub fn run<T>(
     prepare: impl FnOnce() -> T + Send + 'static,
     mut case: impl FnMut(&mut T, &mut Chance) -> usize + Send + 'static,
 ) {
-    let first = setting("ALFIRK_FUZZ_SEED").unwrap_or(0);
-    let time = Duration::from_secs(setting("ALFIRK_FUZZ_SECONDS").unwrap_or(SECONDS));
+    let Fuzz { first, time } = Fuzz::from_env();
     let progress = Arc::new(Progress::default());
     let (ended, end) = mpsc::channel();
     let told = progress.clone();

@@ -1,6 +1,7 @@
 //! Expressions compiled to 64-bit words give what unbounded integers give.
 
 use crate::builder::*;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -197,7 +198,7 @@ fn values() -> impl Strategy<Value = Vec<i128>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(Cost::Arithmetic.cases())]
 
     #[test]
     fn compiled_expressions_agree_with_unbounded_integers(

@@ -2,6 +2,7 @@
 
 use crate::builder::*;
 use alfirk_bmv2::*;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use serde_json::{json, Value};
 use std::sync::Arc;
@@ -195,7 +196,7 @@ fn the_program_with_everything_runs() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(Cost::Packets.cases())]
 
     #[test]
     fn any_frame_is_processed(

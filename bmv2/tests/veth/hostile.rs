@@ -1,5 +1,6 @@
 //! Clients that no honest one is like. The switch goes on forwarding, answers others, and its memory stays small.
 
+use alfirk_test_budget::Fuzz;
 use std::{
     io::{Read, Write},
     net::TcpStream,
@@ -40,20 +41,6 @@ fn still_works(runtime: &Runtime, controller: &mut Controller) {
     assert_eq!(two.receive(DEADLINE), Some(fixture::frame(9)));
     let entry = fixture::l2(9, 2, "");
     runtime.block_on(controller.write(vec![fixture::update(Type::Delete, &entry)]));
-}
-
-/// Time for a target of chance, and its first case.
-fn fuzz_time() -> (Duration, u64) {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .map(|text| text.parse().expect("it is a number"))
-    };
-    let seconds = number("ALFIRK_FUZZ_SECONDS").unwrap_or(1);
-    (
-        Duration::from_secs(seconds),
-        number("ALFIRK_FUZZ_SEED").unwrap_or(0),
-    )
 }
 
 async fn connect(process: &Process) -> P4RuntimeClient<Channel> {
@@ -157,7 +144,7 @@ pub fn any_bytes_on_the_socket_are_survived() {
     const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     let (runtime, process, mut controller) = start(&[]);
     let before = process.memory();
-    let (time, first) = fuzz_time();
+    let Fuzz { first, time } = Fuzz::from_env();
     let start = Instant::now();
     let mut held = Vec::new();
     let mut cases = 0;
@@ -273,7 +260,7 @@ pub fn requests_of_any_bytes_are_answered() {
     ];
     let (runtime, process, mut controller) = start(&[]);
     let before = process.memory();
-    let (time, first) = fuzz_time();
+    let Fuzz { first, time } = Fuzz::from_env();
     let bodies = bodies();
     let cases = runtime.block_on(async {
         let address = format!("http://{}", process.address());

@@ -17,6 +17,7 @@ mod wire;
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{self as model, Config, Group, PacketOut, Port, Sent, Space, Strategy};
 use alfirk_bmv2::{Effects, QueueState, Queued, Switch};
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -222,7 +223,7 @@ fn walk_keeps_the_first_of_two_senders_at_one_number() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Packets.cases())]
 
     #[test]
     fn tree_matches_the_model(scene in script::scene(), script in script::script()) {

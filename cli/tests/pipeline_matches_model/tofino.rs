@@ -8,6 +8,7 @@ use alfirk_bmv2::{CloneSession, Effects, LoadedProgram, QueueState, Queued, Repl
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::CompileOptions;
 use alfirk_compiler::preproc::MacroOption;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -278,7 +279,7 @@ fn check(scene: &Scene, script: &Script) -> TestCaseResult {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Packets.cases())]
 
     #[test]
     fn tofino_matches_the_model(scene in script::scene(), script in script::script()) {

@@ -4,6 +4,7 @@ use alfirk_ctrl::topology::{leaf_spine, HostIndex, Topology};
 use alfirk_experiment::{Job, Kill, Row, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, TransferOp};
 use alfirk_sim::engine::FaultProbabilities;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 use crate::common::{good, json, TESTBED};
@@ -130,7 +131,7 @@ fn a_source_that_all_others_leave_is_done() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
     fn survivors_of_some_deaths_get_every_byte_by_rdmc(
@@ -154,7 +155,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
     fn groups_of_any_size_get_every_byte_by_every_algorithm_whatever_the_loss(

@@ -16,6 +16,7 @@ use alfirk_sim::engine::{FaultProbabilities, Happening, Observer};
 use alfirk_sim::frame::Frame;
 use alfirk_sim::network::{Fidelity, Model, Network};
 use alfirk_sim::VirtualFabric;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 
@@ -239,7 +240,7 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 50, max_shrink_iters: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..Cost::Fabric.cases() })]
 
     #[test]
     fn both_models_put_the_same_frames_on_the_same_links_at_the_same_times(scene in scene()) {

@@ -7,6 +7,7 @@ use alfirk_roce::collective::{Algorithm, TransferOp, WriteMode};
 use alfirk_roce::rc::Recovery;
 use alfirk_roce::wire::Psn;
 use alfirk_sim::engine::FaultProbabilities;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 use crate::groups::quick_fabric;
@@ -67,7 +68,7 @@ fn a_source_of_before_may_be_told_an_older_count_of_messages() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
     fn every_message_completes_everywhere_byte_for_byte(

@@ -7,6 +7,7 @@ use alfirk_experiment::workload::{By, Flow, Kind, Phase, Workload};
 use alfirk_experiment::{run_workload, Job, Row};
 use alfirk_roce::collective::{Algorithm, Collective};
 use alfirk_sim::engine::FaultProbabilities;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 use crate::common::{good, json, refused};
@@ -270,7 +271,7 @@ fn every_listed_workload_can_be_asked_for() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(Cost::Run.cases())]
 
     #[test]
     fn any_crowd_of_groups_gets_every_byte(

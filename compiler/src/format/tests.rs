@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use alfirk_test_budget::Cost;
 use expect_test::{expect, Expect};
 use proptest::prelude::*;
 
@@ -279,7 +280,7 @@ fn with_other_blanks(text: &str, widths: &[usize]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
     fn blanks_between_tokens_do_not_matter(widths in prop::collection::vec(0_usize..9, 1..50), pick in any::<prop::sample::Index>()) {

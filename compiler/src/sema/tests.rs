@@ -3,6 +3,7 @@ use super::{CheckedProgram, DefKind, Type};
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
 use crate::syntax::ast::{BinaryOp, UnaryOp};
+use alfirk_test_budget::Cost;
 use num_bigint::BigInt;
 use proptest::prelude::*;
 
@@ -193,7 +194,7 @@ fn reference(op: BinaryOp, a: i128, b: i128, width: u32, signed: bool) -> Option
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Cost::Arithmetic.cases() })]
 
     #[test]
     fn folding_agrees_with_machine_arithmetic(

@@ -3,6 +3,7 @@ use super::print::print_program;
 use crate::diag::{render_all, Diagnostics, SourceMap};
 use crate::preproc::{preprocess, DiskLoader, Options};
 use crate::stack::on_deep_stack;
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 fn parse(text: &str) -> (P4Program, String) {
@@ -304,7 +305,7 @@ fn statement() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Cost::Fabric.cases() })]
 
     #[test]
     fn random_statements_print_and_parse_back(statements in prop::collection::vec(statement(), 0..4)) {

@@ -13,11 +13,11 @@ use alfirk_compiler::driver::{compile_with, CompileOptions, P4InfoFormat, Sessio
 use alfirk_compiler::format::format;
 use alfirk_compiler::preproc::{MemoryLoader, SourceLoader};
 
+use alfirk_test_budget::Fuzz;
+
 use super::corpus;
 use super::rng::Rng;
 
-/// Programs that each target tries when no time is given.
-const TRIES: u64 = 150;
 /// A program that takes longer hangs the compiler. It is generous, since tests run unoptimised and beside others.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Text beyond this is cut off, so that a try takes a moment.
@@ -225,17 +225,11 @@ fn formatter_takes_any_text_and_loses_none_of_it() {
 }
 
 fn run(target: Target) {
-    let number = |name: &str| {
-        std::env::var(name)
-            .ok()
-            .and_then(|text| text.parse::<u64>().ok())
-    };
-    let limit = number("ALFIRK_FUZZ_SECONDS").map(Duration::from_secs);
+    let Fuzz { first, time } = Fuzz::from_env();
     let start = Instant::now();
-    let first = number("ALFIRK_FUZZ_SEED").unwrap_or(0);
     let corpus = programs();
     let mut tries = 0;
-    while limit.map_or(tries < TRIES, |limit| start.elapsed() < limit) {
+    while start.elapsed() < time {
         let seed = first + tries;
         let text = damaged(&corpus, &mut Rng::new(seed));
         if let Err(why) = attempt(target, text.clone()) {

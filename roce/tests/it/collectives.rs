@@ -8,6 +8,7 @@ use alfirk_roce::collective::{
     blocks, Algorithm, Collective as Kind, DatagramSpec, Digest, Leg, Schedule, SpecError,
     Survivors, Transfer, TransferError, TransferEvent, TransferOp, TransferSpec,
 };
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 use crate::net::{ip, segment, Collective, Faults, Net, Segment};
@@ -414,7 +415,7 @@ fn nobody_leaves_a_barrier_before_everybody_has_come() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(Cost::Packets.cases())]
 
     #[test]
     fn overlays_deliver_whatever_the_network_does(

@@ -15,7 +15,7 @@ use alfirk_roce::rc::{NakRule, PathMtu, RcConfig, Recovery};
 use alfirk_roce::wire::{
     aeth, arp, bth, ethernet, ipv4, mr_info, reth, MacAddr, Opcode, Psn, QpNum,
 };
-use proptest::prelude::{prop_oneof, proptest, Just, ProptestConfig};
+use proptest::prelude::{prop_oneof, proptest, Just};
 use proptest::strategy::Strategy as _;
 
 use crate::net::{host, ip, mac, Collective, Faults, Medium, Net};
@@ -577,8 +577,6 @@ fn members_and_sources() -> impl proptest::strategy::Strategy<Value = (usize, Ve
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     /// Whatever the fabric loses, doubles or holds back: each message arrives once, in order, byte for byte, everywhere.
     #[test]
     fn everybody_gets_everything_through_a_faulty_fabric(

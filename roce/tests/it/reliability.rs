@@ -94,8 +94,6 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn messages_arrive_once_in_order_byte_for_byte(
         messages in proptest::collection::vec(message(), 1..8),

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use alfirk_roce::wire::{ethernet, ipv4};
+use alfirk_test_budget::Cost;
 use proptest::prelude::*;
 
 use super::*;
@@ -460,7 +461,7 @@ fn a_stop_runs_out_while_the_link_is_busy_with_another_class() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(Cost::Fabric.cases())]
 
     #[test]
     fn nothing_lossless_is_lost_whatever_the_load(
