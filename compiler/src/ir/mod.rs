@@ -1,12 +1,13 @@
-//! The elaborated program: what is left of a P4 program once names, generics, constants and calls are gone.
+//! The IR: what is left of a P4 program once names, generics, constants and calls are gone.
 //!
 //! Everything is flat. Parsers, controls and functions have been inlined, instances have their full control-plane
 //! names, every variable lives in a header instance ([`Storage`]), and every expression is pure. What is kept is the
-//! structure of statements ([`Stmt`]): the back end turns it into parse states, control-flow nodes and action
-//! primitives.
+//! structure of statements in controls and actions ([`Stmt`]): back ends turn it into control-flow nodes and primitives.
 //!
-//! Built by `passes::elaborate`, read by `bmv2` and `p4info`. Nothing here knows either output format.
+//! Built by `passes`, read by `bmv2`, `stages` and `p4info`. **Nothing here knows an output format**: neither BMv2 JSON
+//! nor the messages of P4Info. It depends on no other module of the compiler but `arch`.
 
+mod control;
 mod effect;
 mod expr;
 mod objects;
@@ -14,13 +15,18 @@ mod parser;
 mod stmt;
 mod storage;
 
+pub use control::{
+    AnnotationContent, AnnotationValue, ControlTypes, ControllerField, ControllerHeader, NewType,
+    ObjectKind, Package, PlatformProperties, Representation, SerializableEnum,
+    StructuredAnnotation, TypeInfo, TypeSpec,
+};
 pub use effect::{Effect, ExternArg, Primitive};
 pub use expr::{mask, wrap, BinaryOp, Expr, Scalar, UnaryOp};
 pub use objects::{
     Action, ActionProfile, ActionRef, ActionScope, Algorithm, Calculation, CalculationInput,
     Checksum, Counter, CounterUnit, CrcParameters, DefaultAction, Digest, Entry, EntryKey,
     ExternAttribute, ExternInstance, FieldList, Key, KeyTarget, MatchKind, Meta, Meter, MeterUnit,
-    Param, Register, Selector, SizeSemantics, StructuredAnnotation, Table,
+    Param, Register, Selector, SizeSemantics, Table,
 };
 pub use parser::{
     Keyset, ParseState, Parser, ParserStmtKind, SelectKey, StateRef, Take, Transition, ValueSet,
@@ -32,10 +38,7 @@ pub use storage::{
     Union, UnionStack, UnionType,
 };
 
-use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
-
 use crate::arch::Arch;
-use crate::p4info::types::ControlTypes;
 
 /// Declares a dense index type: the position of an object in its vector.
 macro_rules! index {
@@ -177,7 +180,7 @@ pub struct Objects {
     /// Instances of extern objects outside v1model (`--emit-externs`).
     pub extern_instances: Vec<ExternInstance>,
     /// Names of objects that the control plane sees, in the order in which it is told of them.
-    pub listing: Vec<(Prefix, String)>,
+    pub listing: Vec<(ObjectKind, String)>,
     /// What the control plane must know of types and controller headers.
     pub control_types: ControlTypes,
     /// What the target calls the fields that it fills in or reads, and which these are.

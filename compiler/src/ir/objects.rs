@@ -4,9 +4,8 @@ use num_bigint::BigInt;
 
 use super::{
     ActionId, ActionProfileId, CalculationId, CounterId, Expr, FieldRef, HeaderId, MeterId, Scalar,
-    Source, TableId, UnionId,
+    Source, StructuredAnnotation, TableId, TypeSpec, UnionId,
 };
-use crate::p4info::types::TypeSpec;
 
 /// What the control plane sees of an object besides its content.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,9 +27,6 @@ pub struct Meta {
     /// Where it stands.
     pub source: Source,
 }
-
-/// An annotation in brackets, as P4Info carries it.
-pub type StructuredAnnotation = alfirk_p4runtime::p4::config::v1::StructuredAnnotation;
 
 /// An action as tables call it.
 #[derive(Clone, Debug)]

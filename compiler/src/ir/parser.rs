@@ -3,10 +3,9 @@
 use num_bigint::BigInt;
 
 use super::{
-    Effect, Expr, FieldPlace, HeaderId, Meta, Source, StackId, StateId, Stmt, UnionStackId,
-    ValueSetId,
+    Effect, Expr, FieldPlace, HeaderId, Meta, Source, StackId, StateId, Stmt, TypeSpec,
+    UnionStackId, ValueSetId,
 };
-use crate::p4info::types::TypeSpec;
 
 /// What a statement of a parser state does.
 #[derive(Clone, Debug, PartialEq)]

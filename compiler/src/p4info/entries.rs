@@ -8,7 +8,7 @@ use p4::field_match::{self, FieldMatchType};
 use super::order::Listing;
 use super::types::byte_string;
 use super::{ids::field_ids, symbols_of};
-use crate::ir::{Entry, EntryKey, Key, MatchKind, Objects, Table};
+use crate::ir::{Entry, EntryKey, Key, MatchKind, ObjectKind, Objects, Table};
 
 /// One insertion for each entry of a table that the control plane sees, in the order of the source.
 ///
@@ -18,7 +18,8 @@ pub fn entries(program: &Objects) -> p4::WriteRequest {
     let mut symbols = symbols_of(program);
     // Clashes of ids are reported with the P4Info.
     symbols.assign();
-    let tables = Listing::of(program).sorted(Prefix::Table, &program.tables, |table| &table.meta);
+    let tables =
+        Listing::of(program).sorted(ObjectKind::Table, &program.tables, |table| &table.meta);
     let updates = tables.into_iter().flat_map(|table| {
         let table_id = symbols.id(Prefix::Table, &table.meta.name);
         let ids = ids_of(table.keys.iter().map(|key| key.id));

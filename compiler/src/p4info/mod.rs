@@ -3,7 +3,7 @@
 mod entries;
 mod ids;
 mod order;
-pub mod types;
+mod types;
 
 pub use entries::entries;
 
@@ -13,7 +13,7 @@ use alfirk_p4runtime::p4::config::v1 as p4;
 use p4::p4_ids::Prefix;
 
 use crate::ir::{
-    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, Objects, SizeSemantics,
+    self, ActionScope, CounterUnit, MatchKind, Meta, MeterUnit, ObjectKind, Objects, SizeSemantics,
     StructuredAnnotation,
 };
 use ids::{field_ids, Aliases, Symbols};
@@ -140,7 +140,7 @@ impl Writer<'_> {
     fn info(&mut self) -> p4::P4Info {
         let program = self.program;
         let mut info = p4::P4Info {
-            pkg_info: Some(program.control_types.package.clone()),
+            pkg_info: Some(types::package(&program.control_types.package)),
             tables: self.tables(),
             actions: self.actions(),
             action_profiles: self.profiles(),
@@ -157,17 +157,19 @@ impl Writer<'_> {
                 .collect(),
             value_sets: self
                 .listing
-                .sorted(Prefix::ValueSet, &program.value_sets, |set| &set.meta)
+                .sorted(ObjectKind::ValueSet, &program.value_sets, |set| &set.meta)
                 .into_iter()
                 .map(|set| self.value_set(set))
                 .collect(),
             registers: self
                 .listing
-                .sorted(Prefix::Register, &program.registers, |cells| &cells.meta)
+                .sorted(ObjectKind::Register, &program.registers, |cells| {
+                    &cells.meta
+                })
                 .into_iter()
                 .map(|register| p4::Register {
                     preamble: Some(self.preamble(Prefix::Register, &register.meta)),
-                    type_spec: Some(register.type_spec.clone()),
+                    type_spec: Some(types::data_type(&register.type_spec)),
                     size: register.size as i32,
                     index_type_name: None,
                 })
@@ -177,7 +179,7 @@ impl Writer<'_> {
                 .iter()
                 .map(|digest| p4::Digest {
                     preamble: Some(self.preamble(Prefix::Digest, &digest.meta)),
-                    type_spec: Some(digest.type_spec.clone()),
+                    type_spec: Some(types::data_type(&digest.type_spec)),
                 })
                 .collect(),
             externs: Vec::new(),
@@ -189,22 +191,23 @@ impl Writer<'_> {
 
     /// p4c writes the field, be it empty, once anything looks for types to put there.
     fn type_info(&self, info: &p4::P4Info) -> Option<p4::P4TypeInfo> {
-        let types = &self.program.control_types;
-        let sought = types.type_info_present
+        let known = &self.program.control_types;
+        let sought = known.type_info_present
             || !info.tables.is_empty()
             || info.actions.iter().any(|action| !action.params.is_empty())
             || info
                 .controller_packet_metadata
                 .iter()
                 .any(|header| !header.metadata.is_empty());
-        (sought || types.type_info != p4::P4TypeInfo::default()).then(|| types.type_info.clone())
+        (sought || known.type_info != ir::TypeInfo::default())
+            .then(|| types::type_info(&known.type_info))
     }
 
     fn tables(&mut self) -> Vec<p4::Table> {
         let program = self.program;
         let tables = program.tables.iter().filter(|table| !table.meta.hidden);
         self.listing
-            .sorted(Prefix::Table, tables, |table| &table.meta)
+            .sorted(ObjectKind::Table, tables, |table| &table.meta)
             .into_iter()
             .map(|table| self.table(table))
             .collect()
@@ -214,7 +217,9 @@ impl Writer<'_> {
     fn profiles(&self) -> Vec<p4::ActionProfile> {
         let mut profiles: Vec<_> = self.program.action_profiles.iter().collect();
         profiles.sort_by_key(|profile| {
-            let own = self.listing.position(Prefix::ActionProfile, &profile.meta);
+            let own = self
+                .listing
+                .position(ObjectKind::ActionProfile, &profile.meta);
             let tables = profile.tables.iter();
             let first = tables.map(|table| self.listing.of_table(self.program, *table));
             match own {
@@ -232,7 +237,7 @@ impl Writer<'_> {
         let counters = self.program.counters.iter();
         self.listing
             .sorted(
-                Prefix::Counter,
+                ObjectKind::Counter,
                 counters.filter(|counter| !counter.direct),
                 |counter| &counter.meta,
             )
@@ -267,7 +272,7 @@ impl Writer<'_> {
         let meters = self.program.meters.iter();
         self.listing
             .sorted(
-                Prefix::Meter,
+                ObjectKind::Meter,
                 meters.filter(|meter| !meter.direct),
                 |meter| &meter.meta,
             )
@@ -305,7 +310,7 @@ impl Writer<'_> {
             alias: self.aliases.alias(&meta.name).to_owned(),
             annotations: meta.annotations.clone(),
             doc: documentation(&meta.brief, &meta.description),
-            structured_annotations: meta.structured.clone(),
+            structured_annotations: types::structured(&meta.structured),
             ..Default::default()
         }
     }
@@ -369,7 +374,7 @@ impl Writer<'_> {
                 }
                 .into(),
                 annotations: reference.annotations.clone(),
-                structured_annotations: reference.structured.clone(),
+                structured_annotations: types::structured(&reference.structured),
                 ..Default::default()
             })
             .collect();
@@ -446,7 +451,7 @@ impl Writer<'_> {
         let all = all.filter(|action| !action.meta.hidden && written.insert(&action.meta.name));
         for action in self
             .listing
-            .sorted(Prefix::Action, all, |action| &action.meta)
+            .sorted(ObjectKind::Action, all, |action| &action.meta)
         {
             let members = action.params.iter().map(|param| Member {
                 id: param.id,
@@ -464,7 +469,7 @@ impl Writer<'_> {
                     annotations: param.annotations.clone(),
                     bitwidth: member.width as i32,
                     type_name: named(member.type_name),
-                    structured_annotations: param.structured.clone(),
+                    structured_annotations: types::structured(&param.structured),
                     doc: documentation(&param.brief, &param.description),
                     ..Default::default()
                 })
@@ -512,10 +517,7 @@ impl Writer<'_> {
         }
     }
 
-    fn controller_header(
-        &mut self,
-        header: &types::ControllerHeader,
-    ) -> p4::ControllerPacketMetadata {
+    fn controller_header(&mut self, header: &ir::ControllerHeader) -> p4::ControllerPacketMetadata {
         let members = header.fields.iter().map(|field| Member {
             id: field.id,
             name: &field.name,
@@ -534,7 +536,7 @@ impl Writer<'_> {
                     annotations: field.annotations.clone(),
                     bitwidth: member.width as i32,
                     type_name: named(member.type_name),
-                    structured_annotations: field.structured.clone(),
+                    structured_annotations: types::structured(&field.structured),
                     ..Default::default()
                 },
             )
@@ -596,7 +598,7 @@ fn match_field(
         bitwidth: member.width as i32,
         r#match: Some(p4::match_field::Match::MatchType(kind.into())),
         type_name: named(member.type_name),
-        structured_annotations: structured.to_vec(),
+        structured_annotations: types::structured(structured),
         ..Default::default()
     }
 }

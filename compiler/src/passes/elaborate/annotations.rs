@@ -2,11 +2,9 @@
 
 use std::collections::btree_map::Entry;
 
-use alfirk_p4runtime::p4::config::v1 as p4;
-
 use super::{join, Elaborator};
 use crate::diag::{Code, Diagnostic, Span};
-use crate::ir::{Meta, StructuredAnnotation};
+use crate::ir::{AnnotationContent, AnnotationValue, Meta, StructuredAnnotation};
 use crate::sema::Value;
 use crate::syntax::ast::{
     Annotated, Annotation, AnnotationBody, AnnotationToken, Expr, ExprKind, UnaryOp,
@@ -290,47 +288,35 @@ impl Elaborator<'_> {
         for annotation in annotations {
             let name = annotation.name.name.to_string();
             let body = match &annotation.body {
-                // p4c leaves the body out when it has nothing to put there.
-                AnnotationBody::List(exprs) if exprs.is_empty() => None,
-                AnnotationBody::List(exprs) => {
-                    let expressions = exprs
+                AnnotationBody::List(exprs) if exprs.is_empty() => AnnotationContent::Empty,
+                AnnotationBody::List(exprs) => AnnotationContent::Values(
+                    exprs
                         .iter()
-                        .filter_map(|expr| self.annotation_expression(expr))
-                        .collect();
-                    Some(p4::structured_annotation::Body::ExpressionList(
-                        p4::ExpressionList { expressions },
-                    ))
-                }
-                AnnotationBody::KeyValues(pairs) => {
-                    let kv_pairs = pairs
+                        .filter_map(|expr| self.annotation_content(expr))
+                        .collect(),
+                ),
+                AnnotationBody::KeyValues(pairs) => AnnotationContent::Pairs(
+                    pairs
                         .iter()
-                        .map(|pair| p4::KeyValuePair {
-                            key: pair.name.name.to_string(),
-                            value: self.annotation_expression(&pair.value),
+                        .map(|pair| {
+                            let value = self.annotation_content(&pair.value);
+                            (pair.name.name.to_string(), value)
                         })
-                        .collect();
-                    Some(p4::structured_annotation::Body::KvPairList(
-                        p4::KeyValuePairList { kv_pairs },
-                    ))
-                }
+                        .collect(),
+                ),
                 _ => continue,
             };
-            list.push(p4::StructuredAnnotation {
-                name,
-                body,
-                source_location: None,
-            });
+            list.push(StructuredAnnotation { name, body });
         }
         list
     }
 
-    fn annotation_expression(&mut self, expr: &Expr) -> Option<p4::Expression> {
-        let value = match self.annotation_value(expr)? {
-            Value::Int(value) => p4::expression::Value::Int64Value(i64::try_from(&value).ok()?),
-            Value::Bool(value) => p4::expression::Value::BoolValue(value),
-            Value::String(text) => p4::expression::Value::StringValue(text.to_string()),
+    fn annotation_content(&mut self, expr: &Expr) -> Option<AnnotationValue> {
+        Some(match self.annotation_value(expr)? {
+            Value::Int(value) => AnnotationValue::Number(i64::try_from(&value).ok()?),
+            Value::Bool(value) => AnnotationValue::Bool(value),
+            Value::String(text) => AnnotationValue::String(text.to_string()),
             _ => return None,
-        };
-        Some(p4::Expression { value: Some(value) })
+        })
     }
 }

@@ -8,17 +8,16 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use alfirk_p4runtime::p4::config::v1::p4_ids::Prefix;
-
 use super::annotations::full_name;
 use super::frame::{Binding, ControlInstance, ExternObject, Instance, ParserInstance};
 use super::Elaborator;
+use crate::ir::ObjectKind;
 use crate::syntax::ast::Decl;
 
 /// Something that is listed, or has what is.
 enum Node {
     Block(Instance),
-    Object(Prefix, String),
+    Object(ObjectKind, String),
 }
 
 /// What stands in a control once all others are inlined into it.
@@ -31,7 +30,7 @@ struct Contents {
 }
 
 impl Elaborator<'_> {
-    /// Sets [`crate::ir::FlatProgram::listing`] when all blocks are elaborated.
+    /// Sets [`crate::ir::Objects::listing`] when all blocks are elaborated.
     pub fn list_objects(&mut self, blocks: &[Instance]) {
         let checked = self.checked;
         let main = checked.main().map(|main| main.id);
@@ -53,7 +52,7 @@ impl Elaborator<'_> {
         let mut seen: Vec<*const ()> = Vec::new();
         while let Some(node) = queue.pop_front() {
             match node {
-                Node::Object(prefix, name) => self.program.listing.push((prefix, name)),
+                Node::Object(kind, name) => self.program.listing.push((kind, name)),
                 Node::Block(Instance::Control(control)) => {
                     let address = Rc::as_ptr(&control).cast();
                     if seen.contains(&address) {
@@ -67,7 +66,7 @@ impl Elaborator<'_> {
                         .into_iter()
                         .chain(contents.called_globals)
                         .chain(contents.actions)
-                        .map(|name| (Prefix::Action, name));
+                        .map(|name| (ObjectKind::Action, name));
                     self.program.listing.extend(actions);
                     queue.extend(contents.objects);
                 }
@@ -101,7 +100,7 @@ impl Elaborator<'_> {
                         .map(|(_, action)| self.program.action(*action).meta.name.clone());
                     into.global_actions.extend(global);
                     let name = self.program.table(info.id).meta.name.clone();
-                    into.objects.push(Node::Object(Prefix::Table, name));
+                    into.objects.push(Node::Object(ObjectKind::Table, name));
                 }
                 Decl::Instantiation(decl) => match frame.find(decl.id) {
                     Some(Binding::Instance(Instance::Control(inner))) => {
@@ -130,7 +129,7 @@ impl Elaborator<'_> {
                 Decl::ValueSet(decl) => {
                     if let Some(id) = parser.value_sets.borrow().get(&decl.id) {
                         let name = self.program.value_sets[id.index()].meta.name.clone();
-                        nodes.push(Node::Object(Prefix::ValueSet, name));
+                        nodes.push(Node::Object(ObjectKind::ValueSet, name));
                     }
                 }
                 Decl::Instantiation(decl) => match parser.instances.borrow().get(&decl.id) {
@@ -149,17 +148,19 @@ impl Elaborator<'_> {
             return Some(Node::Block(instance));
         };
         let program = &self.program;
-        let (prefix, meta) = match object {
-            ExternObject::Counter(id) => (Prefix::Counter, &program.counters[id.index()].meta),
-            ExternObject::Meter(id) => (Prefix::Meter, &program.meters[id.index()].meta),
-            ExternObject::Register(id) => (Prefix::Register, &program.registers[id.index()].meta),
+        let (kind, meta) = match object {
+            ExternObject::Counter(id) => (ObjectKind::Counter, &program.counters[id.index()].meta),
+            ExternObject::Meter(id) => (ObjectKind::Meter, &program.meters[id.index()].meta),
+            ExternObject::Register(id) => {
+                (ObjectKind::Register, &program.registers[id.index()].meta)
+            }
             ExternObject::ActionProfile(id) => (
-                Prefix::ActionProfile,
+                ObjectKind::ActionProfile,
                 &program.action_profiles[id.index()].meta,
             ),
             // Direct ones stand with their tables; of others the control plane does not know.
             _ => return None,
         };
-        Some(Node::Object(prefix, meta.name.clone()))
+        Some(Node::Object(kind, meta.name.clone()))
     }
 }

@@ -1,13 +1,11 @@
 //! Types as the control plane sees them.
 
-use alfirk_p4runtime::p4::config::v1 as p4;
-use p4::p4_data_type_spec::TypeSpec as Spec;
-
 use super::annotations::{documentation, field_annotations, field_name, unstructured_but};
 use super::{join, Elaborator};
 use crate::diag::Code;
-use crate::p4info::types::{
-    bits, boolean, byte_string, signed, varbit, ControllerField, ControllerHeader, TypeSpec,
+use crate::ir::{
+    ControllerField, ControllerHeader, NewType, PlatformProperties, Representation,
+    SerializableEnum, TypeSpec,
 };
 use crate::sema::{DefKind, Nominal, Type, Value};
 use crate::syntax::ast::{
@@ -100,10 +98,10 @@ impl Elaborator<'_> {
         let Some(decl) = self.new_type_decl(nominal) else {
             return;
         };
-        let spec = p4::P4NewTypeSpec {
+        let spec = NewType {
             annotations: unstructured_but(&decl.annotations, &["p4runtime_translation"]),
-            structured_annotations: self.structured(&decl.annotations),
-            ..Default::default()
+            structured: self.structured(&decl.annotations),
+            representation: None,
         };
         self.program
             .control_types
@@ -114,7 +112,7 @@ impl Elaborator<'_> {
         let representation = match self.translation_of(nominal) {
             Some((uri, translation)) => {
                 let own = self.scalar(&ty).map_or(0, |scalar| scalar.width());
-                let sdn = match translation {
+                match translation {
                     Translation::Wrong => {
                         let annotation = decl.annotations.annotation("p4runtime_translation");
                         let span = annotation.map_or(decl.name.span, |annotation| annotation.span);
@@ -125,17 +123,12 @@ impl Elaborator<'_> {
                         );
                         return;
                     }
-                    Translation::String => p4::p4_new_type_translation::SdnType::SdnString(
-                        p4::p4_new_type_translation::SdnString {},
-                    ),
-                    Translation::Bits(width) => p4::p4_new_type_translation::SdnType::SdnBitwidth(
-                        width.unwrap_or(own) as i32,
-                    ),
-                };
-                p4::p4_new_type_spec::Representation::TranslatedType(p4::P4NewTypeTranslation {
-                    uri,
-                    sdn_type: Some(sdn),
-                })
+                    Translation::String => Representation::Strings { uri },
+                    Translation::Bits(width) => Representation::Bits {
+                        uri,
+                        width: width.unwrap_or(own),
+                    },
+                }
             }
             None => {
                 // A `type` of a `type` is told of as what both are made of.
@@ -143,7 +136,7 @@ impl Elaborator<'_> {
                 while let Type::NewType(_) = under {
                     under = self.checked.underlying(&under).unwrap_or(Type::Invalid);
                 }
-                p4::p4_new_type_spec::Representation::OriginalType(self.type_spec(&under))
+                Representation::Original(self.type_spec(&under))
             }
         };
         if let Some(spec) = self
@@ -159,57 +152,45 @@ impl Elaborator<'_> {
 
     /// A type expression of the control plane; named types in it are listed.
     pub fn type_spec(&mut self, ty: &Type) -> TypeSpec {
-        let named = |name: String| p4::P4NamedType { name };
-        let spec = match ty {
-            Type::Bool => return boolean(),
-            Type::Bit(width) => return bits(*width),
-            Type::Signed(width) => return signed(*width),
-            Type::Varbit(width) => return varbit(*width),
+        match ty {
+            Type::Bool => TypeSpec::Bool,
+            Type::Bit(width) => TypeSpec::Bit(*width),
+            Type::Signed(width) => TypeSpec::Int(*width),
+            Type::Varbit(width) => TypeSpec::Varbit(*width),
             Type::Error => {
                 self.list_errors();
-                Spec::Error(p4::P4ErrorType {})
+                TypeSpec::Error
             }
             Type::Tuple(types) => {
-                let members = types.iter().map(|ty| self.type_spec(ty)).collect();
-                Spec::Tuple(p4::P4TupleTypeSpec { members })
+                TypeSpec::Tuple(types.iter().map(|ty| self.type_spec(ty)).collect())
             }
             Type::Record(fields) => {
-                let members = fields.iter().map(|(_, ty)| self.type_spec(ty)).collect();
-                Spec::Tuple(p4::P4TupleTypeSpec { members })
+                TypeSpec::Tuple(fields.iter().map(|(_, ty)| self.type_spec(ty)).collect())
             }
-            Type::Struct(nominal) => Spec::Struct(named(self.list_struct(nominal, ty))),
-            Type::Header(nominal) => Spec::Header(named(self.list_header(nominal, ty))),
-            Type::HeaderUnion(nominal) => Spec::HeaderUnion(named(self.list_union(nominal, ty))),
+            Type::Struct(nominal) => TypeSpec::Struct(self.list_struct(nominal, ty)),
+            Type::Header(nominal) => TypeSpec::Header(self.list_header(nominal, ty)),
+            Type::HeaderUnion(nominal) => TypeSpec::HeaderUnion(self.list_union(nominal, ty)),
             Type::Stack(element, size) => match &**element {
-                Type::HeaderUnion(nominal) => {
-                    let header_union = Some(named(self.list_union(nominal, element)));
-                    Spec::HeaderUnionStack(p4::P4HeaderUnionStackTypeSpec {
-                        header_union,
-                        size: *size as i32,
-                    })
-                }
-                element => {
-                    let name = element
+                Type::HeaderUnion(nominal) => TypeSpec::HeaderUnionStack {
+                    union: self.list_union(nominal, element),
+                    size: *size,
+                },
+                element => TypeSpec::HeaderStack {
+                    header: element
                         .nominal()
-                        .map(|nominal| self.list_header(nominal, element));
-                    Spec::HeaderStack(p4::P4HeaderStackTypeSpec {
-                        header: name.map(named),
-                        size: *size as i32,
-                    })
-                }
+                        .map(|nominal| self.list_header(nominal, element)),
+                    size: *size,
+                },
             },
-            Type::Enum(nominal) => Spec::Enum(named(self.list_enum(nominal))),
+            Type::Enum(nominal) => TypeSpec::Enum(self.list_enum(nominal)),
             Type::SerializableEnum(nominal) => {
-                Spec::SerializableEnum(named(self.list_serializable(nominal)))
+                TypeSpec::SerializableEnum(self.list_serializable(nominal))
             }
             Type::NewType(nominal) => {
                 self.new_type(nominal);
-                Spec::NewType(named(self.type_name(nominal)))
+                TypeSpec::NewType(self.type_name(nominal))
             }
-            _ => return TypeSpec::default(),
-        };
-        TypeSpec {
-            type_spec: Some(spec),
+            _ => TypeSpec::Other,
         }
     }
 
@@ -228,20 +209,16 @@ impl Elaborator<'_> {
             .checked
             .fields(ty)
             .iter()
-            .map(|(field, ty)| p4::p4_struct_type_spec::Member {
-                name: field_name(&field.annotations, &field.name.name),
-                type_spec: Some(self.type_spec(ty)),
+            .map(|(field, ty)| {
+                let name = field_name(&field.annotations, &field.name.name);
+                (name, self.type_spec(ty))
             })
             .collect();
-        let spec = p4::P4StructTypeSpec {
-            members,
-            ..Default::default()
-        };
         self.program
             .control_types
             .type_info
             .structs
-            .insert(name.clone(), spec);
+            .insert(name.clone(), members);
         name
     }
 
@@ -262,25 +239,15 @@ impl Elaborator<'_> {
             .iter()
             .map(|(field, ty)| {
                 let ty = self.checked.representation(ty);
-                let type_spec = match self.type_spec(&ty).type_spec {
-                    Some(Spec::Bitstring(bits)) => Some(bits),
-                    _ => None,
-                };
-                p4::p4_header_type_spec::Member {
-                    name: field_name(&field.annotations, &field.name.name),
-                    type_spec,
-                }
+                let name = field_name(&field.annotations, &field.name.name);
+                (name, self.type_spec(&ty))
             })
             .collect();
-        let spec = p4::P4HeaderTypeSpec {
-            members,
-            ..Default::default()
-        };
         self.program
             .control_types
             .type_info
             .headers
-            .insert(name.clone(), spec);
+            .insert(name.clone(), members);
         name
     }
 
@@ -300,24 +267,15 @@ impl Elaborator<'_> {
             .fields(ty)
             .iter()
             .map(|(field, ty)| {
-                let header = ty.nominal().map(|nominal| p4::P4NamedType {
-                    name: self.list_header(nominal, ty),
-                });
-                p4::p4_header_union_type_spec::Member {
-                    name: field_name(&field.annotations, &field.name.name),
-                    header,
-                }
+                let header = ty.nominal().map(|nominal| self.list_header(nominal, ty));
+                (field_name(&field.annotations, &field.name.name), header)
             })
             .collect();
-        let spec = p4::P4HeaderUnionTypeSpec {
-            members,
-            ..Default::default()
-        };
         self.program
             .control_types
             .type_info
             .header_unions
-            .insert(name.clone(), spec);
+            .insert(name.clone(), members);
         name
     }
 
@@ -327,20 +285,13 @@ impl Elaborator<'_> {
             let members = decl
                 .members
                 .iter()
-                .map(|member| p4::p4_enum_type_spec::Member {
-                    name: member.name.name.to_string(),
-                    ..Default::default()
-                })
+                .map(|member| member.name.name.to_string())
                 .collect();
-            let spec = p4::P4EnumTypeSpec {
-                members,
-                ..Default::default()
-            };
             self.program
                 .control_types
                 .type_info
                 .enums
-                .insert(name.clone(), spec);
+                .insert(name.clone(), members);
         }
         name
     }
@@ -356,23 +307,13 @@ impl Elaborator<'_> {
                 .iter()
                 .map(|member| {
                     let value = match self.checked.const_value(member.id) {
-                        Some(Value::Int(value)) => value & crate::ir::mask(width),
+                        Some(Value::Int(value)) => value.clone(),
                         _ => Default::default(),
                     };
-                    p4::p4_serializable_enum_type_spec::Member {
-                        name: member.name.name.to_string(),
-                        value: byte_string(&value, width),
-                        ..Default::default()
-                    }
+                    (member.name.name.to_string(), value)
                 })
                 .collect();
-            let spec = p4::P4SerializableEnumTypeSpec {
-                underlying_type: Some(p4::P4BitTypeSpec {
-                    bitwidth: width as i32,
-                }),
-                members,
-                ..Default::default()
-            };
+            let spec = SerializableEnum { width, members };
             self.program
                 .control_types
                 .type_info
@@ -384,7 +325,7 @@ impl Elaborator<'_> {
 
     fn list_errors(&mut self) {
         let members = self.program.errors.clone();
-        self.program.control_types.type_info.error = Some(p4::P4ErrorTypeSpec { members });
+        self.program.control_types.type_info.errors = Some(members);
     }
 
     /// Tells of controller headers and of the package.
@@ -410,9 +351,9 @@ impl Elaborator<'_> {
         let structured = self.structured(annotations);
         let package = &mut self.program.control_types.package;
         package.annotations = listed;
-        package.structured_annotations = structured;
-        let doc = p4::Documentation { brief, description };
-        package.doc = (doc != p4::Documentation::default()).then_some(doc);
+        package.structured = structured;
+        package.brief = brief;
+        package.description = description;
         let pairs = |name: &str| {
             let annotation = annotations.annotation(name);
             annotation.and_then(Annotation::key_values)
@@ -438,7 +379,7 @@ impl Elaborator<'_> {
         let Some(pairs) = pairs("platform_property") else {
             return;
         };
-        let mut properties = p4::PlatformProperties::default();
+        let mut properties = PlatformProperties::default();
         for pair in pairs {
             let value = self.annotation_number(&pair.value);
             let Some(value) = value.and_then(|value| i32::try_from(value).ok()) else {
@@ -457,7 +398,7 @@ impl Elaborator<'_> {
                 _ => {}
             }
         }
-        self.program.control_types.package.platform_properties = Some(properties);
+        self.program.control_types.package.properties = Some(properties);
     }
 
     fn controller_header(&mut self, decl: &StructDecl, annotation: &Annotation) {

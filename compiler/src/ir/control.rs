@@ -1,0 +1,205 @@
+//! What the control plane alone wants to know: types, annotations, controller headers, the package.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+
+use super::Meta;
+
+/// Kinds of objects that stand in the order in which the program has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum ObjectKind {
+    Action,
+    Table,
+    ValueSet,
+    ActionProfile,
+    Counter,
+    Meter,
+    Register,
+}
+
+/// An annotation in brackets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StructuredAnnotation {
+    /// Its name.
+    pub name: String,
+    /// What is in the brackets.
+    pub body: AnnotationContent,
+}
+
+/// What an annotation in brackets holds. A value that is neither number, truth value nor string is left out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AnnotationContent {
+    /// Nothing.
+    Empty,
+    /// `@name[1, "two"]`.
+    Values(Vec<AnnotationValue>),
+    /// `@name[one=1]`.
+    Pairs(Vec<(String, Option<AnnotationValue>)>),
+}
+
+/// A constant in an annotation.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum AnnotationValue {
+    Number(i64),
+    Bool(bool),
+    String(String),
+}
+
+/// A type expression; named types are in [`TypeInfo`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub enum TypeSpec {
+    /// One that the control plane has no word for.
+    #[default]
+    Other,
+    Bool,
+    Bit(u32),
+    Int(u32),
+    Varbit(u32),
+    Error,
+    /// Tuples, and structs without a name.
+    Tuple(Vec<TypeSpec>),
+    Struct(String),
+    Header(String),
+    HeaderUnion(String),
+    HeaderStack {
+        header: Option<String>,
+        size: u32,
+    },
+    HeaderUnionStack {
+        union: String,
+        size: u32,
+    },
+    Enum(String),
+    SerializableEnum(String),
+    NewType(String),
+}
+
+/// Named types in use.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TypeInfo {
+    /// Fields of structs.
+    pub structs: BTreeMap<String, Vec<(String, TypeSpec)>>,
+    /// Fields of headers.
+    pub headers: BTreeMap<String, Vec<(String, TypeSpec)>>,
+    /// Members of header unions, and the names of their headers.
+    pub header_unions: BTreeMap<String, Vec<(String, Option<String>)>>,
+    /// Members of enums.
+    pub enums: BTreeMap<String, Vec<String>>,
+    /// Members of enums with numbers.
+    pub serializable_enums: BTreeMap<String, SerializableEnum>,
+    /// All errors, if the type `error` is in use.
+    pub errors: Option<Vec<String>>,
+    /// What `type` declares.
+    pub new_types: BTreeMap<String, NewType>,
+}
+
+/// An enum whose members are numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SerializableEnum {
+    /// Bits of a number.
+    pub width: u32,
+    /// Names and numbers.
+    pub members: Vec<(String, BigInt)>,
+}
+
+/// A `type`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewType {
+    /// Unstructured annotations as written.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+    /// What its values are to the control plane; none while that is being found out.
+    pub representation: Option<Representation>,
+}
+
+/// What the values of a `type` are to the control plane.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Representation {
+    /// Those of the type that it is made of.
+    Original(TypeSpec),
+    /// `@p4runtime_translation`: its own numbers of so many bits.
+    Bits { uri: String, width: u32 },
+    /// `@p4runtime_translation`: its own strings.
+    Strings { uri: String },
+}
+
+/// A header with `@controller_header`.
+#[derive(Clone, Debug)]
+pub struct ControllerHeader {
+    /// The header type, whose name gives the id.
+    pub meta: Meta,
+    /// What it is called: `packet_in` or `packet_out`.
+    pub name: String,
+    /// Fields in wire order.
+    pub fields: Vec<ControllerField>,
+}
+
+/// A field of a [`ControllerHeader`].
+#[derive(Clone, Debug)]
+pub struct ControllerField {
+    /// Name.
+    pub name: String,
+    /// Whether `@hidden` keeps it from the control plane. It has an id nevertheless.
+    pub hidden: bool,
+    /// Width seen by the control plane; 0 for a translation to strings.
+    pub control_width: u32,
+    /// Name of the `type` it has.
+    pub type_name: Option<String>,
+    /// Explicit `@id`.
+    pub id: Option<u32>,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+}
+
+/// What the annotations of `main` say of the program.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs)]
+pub struct Package {
+    pub name: String,
+    pub version: String,
+    pub organization: String,
+    pub contact: String,
+    pub url: String,
+    /// The architecture, if they name another than the program's.
+    pub arch: String,
+    /// Unstructured annotations as written.
+    pub annotations: Vec<String>,
+    /// Structured annotations.
+    pub structured: Vec<StructuredAnnotation>,
+    /// `@brief`.
+    pub brief: String,
+    /// `@description`.
+    pub description: String,
+    /// `@platform_property`.
+    pub properties: Option<PlatformProperties>,
+}
+
+/// Limits of the platform; 0 is none said.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct PlatformProperties {
+    pub multicast_group_table_size: i32,
+    pub multicast_group_table_total_replicas: i32,
+    pub multicast_group_table_max_replicas_per_entry: i32,
+}
+
+/// All that the control plane must know of types.
+#[derive(Clone, Debug, Default)]
+pub struct ControlTypes {
+    /// Named types in use.
+    pub type_info: TypeInfo,
+    /// Headers of packet-in and packet-out messages.
+    pub controller_headers: Vec<ControllerHeader>,
+    /// Whether something asks for type information that may have no type to tell of: an extern object, or a call of an
+    /// extern function in a control.
+    pub type_info_present: bool,
+    /// What annotations of `main` tell of the program.
+    pub package: Package,
+}
