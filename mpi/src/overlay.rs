@@ -1,6 +1,6 @@
 //! Plans of overlays, by messages of the MPI beneath.
 
-use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Shape};
+use alfirk_roce::collective::{equal_slice, Algorithm, Collective, Racks, Shape};
 
 use crate::schedule::Schedule;
 use crate::sys::{Comm, Requests, Result};
@@ -44,7 +44,7 @@ impl Overlay {
         // In plans the root is rank 0.
         let own = (self.rank + members - root) % members;
         let rank_of = |planned: u32| (planned + root) % members;
-        let racks: Vec<u32> = (0..members)
+        let racks: Racks = (0..members)
             .map(|r| self.hosts[rank_of(r) as usize])
             .collect();
         let shape = Shape {

@@ -115,7 +115,7 @@ mod tests {
         members: u32,
         slices: u32,
     ) -> (usize, Vec<u32>) {
-        let racks: Vec<u32> = (0..members).map(|rank| rank / 2).collect();
+        let racks = (0..members).map(|rank| rank / 2).collect();
         let shape = Shape {
             members,
             slices,

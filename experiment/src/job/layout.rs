@@ -8,8 +8,8 @@ use alfirk_ctrl::controller::{MemberSpec, MemoryRegion, RegisterGroup};
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn};
 use alfirk_ctrl::topology::{HostIndex, Paths, SwitchIndex, Topology};
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, Members, TransferOp,
-    TransferSpec, WriteMode,
+    blocks, Algorithm, Collective, DatagramSpec, EdgeId, Endpoint, GroupSpec, Members, Racks,
+    TransferOp, TransferSpec, WriteMode,
 };
 use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
@@ -55,11 +55,8 @@ impl Layout<'_> {
 
     /// Whether a member is ever the group's source.
     pub(crate) fn may_send(&self, rank: u32) -> bool {
-        let sources = self.sources();
-        match sources.is_empty() {
-            true => rank == 0,
-            false => sources.contains(&rank),
-        }
+        // Turns go round by ranks.
+        rank < self.parts()
     }
 
     /// Whether a member tells the switches of a group what memory the others have.
@@ -68,9 +65,9 @@ impl Layout<'_> {
     }
 
     /// The ranks that send, by part; none if the first member sends everything.
-    pub(crate) fn sources(&self) -> Vec<u32> {
+    pub(crate) fn sources(&self) -> Arc<[u32]> {
         match self.parts() {
-            1 => Vec::new(),
+            1 => Arc::default(),
             parts => (0..parts)
                 .map(|part| part % self.job.members.len() as u32)
                 .collect(),
@@ -114,7 +111,7 @@ impl Layout<'_> {
             _ => None,
         };
         let slices = block.map_or(slices, |block| blocks(size, block));
-        let racks = self.racks(&job.members);
+        let (racks, sources) = (self.racks(&job.members), self.sources());
         let counts_requests = !self.algorithm.relays() && self.guarded().is_none();
         let spec = |(rank, &host): (usize, &HostIndex)| {
             let spec = TransferSpec {
@@ -126,7 +123,7 @@ impl Layout<'_> {
                 slices: slices * self.parts(),
                 op: job.op,
                 write: job.write,
-                sources: self.sources(),
+                sources: Arc::clone(&sources),
                 receives: job
                     .receives
                     .filter(|_| !is_rdmc && !self.algorithm.needs_datagrams()),
@@ -164,11 +161,11 @@ impl Layout<'_> {
     }
 
     /// The racks of members, which are their leaf switches; nothing unless the algorithm wants to know.
-    pub(crate) fn racks(&self, members: &[HostIndex]) -> Arc<[u32]> {
+    pub(crate) fn racks(&self, members: &[HostIndex]) -> Racks {
         let rack = |&host: &HostIndex| self.topology.attachment(host).0 .0 as u32;
         match self.algorithm.needs_racks() {
             true => members.iter().map(rack).collect(),
-            false => Arc::default(),
+            false => Racks::default(),
         }
     }
 

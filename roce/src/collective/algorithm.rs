@@ -423,7 +423,7 @@ mod tests {
     #[test]
     fn plans_of_many_members_are_as_large_as_what_they_carry() {
         let (members, slices) = (4_096, 8);
-        let racks: Vec<u32> = (0..members).map(|rank| rank / 32).collect();
+        let racks = (0..members).map(|rank| rank / 32).collect();
         let shape = Shape {
             members,
             slices,

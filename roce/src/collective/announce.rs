@@ -312,7 +312,7 @@ mod tests {
                     let spec = TransferSpec {
                         block: Some(1),
                         announce: true,
-                        racks: racks(members).into(),
+                        racks: racks(members),
                         ..TransferSpec::new(
                             Algorithm::Rdmc(schedule),
                             rank.clamp(1, members - 1),

@@ -13,7 +13,6 @@
 //! that a group that is refused again costs nothing.
 
 use std::net::Ipv4Addr;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +20,8 @@ use super::algorithm::Algorithm;
 use super::members::Members;
 use super::plan::{Flow, Plan};
 use super::post::register;
-use super::spec::{no_racks, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
+use super::racks::Racks;
+use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
 use super::transfer::{Connection, Transfer, TransferError, TransferEvent};
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
@@ -50,8 +50,8 @@ pub struct Survivors {
     /// Their addresses by their new ranks; the root is the first one still.
     pub members: Members,
     /// Their racks, for algorithms that want to know.
-    #[serde(default, skip_serializing_if = "no_racks")]
-    pub racks: Arc<[u32]>,
+    #[serde(default, skip_serializing_if = "Racks::is_empty")]
+    pub racks: Racks,
     /// How much there is, which some may not have heard yet.
     pub size: u64,
     /// The slices that are not stable: those that not all of them hold, ascending.

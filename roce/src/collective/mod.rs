@@ -40,6 +40,7 @@ mod parts;
 mod pieces;
 mod plan;
 mod post;
+mod racks;
 mod rdmc;
 mod ring;
 mod scatter;
@@ -57,6 +58,7 @@ pub use kind::{Collective, UnknownCollective};
 pub use leg::{Leg, Survivors};
 pub use members::Members;
 pub use plan::{Flow, Plan, Shape};
+pub use racks::Racks;
 pub use rdmc::Schedule;
 pub use ring::Ring;
 pub use spec::{

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::racks::Racks;
 use super::spec::EdgeId;
 
 /// What a plan is made for.
@@ -10,7 +11,7 @@ pub struct Shape<'a> {
     pub members: u32,
     pub slices: u32,
     /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`](super::Algorithm::needs_racks).
-    pub racks: &'a [u32],
+    pub racks: &'a Racks,
 }
 
 impl Shape<'_> {
@@ -19,7 +20,7 @@ impl Shape<'_> {
         Shape {
             members,
             slices,
-            racks: &[],
+            racks: Racks::NONE,
         }
     }
 }
@@ -188,7 +189,7 @@ pub(super) mod testing {
     }
 
     /// Hosts of a small fat-tree: racks of two, the last one alone when their number is odd.
-    pub(in crate::collective) fn racks(members: u32) -> Vec<u32> {
+    pub(in crate::collective) fn racks(members: u32) -> Racks {
         (0..members).map(|rank| rank / 2).collect()
     }
 

@@ -10,6 +10,7 @@ use super::barrier;
 use super::binomial_ack::DatagramSpec;
 use super::kind::Collective;
 use super::members::Members;
+use super::racks::Racks;
 use crate::rc::{RcConfig, MAX_MESSAGE};
 use crate::wire::{Psn, QpNum};
 
@@ -143,8 +144,8 @@ pub struct TransferSpec {
     pub write: WriteMode,
     /// The ranks that send, each a part of the data, one after the other on the same queue pairs; the root sends everything when
     /// there are none. No rank comes twice in a row, and the slices are dealt out evenly. Only for algorithms that need a group.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sources: Vec<u32>,
+    #[serde(default, skip_serializing_if = "is_nobody")]
+    pub sources: Arc<[u32]>,
     /// How many receives a member keeps posted on each queue pair, at least 1; one for every message when missing. A source that gets
     /// ahead of that hears RNR NAKs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,8 +160,8 @@ pub struct TransferSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datagrams: Option<DatagramSpec>,
     /// The rack of each rank, for algorithms that want to know: [`Algorithm::needs_racks`].
-    #[serde(default, skip_serializing_if = "no_racks")]
-    pub racks: Arc<[u32]>,
+    #[serde(default, skip_serializing_if = "Racks::is_empty")]
+    pub racks: Racks,
     /// Whether members pass nothing on before they hold everything; only where all of it takes the same way.
     #[serde(default)]
     pub store_and_forward: bool,
@@ -284,12 +285,12 @@ impl TransferSpec {
             slices: 1,
             op: TransferOp::Send,
             write: WriteMode::Aligned,
-            sources: Vec::new(),
+            sources: Arc::default(),
             receives: None,
             rc: None,
             group: None,
             datagrams: None,
-            racks: Arc::default(),
+            racks: Racks::default(),
             store_and_forward: false,
             block: None,
             ready: None,
@@ -421,8 +422,8 @@ impl TransferSpec {
     }
 }
 
-pub(super) fn no_racks(racks: &Arc<[u32]>) -> bool {
-    racks.is_empty()
+fn is_nobody(ranks: &Arc<[u32]>) -> bool {
+    ranks.is_empty()
 }
 
 /// Offset and length in bytes of one of `slices` slices of `size` bytes, which differ in length by at most one byte. There is at least
@@ -515,7 +516,7 @@ mod tests {
             Err(SpecError::NoGroup(Algorithm::Alfirk))
         );
         let turns = |sources: &[u32], slices| TransferSpec {
-            sources: sources.to_vec(),
+            sources: sources.into(),
             slices,
             group: Some(GroupSpec::new(
                 Ipv4Addr::new(10, 255, 0, 1),
@@ -679,7 +680,7 @@ mod tests {
         for (size, slices, sources) in [(10, 6, vec![0, 1, 0]), (1, 4, vec![1, 0]), (7, 1, vec![])]
         {
             let spec = TransferSpec {
-                sources,
+                sources: sources.into(),
                 ..spec(size, slices)
             };
             let mut end = 0;

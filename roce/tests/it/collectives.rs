@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use alfirk_roce::collective::{
-    blocks, Algorithm, Collective as Kind, DatagramSpec, Digest, Leg, Schedule, SpecError,
+    blocks, Algorithm, Collective as Kind, DatagramSpec, Digest, Leg, Racks, Schedule, SpecError,
     Survivors, Transfer, TransferError, TransferEvent, TransferOp, TransferSpec,
 };
 use alfirk_test_budget::Cost;
@@ -274,7 +274,7 @@ fn survivors_go_on_with_what_is_not_stable() {
                 limit: None,
                 survivors: Some(Survivors {
                     members: alive.iter().map(|rank| ip(*rank)).collect(),
-                    racks: Arc::default(),
+                    racks: Racks::default(),
                     size: size as u64,
                     lacking: (0..count).filter(|slice| !stable.contains(slice)).collect(),
                 }),

@@ -317,7 +317,7 @@ fn transfer(case: Case) -> (Net<OneSwitch>, Collective) {
         slices: case.slices,
         op: case.op,
         write: case.write,
-        sources: case.sources.clone(),
+        sources: case.sources.as_slice().into(),
         receives: case.receives,
         rc: Some(case.rc),
         group: Some(group),
@@ -543,7 +543,7 @@ fn source_must_hold_what_was_sent_before_its_turn() {
     let mut host = host(1, 4200, 1);
     let spec = TransferSpec {
         slices: 2,
-        sources: vec![0, 1],
+        sources: [0, 1].into(),
         group: Some(GroupSpec::new(MCST_ID, VIRTUAL_QPN, Psn::new(0))),
         ..TransferSpec::new(Algorithm::Alfirk, 1, (0..3).map(ip).collect(), 100)
     };

@@ -1,0 +1,100 @@
+//! Which members are in the same rack, found out once for all who take part.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The racks of a group's members. A copy is the same list, so that planning for all of n members takes steps in proportion to n.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<u32>", into = "Vec<u32>")]
+pub struct Racks(Option<Arc<List>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct List {
+    /// The rack of each rank, as it was given.
+    named: Vec<u32>,
+    /// The members of each rack in order. Racks are in the order of their first members.
+    inside: Vec<Vec<u32>>,
+    /// The first member of each rack.
+    leaders: Vec<u32>,
+    /// The rack of each rank, and its place there.
+    places: Vec<(u32, u32)>,
+}
+
+impl Racks {
+    /// None, for algorithms that do not ask.
+    pub const NONE: &'static Racks = &Racks(None);
+
+    /// How many members they are known of.
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, |list| list.named.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first member of each rack, in order.
+    pub(super) fn leaders(&self) -> &[u32] {
+        self.0.as_ref().map_or(&[], |list| &list.leaders)
+    }
+
+    /// The rack of a rank among the racks, its place in it, and all who are there.
+    pub(super) fn of(&self, rank: u32) -> Option<(u32, u32, &[u32])> {
+        let list = self.0.as_ref()?;
+        let (rack, place) = *list.places.get(rank as usize)?;
+        Some((rack, place, &list.inside[rack as usize]))
+    }
+}
+
+impl From<Vec<u32>> for Racks {
+    fn from(named: Vec<u32>) -> Racks {
+        if named.is_empty() {
+            return Racks(None);
+        }
+        let mut inside: Vec<Vec<u32>> = Vec::new();
+        let mut known = BTreeMap::new();
+        let places = named.iter().zip(0..).map(|(name, rank)| {
+            let rack = *known.entry(*name).or_insert_with(|| {
+                inside.push(Vec::new());
+                inside.len() - 1
+            });
+            inside[rack].push(rank);
+            (rack as u32, inside[rack].len() as u32 - 1)
+        });
+        let places = places.collect();
+        Racks(Some(Arc::new(List {
+            leaders: inside.iter().map(|members| members[0]).collect(),
+            inside,
+            places,
+            named,
+        })))
+    }
+}
+
+impl From<Racks> for Vec<u32> {
+    fn from(racks: Racks) -> Vec<u32> {
+        racks.0.map_or_else(Vec::new, |list| list.named.clone())
+    }
+}
+
+impl FromIterator<u32> for Racks {
+    fn from_iter<I: IntoIterator<Item = u32>>(racks: I) -> Racks {
+        racks.into_iter().collect::<Vec<u32>>().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_members_lead_their_racks() {
+        let racks: Racks = [7, 7, 2, 7, 2].into_iter().collect();
+        assert_eq!((racks.len(), racks.leaders()), (5, &[0, 2][..]));
+        assert_eq!(racks.of(3), Some((0, 2, &[0, 1, 3][..])));
+        assert_eq!(racks.of(2), Some((1, 0, &[2, 4][..])));
+        assert_eq!((racks.of(5), Racks::NONE.of(0)), (None, None));
+    }
+}

@@ -1,0 +1,102 @@
+//! What it takes to plan for a whole group grows with what is planned, and no faster. Memory taken is counted, not time.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use alfirk_roce::collective::{Algorithm, Collective, Racks, Shape, TransferSpec};
+
+struct Counting;
+
+// Of each thread, as tests run side by side.
+thread_local! {
+    /// Bytes that were ever taken.
+    static TAKEN: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        TAKEN.set(TAKEN.get() + layout.size());
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes that one thing takes.
+fn taken<T>(by: impl FnOnce() -> T) -> (usize, T) {
+    let before = TAKEN.get();
+    let made = by();
+    (TAKEN.get() - before, made)
+}
+
+/// Plans for all members, and counts flows and what they carry.
+fn planned(
+    algorithm: Algorithm,
+    collective: Collective,
+    members: u32,
+    slices: u32,
+) -> (usize, usize) {
+    let racks: Racks = (0..members).map(|rank| rank / 32).collect();
+    let shape = Shape {
+        members,
+        slices,
+        racks: &racks,
+    };
+    let (mut flows, mut carried) = (0, 0);
+    for rank in 0..members {
+        let plan = algorithm.plan_for(collective, shape, rank);
+        for flow in plan.incoming.iter().chain(&plan.outgoing) {
+            flows += 1;
+            carried += flow.slices.len() + flow.steps.len();
+        }
+    }
+    (flows, carried)
+}
+
+#[test]
+fn planning_takes_memory_for_what_is_planned_and_no_more() {
+    let collectives = [
+        Collective::Broadcast,
+        Collective::Scatter,
+        Collective::Allgather,
+        Collective::Barrier,
+    ];
+    for collective in collectives {
+        for algorithm in collective.algorithms() {
+            for members in [256, 1024] {
+                let slices = algorithm.slices_for(collective, 16 << 20, members);
+                let (bytes, (flows, carried)) =
+                    taken(|| planned(algorithm, collective, members, slices));
+                // Lists double while they grow; each flow has an entry in an index, too.
+                let enough = 16 * carried + 1024 * flows + 512 * members as usize;
+                assert!(
+                    bytes <= enough,
+                    "{algorithm}, {collective:?} among {members}: {bytes} bytes for {flows} flows that carry {carried}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_spec_takes_nothing_for_each_member() {
+    let members: Vec<_> = (0..4096u32).map(|n| (0x0a00_0001 + n).into()).collect();
+    let spec = TransferSpec {
+        racks: (0..4096).map(|rank| rank / 32).collect(),
+        sources: (0..4096).collect(),
+        ..TransferSpec::new(Algorithm::Alfirk, 0, members.into(), 1 << 20)
+    };
+    let (bytes, copy) = taken(|| spec.clone());
+    assert_eq!(
+        (bytes, copy.sources.len(), copy.racks.len()),
+        (0, 4096, 4096)
+    );
+}
