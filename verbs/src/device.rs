@@ -144,6 +144,32 @@ impl Device {
         self.counters.interface()
     }
 
+    /// Registers memory of the caller, so that messages come from it, and go to it if it is writable, without a copy.
+    ///
+    /// # Safety
+    /// The bytes stay where they are until [`Verbs::deregister`] or the device's end, and meanwhile nobody else writes to them; if they
+    /// are writable, nobody holds a reference to them, either.
+    pub unsafe fn register_lent(
+        &mut self,
+        start: *mut u8,
+        len: u64,
+        is_writable: bool,
+    ) -> Result<MemoryKey, MemoryError> {
+        self.check_length(len)?;
+        // SAFETY: the caller vouches for it.
+        unsafe {
+            self.memory
+                .register_lent(&self.context, start, len, is_writable)
+        }
+    }
+
+    fn check_length(&self, len: u64) -> Result<(), MemoryError> {
+        match len > self.info.max_mr_size {
+            true => Err(DeviceError::Unsupported("a memory region of that length").into()),
+            false => Ok(()),
+        }
+    }
+
     fn watch(&self, fd: RawFd) -> io::Result<()> {
         // SAFETY: the descriptors watched belong to the context and the sockets of this device, and are open.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
@@ -454,10 +480,7 @@ impl Verbs for Device {
     }
 
     fn register_memory(&mut self, len: u64, remote_write: bool) -> Result<MemoryKey, MemoryError> {
-        if len > self.info.max_mr_size {
-            let what = "a memory region of that length";
-            return Err(DeviceError::Unsupported(what).into());
-        }
+        self.check_length(len)?;
         self.memory.register(&self.context, len, remote_write)
     }
 

@@ -48,6 +48,21 @@ impl Drop for Aligned {
 enum Storage {
     Owned(Aligned),
     Shared(Arc<[u8]>),
+    /// Somebody else's, which begins here and stays until the registration ends.
+    Lent {
+        start: *mut u8,
+        is_writable: bool,
+    },
+}
+
+impl Storage {
+    fn is_read_only(&self) -> bool {
+        match self {
+            Storage::Owned(_) => false,
+            Storage::Shared(_) => true,
+            Storage::Lent { is_writable, .. } => !is_writable,
+        }
+    }
 }
 
 /// One region.
@@ -73,7 +88,7 @@ impl Drop for Region {
     }
 }
 
-// SAFETY: the region owns its memory, and hands out references to it as a `Vec` would.
+// SAFETY: the region owns its memory, and hands out references to it as a `Vec` would; who lends it some vouches for as much.
 unsafe impl Send for Region {}
 
 impl Region {
@@ -81,6 +96,7 @@ impl Region {
         match &*self.storage {
             Storage::Owned(memory) => memory.start.as_ptr(),
             Storage::Shared(bytes) => bytes.as_ptr().cast_mut(),
+            Storage::Lent { start, .. } => *start,
         }
     }
 
@@ -144,6 +160,23 @@ impl Memory {
         Ok(self.insert(mr, len, Storage::Shared(bytes)))
     }
 
+    /// Registers memory of somebody else.
+    ///
+    /// # Safety
+    /// The bytes stay where they are until the registration ends, and meanwhile nobody else writes to them; if they are writable, nobody
+    /// holds a reference to them, either.
+    pub(crate) unsafe fn register_lent(
+        &mut self,
+        context: &Context,
+        start: *mut u8,
+        len: u64,
+        is_writable: bool,
+    ) -> Result<MemoryKey, MemoryError> {
+        // SAFETY: the caller vouches for it.
+        let mr = unsafe { Mr::register(context, start, len, is_writable, false)? };
+        Ok(self.insert(mr, len, Storage::Lent { start, is_writable }))
+    }
+
     fn insert(&mut self, mr: Mr, len: u64, storage: Storage) -> MemoryKey {
         let key = MemoryKey(mr.lkey());
         let region = Region {
@@ -167,7 +200,7 @@ impl Memory {
             .get_mut(&part.key)
             .ok_or(MemoryError::NoSuchKey(part.key))?;
         region.check(part.key, part.offset, part.len)?;
-        if let Storage::Shared(_) = *region.storage {
+        if region.storage.is_read_only() {
             return Err(MemoryError::ReadOnly(part.key));
         }
         let start = region.start().wrapping_add(part.offset as usize);
@@ -218,7 +251,7 @@ impl Memory {
     ) -> Result<(), MemoryError> {
         let region = self.region(key)?;
         region.check(key, offset, bytes.len() as u64)?;
-        if let Storage::Shared(_) = *region.storage {
+        if region.storage.is_read_only() {
             return Err(MemoryError::ReadOnly(key));
         }
         let to = region.start().wrapping_add(offset as usize);

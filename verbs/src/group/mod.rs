@@ -15,6 +15,7 @@
 //!
 //! Without a fabric that multicasts (or when it refuses), the same calls go along a chain of members or from the source to each.
 
+mod lent;
 mod link;
 mod overlay;
 mod wait;
@@ -37,6 +38,7 @@ use alfirk_roce::wire::{mr_info, Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
 use crate::device::{random, Device, DeviceConfig, OpenError};
+pub use lent::Lent;
 use link::{Card, Epoch, Link, Message};
 
 /// The leader's rank.
@@ -257,7 +259,7 @@ impl Group {
 
     /// SENDs a part of the source's buffer to the same place of all others'. To be called by every member with the same arguments.
     pub fn broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, offset, len, Kind::Send)?;
+        self.post(source, self.in_buffer(offset, len)?, Kind::Send)?;
         self.wait()
     }
 
@@ -266,14 +268,14 @@ impl Group {
     ///
     /// The first WRITE of a source takes two round trips more, in which the switches are told where each buffer is.
     pub fn write(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, offset, len, Kind::Write)?;
+        self.post(source, self.in_buffer(offset, len)?, Kind::Write)?;
         self.wait()
     }
 
     /// Begins a [`Group::broadcast`] without waiting for its end, so that many messages can be under way. Parts of the buffer that are
     /// under way must be left alone until [`Group::wait`]. Without multicast this waits.
     pub fn post_broadcast(&mut self, source: u32, offset: u64, len: u64) -> Result<()> {
-        self.post(source, offset, len, Kind::Send)
+        self.post(source, self.in_buffer(offset, len)?, Kind::Send)
     }
 
     /// Makes another member the source, before it sends: all members wait for each other. To be called by every member.
@@ -293,11 +295,16 @@ impl Group {
     pub fn wait(&mut self) -> Result<()> {
         let deadline = self.deadline();
         while self.posted > 0 {
-            let done = self.completion(self.qpn, deadline, "a message")?;
-            // What tells the switches of buffers was waited for when it was posted.
-            debug_assert_ne!(done.wr_id, TELL);
-            self.posted -= 1;
+            self.wait_for_next(deadline)?;
         }
+        Ok(())
+    }
+
+    fn wait_for_next(&mut self, deadline: Instant) -> Result<()> {
+        let done = self.completion(self.qpn, deadline, "a message")?;
+        // What tells the switches of buffers was waited for when it was posted.
+        debug_assert_ne!(done.wr_id, TELL);
+        self.posted -= 1;
         Ok(())
     }
 
@@ -313,7 +320,7 @@ impl Group {
             self.meet(self.deadline())?;
             return Ok(true);
         }
-        self.post(self.source, 0, 0, Kind::Send)?;
+        self.post(self.source, self.in_buffer(0, 0)?, Kind::Send)?;
         // Who has not called it is not dead.
         self.patient = true;
         let mut done = self.completed(self.qpn)?;
@@ -555,33 +562,31 @@ impl Group {
 
     // ---- Messages ----
 
-    fn post(&mut self, source: u32, offset: u64, len: u64, kind: Kind) -> Result<()> {
+    /// A part of the buffer.
+    fn in_buffer(&self, offset: u64, len: u64) -> Result<MemorySlice> {
+        let (key, size) = (self.memory, self.config.buffer);
+        match offset.checked_add(len) {
+            Some(end) if end <= size => Ok(MemorySlice { key, offset, len }),
+            _ => Err(GroupError::Argument(format!(
+                "{len} bytes at {offset} are beyond the buffer of {size}"
+            ))),
+        }
+    }
+
+    fn post(&mut self, source: u32, part: MemorySlice, kind: Kind) -> Result<()> {
         if !self.alive.contains(&source) {
             let text = format!("rank {source} is not in the group");
-            return Err(GroupError::Argument(text));
-        }
-        if offset
-            .checked_add(len)
-            .is_none_or(|end| end > self.config.buffer)
-        {
-            let size = self.config.buffer;
-            let text = format!("{len} bytes at {offset} are beyond the buffer of {size}");
             return Err(GroupError::Argument(text));
         }
         let deadline = self.deadline();
         if self.way != Way::Multicast {
             self.meet(deadline)?;
-            return self.pass_on(source, offset, len, deadline);
+            return self.pass_on(source, part, deadline);
         }
         if source != self.source {
             self.wait()?;
             self.switch_source(source, deadline)?;
         }
-        let part = MemorySlice {
-            key: self.memory,
-            offset,
-            len,
-        };
         if source != self.rank {
             let nothing = MemorySlice { len: 0, ..part };
             let buffer = if kind == Kind::Send { part } else { nothing };
@@ -596,9 +601,9 @@ impl Group {
                 Kind::Send => SendOperation::Send { immediate: None },
                 // Inside the group every buffer begins at 0 and has the key 0.
                 Kind::Write => SendOperation::Write {
-                    remote_va: offset,
+                    remote_va: part.offset,
                     rkey: 0,
-                    immediate: Some(len as u32),
+                    immediate: Some(part.len as u32),
                 },
             };
             let payload = Payload::Memory(part);

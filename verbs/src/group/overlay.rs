@@ -72,8 +72,7 @@ impl Group {
     pub(super) fn pass_on(
         &mut self,
         source: u32,
-        offset: u64,
-        len: u64,
+        whole: MemorySlice,
         deadline: Instant,
     ) -> Result<()> {
         // The members in a ring, beginning with the source.
@@ -91,14 +90,14 @@ impl Group {
             ),
         };
         let slice = match self.way {
-            Way::Unicast => len.max(1),
+            Way::Unicast => whole.len.max(1),
             _ => SLICE,
         };
-        let slices: Vec<MemorySlice> = (0..len.div_ceil(slice).max(1))
+        let slices: Vec<MemorySlice> = (0..whole.len.div_ceil(slice).max(1))
             .map(|index| MemorySlice {
-                key: self.memory,
-                offset: offset + index * slice,
-                len: slice.min(len - index * slice),
+                key: whole.key,
+                offset: whole.offset + index * slice,
+                len: slice.min(whole.len - index * slice),
             })
             .collect();
         let to: Vec<_> = next
