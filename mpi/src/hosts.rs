@@ -1,7 +1,6 @@
 //! Groups under MPI: one rank of each host, its leader, is a member of the group; the others get theirs from it.
 //!
-//! Leaders agree twice in a broadcast: before it, that all are there, well and ready to receive, so that a group's timeout means
-//! something; after it, that all have the bytes. (When the source changes, they agree before that, too.) If not, the MPI beneath carries them, and everything after them.
+//! How the bytes of a broadcast go through a group is in `joined`. If it fails, the MPI beneath carries them, and everything after them.
 //!
 //! In a barrier they cannot, since each agreement is a barrier: there the source, which alone sees whether all have begun, tells the
 //! others when the group fails.
@@ -17,6 +16,7 @@ use alfirk_verbs::{Device, DeviceConfig};
 
 use crate::addresses::Turns;
 use crate::job::Job;
+use crate::joined::{agree, Joined};
 use crate::settings::{address_of, DEVICE};
 use crate::sys::{Comm, Result};
 
@@ -41,16 +41,6 @@ struct Leader {
     group: Option<Joined>,
     /// How many barriers there were.
     barriers: u64,
-}
-
-/// A group that is well.
-struct Joined {
-    group: Group,
-    /// Which rank each host's leader has in the group.
-    ranks: Vec<u32>,
-    /// The turn that the leader of the group has taken for its address.
-    turn: Option<u32>,
-    address: u32,
 }
 
 /// Where ranks are.
@@ -203,26 +193,6 @@ fn open() -> std::result::Result<(String, u32), String> {
     Ok((name, device.ip().into()))
 }
 
-/// The agreement of all leaders; the first one of those that are not well says why.
-fn agree(
-    job: &Job,
-    leaders: Comm,
-    host: u32,
-    own: std::result::Result<(), String>,
-) -> Result<bool> {
-    let first = leaders.min(match own {
-        Ok(()) => i32::MAX,
-        Err(_) => host as i32,
-    })?;
-    if let (Err(why), true) = (own, first == host as i32) {
-        let rank = job.rank;
-        job.say(&format!(
-            "rank {rank}: {why}; broadcasts and barriers of its communicator go by the MPI beneath"
-        ));
-    }
-    Ok(first == i32::MAX)
-}
-
 fn join(job: &Job, leaders: Comm, host: u32, members: usize) -> Result<Option<Joined>> {
     let opened = open();
     let mut addresses = leaders.gather(opened.as_ref().map_or(0, |(_, ip)| (*ip).into()))?;
@@ -334,39 +304,11 @@ impl Leader {
             }
             return self.leaders.bcast(bytes, home);
         };
-        let source = joined.ranks[home as usize];
-        let mut begun = Ok(());
-        // Nobody changes the source before all are there.
-        if source != joined.group.source() {
-            if self.leaders.min(1)? == 0 {
-                self.give_up(joined);
-                return self.leaders.bcast(bytes, home);
-            }
-            begun = joined.group.change_source(source);
-        }
-        // Receivers are ready before the source sends, which would else send again.
-        if begun.is_ok() && home != self.host {
-            begun = joined.post(source, bytes);
-        }
-        if !agree(
-            job,
-            self.leaders,
-            self.host,
-            begun.map_err(|e| e.to_string()),
-        )? {
-            self.give_up(joined);
-            return self.leaders.bcast(bytes, home);
-        }
-        let done = joined.broadcast(bytes, home, self.host);
-        if agree(
-            job,
-            self.leaders,
-            self.host,
-            done.map_err(|e| e.to_string()),
-        )? {
+        if joined.carry(job, self.leaders, self.host, bytes, home)? {
             self.group = Some(joined);
             return Ok(());
         }
+        // With the group the device lets go of the bytes.
         self.give_up(joined);
         self.leaders.bcast(bytes, home)
     }
@@ -433,44 +375,6 @@ fn news(barrier: u64, begun: bool) -> u64 {
 /// Whether everybody has begun with a barrier, by the news of the source.
 fn is_done(news: u64, barrier: u64) -> bool {
     news / 2 > barrier || (news / 2 == barrier && news % 2 == 1)
-}
-
-impl Joined {
-    fn host_of(&self, rank: u32) -> u32 {
-        let host = self.ranks.iter().position(|of| *of == rank);
-        host.expect("each member of the group is the leader of a host") as u32
-    }
-
-    /// Posts what receives the first part, which has a buffer's bytes.
-    fn post(&mut self, source: u32, bytes: &[u8]) -> std::result::Result<(), GroupError> {
-        let first = bytes.len().min(self.group.buffer().len());
-        self.group.post_broadcast(source, 0, first as u64)
-    }
-
-    /// A part at a time, the first of which is posted where it is received.
-    fn broadcast(
-        &mut self,
-        bytes: &mut [u8],
-        home: u32,
-        own: u32,
-    ) -> std::result::Result<(), GroupError> {
-        let source = self.ranks[home as usize];
-        let room = self.group.buffer().len();
-        for (index, part) in bytes.chunks_mut(room).enumerate() {
-            let len = part.len() as u64;
-            if home == own {
-                self.group.fill(0, part)?;
-                self.group.broadcast(source, 0, len)?;
-                continue;
-            }
-            match index {
-                0 => self.group.wait()?,
-                _ => self.group.broadcast(source, 0, len)?,
-            }
-            part.copy_from_slice(&self.group.buffer()[..part.len()]);
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

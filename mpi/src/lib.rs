@@ -15,6 +15,7 @@ mod calls;
 mod communicator;
 mod hosts;
 mod job;
+mod joined;
 mod overlay;
 mod schedule;
 mod settings;

@@ -9,6 +9,7 @@ use crate::addresses::Range;
 pub(crate) const ALGORITHM: &str = "ALFIRK_MPI_ALGORITHM";
 pub(crate) const GROUPS: &str = "ALFIRK_MPI_GROUPS";
 pub(crate) const BUFFER: &str = "ALFIRK_MPI_BUFFER";
+pub(crate) const COPY: &str = "ALFIRK_MPI_COPY";
 pub(crate) const SMALLEST: &str = "ALFIRK_MPI_SMALLEST";
 pub(crate) const TIMEOUT: &str = "ALFIRK_MPI_TIMEOUT_MS";
 pub(crate) const DEVICE: &str = "ALFIRK_MPI_DEVICE";
@@ -16,6 +17,9 @@ pub(crate) const VERBOSE: &str = "ALFIRK_MPI_VERBOSE";
 
 /// The longest message that is carried, in bytes: MPI packs no more at a time.
 pub(crate) const LONGEST: u64 = i32::MAX as u64;
+
+/// Up to this, copying takes less than registering, on guests with rdma_rxe; `interop/run speed` measures both.
+const COPIED: u64 = 64 << 10;
 
 /// What all ranks of a job agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +30,8 @@ pub(crate) struct Settings {
     pub(crate) groups: Range,
     /// Bytes of the buffer of each group.
     pub(crate) buffer: u64,
+    /// Broadcasts of up to so many bytes are copied into the buffer and out of it; for longer ones the program's memory is registered.
+    pub(crate) copy: u64,
     /// Broadcasts of fewer bytes go by the MPI beneath.
     pub(crate) smallest: u64,
     /// Milliseconds that a group may take for a buffer's bytes when all its members are there.
@@ -38,6 +44,7 @@ impl Default for Settings {
             algorithm: Some(Algorithm::Alfirk),
             groups: Range::DEFAULT,
             buffer: 1 << 20,
+            copy: COPIED,
             smallest: 0,
             timeout_ms: 20_000,
         }
@@ -78,6 +85,7 @@ impl Settings {
                 .map_err(|e| format!("{GROUPS}=`{text}`: {e}"))?;
         }
         settings.buffer = number(BUFFER, settings.buffer, 1)?;
+        settings.copy = number(COPY, settings.copy, 0)?;
         settings.smallest = number(SMALLEST, settings.smallest, 0)?;
         settings.timeout_ms = number(TIMEOUT, settings.timeout_ms, 1)?;
         Ok(settings)
@@ -89,12 +97,13 @@ impl Settings {
         let Settings {
             groups,
             buffer,
+            copy,
             smallest,
             timeout_ms,
             ..
         } = self;
         format!(
-            "{ALGORITHM}={algorithm}\n{GROUPS}={groups}\n{BUFFER}={buffer}\n{SMALLEST}={smallest}\n{TIMEOUT}={timeout_ms}\n"
+            "{ALGORITHM}={algorithm}\n{GROUPS}={groups}\n{BUFFER}={buffer}\n{COPY}={copy}\n{SMALLEST}={smallest}\n{TIMEOUT}={timeout_ms}\n"
         )
     }
 
@@ -180,6 +189,7 @@ mod tests {
             (GROUPS, "10.255.0.0"),
             (BUFFER, "0"),
             (BUFFER, "much"),
+            (COPY, "all"),
             (SMALLEST, "-1"),
             (TIMEOUT, "0"),
         ] {
