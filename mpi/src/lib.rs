@@ -9,10 +9,12 @@
 //!
 //! What members of a communicator must do alike is decided by what they all know (`settings`, `addresses`, `schedule`), or by an
 //! agreement of all: no member ever goes another way than the others. Messages of ours go in a communicator of our own.
+//! Programs in Fortran come in by `fortran`, which calls what programs in C call.
 
 mod addresses;
 mod calls;
 mod communicator;
+mod fortran;
 mod hosts;
 mod job;
 mod joined;

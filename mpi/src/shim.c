@@ -181,6 +181,22 @@ void *shim_attached(MPI_Comm comm) {
     return PMPI_Comm_get_attr(comm, keyval, &value, &found) == MPI_SUCCESS && found ? value : NULL;
 }
 
+/* Handles of Fortran, which are numbers. */
+MPI_Comm shim_comm_of(MPI_Fint comm) { return PMPI_Comm_f2c(comm); }
+MPI_Datatype shim_type_of(MPI_Fint type) { return PMPI_Type_f2c(type); }
+MPI_Fint shim_request_to(MPI_Request request) { return PMPI_Request_c2f(request); }
+
+/* In Fortran MPI_BOTTOM is a variable, whose name is as compilers have it; whoever has none of them has no MPI_BOTTOM. */
+extern char mpi_fortran_bottom __attribute__((weak)), mpi_fortran_bottom_ __attribute__((weak));
+extern char mpi_fortran_bottom__ __attribute__((weak)), MPI_FORTRAN_BOTTOM __attribute__((weak));
+
+void *shim_buffer_of(char *buffer) {
+    if (buffer && (buffer == &mpi_fortran_bottom || buffer == &mpi_fortran_bottom_ || buffer == &mpi_fortran_bottom__ ||
+                   buffer == &MPI_FORTRAN_BOTTOM))
+        return MPI_BOTTOM;
+    return buffer;
+}
+
 static int query(void *extra, MPI_Status *status) {
     (void)extra;
     PMPI_Status_set_elements(status, MPI_BYTE, 0);

@@ -5,6 +5,9 @@ use std::ffi::{c_char, c_int, c_void};
 /// A communicator, datatype or request; in Open MPI an address.
 pub(crate) type Handle = *mut c_void;
 
+/// An INTEGER of Fortran.
+pub(crate) type Fint = c_int;
+
 extern "C" {
     pub(crate) fn PMPI_Init_thread(
         argc: *mut c_int,
@@ -91,6 +94,10 @@ extern "C" {
     fn shim_make_attribute() -> c_int;
     fn shim_attach(comm: Handle, value: *mut c_void) -> c_int;
     fn shim_attached(comm: Handle) -> *mut c_void;
+    pub(crate) fn shim_comm_of(comm: Fint) -> Handle;
+    pub(crate) fn shim_type_of(datatype: Fint) -> Handle;
+    pub(crate) fn shim_request_to(request: Handle) -> Fint;
+    pub(crate) fn shim_buffer_of(buffer: *mut c_void) -> *mut c_void;
     fn shim_request(request: *mut Handle) -> c_int;
     fn shim_complete(request: Handle) -> c_int;
 }

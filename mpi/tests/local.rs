@@ -18,21 +18,35 @@ fn library() -> PathBuf {
 }
 
 fn program(folder: &TempDir) -> PathBuf {
-    let program = folder.path().join("collectives");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/collectives.c");
-    let mut mpicc = Command::new("mpicc");
-    mpicc.args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]);
-    let done = mpicc.arg(&program).arg(source).status();
-    assert!(done.unwrap().success());
+    compile("mpicc", folder, "examples/collectives.c", &[])
+}
+
+fn compile(compiler: &str, folder: &TempDir, source: &str, flags: &[&str]) -> PathBuf {
+    let program = folder.path().join("program");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+    let mut command = Command::new(compiler);
+    command
+        .args(["-O1", "-Wall", "-Wextra", "-Werror"])
+        .args(flags);
+    let done = command.arg("-o").arg(&program).arg(source).output();
+    let done =
+        done.unwrap_or_else(|error| panic!("{compiler}: {error}; run tools/setup --interop"));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{compiler}: {said}");
     program
 }
 
 /// Runs the program with these variables; without the library if there are none.
 fn run(program: &Path, variables: &[(&str, &str)]) -> Output {
+    // Ranks share memory, or talk over the loopback interface.
+    run_over("self,vader,tcp", program, variables)
+}
+
+/// The same with these transports of Open MPI.
+fn run_over(transports: &str, program: &Path, variables: &[(&str, &str)]) -> Output {
     let mut mpirun = Command::new("timeout");
     mpirun.args(["120", "mpirun", "--oversubscribe", "--allow-run-as-root"]);
-    // Ranks share memory, or talk over the loopback interface.
-    mpirun.args(["--mca", "btl", "self,vader,tcp", "-np", RANKS]);
+    mpirun.args(["--mca", "btl", transports, "-np", RANKS]);
     if !variables.is_empty() {
         mpirun
             .arg("-x")
@@ -106,4 +120,36 @@ fn a_wrong_setting_is_named_and_the_mpi_beneath_does_it_all() {
         lines[0].contains("ALFIRK_MPI_ALGORITHM") && lines[0].contains("pigeon"),
         "{said}"
     );
+}
+
+#[test]
+fn programs_in_fortran_go_through_the_library_by_every_binding() {
+    let folder = TempDir::new().unwrap();
+    let mut digests = Vec::new();
+    for flags in [
+        &["-DUSE_MPI_F08"][..],
+        &["-DUSE_MPI"],
+        &["-fallow-argument-mismatch"],
+    ] {
+        // Compilers of Fortran have warnings about what is no fault.
+        let flags = [&["-Wno-error"], flags].concat();
+        let program = compile("mpif90", &folder, "examples/fortran.F90", &flags);
+        let expected = run(&program, &[]).stdout;
+        let said = String::from_utf8_lossy(&expected);
+        assert_eq!(
+            (said.lines().count(), said.contains("wrong")),
+            (5, false),
+            "{said}"
+        );
+        let variables = [
+            ("ALFIRK_MPI_ALGORITHM", "binomial"),
+            ("ALFIRK_MPI_VERBOSE", "1"),
+        ];
+        let done = run(&program, &variables);
+        assert_eq!(done.stdout, expected, "{flags:?}");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(said.contains("5 ranks go by binomial"), "{flags:?}: {said}");
+        digests.push(expected);
+    }
+    assert!(digests.iter().all(|digest| *digest == digests[0]));
 }
