@@ -153,3 +153,18 @@ fn programs_in_fortran_go_through_the_library_by_every_binding() {
     }
     assert!(digests.iter().all(|digest| *digest == digests[0]));
 }
+
+#[test]
+fn a_broadcast_that_has_failed_leaves_no_receives_pending() {
+    let folder = TempDir::new().unwrap();
+    let program = compile("mpicc", &folder, "tests/truncated.c", &[]);
+    let variables = [
+        ("ALFIRK_MPI_ALGORITHM", "chain"),
+        // Who sends does not wait for a receive that never comes.
+        ("OMPI_MCA_btl_tcp_eager_limit", "300000"),
+        ("OMPI_MCA_btl_tcp_max_send_size", "400000"),
+    ];
+    let done = run_over("self,tcp", &program, &variables);
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert_eq!(said.trim(), "root well, last truncated, memory kept");
+}
