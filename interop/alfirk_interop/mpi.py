@@ -1,4 +1,4 @@
-"""MPI programs in guests, unchanged, with and without our library before Debian's Open MPI.
+"""Guests that run programs of MPI, with and without our library before Debian's Open MPI.
 
 Open MPI comes to the guests by the folder that they share, so that what all guests boot stays small.
 """
@@ -6,17 +6,16 @@ Open MPI comes to the guests by the folder that they share, so that what all gue
 from __future__ import annotations
 
 import shutil
-import subprocess
-import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from alfirk_mininet.errors import NetworkError
 from alfirk_mininet.guests import DEVICE
 from alfirk_mininet.interactive import start_controller
-from alfirk_mininet.interfaces import switch_interface
 from alfirk_mininet.network import Network
 from alfirk_mininet.nodes import Settings
 from alfirk_mininet.process import stop_all
@@ -25,8 +24,10 @@ from alfirk_mininet.topology import Topology
 from alfirk_interop.image import libraries
 from alfirk_interop.scenarios import ROOT
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 TESTBED = ROOT / "topologies" / "testbed.yaml"
-EXAMPLES = ROOT / "mpi" / "examples"
 #: Hosts that are guests, the first one of which starts the ranks.
 HOSTS = ["h1", "h2", "h3"]
 #: Two ranks on the first host, one on each of the others.
@@ -40,8 +41,8 @@ PLUGINS = (
 )
 _OPENMPI = "*-linux-gnu/openmpi/lib/openmpi3"
 _PMIX = "*-linux-gnu/pmix2/lib/pmix"
-#: Blocks of the message whose way is looked at, and the words that mark it without and with the library.
-BLOCKS, MARKS = 3200, ("marked-beneath", "marked-by-group")
+#: What programs load.
+LIBRARY = "libalfirk_mpi.so"
 #: Seconds that one program may take.
 LIMIT = 150.0
 
@@ -131,29 +132,50 @@ class Starter:
         log.write_text(said)
 
 
-def programs_give_the_same(alfirk: Path, image: Path, keep: Path | None) -> list[str]:
-    """Run an MPI program with and without the library; say what is wrong."""
-    with tempfile.TemporaryDirectory(prefix="alfirk-mpi-") as folder:
-        problems = _run(alfirk, image, Path(folder))
-        if problems and keep:
-            kept = keep / "MPI"
-            shutil.copytree(
-                folder, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock", "*.shell")
-            )
-    return problems
+@dataclass(frozen=True)
+class Cluster:
+    """Guests that can run programs of MPI."""
+
+    network: Network
+    room: Room
+
+    def run(self, program: str, variables: dict[str, str] | None = None) -> str:
+        """Run a program on all guests; give what it says on both outputs.
+
+        With `variables` it runs with our library and these in its environment.
+        """
+        flags = ""
+        if variables is not None:
+            loaded = {"LD_PRELOAD": f"{self.room.folder}/bin/{LIBRARY}", **variables}
+            loaded |= {"ALFIRK_MPI_VERBOSE": "1", "ALFIRK_MPI_DEVICE": DEVICE}
+            flags = " ".join(f"-x {name}={value}" for name, value in loaded.items())
+        folder = self.room.folder
+        addresses = [self.network.guests[name].address.partition("/")[0] for name in HOSTS]
+        first = self.network.guests[HOSTS[0]].shell
+        for name in HOSTS:
+            self.network.guests[name].shell.run(self.room.links())
+        hosts = ",".join([f"{addresses[0]}:2", *addresses[1:]])
+        options = f"--mca plm_rsh_agent {folder}/bin/agent --mca plm_rsh_no_tree_spawn 1 --mca btl self,tcp"
+        options += " --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca pml ob1 --bind-to none"
+        options += f" --launch-agent {folder}/bin/orted -x LD_LIBRARY_PATH --wdir {folder}"
+        command = f"orterun {options} --host {hosts} -np {RANKS} {flags} {folder}/bin/{program}"
+        return first.run(f"{self.room.environment} {command}", LIMIT)
 
 
-def _run(alfirk: Path, image: Path, folder: Path) -> list[str]:
+@contextmanager
+def cluster(
+    alfirk: Path,
+    image: Path,
+    folder: Path,
+    programs: list[Path],
+    port_drops: Sequence[tuple[str, str]] = (),
+) -> Iterator[Cluster]:
+    """Boot the guests, with captures of all ports in the folder's ``pcaps``."""
     workdir = folder / "network"
     room = Room(workdir / "mpi")
-    library = alfirk.parent / "libalfirk_mpi.so"
+    library = alfirk.parent / LIBRARY
     if not library.is_file():
-        return [f"there is no {library}: cargo build -p alfirk-mpi"]
-    programs = [folder / "collectives", folder / "marked"]
-    for program in programs:
-        problem = _compile(EXAMPLES / f"{program.name}.c", program)
-        if problem:
-            return [problem]
+        raise NetworkError(f"there is no {library}", "cargo build -p alfirk-mpi")
     room.prepare([*programs, library])
     settings = Settings(
         alfirk,
@@ -163,70 +185,12 @@ def _run(alfirk: Path, image: Path, folder: Path) -> list[str]:
         guest_image=image,
         kernel_ip=True,
         pcap=folder / "pcaps",
+        port_drops=port_drops,
     )
-    try:
-        with Network(Topology.load(TESTBED, alfirk), settings) as network:
-            controller, _ = start_controller(TESTBED, settings, network.switches)
-            try:
-                with Starter(network, room):
-                    loaded = f"-x LD_PRELOAD={room.folder}/bin/{library.name} -x ALFIRK_MPI_VERBOSE=1"
-                    loaded += f" -x ALFIRK_MPI_DEVICE={DEVICE}"
-                    said = [_mpirun(network, room, "collectives 70001", flags) for flags in ("", loaded)]
-                    for mark, flags in zip(MARKS, ("", loaded), strict=True):
-                        _mpirun(network, room, f"marked {mark} {BLOCKS}", flags)
-            finally:
-                stop_all([controller])
-    except NetworkError as error:
-        return [f"{error.what}: {error.hint}"]
-    return [*_differences(*said), *_crossings(folder / "pcaps")]
-
-
-def _compile(source: Path, program: Path) -> str | None:
-    command = ["mpicc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return f"cannot compile {source.name}: {done.stderr.strip()[-400:]}" if done.returncode else None
-
-
-def _mpirun(network: Network, room: Room, program: str, flags: str) -> str:
-    """Run a program on all guests; give what it says on both outputs."""
-    addresses = [network.guests[name].address.partition("/")[0] for name in HOSTS]
-    first = network.guests[HOSTS[0]].shell
-    for name in HOSTS:
-        network.guests[name].shell.run(room.links())
-    hosts = ",".join([f"{addresses[0]}:2", *addresses[1:]])
-    options = f"--mca plm_rsh_agent {room.folder}/bin/agent --mca plm_rsh_no_tree_spawn 1 --mca btl self,tcp"
-    options += " --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 --mca pml ob1 --bind-to none"
-    options += f" --launch-agent {room.folder}/bin/orted -x LD_LIBRARY_PATH"
-    command = f"orterun {options} --host {hosts} -np {RANKS} {flags} {room.folder}/bin/{program}"
-    return first.run(f"{room.environment} {command}", LIMIT)
-
-
-def _differences(without: str, with_it: str) -> list[str]:
-    """Compare the ranks' digests, and demand that groups carried the second run."""
-
-    def digests(said: str) -> list[str]:
-        return [line for line in said.splitlines() if line.startswith("rank ")]
-
-    problems = []
-    if len(digests(without)) != RANKS:
-        problems.append(f"without the library it said: {without}")
-    if digests(without) != digests(with_it):
-        problems.append(f"with the library it said: {with_it}")
-    if f"{RANKS} ranks on {len(HOSTS)} hosts go over group" not in with_it or "beneath" in with_it:
-        problems.append(f"not all went over groups: {with_it}")
-    return problems
-
-
-def _crossings(pcaps: Path) -> list[str]:
-    """Demand that each byte crossed the source's link once by a group, and more often without."""
-    topology = Topology.load(TESTBED)
-    (switch,) = topology.switches
-    port = switch_interface(switch.name, switch.device_id, 1)
-    captured = (pcaps / f"{port}_in.pcap").read_bytes()
-    beneath, by_group = (captured.count(mark.encode() + bytes(16)) for mark in MARKS)
-    problems = []
-    if by_group != BLOCKS:
-        problems.append(f"of {BLOCKS} blocks {by_group} crossed the source's link by the group")
-    if beneath <= BLOCKS:
-        problems.append(f"of {BLOCKS} blocks {beneath} crossed the source's link without the library")
-    return problems
+    with Network(Topology.load(TESTBED, alfirk), settings) as network:
+        controller, _ = start_controller(TESTBED, settings, network.switches)
+        try:
+            with Starter(network, room):
+                yield Cluster(network, room)
+        finally:
+            stop_all([controller])

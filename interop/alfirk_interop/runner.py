@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING
 
 from alfirk_mininet.topology import Topology
 
+from alfirk_interop import mpi_programs
 from alfirk_interop.errors import InteropError
 from alfirk_interop.killed import killed_run_leaves_nothing
-from alfirk_interop.mpi import programs_give_the_same
 from alfirk_interop.outcome import Outcome
 from alfirk_interop.scenarios import ROOT, Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-#: The name of the scenario that runs MPI programs.
-MPI = "MPI programs unchanged"
 #: Set in the environment of processes that are in a namespace of ours already.
 _INSIDE = "ALFIRK_INTEROP_NAMESPACE"
 
@@ -55,16 +53,16 @@ class Runner:
     target: str
     keep: Path | None = None
 
-    def run_all(self, scenarios: Sequence[Scenario], *, mpi: bool, others: bool) -> int:
-        """Run them, programs of MPI, and `others` that are no transfers; print a line for each and a summary.
+    def run_all(self, scenarios: Sequence[Scenario], *, mpi: Sequence[str], others: bool) -> int:
+        """Run them, and print a line for each and a summary; give the number of failures.
 
-        Gives the number of failures.
+        `mpi` names those of MPI; `others` asks for those that are no transfers.
         """
         jobs: list[tuple[str, Callable[[], list[str]]]] = [
             (scenario.name, partial(self.run, scenario)) for scenario in scenarios
         ]
-        if mpi:
-            jobs.append((MPI, partial(programs_give_the_same, self.alfirk, self.image, self.keep)))
+        for name in mpi:
+            jobs.append((name, partial(mpi_programs.run, name, self.alfirk, self.image, self.keep)))
         for builder in (False, True) if others else ():
             name = f"nothing is left when {'its network' if builder else 'a run'} is killed"
             jobs.append((name, partial(killed_run_leaves_nothing, self.alfirk, self.image, builder=builder)))

@@ -156,6 +156,9 @@ def silent(*hosts: str) -> Check:
     return check
 
 
+#: Two racks of two hosts, which some algorithms ask for.
+RACKS = "leaf-spine --leaves 2 --spines 1 --hosts 2"
+
 SCENARIOS = [
     Scenario("SEND of 1 B to two", "--group 3 --size 1B", checks=[each_once]),
     Scenario("SEND of 64 KiB to two", "--group 3 --size 64KiB", checks=[each_once], quick=True),
@@ -165,7 +168,7 @@ SCENARIOS = [
         "SEND of 256 KiB over two tiers",
         "--group 4 --size 256KiB",
         guests="h1,h2,h3",
-        topology="leaf-spine --leaves 2 --spines 1 --hosts 2",
+        topology=RACKS,
     ),
     Scenario("WRITE to aligned regions", "--group 3 --size 64KiB --op write --write aligned", quick=True),
     Scenario("WRITE to regions told by packet", "--group 3 --size 64KiB --op write --write per-request"),
@@ -227,6 +230,23 @@ SCENARIOS = [
     Scenario(
         "chain, binomial and unicast",
         "--group 3 --size 256KiB --algorithms chain,binomial,unicast",
+    ),
+    Scenario(
+        "every algorithm of broadcasts",
+        "--group 4 --size 128KiB --algorithms all",
+        guests="all",
+        topology=RACKS,
+        limit=300,
+    ),
+    *(
+        Scenario(
+            f"every algorithm of {name}s",
+            f"--group 4 --collective {name} --algorithms all {flags}",
+            guests="all",
+            topology=RACKS,
+            limit=180,
+        )
+        for name, flags in {"scatter": "--size 64KiB", "allgather": "--size 64KiB", "barrier": ""}.items()
     ),
     Scenario(
         "datagrams with acknowledgements",

@@ -23,6 +23,7 @@ from alfirk_mininet.nodes import Settings, wait_ready
 from alfirk_mininet.process import stop_all
 from alfirk_mininet.topology import Topology
 
+from alfirk_interop import registration
 from alfirk_interop.errors import InteropError
 from alfirk_interop.perftest import measure
 from alfirk_interop.scenarios import ROOT
@@ -55,14 +56,18 @@ LOADS = [
 
 
 def report(alfirk: Path, image: Path) -> None:
-    """Measure everything and print two tables."""
+    """Measure everything and print three tables."""
     with tempfile.TemporaryDirectory(prefix="alfirk-speed-") as folder:
-        by_switch = _through_switch(alfirk, Image(image), Path(folder) / "switch")
+        by_switch, registrations = _through_switch(alfirk, Image(image), Path(folder) / "switch")
         by_bridge = _through_bridge(Image(image), Path(folder) / "bridge")
     _print("one guest to two", "by alfirk", "unicast", [_one_to_two(alfirk, image, load) for load in LOADS])
     _print(
         "one guest to one, perftest", "our switch", "Linux bridge", [*zip(by_switch, by_bridge, strict=True)]
     )
+    sys.stdout.write(f"{'memory of one message':<28} {'registered':>26} {'copied':>26}  ratio\n")
+    for size, registered, copied in registrations:
+        times = [f"{time / 1e3:.1f} us" for time in (registered, copied)]
+        sys.stdout.write(f"  {size:<24} B {times[0]:>26} {times[1]:>26} {registered / copied:5.2f}x\n")
 
 
 def _print(what: str, ours: str, theirs: str, rates: list[tuple[float, float]]) -> None:
@@ -86,14 +91,18 @@ def _one_to_two(alfirk: Path, image: Path, load: Load) -> tuple[float, float]:
     return first, second
 
 
-def _through_switch(alfirk: Path, image: Image, workdir: Path) -> list[float]:
+def _through_switch(
+    alfirk: Path, image: Image, workdir: Path
+) -> tuple[list[float], list[tuple[int, int, int]]]:
+    """Give what perftest says, and what registering memory takes."""
     settings = Settings(
         alfirk, workdir, rdma=False, guests=["h1", "h2"], guest_image=image.folder, kernel_ip=True
     )
     with Network(Topology.load(TESTBED, alfirk), settings) as network:
         controller, _ = start_controller(TESTBED, settings, network.switches)
         try:
-            return _perftest(network.guests["h1"], network.guests["h2"])
+            rates = _perftest(network.guests["h1"], network.guests["h2"])
+            return rates, registration.measure(network.guests["h1"], workdir)
         finally:
             stop_all([controller])
 

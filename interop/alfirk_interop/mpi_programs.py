@@ -1,0 +1,145 @@
+"""What programs of MPI must do on guests: the same with and without our library."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from alfirk_mininet.errors import NetworkError
+from alfirk_mininet.interfaces import switch_interface
+from alfirk_mininet.topology import Topology
+
+from alfirk_interop.errors import InteropError
+from alfirk_interop.mpi import HOSTS, RANKS, TESTBED, cluster
+from alfirk_interop.outcome import Outcome
+from alfirk_interop.scenarios import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+EXAMPLES = ROOT / "mpi" / "examples"
+#: Blocks of a message whose way is looked at, and bytes of one.
+BLOCKS, BLOCK = 3200, 64
+#: Variables for our library; None for a run without it.
+Variables: TypeAlias = "dict[str, str] | None"
+#: Both ways, without and with it.
+WITHOUT_AND_WITH: tuple[Variables, Variables] = (None, {})
+#: What the library says of a communicator that it carries.
+GROUPS = f"{RANKS} ranks on {len(HOSTS)} hosts go over group"
+#: Where the payload of a RoCEv2 packet without extended headers begins in its frame.
+PAYLOAD = 54
+#: Frames of the broken message that one host gets before it gets no more, and the word that marks them.
+BROKEN_AFTER, BROKEN = 5, "broken-on-its-way"
+
+
+def programs_give_the_same(alfirk: Path, image: Path, folder: Path) -> list[str]:
+    """Run broadcasts and barriers of all kinds, and look which way the bytes of one go."""
+    marks = ("marked-beneath", "marked-by-group")
+    programs = [compiled(folder, "collectives"), compiled(folder, "marked")]
+    with cluster(alfirk, image, folder, programs) as guests:
+        without, with_it = (guests.run("collectives 70001", way) for way in WITHOUT_AND_WITH)
+        for mark, variables in zip(marks, WITHOUT_AND_WITH, strict=True):
+            guests.run(f"marked {mark} {BLOCKS}", variables)
+    problems = []
+    if len(_digests(without)) != RANKS:
+        problems.append(f"without the library it said: {without}")
+    if _digests(without) != _digests(with_it):
+        problems.append(f"with the library it said: {with_it}")
+    problems += _not_over_groups(with_it)
+    beneath, by_group = (crossings(alfirk, folder, mark) for mark in marks)
+    if by_group != BLOCKS:
+        problems.append(f"of {BLOCKS} blocks {by_group} crossed the source's link by the group")
+    if beneath <= BLOCKS:
+        problems.append(f"of {BLOCKS} blocks {beneath} crossed the source's link without the library")
+    return problems
+
+
+def long_messages_go_whole(alfirk: Path, image: Path, folder: Path) -> list[str]:
+    """Send messages of many buffers, from memory to memory and by copies, and one that breaks on its way."""
+    buffer = {"ALFIRK_MPI_BUFFER": "16384"}
+    ways = {
+        "marked-in-memory": buffer | {"ALFIRK_MPI_COPY": "0"},
+        "marked-and-copied": buffer | {"ALFIRK_MPI_COPY": "1000000000"},
+    }
+    # The last host gets the first frames of the message, and then none until the group is given up.
+    marked = [f"{PAYLOAD + at}={byte:02x}" for at, byte in enumerate(BROKEN.encode())]
+    lost = ",".join([f"3=out,{BROKEN_AFTER}-1000000", *marked])
+    problems = []
+    with cluster(alfirk, image, folder, [compiled(folder, "marked")], [("s1", lost)]) as guests:
+        for mark, variables in ways.items():
+            said = guests.run(f"marked {mark} {BLOCKS}", variables)
+            if f"{mark}: received" not in said:
+                problems.append(f"{mark}: it said: {said}")
+            problems += _not_over_groups(said)
+        not_ready = _rnr_naks(alfirk, folder)
+        for copied in ("0", "1000000000"):
+            broken = {"ALFIRK_MPI_COPY": copied, "ALFIRK_MPI_TIMEOUT_MS": "4000"}
+            said = guests.run(f"marked {BROKEN} {BLOCKS}", buffer | broken)
+            if f"{BROKEN}: received" not in said or GROUPS not in said:
+                problems.append(f"a broken broadcast ended so: {said}")
+            if said.count("go by the MPI beneath") != 1:
+                problems.append(f"why a broadcast has broken was not said once: {said}")
+    if not_ready:
+        problems.append(f"{not_ready} RNR NAKs came from receivers that had not posted their receives")
+    return problems
+
+
+#: The scenarios of MPI, by name.
+MPI: dict[str, Callable[[Path, Path, Path], list[str]]] = {
+    "MPI programs unchanged": programs_give_the_same,
+    "MPI, long messages and a broken one": long_messages_go_whole,
+}
+
+
+def run(name: str, alfirk: Path, image: Path, keep: Path | None) -> list[str]:
+    """Run one of them; say what is wrong."""
+    with tempfile.TemporaryDirectory(prefix="alfirk-mpi-") as folder:
+        try:
+            problems = MPI[name](alfirk, image, Path(folder))
+        except NetworkError as error:
+            problems = [f"{error.what}: {error.hint}"]
+        except InteropError as error:
+            problems = [str(error)]
+        if problems and keep:
+            shutil.copytree(
+                folder, keep / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock", "*.shell")
+            )
+    return problems
+
+
+def compiled(folder: Path, name: str) -> Path:
+    """Compile one of our examples."""
+    source, program = EXAMPLES / f"{name}.c", folder / name
+    command = ["mpicc", "-O1", "-Wall", "-Wextra", "-Werror", "-o", str(program), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        message = f"cannot compile {source.name}: {done.stderr.strip()[-400:]}"
+        raise InteropError(message)
+    return program
+
+
+def crossings(alfirk: Path, folder: Path, mark: str) -> int:
+    """Count the blocks with this word that crossed the source's link."""
+    (switch,) = Topology.load(TESTBED, alfirk).switches
+    port = switch_interface(switch.name, switch.device_id, 1)
+    captured = (folder / "pcaps" / f"{port}_in.pcap").read_bytes()
+    return captured.count(mark.encode() + bytes(16))
+
+
+def _digests(said: str) -> list[str]:
+    return [line for line in said.splitlines() if line.startswith("rank ")]
+
+
+def _not_over_groups(said: str) -> list[str]:
+    """Demand that a group carried everything, without memory that could not be registered."""
+    bad = GROUPS not in said or "beneath" in said or "cannot be registered" in said
+    return [f"not all went over groups: {said}"] if bad else []
+
+
+def _rnr_naks(alfirk: Path, folder: Path) -> int:
+    """Count the RNR NAKs of receivers by now."""
+    outcome = Outcome(0, "", {}, Topology.load(TESTBED, alfirk), alfirk, folder / "pcaps", HOSTS)
+    return sum(outcome.rnr_naks_from(host) for host in HOSTS[1:])
