@@ -9,9 +9,10 @@ use std::net::Ipv4Addr;
 
 use alfirk_roce::wire::{Psn, QpNum};
 
+use super::bridge::{Bridges, GroupMember, Terms};
 use super::error::SwitchError;
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, GroupMember, MembersByHost, OnSwitch};
+use super::group::{Group, OnSwitch};
 use super::position::Position;
 use super::registers;
 use super::registration::Registration;
@@ -136,7 +137,7 @@ impl Controller {
                     let switch = first.switch;
                     self.loads.add(&group.tree);
                     self.virtual_qpns.used(mcst_id, group.virtual_qpn);
-                    self.groups.insert(mcst_id, Registration::adopted(group));
+                    self.groups.insert(mcst_id, Registration::in_use(group));
                     self.note_leader(mcst_id);
                     self.sign_of_life(now, mcst_id);
                     self.submit(now, switch, Owner::Adoption(mcst_id), Task::Registers(read));
@@ -145,7 +146,7 @@ impl Controller {
             }
         }
         for control in &mut self.switches {
-            control.boot.found = Snapshot::default();
+            control.found = Snapshot::default();
         }
     }
 
@@ -179,7 +180,9 @@ impl Controller {
         members.sort_by_key(|member| member.host);
         let ports = parts().map(|(switch, _, part)| (switch, part.ports.clone()));
         let tree = Tree::from_ports(ports.collect());
-        let by_host = MembersByHost::new(&members);
+        let terms = Terms::new(mcst_id, first.virtual_qpn, first.strategies);
+        // What cannot be solved cannot have been written by a controller like this one.
+        let bridges = Bridges::solve(&terms, &members).ok()?;
         let switches = parts().map(|(switch, index, part)| {
             let slots = part.receivers.iter();
             let granted = Granted {
@@ -187,7 +190,7 @@ impl Controller {
                 slots: slots.map(|(port, to)| (*port, to.slot)).collect(),
             };
             let ports = tree.ports_on(switch);
-            OnSwitch::new(&self.topology, switch, &granted, ports, &by_host)
+            OnSwitch::new(&self.topology, switch, &granted, ports, &bridges)
         });
         let group = Group {
             mcst_id,
@@ -205,8 +208,8 @@ impl Controller {
         let hosts: Vec<_> = group.members.iter().map(|member| member.host).collect();
         let is_whole = group.tree.spans(&self.topology, &hosts)
             && group.switches.iter().all(|on| {
-                let found = &self.switches[on.switch.0].boot.found;
-                let entries = group.entries(&self.program, on).unwrap_or_default();
+                let found = &self.switches[on.switch.0].found;
+                let entries = group.entries(&self.program, on);
                 entries.iter().all(|entry| found.holds(entry))
                     && found.holds(&group.publication(&self.program, on))
             });
@@ -238,7 +241,6 @@ impl Controller {
         let control = &mut self.switches[switch.0];
         let deletions =
             control
-                .boot
                 .found
                 .surplus(&Snapshot::default(), self.program.groups.id(), |entity| {
                     let group = self.program.group_of(entity);
@@ -253,7 +255,7 @@ impl Controller {
 
     /// The address of a group of which a switch was found to hold a part.
     fn part_address(&self, switch: SwitchIndex, index: u16) -> Option<Ipv4Addr> {
-        let found = &self.switches[switch.0].boot.found;
+        let found = &self.switches[switch.0].found;
         let groups = found
             .table_entries()
             .filter_map(|entry| self.program.groups.parse(entry));

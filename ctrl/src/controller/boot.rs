@@ -6,7 +6,7 @@
 //! too new a one would acknowledge what a member lacks.
 //!
 //! What another switch of the tree has told its source is such a PSN only for the members that this switch reports on.
-//! A sender has less than [`IN_FLIGHT`] packets under way, so that PSN less `IN_FLIGHT` is one for all.
+//! A sender has less than [`IN_FLIGHT`](super::position::IN_FLIGHT) packets under way, so that PSN less `IN_FLIGHT` is one for all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -14,8 +14,9 @@ use std::net::Ipv4Addr;
 use super::error::SwitchError;
 use super::group::{Group, OnSwitch};
 use super::position::Position;
+use super::procedure::{Order, Procedure, Run, Step};
 use super::registers;
-use super::session::{Found, Task, TaskId};
+use super::session::{Found, Task};
 use super::underlay::UnderlayEntries;
 use super::{ApiReply, Controller, Owner};
 use crate::constants::REGISTER_AGG;
@@ -23,58 +24,153 @@ use crate::tables::{Snapshot, Table};
 use crate::topology::SwitchIndex;
 use alfirk_p4runtime::p4::v1::Update;
 
-/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still told from
-/// newer one (2^23) after some restarts in a row.
-pub(super) const IN_FLIGHT: u32 = 1 << 20;
 /// Switches that are asked how far a group is.
 const WITNESSES: usize = 2;
 
-/// How far a switch is.
+/// Whether a switch is in use.
 #[derive(Debug)]
-pub(super) struct Boot {
-    step: Step,
-    pending: BTreeSet<TaskId>,
-    /// What the switch held when it was read.
-    pub(super) found: Snapshot,
-    /// Groups whose registers stand.
-    sound: BTreeSet<Ipv4Addr>,
-}
-
-/// Each step starts when every task of the one before is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
+pub(super) enum SwitchPhase {
     /// Not connected, or without pipeline.
     Off,
-    /// Away with what should not be there.
-    Stale,
-    /// Next hops, ARP, clone sessions.
-    Base,
-    /// Routes, which refer to next hops.
-    Routes,
-    /// How far groups are whose registers are lost, from other switches.
-    Survey,
-    /// Registers of the groups that the switch is to have.
-    GroupRegisters,
-    /// Their entries.
-    GroupEntries,
-    /// The entries that make them visible.
-    GroupPublication,
-    /// In use.
-    Ready,
+    Booting(Run<Boot>),
+    InUse,
 }
 
-impl Boot {
-    pub(super) fn new() -> Boot {
-        Boot {
-            step: Step::Off,
-            pending: BTreeSet::new(),
-            found: Snapshot::default(),
-            sound: BTreeSet::new(),
+impl SwitchPhase {
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self, SwitchPhase::InUse)
+    }
+}
+
+/// A switch that is brought to what it should hold.
+#[derive(Debug)]
+pub(super) struct Boot {
+    switch: SwitchIndex,
+    /// What it held when it was read.
+    found: Snapshot,
+    /// Groups whose registers stand.
+    sound: BTreeSet<Ipv4Addr>,
+    /// How far groups are, as other switches have told.
+    told: Vec<(Ipv4Addr, Position)>,
+}
+
+type Orders = Vec<Order<Ipv4Addr>>;
+
+/// Nothing is undone: a switch of which something is refused is given up until it connects again, and then it is read anew.
+impl Procedure for Boot {
+    type Place = SwitchIndex;
+    /// The group whose position is asked for.
+    type Reading = Ipv4Addr;
+    type Failure = SwitchError;
+
+    const NAME: &'static str = "boot";
+    const STEPS: &'static [Step<Boot>] = &[
+        // Away with what should not be there.
+        Step::new("stale", |boot, controller| {
+            boot.write(controller.stale(boot))
+        }),
+        // Next hops, ARP, clone sessions.
+        Step::new("base", |boot, controller| {
+            boot.missing(controller.underlay_entries(boot.switch).first)
+        }),
+        // Routes, which refer to next hops.
+        Step::new("routes", |boot, controller| {
+            boot.missing(controller.underlay_entries(boot.switch).second)
+        }),
+        // How far groups are whose registers are lost, from other switches.
+        Step::new("survey", Boot::survey).then(Controller::boot_surveyed),
+        // Groups are looked up anew in each step: one that is removed meanwhile is left out.
+        Step::new("group registers", Boot::group_registers),
+        Step::new("group entries", Boot::group_entries),
+        // The entries that make them visible.
+        Step::new("group publication", Boot::group_publication),
+    ];
+
+    fn find(controller: &Controller, switch: SwitchIndex) -> Option<&Run<Boot>> {
+        match &controller.switches[switch.0].boot {
+            SwitchPhase::Booting(run) => Some(run),
+            SwitchPhase::Off | SwitchPhase::InUse => None,
         }
     }
 
-    pub(super) fn is_ready(&self) -> bool {
-        self.step == Step::Ready
+    fn find_mut(controller: &mut Controller, switch: SwitchIndex) -> Option<&mut Run<Boot>> {
+        match &mut controller.switches[switch.0].boot {
+            SwitchPhase::Booting(run) => Some(run),
+            SwitchPhase::Off | SwitchPhase::InUse => None,
+        }
+    }
+
+    fn owner(switch: SwitchIndex) -> Owner {
+        Owner::Boot(switch)
+    }
+
+    fn learn(&mut self, _: SwitchIndex, group: Ipv4Addr, result: Result<u64, SwitchError>) {
+        // What is not known from there is known well enough from before.
+        if let Ok(value) = result {
+            self.told.push((group, Position::from_register(value)));
+        }
+    }
+
+    fn over(controller: &mut Controller, now: u64, switch: SwitchIndex) {
+        controller.boot_over(now, switch);
+    }
+}
+
+impl Boot {
+    fn write(&self, updates: Vec<Update>) -> Orders {
+        match updates.is_empty() {
+            true => Vec::new(),
+            false => vec![Order::new(self.switch, Task::Write(updates))],
+        }
+    }
+
+    fn missing(&self, wanted: Vec<Update>) -> Orders {
+        self.write(self.found.missing(wanted))
+    }
+
+    /// Whom to ask how far groups are whose registers are lost.
+    fn survey(&self, controller: &Controller) -> Orders {
+        let groups = self.lost_groups(controller);
+        let reads = groups.flat_map(|(group, _)| {
+            let is_witness = |on: &&OnSwitch| {
+                on.switch != self.switch && controller.switches[on.switch.0].boot.is_ready()
+            };
+            let others = group.switches.iter().filter(is_witness);
+            others.take(WITNESSES).map(|on| {
+                let read = Task::Registers(registers::read(on.group_index, REGISTER_AGG, 0));
+                Order::read(on.switch, read, group.mcst_id)
+            })
+        });
+        reads.collect()
+    }
+
+    fn group_registers(&self, controller: &Controller) -> Orders {
+        let lost = self.lost_groups(controller);
+        let tasks = lost
+            .flat_map(|(group, on)| group.registers(&controller.topology, on, &BTreeMap::new()));
+        tasks.map(|task| Order::new(self.switch, task)).collect()
+    }
+
+    fn group_entries(&self, controller: &Controller) -> Orders {
+        let groups = controller.groups_on(self.switch);
+        groups
+            .flat_map(|(group, on)| self.missing(group.entries(&controller.program, on)))
+            .collect()
+    }
+
+    fn group_publication(&self, controller: &Controller) -> Orders {
+        let lost = self.lost_groups(controller);
+        lost.flat_map(|(group, on)| self.write(vec![group.publication(&controller.program, on)]))
+            .collect()
+    }
+
+    /// Groups that the switch is to have and whose registers are lost.
+    fn lost_groups<'a>(
+        &'a self,
+        controller: &'a Controller,
+    ) -> impl Iterator<Item = (&'a Group, &'a OnSwitch)> {
+        let groups = controller.groups_on(self.switch);
+        groups.filter(|(group, _)| !self.sound.contains(&group.mcst_id))
     }
 }
 
@@ -89,18 +185,23 @@ impl Controller {
             shown.push(group.publication(&self.program, on));
             found.kept && shown.iter().all(|entry| snapshot.holds(entry))
         });
-        let sound = here.map(|(group, _)| group.mcst_id).collect();
-        let boot = &mut self.switches[switch.0].boot;
-        boot.sound = sound;
-        boot.found = snapshot;
-        self.boot_step(now, switch, Step::Stale);
+        let boot = Boot {
+            switch,
+            sound: here.map(|(group, _)| group.mcst_id).collect(),
+            found: snapshot,
+            told: Vec::new(),
+        };
+        self.switches[switch.0].boot = SwitchPhase::Booting(Run::new(boot));
+        self.unready.insert(switch);
+        self.begin::<Boot>(now, switch);
     }
 
     pub(super) fn switch_failed(&mut self, now: u64, switch: SwitchIndex, error: SwitchError) {
         if self.switches[switch.0].boot.is_ready() {
             self.note_absent(now, switch);
         }
-        self.switches[switch.0].boot = Boot::new();
+        self.switches[switch.0].boot = SwitchPhase::Off;
+        self.switches[switch.0].found = Snapshot::default();
         self.unready.insert(switch);
         self.punts.forget_switch(switch);
         self.forget_orphans(switch);
@@ -108,100 +209,36 @@ impl Controller {
         self.say(ApiReply::SwitchFailed { switch, error });
     }
 
-    pub(super) fn boot_done(
-        &mut self,
-        now: u64,
-        switch: SwitchIndex,
-        task: TaskId,
-        result: Result<u64, SwitchError>,
-    ) {
-        let boot = &mut self.switches[switch.0].boot;
-        if !boot.pending.remove(&task) {
+    fn boot_over(&mut self, now: u64, switch: SwitchIndex) {
+        let control = &mut self.switches[switch.0];
+        let phase = std::mem::replace(&mut control.boot, SwitchPhase::Off);
+        let SwitchPhase::Booting(run) = phase else {
+            control.boot = phase;
             return;
-        }
-        if let Err(error) = result {
-            // A lost connection is reported by the session itself.
-            boot.pending.clear();
-            if !matches!(error, SwitchError::Lost { .. }) {
-                self.with_session(switch, |session, _| session.fail(error));
-            }
-        } else if boot.pending.is_empty() {
-            let next = match boot.step {
-                Step::Off => return,
-                Step::Stale => Step::Base,
-                Step::Base => Step::Routes,
-                Step::Routes => Step::Survey,
-                Step::Survey => Step::GroupRegisters,
-                Step::GroupRegisters => Step::GroupEntries,
-                Step::GroupEntries => Step::GroupPublication,
-                Step::GroupPublication | Step::Ready => Step::Ready,
-            };
-            self.boot_step(now, switch, next);
-        }
-    }
-
-    /// Another switch has told how far a group is, or could not.
-    pub(super) fn survey_done(
-        &mut self,
-        now: u64,
-        switch: SwitchIndex,
-        mcst_id: Ipv4Addr,
-        task: TaskId,
-        result: Result<u64, SwitchError>,
-    ) {
-        if let (Ok(value), Some(registration)) = (result, self.groups.get_mut(&mcst_id)) {
-            let told = Position::from_register(value);
-            registration.group_mut().advance(told.for_all());
-        }
-        // What is not known from here is known well enough from before.
-        self.boot_done(now, switch, task, Ok(0));
-    }
-
-    /// Starts a step, or the first one after it that has something to do.
-    fn boot_step(&mut self, now: u64, switch: SwitchIndex, step: Step) {
-        self.switches[switch.0].boot.step = step;
-        match step {
-            Step::Ready => self.unready.remove(&switch),
-            _ => self.unready.insert(switch),
         };
-        let found = &self.switches[switch.0].boot.found;
-        let mut surveys = Vec::new();
-        let mut tasks = match step {
-            Step::Off => return,
-            Step::Stale => vec![Task::Write(self.stale(switch))],
-            Step::Base => vec![Task::Write(
-                found.missing(self.underlay_entries(switch).first),
-            )],
-            Step::Routes => vec![Task::Write(
-                found.missing(self.underlay_entries(switch).second),
-            )],
-            Step::Survey => {
-                surveys = self.surveys(switch);
-                Vec::new()
-            }
-            Step::Ready => {
-                if !self.adopts {
-                    self.switches[switch.0].boot.found = Snapshot::default();
+        let (boot, ending) = run.end();
+        match ending.failure {
+            Some(error) => self.with_session(switch, |session, _| session.fail(error)),
+            None => {
+                control.boot = SwitchPhase::InUse;
+                if self.adopts {
+                    control.found = boot.found;
                 }
+                self.unready.remove(&switch);
                 self.say(ApiReply::SwitchReady { switch });
                 self.note_present(now, switch);
-                return;
             }
-            _ => self.group_tasks(switch, step),
-        };
-        // An empty Write is done at once, so that a step without tasks ends like any other.
-        if tasks.is_empty() && surveys.is_empty() {
-            tasks.push(Task::Write(Vec::new()));
         }
-        for (witness, mcst_id, task) in surveys {
-            let owner = Owner::Survey(switch, mcst_id);
-            let id = self.submit(now, witness, owner, task);
-            self.switches[switch.0].boot.pending.insert(id);
+    }
+
+    fn boot_surveyed(&mut self, switch: SwitchIndex) -> Result<(), SwitchError> {
+        let told = Boot::find(self, switch).map_or(Vec::new(), |run| run.what.told.clone());
+        for (mcst_id, position) in told {
+            if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                registration.group_mut().advance(position.for_all());
+            }
         }
-        for task in tasks {
-            let id = self.submit(now, switch, Owner::Boot(switch), task);
-            self.switches[switch.0].boot.pending.insert(id);
-        }
+        Ok(())
     }
 
     pub(super) fn underlay_entries(&self, switch: SwitchIndex) -> UnderlayEntries {
@@ -222,17 +259,11 @@ impl Controller {
         })
     }
 
-    /// Those of them whose registers are lost.
-    fn lost_groups(&self, switch: SwitchIndex) -> impl Iterator<Item = (&Group, &OnSwitch)> {
-        let sound = &self.switches[switch.0].boot.sound;
-        self.groups_on(switch)
-            .filter(move |(group, _)| !sound.contains(&group.mcst_id))
-    }
-
     /// What the switch holds and should not, and what hides the groups whose registers are lost.
-    fn stale(&self, switch: SwitchIndex) -> Vec<Update> {
+    fn stale(&self, boot: &Boot) -> Vec<Update> {
+        let Boot { switch, found, .. } = boot;
+        let switch = *switch;
         let control = &self.switches[switch.0];
-        let found = &control.boot.found;
         if found.is_empty() {
             return Vec::new();
         }
@@ -240,8 +271,7 @@ impl Controller {
         let mut wanted: Vec<Update> = underlay.first;
         wanted.extend(underlay.second);
         for (group, on) in self.groups_on(switch) {
-            // Solved once already, when the group was made.
-            wanted.extend(group.entries(&self.program, on).unwrap_or_default());
+            wanted.extend(group.entries(&self.program, on));
             wanted.push(group.publication(&self.program, on));
         }
         let is_orphan = |entity: &_| {
@@ -249,8 +279,8 @@ impl Controller {
             let group = self.program.group_of(entity);
             group.is_some_and(|group| orphans.any(|(index, part)| group.is(*index, part.mcst_id)))
         };
-        let mut updates: Vec<Update> = self
-            .lost_groups(switch)
+        let mut updates: Vec<Update> = boot
+            .lost_groups(self)
             .filter(|(group, _)| group.is_shown(&self.program, found))
             .map(|(group, _)| group.withdrawal(&self.program))
             .collect();
@@ -260,47 +290,6 @@ impl Controller {
             is_orphan,
         ));
         updates
-    }
-
-    /// Whom to ask how far groups are whose registers are lost.
-    fn surveys(&self, switch: SwitchIndex) -> Vec<(SwitchIndex, Ipv4Addr, Task)> {
-        let groups = self.lost_groups(switch);
-        let reads = groups.flat_map(|(group, _)| {
-            let others = group
-                .switches
-                .iter()
-                .filter(|on| on.switch != switch && self.switches[on.switch.0].boot.is_ready());
-            others.take(WITNESSES).map(|on| {
-                let read = registers::read(on.group_index, REGISTER_AGG, 0);
-                (on.switch, group.mcst_id, Task::Registers(read))
-            })
-        });
-        reads.collect()
-    }
-
-    /// One step for every group that the switch is to have.
-    ///
-    /// Groups are looked up anew in each step: one that is removed meanwhile is left out.
-    fn group_tasks(&self, switch: SwitchIndex, step: Step) -> Vec<Task> {
-        let found = &self.switches[switch.0].boot.found;
-        match step {
-            Step::GroupRegisters => {
-                let lost = self.lost_groups(switch);
-                lost.flat_map(|(group, on)| group.registers(&self.topology, on, &BTreeMap::new()))
-                    .collect()
-            }
-            Step::GroupEntries => self
-                .groups_on(switch)
-                // Solved once already, when the group was made.
-                .filter_map(|(group, on)| group.entries(&self.program, on).ok())
-                .map(|entries| Task::Write(found.missing(entries)))
-                .collect(),
-            Step::GroupPublication => self
-                .lost_groups(switch)
-                .map(|(group, on)| Task::Write(vec![group.publication(&self.program, on)]))
-                .collect(),
-            _ => Vec::new(),
-        }
     }
 
     /// Indexes and addresses that waited for this switch to start anew are free again.

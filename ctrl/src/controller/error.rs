@@ -237,7 +237,7 @@ pub enum GroupError {
     Constraint(#[from] ConstraintError),
     /// A switch failed; what was written is undone.
     #[error(transparent)]
-    Switch(SwitchError),
+    Switch(#[from] SwitchError),
     /// The group is gone from the controller, but not from every switch.
     #[error("group {mcst_id} is removed, but left state behind: {}", join(unwind))]
     Removal {
@@ -246,11 +246,11 @@ pub enum GroupError {
         /// What failed, one error per switch.
         unwind: Vec<SwitchError>,
     },
-    /// A switch failed, and undoing failed too.
+    /// Something failed, and undoing failed too.
     #[error("{initial}; and undoing left state behind: {}", join(unwind))]
     Unwind {
         /// What failed first.
-        initial: Box<SwitchError>,
+        initial: Box<GroupError>,
         /// What failed while undoing, one error per switch.
         unwind: Vec<SwitchError>,
     },

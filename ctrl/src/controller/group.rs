@@ -4,41 +4,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use alfirk_p4runtime::p4::v1::Update;
-use alfirk_roce::icrc::neutral::{
-    ExitPairs, ExitRewrite, NeutralConstants, NeutralPair, Unsolvable,
-};
 use alfirk_roce::wire::{Psn, QpNum};
 
+use super::bridge::{Bridge, Bridges, GroupMember};
 use super::error::GroupError;
-use super::event::{GroupInfo, MemberSpec};
+use super::event::GroupInfo;
 use super::position::Position;
 use super::registers;
 use super::room::{Granted, Wanted};
 use super::session::Task;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
-use crate::strategy::{IcrcMode, Strategies};
+use crate::strategy::Strategies;
 use crate::tables::{
-    Delivery, GroupEntry, GroupKey, GroupName, Member, MemberKey, MftKey, MulticastGroup,
-    PathEntry, Program, ReceiverKey, Replica, Snapshot, Table,
+    GroupEntry, GroupKey, GroupName, MemberKey, MftKey, MulticastGroup, PathEntry, Program,
+    ReceiverKey, Replica, Snapshot, Table,
 };
-use crate::topology::{HostIndex, MacAddr, Node, SwitchIndex, Topology};
+use crate::topology::{HostIndex, Node, SwitchIndex, Topology};
 use crate::tree::Tree;
-
-/// One member, resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GroupMember {
-    pub(super) host: HostIndex,
-    pub(super) mac: MacAddr,
-    pub(super) spec: MemberSpec,
-}
 
 /// A path of a group on one switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) port: u32,
-    /// The member behind the port, and its number among all receivers of the switch; `None` when another switch is.
-    pub(super) member: Option<GroupMember>,
-    pub(super) slot: u32,
+    /// The bridge to the member behind the port, and its number among all receivers of the switch; `None` when another switch
+    /// is.
+    bridge: Option<Bridge>,
+    slot: u32,
+}
+
+impl Path {
+    /// The member behind the port; `None` when another switch is.
+    pub(super) fn member(&self) -> Option<&GroupMember> {
+        self.bridge.as_ref().map(|bridge| &bridge.member)
+    }
 }
 
 /// A group on one switch.
@@ -48,20 +46,6 @@ pub(super) struct OnSwitch {
     pub(super) group_index: u16,
     /// In path order.
     pub(super) paths: Vec<Path>,
-}
-
-/// Members by their hosts, to be found fast.
-pub(super) struct MembersByHost(BTreeMap<HostIndex, GroupMember>);
-
-impl MembersByHost {
-    pub(super) fn new(members: &[GroupMember]) -> MembersByHost {
-        MembersByHost(
-            members
-                .iter()
-                .map(|member| (member.host, *member))
-                .collect(),
-        )
-    }
 }
 
 /// What a part of a tree takes of a switch.
@@ -184,7 +168,7 @@ impl Group {
     /// The port of a switch behind which the source is, as far as that is known; 0 else.
     fn port_of_source(&self, topology: &Topology, of: SwitchIndex) -> u32 {
         let Some(source) = self.source else { return 0 };
-        let is_source = |path: &&Path| path.member.is_some_and(|member| member.spec.ip == source);
+        let is_source = |path: &&Path| path.member().is_some_and(|member| member.spec.ip == source);
         let leaf = |on: &OnSwitch| {
             on.paths
                 .iter()
@@ -238,7 +222,7 @@ impl Group {
                 group_index: Some(group_index),
                 path_index,
                 absent: program.mft.absent(path_index.into(), on.paths.len()),
-                is_host: path.member.is_some(),
+                is_host: path.bridge.is_some(),
             };
             program.mft.insert(&key, &entry)
         });
@@ -246,17 +230,13 @@ impl Group {
     }
 
     /// Everything of the group on one switch but the entry that makes it visible: egress, replication, ingress.
-    pub(super) fn entries(
-        &self,
-        program: &Program,
-        on: &OnSwitch,
-    ) -> Result<Vec<Update>, Unsolvable> {
+    pub(super) fn entries(&self, program: &Program, on: &OnSwitch) -> Vec<Update> {
         let group_index = on.group_index;
-        let slots: BTreeMap<u32, u32> = on.slots().collect();
         let mut updates = Vec::new();
-        for (port, member) in on.members() {
+        for (path, bridge) in on.bridges() {
+            let port = path.port;
             let key = ReceiverKey { group_index, port };
-            let delivery = self.delivery(member, slots[&port])?;
+            let delivery = bridge.delivery(path.slot);
             updates.push(program.receivers.insert(&key, &delivery));
         }
         updates.push(
@@ -272,29 +252,16 @@ impl Group {
             }
             .insert(),
         );
-        for (port, member) in on.members() {
+        for (path, bridge) in on.bridges() {
             let key = MemberKey {
                 group: self.name(program, on),
-                port,
-                src_ip: member.spec.ip,
+                port: path.port,
+                src_ip: bridge.member.spec.ip,
             };
-            let neutral = match self.strategies.icrc {
-                // What is punted at the exit is undone up to the entry, where the ICRC is right.
-                IcrcMode::Neutral | IcrcMode::Punt => {
-                    NeutralConstants::entry(member.spec.ip, self.mcst_id)?
-                }
-                IcrcMode::Recompute => NeutralPair::default(),
-            };
-            updates.push(program.members.insert(
-                &key,
-                &Member {
-                    neutral,
-                    may_send: member.spec.may_send,
-                },
-            ));
+            updates.push(program.members.insert(&key, &bridge.entry()));
         }
         updates.extend(self.paths(program, on));
-        Ok(updates)
+        updates
     }
 
     /// Takes away what [`Group::entries`] adds, in reverse.
@@ -305,8 +272,8 @@ impl Group {
             let port = path.port;
             updates.push(program.mft.delete(&MftKey { group, port }));
         }
-        for (port, member) in on.members() {
-            let src_ip = member.spec.ip;
+        for (path, bridge) in on.bridges() {
+            let (port, src_ip) = (path.port, bridge.member.spec.ip);
             updates.push(program.members.delete(&MemberKey {
                 group,
                 port,
@@ -314,7 +281,8 @@ impl Group {
             }));
         }
         updates.push(MulticastGroup::delete(group_index));
-        for (port, _) in on.members() {
+        for (path, _) in on.bridges() {
+            let port = path.port;
             updates.push(program.receivers.delete(&ReceiverKey { group_index, port }));
         }
         updates
@@ -344,7 +312,7 @@ impl Group {
         groups.any(|(key, _)| key == self.key())
     }
 
-    /// Whether every rewrite of the group can be balanced, and its entries are what the program allows.
+    /// Whether the group's entries are what the program allows.
     pub(super) fn check(&self, program: &Program) -> Result<(), GroupError> {
         let mut all = self.switches.iter();
         all.try_for_each(|on| self.check_on(program, on))
@@ -352,7 +320,7 @@ impl Group {
 
     /// The same for one switch.
     pub(super) fn check_on(&self, program: &Program, on: &OnSwitch) -> Result<(), GroupError> {
-        let mut updates = self.entries(program, on)?;
+        let mut updates = self.entries(program, on);
         updates.push(self.publication(program, on));
         Ok(program.constraints().check(&updates)?)
     }
@@ -367,37 +335,6 @@ impl Group {
             mcst_id: self.mcst_id,
         }
     }
-
-    fn delivery(&self, member: &GroupMember, slot: u32) -> Result<Delivery, Unsolvable> {
-        let MemberSpec {
-            ip, qpn, region, ..
-        } = member.spec;
-        // Without a region the virtual address and key go through, and the member's queue pair refuses them.
-        let (va_xor, rkey_xor) = match region {
-            Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
-            None => (0, 0),
-        };
-        let neutral = match self.strategies.icrc {
-            IcrcMode::Neutral => NeutralConstants::exit(&ExitRewrite {
-                mcst_id: self.mcst_id,
-                host_ip: ip,
-                virtual_qpn: self.virtual_qpn,
-                host_qpn: qpn,
-                va_xor,
-                rkey_xor,
-            })?,
-            IcrcMode::Recompute | IcrcMode::Punt => ExitPairs::default(),
-        };
-        Ok(Delivery {
-            mac: member.mac,
-            ip,
-            qpn,
-            neutral,
-            va_xor,
-            rkey_xor,
-            slot,
-        })
-    }
 }
 
 impl OnSwitch {
@@ -407,14 +344,14 @@ impl OnSwitch {
         switch: SwitchIndex,
         granted: &Granted,
         ports: impl IntoIterator<Item = u32>,
-        members: &MembersByHost,
+        bridges: &Bridges,
     ) -> OnSwitch {
         let ports: Vec<u32> = ports.into_iter().collect();
         let paths = ports.into_iter().map(|port| {
             let host = host_behind(topology, switch, port);
             Path {
                 port,
-                member: host.and_then(|host| members.0.get(&host)).copied(),
+                bridge: host.and_then(|host| bridges.of(host)),
                 slot: granted.slots.get(&port).copied().unwrap_or(0),
             }
         });
@@ -431,13 +368,13 @@ impl OnSwitch {
 
     /// The slots of the members that hang from the switch, by port.
     pub(super) fn slots(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let members = self.paths.iter().filter(|path| path.member.is_some());
+        let members = self.paths.iter().filter(|path| path.bridge.is_some());
         members.map(|path| (path.port, path.slot))
     }
 
-    fn members(&self) -> impl Iterator<Item = (u32, &GroupMember)> {
+    fn bridges(&self) -> impl Iterator<Item = (&Path, &Bridge)> {
         self.paths
             .iter()
-            .filter_map(|path| Some((path.port, path.member.as_ref()?)))
+            .filter_map(|path| Some((path, path.bridge.as_ref()?)))
     }
 }

@@ -291,7 +291,7 @@ impl Controller {
                 if !has_all || seen.filter(holds_up).is_none() {
                     continue;
                 }
-                if let Some(member) = path.member {
+                if let Some(member) = path.member() {
                     dead.push(member.spec.ip);
                     continue;
                 }

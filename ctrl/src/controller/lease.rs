@@ -17,6 +17,7 @@ use alfirk_roce::wire::mrp::Kind;
 use super::error::{GroupError, SwitchError};
 use super::event::Tag;
 use super::registers;
+use super::removal::Reason;
 use super::session::Task;
 use super::timers::Timers;
 use super::{ApiReply, Controller, Owner};
@@ -114,7 +115,7 @@ impl Controller {
         let is_over = now - alive_at >= lease_ns;
         if is_over && registration.is_at_rest() && on.is_some() {
             self.leases.forget(mcst_id);
-            return self.remove_expired(now, mcst_id);
+            return self.remove(now, mcst_id, Reason::Expired);
         }
         let read = on.map(|on| {
             let read = registers::read(on.group_index, REGISTER_AGG, 0);

@@ -9,6 +9,7 @@
 
 mod adoption;
 mod boot;
+mod bridge;
 mod change;
 mod config;
 mod counting;
@@ -19,12 +20,16 @@ mod group;
 mod health;
 mod journal;
 mod lease;
+mod making;
 mod mrp;
+mod plan;
 mod pool;
 mod position;
+mod procedure;
 mod punt;
 mod registers;
 mod registration;
+mod removal;
 mod room;
 mod saved;
 mod session;
@@ -45,31 +50,34 @@ pub use event::{
     ApiReply, ApiRequest, Effect, Event, GroupInfo, MemberSpec, MemoryRegion, RegisterGroup,
     Request, RequestId, Response, Tag,
 };
-pub use mrp::MrpStats;
-pub use punt::PuntStats;
 pub use registers::RegisterControl;
 pub use saved::RestoreError;
-pub use status::{GroupOnSwitch, GroupState, GroupStatus, StatusReport, SwitchState, SwitchStatus};
+pub use status::{
+    GroupOnSwitch, GroupState, GroupStatus, MrpStats, PuntStats, StatusReport, SwitchState,
+    SwitchStatus,
+};
 pub use virtual_qpns::VirtualQpnError;
 
 use adoption::Orphan;
-use boot::Boot;
-use change::Origin;
+use boot::{Boot, SwitchPhase};
+use change::{Change, Origin};
 use counting::Counting;
 use datagrams::Datagrams;
 use health::Health;
 use lease::Leases;
+use making::Making;
 use mrp::Mrp;
 use pool::Pool;
 use punt::Punts;
 use registration::Registration;
+use removal::Removal;
 use room::Room;
 use session::{Context, Notice, Output, Session, Task, TaskId};
 use underlay::Underlay;
 use virtual_qpns::VirtualQpns;
 
 use crate::constants::REGISTER_OP_INIT_GROUP;
-use crate::tables::Program;
+use crate::tables::{Program, Snapshot};
 use crate::topology::{Paths, SwitchIndex, Topology};
 use crate::tree::{Planner, PortLoads, View};
 
@@ -113,7 +121,9 @@ pub struct Controller {
 /// One switch.
 struct SwitchControl {
     session: Session,
-    boot: Boot,
+    boot: SwitchPhase,
+    /// What it held when it was read, until groups are taken over.
+    found: Snapshot,
     room: Room,
     /// Groups that could not be removed here: their index and address wait for the switch's next start.
     leftovers: BTreeSet<(u32, Ipv4Addr)>,
@@ -127,20 +137,16 @@ struct SwitchControl {
 #[derive(Clone, Copy, Debug)]
 enum Owner {
     Boot(SwitchIndex),
-    /// A switch that starts, and the group whose position is asked for.
-    Survey(SwitchIndex, Ipv4Addr),
-    Group(Ipv4Addr, SwitchIndex),
+    Making(Making),
+    Change(Ipv4Addr),
+    Removal(Ipv4Addr),
     Adoption(Ipv4Addr),
-    /// A change of a group in use.
-    Change(SwitchIndex, Ipv4Addr),
     /// A group under suspicion.
     Probe(Ipv4Addr),
     /// A group that is looked at for signs of life.
     Lease(Ipv4Addr),
     /// A group on one switch whose minimum is found here.
     Path(SwitchIndex, u16),
-    /// The agent of a switch that registers a group in band.
-    Agent(SwitchIndex, Ipv4Addr),
     /// A change of a group of datagrams.
     Datagrams(Tag),
     /// Nobody.
@@ -163,7 +169,8 @@ impl Controller {
             .iter()
             .map(|switch| SwitchControl {
                 session: Session::new(switch.name.clone(), switch.device_id),
-                boot: Boot::new(),
+                boot: SwitchPhase::Off,
+                found: Snapshot::default(),
                 room: Room::new(&program.sizes),
                 leftovers: BTreeSet::new(),
                 orphans: BTreeMap::new(),
@@ -388,18 +395,17 @@ impl Controller {
                     } => self.punted(now, switch, reason, port, payload),
                     Notice::Failed(error) => self.switch_failed(now, switch, error),
                     Notice::Done(task, result) => match self.tasks.remove(&task) {
-                        Some(Owner::Boot(switch)) => self.boot_done(now, switch, task, result),
-                        Some(Owner::Survey(switch, mcst_id)) => {
-                            self.survey_done(now, switch, mcst_id, task, result);
+                        Some(Owner::Boot(switch)) => {
+                            self.advance::<Boot>(now, switch, task, result);
                         }
-                        Some(Owner::Group(mcst_id, switch)) => {
-                            self.group_done(now, mcst_id, switch, task, result);
+                        Some(Owner::Making(making)) => {
+                            self.advance::<Making>(now, making, task, result);
                         }
-                        Some(Owner::Agent(switch, mcst_id)) => {
-                            self.agent_done(now, switch, mcst_id, task, result);
+                        Some(Owner::Change(mcst_id)) => {
+                            self.advance::<Change>(now, mcst_id, task, result);
                         }
-                        Some(Owner::Change(switch, mcst_id)) => {
-                            self.change_done(now, switch, mcst_id, task, result);
+                        Some(Owner::Removal(mcst_id)) => {
+                            self.advance::<Removal>(now, mcst_id, task, result);
                         }
                         Some(Owner::Probe(mcst_id)) => {
                             self.probe_done(now, mcst_id, task, result);

@@ -3,8 +3,9 @@
 use alfirk_aggregation::Point;
 use alfirk_roce::wire::Psn;
 
-use super::boot::IN_FLIGHT;
-
+/// More packets than a sender has unacknowledged at a time, and few enough that state this old is still told from
+/// newer one (2^23) after some restarts in a row.
+pub(super) const IN_FLIGHT: u32 = 1 << 20;
 /// Less than half of the 16 bits of a message count that switches keep for each path.
 const MESSAGES_IN_FLIGHT: u32 = 1 << 15;
 const MSN_MASK: u32 = 0xff_ffff;

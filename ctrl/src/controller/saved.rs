@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::{Psn, QpNum};
 use serde::{Deserialize, Serialize};
 
+use super::bridge::{Bridges, Terms};
 use super::event::{MemberSpec, MemoryRegion};
-use super::group::{Group, MembersByHost, OnSwitch};
+use super::group::{Group, OnSwitch};
 use super::position::Position;
 use super::registration::Registration;
 use super::room::Granted;
@@ -195,14 +196,16 @@ impl Controller {
         if !tree.spans(&self.topology, &hosts) {
             return Err("its ports are not a tree over its members".to_owned());
         }
-        let by_host = MembersByHost::new(&members);
+        let virtual_qpn = QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?;
+        let terms = Terms::new(saved.mcst_id, virtual_qpn, saved.strategies);
+        let bridges = Bridges::solve(&terms, &members).map_err(|e| e.to_string())?;
         let switches = indexes.iter().map(|(switch, granted)| {
             let ports = tree.ports_on(*switch);
-            OnSwitch::new(&self.topology, *switch, granted, ports, &by_host)
+            OnSwitch::new(&self.topology, *switch, granted, ports, &bridges)
         });
         let group = Group {
             mcst_id: saved.mcst_id,
-            virtual_qpn: QpNum::try_from(saved.virtual_qpn).map_err(|e| e.to_string())?,
+            virtual_qpn,
             initial_psn: Psn::try_from(saved.initial_psn).map_err(|e| e.to_string())?,
             position: Position {
                 psn: Psn::try_from(saved.position).map_err(|e| e.to_string())?,
@@ -238,7 +241,7 @@ impl Controller {
             self.leases.give(group.mcst_id);
         }
         let mcst_id = group.mcst_id;
-        self.groups.insert(mcst_id, Registration::adopted(group));
+        self.groups.insert(mcst_id, Registration::in_use(group));
         self.note_leader(mcst_id);
         Ok(())
     }

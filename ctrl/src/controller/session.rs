@@ -69,7 +69,7 @@ pub(super) enum Output {
 pub(super) enum Notice {
     /// The switch runs the pipeline; tasks are taken from now on.
     Open(Found),
-    /// The switch cannot be used; all tasks are reported before.
+    /// The switch cannot be used; all its tasks are reported as lost after that.
     Failed(SwitchError),
     /// A task is done; the value is what a register access answered, and 0 for Writes.
     Done(TaskId, Result<u64, SwitchError>),
@@ -270,14 +270,16 @@ impl Session {
 
     /// The connection is gone.
     pub(super) fn down(&mut self, why: &str) {
-        self.abandon(why);
+        self.enter(State::Closed, why);
         self.notices.push_back(Notice::Failed(self.lost()));
+        self.abandon();
     }
 
     /// Gives up on the switch until it connects again.
     pub(super) fn fail(&mut self, error: SwitchError) {
-        self.abandon(&error.to_string());
+        self.enter(State::Closed, &error.to_string());
         self.notices.push_back(Notice::Failed(error));
+        self.abandon();
     }
 
     pub(super) fn submit(&mut self, now: u64, context: &Context, id: TaskId, task: Task) {
@@ -748,14 +750,18 @@ impl Session {
         }
     }
 
-    /// Counts one update of a task; the first error is the task's.
+    /// Counts one update of a task, which has one error: the first, or one after which something may still happen.
     fn update_done(&mut self, id: TaskId, result: Result<(), SwitchError>) {
         let Some(task) = self.writes.get_mut(&id) else {
             return;
         };
         task.remaining -= 1;
         if let Err(error) = result {
-            task.error.get_or_insert(error);
+            let before = task.error.as_ref();
+            // What may still happen matters more than what will not.
+            if before.is_none_or(|before| before.is_definite() && !error.is_definite()) {
+                task.error = Some(error);
+            }
         }
         if task.remaining == 0 {
             let error = self.writes.remove(&id).and_then(|task| task.error);
@@ -765,8 +771,7 @@ impl Session {
     }
 
     /// Fails everything that is under way.
-    fn abandon(&mut self, why: &str) {
-        self.enter(State::Closed, why);
+    fn abandon(&mut self) {
         self.queue.clear();
         self.in_flight = None;
         self.reading = None;

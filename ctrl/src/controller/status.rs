@@ -2,9 +2,6 @@
 
 use std::net::Ipv4Addr;
 
-use super::mrp::MrpStats;
-use super::punt::PuntStats;
-
 /// Switches and groups, in the order of the topology and of the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusReport {
@@ -90,4 +87,40 @@ pub struct GroupOnSwitch {
     pub group_index: u16,
     /// Its ports there, in path order.
     pub ports: Vec<u32>,
+}
+
+/// Registration packets that switches handed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MrpStats {
+    /// Taken in.
+    pub accepted: u64,
+    /// Came before.
+    pub repeated: u64,
+    /// Damaged, from the wrong place, or meaningless: ignored.
+    pub wrong: u64,
+    /// Answered with a refusal.
+    pub refused: u64,
+    /// Of hosts that send faster than they may: dropped.
+    pub limited: u64,
+}
+
+/// What switches have left to the controller so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PuntStats {
+    /// ACKs and NAKs whose minimum was looked for.
+    pub feedback: u64,
+    /// Of these, how many had something to tell the source.
+    pub told: u64,
+    /// Packets sent again that asked whether everyone has them.
+    pub probes: u64,
+    /// Of these, how many were answered.
+    pub answered: u64,
+    /// Packets whose ICRC was made right.
+    pub icrcs: u64,
+    /// Packets whose ICRC had been wrong before a switch changed them; dropped.
+    pub wrong_icrcs: u64,
+    /// NAKs by which members ended their queue pairs.
+    pub fatal_naks: u64,
+    /// Frames that belong to no group, or are none of these; dropped.
+    pub strays: u64,
 }

@@ -6,7 +6,8 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Node, Refusal, Repr};
 use alfirk_roce::wire::Psn;
 
-use crate::controller::session::TaskId;
+use crate::controller::making::Making;
+use crate::controller::procedure::Run;
 
 /// Gathers the packets of a registration, then remembers what it has passed on.
 #[derive(Debug)]
@@ -19,8 +20,6 @@ pub(in crate::controller) struct Agent {
     total: u8,
     parts: BTreeMap<u8, Vec<Node>>,
     pub(super) stage: Stage,
-    /// What the stage waits for.
-    pub(super) tasks: BTreeSet<TaskId>,
     /// Members next to the switch that have not agreed yet.
     pub(super) undecided: BTreeSet<Ipv4Addr>,
     /// Nodes by the port that they are reached by, the leader's own excepted.
@@ -28,16 +27,14 @@ pub(in crate::controller) struct Agent {
 }
 
 /// How far an agent is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(in crate::controller) enum Stage {
+    /// Packets of the leader are missing.
     Gathering,
     /// Members next to the switch are asked whether they agree.
     Inviting,
-    Registers,
-    Entries,
-    Publication,
-    /// The switch is ready, and its neighbours have been told.
-    Done,
+    /// The switch's part is being made or undone; when it is made, the neighbours have been told.
+    Making(Run<Making>),
 }
 
 /// What a packet is to an agent.
@@ -63,10 +60,19 @@ impl Agent {
             total: packet.total,
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
-            tasks: BTreeSet::new(),
             undecided: BTreeSet::new(),
             routed: BTreeMap::new(),
         }
+    }
+
+    /// Whether the switch's part is made.
+    pub(super) fn is_done(&self) -> bool {
+        matches!(&self.stage, Stage::Making(run) if run.is_done())
+    }
+
+    /// Whether the switch's part is undone.
+    pub(super) fn is_undone(&self) -> bool {
+        matches!(&self.stage, Stage::Making(run) if run.is_undone())
     }
 
     pub(super) fn take(&mut self, packet: &Repr) -> Part {

@@ -172,13 +172,13 @@ impl Controller {
         let key = (mcst_id, switch);
         if let Some(agent) = self.mrp.agents.get_mut(&key) {
             let is_asked = agent.nodes().any(|asked| is_same_place(asked, node));
-            if agent.stage == Stage::Inviting && is_asked && agent.undecided.remove(&host) {
+            if matches!(agent.stage, Stage::Inviting) && is_asked && agent.undecided.remove(&host) {
                 let all = agent.undecided.is_empty();
                 let deadline = now + self.config.mrp_timeout_ns;
                 self.mrp.deadlines.set(mcst_id, deadline);
                 if all {
                     self.mrp.undecided.clear(key);
-                    self.mrp_stage(now, switch, mcst_id, Stage::Registers);
+                    self.make_part(now, switch, mcst_id);
                 }
             }
         }
@@ -225,7 +225,7 @@ impl Controller {
         }
         while let Some((mcst_id, switch)) = self.mrp.undecided.pop_due(now) {
             let agent = self.mrp.agents.get(&(mcst_id, switch));
-            let silent = agent.filter(|agent| agent.stage == Stage::Inviting);
+            let silent = agent.filter(|agent| matches!(agent.stage, Stage::Inviting));
             if let Some((leader, silent)) = silent.map(|a| (a.leader, a.undecided.clone())) {
                 let silent: Vec<Ipv4Addr> = silent.into_iter().collect();
                 self.mrp_name(

@@ -23,10 +23,12 @@ use std::net::Ipv4Addr;
 use alfirk_aggregation::punt::Aggregator;
 use alfirk_aggregation::{Feedback, Message, PacketIn, PacketOut, Point, Space};
 
+use super::bridge::GroupMember;
 use super::error::SwitchError;
-use super::group::{GroupMember, OnSwitch};
+use super::group::OnSwitch;
 use super::registers;
 use super::session::{Task, TaskId};
+use super::status::PuntStats;
 use super::{Controller, Owner};
 use crate::constants::{
     PACKET_IN_FATAL_NAK, PACKET_IN_FEEDBACK, PACKET_IN_ICRC, PACKET_IN_PROBE, PACKET_OUT_FEEDBACK,
@@ -39,27 +41,6 @@ use frame::{AckFrame, FeedbackHeader, Tags};
 
 /// A group on one switch, by its index there.
 pub(super) type Part = (SwitchIndex, u16);
-
-/// What has come up so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PuntStats {
-    /// ACKs and NAKs whose minimum was looked for.
-    pub feedback: u64,
-    /// Of these, how many had something to tell the source.
-    pub told: u64,
-    /// Packets sent again that asked whether everyone has them.
-    pub probes: u64,
-    /// Of these, how many were answered.
-    pub answered: u64,
-    /// Packets whose ICRC was made right.
-    pub icrcs: u64,
-    /// Packets whose ICRC had been wrong before a switch changed them; dropped.
-    pub wrong_icrcs: u64,
-    /// NAKs by which members ended their queue pairs.
-    pub fatal_naks: u64,
-    /// Frames that belong to no group, or are none of these; dropped.
-    pub strays: u64,
-}
 
 /// One aggregator, and what is being asked about it.
 #[derive(Debug)]
@@ -376,6 +357,12 @@ impl Controller {
         port: u32,
     ) -> Option<GroupMember> {
         let mut parts = self.parts_on(mcst_id, switch);
-        parts.find_map(|on| on.paths.iter().find(|path| path.port == port)?.member)
+        parts.find_map(|on| {
+            on.paths
+                .iter()
+                .find(|path| path.port == port)?
+                .member()
+                .copied()
+        })
     }
 }

@@ -3,7 +3,8 @@
 use alfirk_roce::icrc;
 use proptest::prelude::*;
 
-use super::super::group::{Group, GroupMember, MembersByHost, OnSwitch};
+use super::super::bridge::{Bridges, GroupMember, Terms};
+use super::super::group::{Group, OnSwitch};
 use super::super::room::Granted;
 use super::*;
 use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
@@ -96,10 +97,12 @@ proptest! {
             index: 0,
             slots: (1..=4).zip(0..).collect(),
         };
-        let by_host = MembersByHost::new(&members);
-        let on = OnSwitch::new(&topology, SwitchIndex(0), &granted, 1..=4, &by_host);
+        let mcst_id = Ipv4Addr::from(0x0aff_0000 | mcst);
+        let terms = Terms::new(mcst_id, VIRTUAL_QPN, Strategies::default());
+        let bridges = Bridges::solve(&terms, &members).unwrap();
+        let on = OnSwitch::new(&topology, SwitchIndex(0), &granted, 1..=4, &bridges);
         let group = Group {
-            mcst_id: Ipv4Addr::from(0x0aff_0000 | mcst),
+            mcst_id,
             virtual_qpn: VIRTUAL_QPN,
             in_band: false,
             initial_psn: Psn::new(0),
@@ -110,7 +113,7 @@ proptest! {
             tree,
             switches: vec![on.clone()],
         };
-        let updates = group.entries(&program, &on).unwrap();
+        let updates = group.entries(&program, &on);
         // Four receivers, the multicast group, four members.
         let (deliveries, entries) = (&updates[..4], &updates[5..9]);
 

@@ -1,0 +1,128 @@
+//! Members of a group, and what the bridge of each writes into its packets.
+//!
+//! The constants that keep an ICRC right are solved here, once, when a group is planned: a group that exists has them, so that
+//! what is written later has nothing left to fail at.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::icrc::neutral::{
+    ExitPairs, ExitRewrite, NeutralConstants, NeutralPair, Unsolvable,
+};
+use alfirk_roce::wire::QpNum;
+
+use super::event::MemberSpec;
+use crate::constants::{VIRTUAL_RKEY, VIRTUAL_VA};
+use crate::strategy::{IcrcMode, Strategies};
+use crate::tables::{Delivery, Member};
+use crate::topology::{HostIndex, MacAddr};
+
+/// One member, resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct GroupMember {
+    pub(super) host: HostIndex,
+    pub(super) mac: MacAddr,
+    pub(super) spec: MemberSpec,
+}
+
+/// What all bridges of a group have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub(super) mcst_id: Ipv4Addr,
+    pub(super) virtual_qpn: QpNum,
+    pub(super) icrc: IcrcMode,
+}
+
+impl Terms {
+    pub(super) fn new(mcst_id: Ipv4Addr, virtual_qpn: QpNum, strategies: Strategies) -> Terms {
+        Terms {
+            mcst_id,
+            virtual_qpn,
+            icrc: strategies.icrc,
+        }
+    }
+}
+
+/// A member with both halves of its bridge, solved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bridge {
+    pub(super) member: GroupMember,
+    entry: NeutralPair,
+    exit: ExitPairs,
+    va_xor: u64,
+    rkey_xor: u32,
+}
+
+impl Bridge {
+    fn solve(terms: &Terms, member: GroupMember) -> Result<Bridge, Unsolvable> {
+        let MemberSpec {
+            ip, qpn, region, ..
+        } = member.spec;
+        // Without a region the virtual address and key go through, and the member's queue pair refuses them.
+        let (va_xor, rkey_xor) = match region {
+            Some(region) => (region.va ^ VIRTUAL_VA, region.rkey ^ VIRTUAL_RKEY),
+            None => (0, 0),
+        };
+        let entry = match terms.icrc {
+            // What is punted at the exit is undone up to the entry, where the ICRC is right.
+            IcrcMode::Neutral | IcrcMode::Punt => NeutralConstants::entry(ip, terms.mcst_id)?,
+            IcrcMode::Recompute => NeutralPair::default(),
+        };
+        let exit = match terms.icrc {
+            IcrcMode::Neutral => NeutralConstants::exit(&ExitRewrite {
+                mcst_id: terms.mcst_id,
+                host_ip: ip,
+                virtual_qpn: terms.virtual_qpn,
+                host_qpn: qpn,
+                va_xor,
+                rkey_xor,
+            })?,
+            IcrcMode::Recompute | IcrcMode::Punt => ExitPairs::default(),
+        };
+        Ok(Bridge {
+            member,
+            entry,
+            exit,
+            va_xor,
+            rkey_xor,
+        })
+    }
+
+    /// What becomes of packets that come in from the member.
+    pub(super) fn entry(&self) -> Member {
+        Member {
+            neutral: self.entry,
+            may_send: self.member.spec.may_send,
+        }
+    }
+
+    /// What becomes of packets that go out to the member, which has this number among the receivers of its switch.
+    pub(super) fn delivery(&self, slot: u32) -> Delivery {
+        let member = &self.member;
+        Delivery {
+            mac: member.mac,
+            ip: member.spec.ip,
+            qpn: member.spec.qpn,
+            neutral: self.exit,
+            va_xor: self.va_xor,
+            rkey_xor: self.rkey_xor,
+            slot,
+        }
+    }
+}
+
+/// The bridges of a group's members, found by host.
+pub(super) struct Bridges(BTreeMap<HostIndex, Bridge>);
+
+impl Bridges {
+    pub(super) fn solve(terms: &Terms, members: &[GroupMember]) -> Result<Bridges, Unsolvable> {
+        let bridges = members
+            .iter()
+            .map(|member| Ok((member.host, Bridge::solve(terms, *member)?)));
+        Ok(Bridges(bridges.collect::<Result<_, Unsolvable>>()?))
+    }
+
+    pub(super) fn of(&self, host: HostIndex) -> Option<Bridge> {
+        self.0.get(&host).copied()
+    }
+}

@@ -1,0 +1,438 @@
+//! Changing a group in use: members come and go, trees are led around what is broken.
+//!
+//! Where a switch's part of the group changes, the new part is written under another group index beside the old one.
+//! Then the old parts are hidden, so that for a moment the group's packets are lost there and no state moves; what
+//! every member has acknowledged is read; the new parts' registers start from it; and the new parts are shown:
+//!
+//! ```text
+//!  [look: is the group idle?]  prepare ──▶ hide ──▶ survey ──▶ [exchange] ──▶ registers ──▶ publish ──▶ clean up
+//!     only when joining           │         │                      │                          │
+//!                              discard ◀── show ◀───────────── exchange back ◀───────────── hide again
+//! ```
+//!
+//! On Tofino entries that name the group by its address are the same for both parts: they are exchanged while the group is hidden.
+//!
+//! So paths stay numbered densely, no acknowledgement is merged from two trees, and none is sent too early: a switch that
+//! starts from too old a PSN only causes retransmissions, and the senders' own timeouts carry the group over the pause.
+//!
+//! What a leaf was told of its hosts' memory for the next WRITE is told no second time, so hosts that stay keep their slots
+//! there ([`Room`](super::room::Room)).
+//!
+//! A new member knows nothing of earlier messages, so it comes between two of them: the group must be idle before it
+//! is hidden and still be so afterwards.
+
+mod outcome;
+mod plan;
+mod request;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::p4::v1::{update, Update};
+use alfirk_roce::wire::Psn;
+
+use super::bridge::GroupMember;
+use super::error::{GroupError, SwitchError};
+use super::event::Tag;
+use super::group::{Group, OnSwitch};
+use super::position::Position;
+use super::procedure::{Order, Procedure, Run, Step};
+use super::registers;
+use super::session::Task;
+use super::{Controller, Owner};
+use crate::constants::{REGISTER_ACK, REGISTER_AGG, REGISTER_SRC_PORT};
+use crate::tables::{self, Program};
+use crate::topology::SwitchIndex;
+
+/// A change under way.
+#[derive(Debug)]
+pub(super) struct Change {
+    kind: Kind,
+    origin: Origin,
+    /// The group as it is to be.
+    pub(super) next: Group,
+    /// Parts of the group that it has now and will have no more.
+    retired: Vec<OnSwitch>,
+    /// Parts that it has not yet.
+    fresh: Vec<OnSwitch>,
+    told: Vec<Position>,
+    /// The ports that switches take the source to be behind; asked only where whoever makes registers ready must know.
+    sources: Vec<(SwitchIndex, u32)>,
+    acked: Vec<Psn>,
+    /// A switch of the old tree could not be asked.
+    is_blind: bool,
+}
+
+/// What changes.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Join(GroupMember),
+    /// Members go because somebody wants them to.
+    Leave,
+    /// Members go because they do not answer.
+    Lose(Vec<Ipv4Addr>),
+    /// The tree is another one, without the members that nothing leads to any more.
+    Reroute(Vec<Ipv4Addr>),
+}
+
+/// Who is told how it ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Origin {
+    Api(Tag),
+    Leader(Ipv4Addr),
+    Controller,
+}
+
+/// What is asked of a switch's registers.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reading {
+    Told,
+    Acked,
+    Source,
+}
+
+type Orders = Vec<Order<Reading>>;
+
+impl Procedure for Change {
+    type Place = Ipv4Addr;
+    type Reading = Reading;
+    type Failure = GroupError;
+
+    const NAME: &'static str = "change";
+    const STEPS: &'static [Step<Change>] = &[
+        Step::new("look", Change::look).then(Controller::change_looked),
+        Step::new("prepare", Change::prepare).undone_by(Change::discard),
+        Step::new("hide", Change::hide).undone_by(Change::show),
+        Step::new("survey", Change::ask).then(Controller::change_surveyed),
+        Step::new("exchange", Change::exchange).undone_by(Change::exchange_back),
+        Step::new("registers", Change::registers),
+        Step::new("publish", Change::publish)
+            .undone_by(Change::conceal)
+            .then(Controller::change_published),
+        Step::new("clean up", Change::clean_up).firm(),
+    ];
+
+    fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Change>> {
+        controller.groups.get(&mcst_id)?.change()
+    }
+
+    fn find_mut(controller: &mut Controller, mcst_id: Ipv4Addr) -> Option<&mut Run<Change>> {
+        controller.groups.get_mut(&mcst_id)?.change_mut()
+    }
+
+    fn owner(mcst_id: Ipv4Addr) -> Owner {
+        Owner::Change(mcst_id)
+    }
+
+    fn learn(&mut self, switch: SwitchIndex, reading: Reading, result: Result<u64, SwitchError>) {
+        match (reading, result) {
+            (Reading::Told, Ok(value)) => self.told.push(Position::from_register(value)),
+            (Reading::Acked, Ok(value)) => self.acked.push(Psn::new((value >> 8) as u32)),
+            (Reading::Source, Ok(port)) => self.sources.push((switch, port as u32)),
+            // Then what was known of it has to do.
+            (Reading::Source, Err(_)) => {}
+            // What a switch would have told can be done without, but not by a member that joins.
+            (Reading::Told | Reading::Acked, Err(_)) => self.is_blind = true,
+        }
+    }
+
+    fn over(controller: &mut Controller, now: u64, mcst_id: Ipv4Addr) {
+        controller.change_over(now, mcst_id);
+    }
+}
+
+impl Change {
+    fn new(
+        kind: Kind,
+        origin: Origin,
+        next: Group,
+        retired: Vec<OnSwitch>,
+        fresh: Vec<OnSwitch>,
+    ) -> Change {
+        Change {
+            kind,
+            origin,
+            next,
+            retired,
+            fresh,
+            told: Vec::new(),
+            sources: Vec::new(),
+            acked: Vec::new(),
+            is_blind: false,
+        }
+    }
+
+    pub(super) fn concerns(&self, switch: SwitchIndex) -> bool {
+        let mut parts = self.retired.iter().chain(&self.fresh);
+        parts.any(|on| on.switch == switch)
+    }
+
+    pub(super) fn fresh_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+        self.fresh.iter().find(|on| on.switch == switch)
+    }
+
+    fn retired_on(&self, switch: SwitchIndex) -> Option<&OnSwitch> {
+        self.retired.iter().find(|on| on.switch == switch)
+    }
+
+    fn is_join(&self) -> bool {
+        matches!(self.kind, Kind::Join(_))
+    }
+
+    /// What every path has acknowledged and beyond which nothing was sent, if that is so.
+    fn idle_at(&self) -> Option<Position> {
+        let first = self.told.first().copied()?;
+        let told = self.told.iter().map(|told| told.psn);
+        let mut all = told.chain(self.acked.iter().copied());
+        (!self.is_blind && all.all(|psn| psn == first.psn)).then_some(first)
+    }
+
+    /// What every member has acknowledged, from what the old parts told.
+    fn common(&self) -> Option<Position> {
+        let least = self.told.iter().copied().reduce(Position::older)?;
+        Some(match self.is_blind {
+            true => least.for_all(),
+            false => least,
+        })
+    }
+
+    /// The group as it is now.
+    fn group<'a>(&self, controller: &'a Controller) -> Option<&'a Group> {
+        let registration = controller.groups.get(&self.next.mcst_id);
+        registration.map(|registration| registration.group())
+    }
+
+    /// Only a member that joins needs the group idle.
+    fn look(&self, controller: &Controller) -> Orders {
+        match self.is_join() {
+            true => self.ask(controller),
+            false => Vec::new(),
+        }
+    }
+
+    /// How far the group is, from every switch that is there.
+    fn ask(&self, controller: &Controller) -> Orders {
+        let Some(group) = self.group(controller) else {
+            return Vec::new();
+        };
+        let mut orders = Vec::new();
+        for on in there(controller, &group.switches) {
+            let read = |register, path, reading| {
+                let task = Task::Registers(registers::read(on.group_index, register, path));
+                Order::read(on.switch, task, reading)
+            };
+            orders.push(read(REGISTER_AGG, 0, Reading::Told));
+            if controller.program.group_registers.is_some() {
+                orders.push(read(REGISTER_SRC_PORT, 0, Reading::Source));
+            }
+            if self.is_join() {
+                let paths = (0..=u8::MAX).zip(&on.paths);
+                orders.extend(paths.map(|(path, _)| read(REGISTER_ACK, path, Reading::Acked)));
+            }
+        }
+        orders
+    }
+
+    fn prepare(&self, controller: &Controller) -> Orders {
+        let program = &controller.program;
+        let parts = self.fresh.iter().map(|on| {
+            let mut entries = self.next.entries(program, on);
+            entries.retain(|entry| !program.is_by_address(entry));
+            write(on, entries)
+        });
+        parts.collect()
+    }
+
+    fn discard(&self, controller: &Controller) -> Orders {
+        let program = &controller.program;
+        let parts = there(controller, &self.fresh).map(|on| {
+            let mut removal = self.next.removal(program, on);
+            removal.retain(|entry| !program.is_by_address(entry));
+            write(on, removal)
+        });
+        parts.collect()
+    }
+
+    fn hide(&self, controller: &Controller) -> Orders {
+        let parts = there(controller, &self.retired);
+        // The address is the same, whatever else becomes another.
+        parts
+            .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
+            .collect()
+    }
+
+    fn show(&self, controller: &Controller) -> Orders {
+        let Some(group) = self.group(controller) else {
+            return Vec::new();
+        };
+        let parts = there(controller, &self.retired);
+        parts
+            .map(|on| write(on, vec![group.publication(&controller.program, on)]))
+            .collect()
+    }
+
+    /// Entries that name the group by its address: away with those of the old part, and those of the new one in their place.
+    fn exchange(&self, controller: &Controller) -> Orders {
+        let Some(group) = self.group(controller) else {
+            return Vec::new();
+        };
+        let program = &controller.program;
+        let parts = self.fresh.iter().map(|on| {
+            let old = self.retired_on(on.switch);
+            let old = old.map_or(Vec::new(), |old| group.removal(program, old));
+            let new = self.next.entries(program, on);
+            write(on, exchange(old, new, program))
+        });
+        parts.collect()
+    }
+
+    fn exchange_back(&self, controller: &Controller) -> Orders {
+        let Some(group) = self.group(controller) else {
+            return Vec::new();
+        };
+        let program = &controller.program;
+        let parts = there(controller, &self.fresh).map(|on| {
+            let new = self.next.removal(program, on);
+            let old = self.retired_on(on.switch);
+            let old = old.map_or(Vec::new(), |old| group.entries(program, old));
+            write(on, exchange(new, old, program))
+        });
+        parts.collect()
+    }
+
+    fn registers(&self, controller: &Controller) -> Orders {
+        let parts = self.fresh.iter().flat_map(|on| {
+            let kept = slots_on(&self.retired, on.switch);
+            let tasks = self.next.registers(&controller.topology, on, &kept);
+            tasks.into_iter().map(|task| Order::new(on.switch, task))
+        });
+        parts.collect()
+    }
+
+    fn publish(&self, controller: &Controller) -> Orders {
+        let parts = self.fresh.iter();
+        parts
+            .map(|on| write(on, vec![self.next.publication(&controller.program, on)]))
+            .collect()
+    }
+
+    fn conceal(&self, controller: &Controller) -> Orders {
+        let parts = there(controller, &self.fresh);
+        parts
+            .map(|on| write(on, vec![self.next.withdrawal(&controller.program)]))
+            .collect()
+    }
+
+    fn clean_up(&self, controller: &Controller) -> Orders {
+        let program = &controller.program;
+        let parts = there(controller, &self.retired).map(|on| {
+            // Entries go by index and port alone.
+            let mut removal = self.next.removal(program, on);
+            if self.fresh_on(on.switch).is_some() {
+                removal.retain(|entry| !program.is_by_address(entry));
+            }
+            write(on, removal)
+        });
+        parts.collect()
+    }
+}
+
+impl Controller {
+    fn change_looked(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return Ok(());
+        };
+        let switches = registration.group().switches.len();
+        let Some(change) = registration.change_mut().map(|run| &mut run.what) else {
+            return Ok(());
+        };
+        if change.is_join() {
+            change.is_blind |= change.told.len() < switches;
+            let idle = change.idle_at();
+            change.next.position = idle.ok_or(GroupError::InUse(mcst_id))?;
+        }
+        change.told.clear();
+        change.sources.clear();
+        change.acked.clear();
+        change.is_blind = false;
+        Ok(())
+    }
+
+    fn change_surveyed(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return Ok(());
+        };
+        let switches = registration.group().switches.len();
+        let source_at = |(switch, port): &(SwitchIndex, u32)| {
+            let on = registration.group().on(*switch)?;
+            let path = on.paths.iter().find(|path| path.port == *port)?;
+            path.member().map(|member| member.spec.ip)
+        };
+        let change = registration.change().map(|run| &run.what);
+        let source = change.and_then(|change| change.sources.iter().find_map(source_at));
+        let Some(change) = registration.change_mut().map(|run| &mut run.what) else {
+            return Ok(());
+        };
+        change.is_blind |= change.told.len() < switches;
+        if change.is_join() {
+            if change.idle_at() != Some(change.next.position) {
+                return Err(GroupError::InUse(mcst_id));
+            }
+        } else if let Some(position) = change.common() {
+            // Older than what was known is no news, but newer is.
+            change.next.advance(position);
+        }
+        change.next.source = source.or(change.next.source);
+        Ok(())
+    }
+
+    /// The new parts are shown: from now on the group is the next one.
+    fn change_published(&mut self, mcst_id: Ipv4Addr) -> Result<(), GroupError> {
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return Ok(());
+        };
+        self.loads.remove(&registration.group().tree);
+        registration.take_next();
+        self.loads.add(&registration.group().tree);
+        self.note_leader(mcst_id);
+        Ok(())
+    }
+}
+
+/// Those parts whose switches are there.
+fn there<'a>(
+    controller: &'a Controller,
+    parts: &'a [OnSwitch],
+) -> impl Iterator<Item = &'a OnSwitch> {
+    let parts = parts.iter();
+    parts.filter(|on| controller.switches[on.switch.0].boot.is_ready())
+}
+
+fn write(on: &OnSwitch, updates: Vec<Update>) -> Order<Reading> {
+    Order::new(on.switch, Task::Write(updates))
+}
+
+/// What brings the entries that name a group by its address from those that `removal` takes away to those that `entries` add.
+fn exchange(removal: Vec<Update>, entries: Vec<Update>, program: &Program) -> Vec<Update> {
+    let of_group = |updates: Vec<Update>| -> Vec<Update> {
+        (updates.into_iter())
+            .filter(|update| program.is_by_address(update))
+            .collect()
+    };
+    let (mut gone, mut new) = (of_group(removal), of_group(entries));
+    for entry in &mut new {
+        // Updates of one Write may be applied in any order (P4Runtime, section 12): no deletion and insertion of one key.
+        if let Some(at) = gone.iter().position(|old| tables::same_key(old, entry)) {
+            gone.swap_remove(at);
+            entry.r#type = update::Type::Modify.into();
+        }
+    }
+    gone.extend(new);
+    gone
+}
+
+/// Slots of the hosts that a group has next to a switch, by port.
+fn slots_on(parts: &[OnSwitch], switch: SwitchIndex) -> BTreeMap<u32, u32> {
+    let on = parts.iter().find(|on| on.switch == switch);
+    on.into_iter().flat_map(OnSwitch::slots).collect()
+}

@@ -1,0 +1,162 @@
+//! What follows when a change is over: who is told, and what is done next.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::mrp::{Kind as Packet, Refusal};
+use alfirk_roce::wire::Psn;
+
+use super::{Change, Kind, Origin};
+use crate::controller::bridge::GroupMember;
+use crate::controller::error::GroupError;
+use crate::controller::group::OnSwitch;
+use crate::controller::{ApiReply, Controller};
+use crate::topology::SwitchIndex;
+
+impl Controller {
+    /// The group is as it was or as asked.
+    pub(super) fn change_over(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let registration = self.groups.get_mut(&mcst_id);
+        let Some((run, removal)) = registration.and_then(|r| r.end_change()) else {
+            return;
+        };
+        let is_made = run.is_done();
+        let (change, ending) = run.end();
+        if is_made {
+            self.give_back_parts(&change.retired, &ending.doubtful);
+            self.tell_changed(mcst_id, &change);
+        } else {
+            self.give_back_parts(&change.fresh, &ending.doubtful);
+            if let Some(error) = ending.error() {
+                self.change_failed(mcst_id, change.origin, error);
+            }
+        }
+        if let Some(tag) = removal {
+            return self.deregister(now, tag, mcst_id);
+        }
+        // Something may have broken meanwhile.
+        if is_made && self.is_broken(mcst_id) {
+            self.reroute(now, mcst_id);
+        }
+        self.prune_ended(now, mcst_id);
+    }
+
+    fn tell_changed(&mut self, mcst_id: Ipv4Addr, change: &Change) {
+        let psn = change.next.position.psn.next();
+        let remote_qpn = change.next.virtual_qpn;
+        match (&change.kind, change.origin) {
+            (Kind::Join(member), origin) => {
+                let ip = member.spec.ip;
+                if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                    registration.note_joined(ip, psn);
+                }
+                match origin {
+                    Origin::Api(tag) => self.say(ApiReply::MemberJoined {
+                        tag,
+                        mcst_id,
+                        ip,
+                        remote_qpn,
+                        psn,
+                    }),
+                    _ => self.tell_joined(mcst_id, member, psn),
+                }
+            }
+            (Kind::Leave, Origin::Api(tag)) => {
+                self.say(ApiReply::MembersLeft { tag, mcst_id });
+            }
+            (Kind::Leave, Origin::Leader(leader)) => {
+                self.mrp_answer(mcst_id, leader, Packet::Confirm, 0);
+            }
+            (Kind::Lose(members), _) => {
+                self.tell_lost(mcst_id, members);
+                self.say(ApiReply::MembersLost {
+                    mcst_id,
+                    members: members.clone(),
+                });
+            }
+            (Kind::Reroute(lost), _) => {
+                self.say(ApiReply::GroupRerouted { mcst_id });
+                if !lost.is_empty() {
+                    self.tell_lost(mcst_id, lost);
+                    let members = lost.clone();
+                    self.say(ApiReply::MembersLost { mcst_id, members });
+                }
+            }
+            (Kind::Leave, Origin::Controller) => {}
+        }
+    }
+
+    pub(in crate::controller) fn change_failed(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        origin: Origin,
+        error: GroupError,
+    ) {
+        match origin {
+            Origin::Api(tag) => self.say(ApiReply::Failed { tag, error }),
+            Origin::Leader(leader) => {
+                let initial = match &error {
+                    GroupError::Unwind { initial, .. } => initial,
+                    error => error,
+                };
+                let refusal = match initial {
+                    GroupError::InUse(_)
+                    | GroupError::Busy(_)
+                    | GroupError::SwitchNotReady { .. } => Refusal::Busy,
+                    GroupError::SwitchFull { .. } | GroupError::TooManyPaths { .. } => {
+                        Refusal::Full
+                    }
+                    GroupError::Switch(_) => Refusal::SwitchFailed,
+                    GroupError::NotAgreed { .. } => Refusal::NotAgreed,
+                    _ => Refusal::BadNodes,
+                };
+                self.mrp_refuse(mcst_id, leader, refusal);
+            }
+            Origin::Controller => {
+                tracing::warn!(%mcst_id, "the group stays as it is: {error}");
+            }
+        }
+    }
+
+    fn give_back_parts(&mut self, parts: &[OnSwitch], doubtful: &BTreeSet<SwitchIndex>) {
+        for on in parts {
+            let control = &mut self.switches[on.switch.0];
+            let index = on.group_index;
+            match control.boot.is_ready() && !doubtful.contains(&on.switch) {
+                true => control.room.release(index),
+                // Until the switch has been read and repaired.
+                false => control.room.spoil(index),
+            }
+        }
+    }
+
+    /// Tells a member that it is in, and with which PSN it starts; it confirms to the leader.
+    pub(in crate::controller) fn tell_joined(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        member: &GroupMember,
+        psn: Psn,
+    ) {
+        let Some(group) = self.groups.get(&mcst_id).map(|r| r.group()) else {
+            return;
+        };
+        let Some(leader) = group.members.first() else {
+            return;
+        };
+        let node = member.spec.node();
+        let leader = leader.spec.ip;
+        let frame = self.mrp_member_frame(Packet::Register, mcst_id, leader, psn, &node);
+        let (switch, port) = self.topology.attachment(member.host);
+        self.send_frame(switch, port, frame);
+    }
+
+    /// Names lost members to the leader.
+    fn tell_lost(&mut self, mcst_id: Ipv4Addr, members: &[Ipv4Addr]) {
+        let group = self.groups.get(&mcst_id).map(|r| r.group());
+        let Some(leader) = group.and_then(|group| group.members.first()) else {
+            return;
+        };
+        let leader = leader.spec.ip;
+        self.mrp_name(mcst_id, leader, Packet::Leave, 0, members);
+    }
+}

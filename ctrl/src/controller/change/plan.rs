@@ -1,0 +1,178 @@
+//! What a group becomes: its members and tree after a change, and the parts of it that differ.
+
+use std::net::Ipv4Addr;
+
+use super::{slots_on, Change, Kind, Origin};
+use crate::controller::bridge::{Bridges, GroupMember, Terms};
+use crate::controller::error::GroupError;
+use crate::controller::event::MemberSpec;
+use crate::controller::group::{wanted, Group, OnSwitch};
+use crate::controller::Controller;
+use crate::topology::SwitchIndex;
+use crate::tree::Tree;
+
+impl Controller {
+    pub(super) fn plan_join(
+        &self,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) -> Result<(Kind, (Group, Tree)), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let mut specs: Vec<_> = group.members.iter().map(|member| member.spec).collect();
+        specs.push(spec);
+        let members = self.resolve_members(&specs)?;
+        let member = members[members.len() - 1];
+        let mut tree = group.tree.clone();
+        let (root, _) = self.topology.attachment(members[0].host);
+        if !self.paths().reaches(root, member.host) {
+            return Err(GroupError::Unreachable(spec.ip));
+        }
+        tree.extend(&self.planner, &self.view(), members[0].host, member.host);
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((Kind::Join(member), (next, tree)))
+    }
+
+    pub(super) fn plan_leave(
+        &self,
+        mcst_id: Ipv4Addr,
+        leaving: &[Ipv4Addr],
+        least: usize,
+    ) -> Result<(Group, Tree), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let is_member = |ip: &Ipv4Addr| group.members.iter().any(|m| m.spec.ip == *ip);
+        if let Some(stranger) = leaving.iter().find(|ip| !is_member(ip)) {
+            return Err(GroupError::NotMember {
+                mcst_id,
+                ip: *stranger,
+            });
+        }
+        let (gone, members): (Vec<_>, Vec<_>) = group
+            .members
+            .iter()
+            .copied()
+            .partition(|member| leaving.contains(&member.spec.ip));
+        if members.len() < least {
+            return Err(GroupError::TooFewMembers(members.len()));
+        }
+        let gone: Vec<_> = gone.iter().map(|member| member.host).collect();
+        let tree = group.tree.without(&self.topology, &gone);
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((next, tree))
+    }
+
+    pub(super) fn plan_reroute(
+        &self,
+        mcst_id: Ipv4Addr,
+    ) -> Result<(Kind, (Group, Tree)), GroupError> {
+        let group = self.idle_group(mcst_id)?;
+        let (members, cut_off) = self.largest_part(&group.members);
+        if members.len() < 2 {
+            let nowhere = cut_off.first().or(members.first());
+            let ip = nowhere.map_or(mcst_id, |member| member.spec.ip);
+            return Err(GroupError::Unreachable(ip));
+        }
+        let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
+        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
+        let lost = cut_off.iter().map(|member| member.spec.ip).collect();
+        let next = Group {
+            members,
+            ..group.clone()
+        };
+        Ok((Kind::Reroute(lost), (next, tree)))
+    }
+
+    /// The members that the leader still reaches, and the others; without them the most that reach each other.
+    fn largest_part(&self, members: &[GroupMember]) -> (Vec<GroupMember>, Vec<GroupMember>) {
+        let reachable_from = |root: &GroupMember| {
+            let (switch, _) = self.topology.attachment(root.host);
+            let is_here = |m: &&GroupMember| self.paths().reaches(switch, m.host);
+            members.iter().filter(is_here).count()
+        };
+        let leader = members.first().filter(|m| reachable_from(m) > 1);
+        // Of equal parts the one of the first member.
+        let most = || members.iter().rev().max_by_key(|m| reachable_from(m));
+        let best = leader.or_else(most);
+        let Some((switch, _)) = best.map(|root| self.topology.attachment(root.host)) else {
+            return (Vec::new(), Vec::new());
+        };
+        members
+            .iter()
+            .partition(|m| self.paths().reaches(switch, m.host))
+    }
+
+    fn idle_group(&self, mcst_id: Ipv4Addr) -> Result<&Group, GroupError> {
+        match self.groups.get(&mcst_id) {
+            None => Err(GroupError::NoSuchGroup(mcst_id)),
+            Some(registration) if registration.is_at_rest() => Ok(registration.group()),
+            Some(_) => Err(GroupError::Busy(mcst_id)),
+        }
+    }
+
+    /// Takes indexes for the parts that differ.
+    pub(super) fn prepare_change(
+        &mut self,
+        kind: Kind,
+        origin: Origin,
+        mut next: Group,
+        tree: Tree,
+    ) -> Result<Change, GroupError> {
+        // The members behind a port may be others then, so that what it has acknowledged says nothing.
+        let is_reroute = matches!(kind, Kind::Reroute(_));
+        let old = std::mem::take(&mut next.switches);
+        let old_tree = std::mem::replace(&mut next.tree, tree);
+        let is_same = |switch: SwitchIndex| {
+            !is_reroute && old_tree.ports_on(switch).eq(next.tree.ports_on(switch))
+        };
+        let changed: Vec<SwitchIndex> = next
+            .tree
+            .switches()
+            .map(|(switch, _)| switch)
+            .filter(|switch| !is_same(*switch))
+            .collect();
+        let part = Tree::from_ports(
+            changed
+                .iter()
+                .map(|switch| (*switch, next.tree.ports_on(*switch).collect()))
+                .collect(),
+        );
+        let kept = |switch| slots_on(&old, switch);
+        self.check_switches(&part, kept)?;
+        let (kept, retired): (Vec<_>, Vec<_>) = old.into_iter().partition(|on| is_same(on.switch));
+        let away = retired
+            .iter()
+            .find(|on| !self.switches[on.switch.0].boot.is_ready());
+        if let (Some(away), false) = (away, is_reroute) {
+            return Err(GroupError::SwitchNotReady {
+                switch: self.topology.switch(away.switch).name.clone(),
+                why: "the group cannot be changed without it".to_owned(),
+            });
+        }
+        let terms = Terms::new(next.mcst_id, next.virtual_qpn, next.strategies);
+        let bridges = Bridges::solve(&terms, &next.members)?;
+        let mut fresh = Vec::new();
+        for switch in changed {
+            let ports = || next.tree.ports_on(switch);
+            let kept = slots_on(&retired, switch);
+            let wanted = wanted(&self.topology, switch, ports(), kept);
+            let granted = self.switches[switch.0].room.take(&wanted);
+            let granted = granted.expect("room was checked before");
+            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &bridges);
+            fresh.push(on);
+        }
+        next.switches = kept.into_iter().chain(fresh.iter().cloned()).collect();
+        next.switches.sort_by_key(|on| on.switch);
+        if let Err(error) = next.check(&self.program) {
+            for on in &fresh {
+                self.switches[on.switch.0].room.release(on.group_index);
+            }
+            return Err(error);
+        }
+        Ok(Change::new(kind, origin, next, retired, fresh))
+    }
+}

@@ -1,0 +1,93 @@
+//! Who has a group in use changed.
+
+use std::net::Ipv4Addr;
+
+use super::{Change, Kind, Origin};
+use crate::controller::error::GroupError;
+use crate::controller::event::{MemberSpec, Tag};
+use crate::controller::group::Group;
+use crate::controller::Controller;
+use crate::tree::Tree;
+
+impl Controller {
+    /// Adds a member for a user.
+    pub(in crate::controller) fn join_for_user(
+        &mut self,
+        now: u64,
+        tag: Tag,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) {
+        let origin = Origin::Api(tag);
+        // What cannot be done for other reasons fails at once.
+        match self.config.ask_members && self.plan_join(mcst_id, spec).is_ok() {
+            true => self.invite_to_join(now, origin, mcst_id, spec),
+            false => self.join(now, origin, mcst_id, spec),
+        }
+    }
+
+    /// Adds a member between two messages.
+    pub(in crate::controller) fn join(
+        &mut self,
+        now: u64,
+        origin: Origin,
+        mcst_id: Ipv4Addr,
+        spec: MemberSpec,
+    ) {
+        self.sign_of_life(now, mcst_id);
+        let planned = self.plan_join(mcst_id, spec);
+        self.begin_change(now, origin, mcst_id, planned);
+    }
+
+    /// Takes members out.
+    pub(in crate::controller) fn leave(
+        &mut self,
+        now: u64,
+        origin: Origin,
+        mcst_id: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    ) {
+        self.sign_of_life(now, mcst_id);
+        let planned = self.plan_leave(mcst_id, &members, 2);
+        let planned = planned.map(|next| (Kind::Leave, next));
+        self.begin_change(now, origin, mcst_id, planned);
+    }
+
+    /// Takes members out that do not answer; the group may shrink to one.
+    pub(in crate::controller) fn lose(
+        &mut self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        members: Vec<Ipv4Addr>,
+    ) {
+        let planned = self.plan_leave(mcst_id, &members, 1);
+        let planned = planned.map(|next| (Kind::Lose(members), next));
+        self.begin_change(now, Origin::Controller, mcst_id, planned);
+    }
+
+    /// Leads a group around what is broken; members that are cut off are lost, if two or more remain.
+    pub(in crate::controller) fn reroute(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let planned = self.plan_reroute(mcst_id);
+        self.begin_change(now, Origin::Controller, mcst_id, planned);
+    }
+
+    fn begin_change(
+        &mut self,
+        now: u64,
+        origin: Origin,
+        mcst_id: Ipv4Addr,
+        planned: Result<(Kind, (Group, Tree)), GroupError>,
+    ) {
+        let change =
+            planned.and_then(|(kind, (next, tree))| self.prepare_change(kind, origin, next, tree));
+        match change {
+            Err(error) => self.change_failed(mcst_id, origin, error),
+            Ok(change) => {
+                if let Some(registration) = self.groups.get_mut(&mcst_id) {
+                    registration.begin_change(change);
+                }
+                self.begin::<Change>(now, mcst_id);
+            }
+        }
+    }
+}

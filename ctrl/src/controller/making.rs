@@ -1,0 +1,126 @@
+//! Making a group, or one switch's part of it.
+//!
+//! Registers come first, then egress, replication and ingress entries, and last, when all of these stand on every switch, the
+//! entries that make the group visible.  So no packet meets half a group.
+//!
+//! A user's group is made on all switches of its tree at once; of one that a leader asks for in band, each switch's agent makes
+//! its own part.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+
+use super::error::{GroupError, SwitchError};
+use super::group::{Group, OnSwitch};
+use super::procedure::{Order, Procedure, Run, Step};
+use super::session::Task;
+use super::{Controller, Owner};
+use crate::topology::SwitchIndex;
+
+/// Which group, and on which switch its agent makes it, if it is made in band.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Making {
+    pub(super) mcst_id: Ipv4Addr,
+    pub(super) agent: Option<SwitchIndex>,
+}
+
+impl Procedure for Making {
+    type Place = Making;
+    type Reading = Infallible;
+    type Failure = GroupError;
+
+    const NAME: &'static str = "making";
+    const STEPS: &'static [Step<Making>] = &[
+        Step::new("registers", Making::registers),
+        Step::new("entries", Making::entries).undone_by(Making::removal),
+        Step::new("publication", Making::publication).undone_by(Making::withdrawal),
+    ];
+
+    fn find(controller: &Controller, place: Making) -> Option<&Run<Making>> {
+        match place.agent {
+            None => controller.groups.get(&place.mcst_id)?.making(),
+            Some(switch) => controller.mrp.making(place.mcst_id, switch),
+        }
+    }
+
+    fn find_mut(controller: &mut Controller, place: Making) -> Option<&mut Run<Making>> {
+        match place.agent {
+            None => controller.groups.get_mut(&place.mcst_id)?.making_mut(),
+            Some(switch) => controller.mrp.making_mut(place.mcst_id, switch),
+        }
+    }
+
+    fn owner(place: Making) -> Owner {
+        Owner::Making(place)
+    }
+
+    fn learn(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
+        match reading {}
+    }
+
+    fn turned_back(controller: &mut Controller, now: u64, place: Making) {
+        if let Some(switch) = place.agent {
+            controller.part_failed(now, switch, place.mcst_id);
+        }
+    }
+
+    fn over(controller: &mut Controller, now: u64, place: Making) {
+        match place.agent {
+            None => controller.group_made(now, place.mcst_id),
+            Some(switch) => controller.part_made(now, switch, place.mcst_id),
+        }
+    }
+}
+
+impl Making {
+    fn registers(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, on| {
+            group.registers(&controller.topology, on, &BTreeMap::new())
+        })
+    }
+
+    fn entries(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, on| {
+            vec![Task::Write(group.entries(&controller.program, on))]
+        })
+    }
+
+    fn publication(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, on| {
+            vec![Task::Write(
+                vec![group.publication(&controller.program, on)],
+            )]
+        })
+    }
+
+    fn withdrawal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, _| {
+            vec![Task::Write(vec![group.withdrawal(&controller.program)])]
+        })
+    }
+
+    fn removal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, on| {
+            vec![Task::Write(group.removal(&controller.program, on))]
+        })
+    }
+
+    /// Tasks for each part that is to be made.
+    fn orders(
+        &self,
+        controller: &Controller,
+        tasks: impl Fn(&Group, &OnSwitch) -> Vec<Task>,
+    ) -> Vec<Order<Infallible>> {
+        let Some(registration) = controller.groups.get(&self.mcst_id) else {
+            return Vec::new();
+        };
+        let group = registration.group();
+        let is_ours = |on: &&OnSwitch| self.agent.is_none_or(|switch| switch == on.switch);
+        let parts = group.switches.iter().filter(is_ours);
+        let orders = parts.flat_map(|on| {
+            let tasks = tasks(group, on).into_iter();
+            tasks.map(|task| Order::new(on.switch, task))
+        });
+        orders.collect()
+    }
+}

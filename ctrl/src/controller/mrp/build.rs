@@ -1,0 +1,319 @@
+//! Making a group in band: each agent plans its switch's part, makes it, and hands the rest on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use alfirk_p4runtime::Code;
+use alfirk_roce::wire::mrp::{Node, Refusal};
+
+use super::agent::{Agent, Stage};
+use super::frame;
+use super::growth::Growth;
+use crate::controller::bridge::{Bridges, GroupMember, Terms};
+use crate::controller::error::{GroupError, SwitchError};
+use crate::controller::group::{wanted, Group, OnSwitch};
+use crate::controller::making::Making;
+use crate::controller::procedure::Run;
+use crate::controller::registration::Registration;
+use crate::controller::{ApiReply, Controller};
+use crate::topology::SwitchIndex;
+use crate::tree::Tree;
+
+/// A switch's choice: nodes by port, and the members that hang from the switch.
+type Local = (BTreeMap<u32, Vec<Node>>, Vec<GroupMember>);
+
+impl Controller {
+    /// All packets are there: makes the switch's part of the group.
+    pub(super) fn mrp_build(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
+        match self.mrp_plan(switch, mcst_id) {
+            Ok(()) if self.invite_locals(switch, mcst_id, |_| true) => {
+                if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+                    agent.stage = Stage::Inviting;
+                }
+                let give_up = now + self.config.agree_timeout_ns;
+                self.mrp.undecided.set((mcst_id, switch), give_up);
+            }
+            Ok(()) => self.make_part(now, switch, mcst_id),
+            Err(refusal) => self.mrp_fail(now, mcst_id, refusal),
+        }
+    }
+
+    fn mrp_plan(&mut self, switch: SwitchIndex, mcst_id: Ipv4Addr) -> Result<(), Refusal> {
+        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
+            return Ok(());
+        };
+        let tree = self.mrp_tree(mcst_id, agent)?;
+        let (routed, members) = self.mrp_choose(switch, agent, tree.as_ref())?;
+        let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let expected = agent.nodes().count();
+        let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
+        ports.insert(agent.port);
+        if !self.groups.contains_key(&mcst_id) {
+            let named = agent.group().filter(|node| node.ip == mcst_id);
+            let wanted = named.ok_or(Refusal::BadQueuePair)?.qpn;
+            let virtual_qpn = self
+                .virtual_qpns
+                .choose(mcst_id, Some(wanted))
+                .map_err(|_| Refusal::BadQueuePair)?;
+            let strategies = self.config.strategies;
+            self.take_address(Some(mcst_id), strategies)
+                .map_err(|_| Refusal::Taken)?;
+            let growth = Growth {
+                leader,
+                tree,
+                expected,
+                refusal: None,
+            };
+            let group = Group::empty(mcst_id, virtual_qpn, initial_psn, strategies);
+            self.groups
+                .insert(mcst_id, Registration::growing(group, growth));
+        }
+        if ports.len() > self.program.sizes.paths as usize {
+            return Err(Refusal::Full);
+        }
+        let group = self
+            .groups
+            .get(&mcst_id)
+            .expect("was there or has just been made")
+            .group();
+        let terms = Terms::new(mcst_id, group.virtual_qpn, group.strategies);
+        let bridges = Bridges::solve(&terms, &members).map_err(|_| Refusal::BadNodes)?;
+        let control = &mut self.switches[switch.0];
+        let ports_here = || ports.iter().copied();
+        let wanted = wanted(&self.topology, switch, ports_here(), BTreeMap::new());
+        let granted = control.room.take(&wanted).map_err(|no| {
+            let switch = &self.topology.switch(switch).name;
+            tracing::info!(%mcst_id, switch, no.table, no.needed, no.left, "no room");
+            Refusal::Full
+        })?;
+        let on = OnSwitch::new(&self.topology, switch, &granted, ports_here(), &bridges);
+        let others = members.iter().map(|member| member.spec.ip);
+        let undecided = others.filter(|ip| *ip != leader).collect();
+        let part = Tree::from_ports(BTreeMap::from([(switch, ports)]));
+        self.loads.add(&part);
+        let registration = self
+            .groups
+            .get_mut(&mcst_id)
+            .expect("was there or has just been made");
+        let group = registration.group_mut();
+        group.grow(&part, on.clone(), members);
+        group
+            .check_on(&self.program, &on)
+            .map_err(|_| Refusal::BadNodes)?;
+        if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+            agent.routed = routed;
+            agent.undecided = undecided;
+        }
+        Ok(())
+    }
+
+    /// The whole tree, where the policy needs it: from the first agent, which is told of every node, to all later ones.
+    fn mrp_tree(&self, mcst_id: Ipv4Addr, agent: &Agent) -> Result<Option<Tree>, Refusal> {
+        if self.planner.is_local() {
+            return Ok(None);
+        }
+        if let Some(registration) = self.groups.get(&mcst_id) {
+            return Ok(registration.growth().and_then(|growth| growth.tree.clone()));
+        }
+        let ips = agent.nodes().map(|node| node.ip);
+        let others = ips.filter(|ip| *ip != agent.leader);
+        let hosts: Option<Vec<_>> = [agent.leader]
+            .into_iter()
+            .chain(others)
+            .map(|ip| self.topology.host_with_ip(ip))
+            .collect();
+        let hosts = hosts.ok_or(Refusal::BadNodes)?;
+        let (own, _) = self.topology.attachment(hosts[0]);
+        if !hosts.iter().all(|host| self.paths().reaches(own, *host)) {
+            return Err(Refusal::SwitchFailed);
+        }
+        Ok(Some(Tree::grow(&self.planner, &self.view(), &hosts)))
+    }
+
+    /// A port for each node, by the tree or, where that is not needed, by the policy's own choice at this switch.
+    fn mrp_choose(
+        &self,
+        switch: SwitchIndex,
+        agent: &Agent,
+        tree: Option<&Tree>,
+    ) -> Result<Local, Refusal> {
+        let view = self.view();
+        let planned = tree.map(|tree| tree.ports_to_hosts(&self.topology, switch));
+        let leader = self.topology.host_with_ip(agent.leader);
+        let leader = leader.ok_or(Refusal::BadNodes)?;
+        let mut ports = BTreeSet::from([agent.port]);
+        let mut routed: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
+        let mut members: Vec<GroupMember> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for node in agent.nodes() {
+            let host = self.topology.host_with_ip(node.ip);
+            let host = host.ok_or(Refusal::BadNodes)?;
+            if !seen.insert(host) || node.qpn.get() == 0 {
+                return Err(Refusal::BadNodes);
+            }
+            if node.region.is_some_and(|region| !region.is_aligned()) {
+                return Err(Refusal::BadRegion);
+            }
+            if !self.paths().reaches(switch, host) {
+                return Err(Refusal::SwitchFailed);
+            }
+            let (own, host_port) = self.topology.attachment(host);
+            let port = match own == switch {
+                true => host_port,
+                false => match &planned {
+                    Some(planned) => *planned.get(&host).ok_or(Refusal::SwitchFailed)?,
+                    None => {
+                        let has_port = |port| ports.contains(&port);
+                        self.planner.port(&view, switch, leader, host, has_port)
+                    }
+                },
+            };
+            if own == switch {
+                let member = GroupMember {
+                    host,
+                    mac: self.topology.host(host).mac,
+                    spec: frame::member_spec(node),
+                };
+                match node.ip == agent.leader {
+                    true => members.insert(0, member),
+                    false => members.push(member),
+                }
+            }
+            if node.ip == agent.leader {
+                continue;
+            }
+            if port == agent.port {
+                return Err(Refusal::Loop);
+            }
+            ports.insert(port);
+            routed.entry(port).or_default().push(*node);
+        }
+        let is_root = self.host_behind(switch, agent.port).is_some();
+        let has_leader = members.first().is_some_and(|m| m.spec.ip == agent.leader);
+        match routed.is_empty() || is_root && !has_leader {
+            true => Err(Refusal::BadNodes),
+            false => Ok((routed, members)),
+        }
+    }
+
+    /// Makes the switch's part.
+    pub(super) fn make_part(&mut self, now: u64, switch: SwitchIndex, mcst_id: Ipv4Addr) {
+        if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
+            let making = Making {
+                mcst_id,
+                agent: Some(switch),
+            };
+            agent.stage = Stage::Making(Run::new(making));
+            self.begin::<Making>(now, making);
+        }
+    }
+
+    /// A switch's part cannot be made, or is not wanted any more, and is about to be undone.
+    pub(in crate::controller) fn part_failed(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+    ) {
+        let run = self.mrp.making(mcst_id, switch);
+        let refusal = match run.and_then(Run::failure) {
+            Some(GroupError::Switch(SwitchError::Refused {
+                code: Code::ResourceExhausted,
+                ..
+            })) => Refusal::Full,
+            _ => Refusal::SwitchFailed,
+        };
+        self.mrp_fail(now, mcst_id, refusal);
+    }
+
+    /// A switch's part is made, or undone.
+    pub(in crate::controller) fn part_made(
+        &mut self,
+        now: u64,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+    ) {
+        let run = self.mrp.making(mcst_id, switch);
+        if run.is_some_and(Run::is_done) {
+            self.mrp_pass_on(switch, mcst_id, |_| true);
+            self.mrp_grown(now, mcst_id);
+        } else {
+            self.forget_growth(mcst_id);
+        }
+    }
+
+    /// Every part may be made now.
+    fn mrp_grown(&mut self, now: u64, mcst_id: Ipv4Addr) {
+        let are_done = self
+            .mrp
+            .agents_of(mcst_id)
+            .all(|(_, agent)| agent.is_done());
+        let Some(registration) = self.groups.get_mut(&mcst_id) else {
+            return;
+        };
+        let expected = registration.growth().map(|growth| growth.expected);
+        if are_done && expected == Some(registration.group().members.len()) {
+            registration.has_grown();
+            let group = registration.group().info();
+            self.virtual_qpns.used(mcst_id, group.remote_qpn);
+            self.mrp.forget(mcst_id);
+            self.say(ApiReply::GroupFormed { group });
+            self.sign_of_life(now, mcst_id);
+        }
+    }
+
+    /// Refuses a registration, and has every agent undo its part of it.
+    pub(in crate::controller) fn mrp_fail(
+        &mut self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        refusal: Refusal,
+    ) {
+        let agents = self.mrp.agents_of(mcst_id);
+        let of_agents = agents.map(|(_, agent)| agent.leader).min();
+        let leader = self.leader_of(mcst_id).or(of_agents);
+        match self.groups.get_mut(&mcst_id).map(|r| r.growth_mut()) {
+            None => self.mrp.give_up(mcst_id),
+            Some(Some(growth)) if growth.refusal.is_none() => growth.refusal = Some(refusal),
+            // Refused already, or not made by agents.
+            Some(_) => return,
+        }
+        if let Some(leader) = leader {
+            self.mrp_refuse(mcst_id, leader, refusal);
+        }
+        for switch in self.mrp.stop(mcst_id) {
+            let making = Making {
+                mcst_id,
+                agent: Some(switch),
+            };
+            self.call_off::<Making>(now, making);
+        }
+        self.forget_growth(mcst_id);
+    }
+
+    /// A switch has failed on which agents have made a part of a group.
+    pub(in crate::controller) fn growth_loses(
+        &mut self,
+        now: u64,
+        mcst_id: Ipv4Addr,
+        switch: SwitchIndex,
+        error: &SwitchError,
+    ) {
+        if let Some(run) = self.mrp.making_mut(mcst_id, switch) {
+            run.lose(switch, error.clone());
+        }
+        self.mrp_fail(now, mcst_id, Refusal::SwitchFailed);
+    }
+
+    /// Forgets a group that is refused once every agent has undone its part.
+    fn forget_growth(&mut self, mcst_id: Ipv4Addr) {
+        let growth = self.groups.get(&mcst_id).and_then(|r| r.growth());
+        let is_refused = growth.is_some_and(|growth| growth.refusal.is_some());
+        let mut agents = self.mrp.agents_of(mcst_id);
+        if is_refused && agents.all(|(_, agent)| agent.is_undone()) {
+            drop(agents);
+            let doubtful = self.mrp.forget(mcst_id);
+            self.forget_group(mcst_id, &doubtful);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the controller says to hosts in the name of groups and their agents.
+
+use std::net::Ipv4Addr;
+
+use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
+use alfirk_roce::wire::{Psn, QpNum};
+
+use super::frame;
+use crate::constants::VIRTUAL_MAC;
+use crate::controller::Controller;
+use crate::topology::SwitchIndex;
+
+impl Controller {
+    /// Tells the neighbours of a switch, as far as their packets name nodes that matter.
+    pub(super) fn mrp_pass_on(
+        &mut self,
+        switch: SwitchIndex,
+        mcst_id: Ipv4Addr,
+        matters: impl Fn(&Node) -> bool,
+    ) {
+        let Some(agent) = self.mrp.agents.get(&(mcst_id, switch)) else {
+            return;
+        };
+        let (leader, initial_psn) = (agent.leader, agent.initial_psn);
+        let mut frames = Vec::new();
+        for (port, nodes) in &agent.routed {
+            if self.host_behind(switch, *port).is_some() {
+                let nodes = nodes.iter().filter(|node| matters(node));
+                frames.extend(nodes.map(|node| {
+                    let frame =
+                        self.mrp_member_frame(Kind::Register, mcst_id, leader, initial_psn, node);
+                    (*port, frame)
+                }));
+            } else {
+                let packets = agent.child_packets(*port).unwrap_or_default();
+                let packets = packets.iter().filter(|p| p.nodes.iter().any(&matters));
+                frames.extend(packets.map(|packet| {
+                    let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
+                    (*port, frame)
+                }));
+            }
+        }
+        for (port, frame) in frames {
+            self.send_frame(switch, port, frame);
+        }
+    }
+
+    /// What tells a member's host that it is in the group, or asks whether it may be.
+    pub(in crate::controller) fn mrp_member_frame(
+        &self,
+        kind: Kind,
+        mcst_id: Ipv4Addr,
+        source: Ipv4Addr,
+        initial_psn: Psn,
+        node: &Node,
+    ) -> Vec<u8> {
+        let packet = Repr {
+            kind,
+            seq: 0,
+            total: 1,
+            initial_psn,
+            flags: 0,
+            nodes: vec![*node, self.group_node(mcst_id)],
+        };
+        let host = self.topology.host_with_ip(node.ip);
+        let mac = host.map_or(VIRTUAL_MAC, |host| self.topology.host(host).mac);
+        frame::build(mac, source, node.ip, &packet)
+    }
+
+    pub(in crate::controller) fn mrp_refuse(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        refusal: Refusal,
+    ) {
+        self.mrp.stats.refused += 1;
+        tracing::info!(%mcst_id, %leader, "registration refused: {refusal}");
+        self.mrp_answer(mcst_id, leader, Kind::Refuse, refusal.bits());
+    }
+
+    /// Says something to a leader in the group's name.
+    pub(in crate::controller) fn mrp_answer(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        kind: Kind,
+        flags: u8,
+    ) {
+        let packet = Repr {
+            kind,
+            seq: 0,
+            total: 1,
+            initial_psn: Psn::new(0),
+            flags,
+            nodes: Vec::new(),
+        };
+        self.mrp_say(mcst_id, leader, packet);
+    }
+
+    /// Says something about members to a leader, in as many packets as it takes.
+    pub(in crate::controller) fn mrp_name(
+        &mut self,
+        mcst_id: Ipv4Addr,
+        leader: Ipv4Addr,
+        kind: Kind,
+        flags: u8,
+        members: &[Ipv4Addr],
+    ) {
+        let nodes = members.iter().map(|ip| Node {
+            ip: *ip,
+            qpn: QpNum::new(0),
+            flags: 0,
+            region: None,
+        });
+        let nodes: Vec<Node> = nodes.collect();
+        // Each packet names the group as well.
+        let parts = nodes.chunks(MAX_NODES - 1);
+        // As many as the topology has hosts; who does not fit into 255 packets cannot be a member either.
+        let total = u8::try_from(parts.len()).unwrap_or(u8::MAX);
+        for (seq, part) in (0..total).zip(parts) {
+            let packet = Repr {
+                kind,
+                seq,
+                total,
+                initial_psn: Psn::new(0),
+                flags,
+                nodes: part.to_vec(),
+            };
+            self.mrp_say(mcst_id, leader, packet);
+        }
+    }
+
+    /// The node that stands for a group; who hears that there is no such group knows it by its address.
+    fn group_node(&self, mcst_id: Ipv4Addr) -> Node {
+        let virtual_qpn = self.groups.get(&mcst_id).map(|r| r.group().virtual_qpn);
+        Node::group(mcst_id, virtual_qpn.unwrap_or(QpNum::new(0)))
+    }
+
+    fn mrp_say(&mut self, mcst_id: Ipv4Addr, leader: Ipv4Addr, mut packet: Repr) {
+        packet.nodes.push(self.group_node(mcst_id));
+        let Some(host) = self.topology.host_with_ip(leader) else {
+            return;
+        };
+        let mac = self.topology.host(host).mac;
+        let frame = frame::build(mac, mcst_id, leader, &packet);
+        let (switch, port) = self.topology.attachment(host);
+        self.send_frame(switch, port, frame);
+    }
+
+    pub(in crate::controller) fn send_frame(
+        &mut self,
+        switch: SwitchIndex,
+        port: u32,
+        frame: Vec<u8>,
+    ) {
+        self.with_session(switch, |session, context| {
+            session.send_frame(context, port, frame);
+        });
+    }
+}

@@ -1,0 +1,220 @@
+//! Planning a group: what it takes of the network, and whether that is to be had.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+use super::bridge::{Bridges, GroupMember, Terms};
+use super::error::GroupError;
+use super::event::{MemberSpec, MemoryRegion, RegisterGroup};
+use super::group::{wanted, Group, OnSwitch};
+use super::position::Position;
+use super::Controller;
+use crate::constants::{RECOMPUTE_MASK, RECOMPUTE_NETWORK};
+use crate::strategy::{IcrcMode, Strategies};
+use crate::topology::SwitchIndex;
+use crate::tree::Tree;
+
+impl Controller {
+    /// Checks a request, grows its tree, and takes an address and an index on every switch.
+    pub(super) fn plan(&mut self, request: &RegisterGroup) -> Result<Group, GroupError> {
+        let members = self.resolve_members(&request.members)?;
+        let hosts: Vec<_> = members.iter().map(|member| member.host).collect();
+        let (root, _) = self.topology.attachment(hosts[0]);
+        let cut_off = members.iter().find(|m| !self.paths().reaches(root, m.host));
+        if let Some(member) = cut_off {
+            return Err(GroupError::Unreachable(member.spec.ip));
+        }
+        let tree = Tree::grow(&self.planner, &self.view(), &hosts);
+        self.check_switches(&tree, |_| BTreeMap::new())?;
+        let mcst_id = self.take_address(request.mcst_id, request.strategies)?;
+        let virtual_qpn = match self.virtual_qpns.choose(mcst_id, request.virtual_qpn) {
+            Ok(virtual_qpn) => virtual_qpn,
+            Err(error) => {
+                self.release_address(mcst_id);
+                return Err(error.into());
+            }
+        };
+        let terms = Terms::new(mcst_id, virtual_qpn, request.strategies);
+        let bridges = match Bridges::solve(&terms, &members) {
+            Ok(bridges) => bridges,
+            Err(error) => {
+                self.release_address(mcst_id);
+                return Err(error.into());
+            }
+        };
+        let mut switches = Vec::new();
+        for (switch, ports) in tree.switches() {
+            let ports = || ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports(), BTreeMap::new());
+            let granted = self.switches[switch.0].room.take(&wanted);
+            let granted = granted.expect("room was checked before");
+            let on = OnSwitch::new(&self.topology, switch, &granted, ports(), &bridges);
+            switches.push(on);
+        }
+        let group = Group {
+            mcst_id,
+            virtual_qpn,
+            initial_psn: request.initial_psn,
+            strategies: request.strategies,
+            in_band: false,
+            position: Position::before(request.initial_psn),
+            source: None,
+            members,
+            tree,
+            switches,
+        };
+        self.loads.add(&group.tree);
+        if let Err(error) = group.check(&self.program) {
+            self.give_back(&group);
+            return Err(error);
+        }
+        Ok(group)
+    }
+
+    pub(super) fn resolve_members(
+        &self,
+        specs: &[MemberSpec],
+    ) -> Result<Vec<GroupMember>, GroupError> {
+        if specs.len() < 2 {
+            return Err(GroupError::TooFewMembers(specs.len()));
+        }
+        if specs.len() > self.topology.hosts().len() {
+            return Err(GroupError::LargerThanTopology {
+                members: specs.len(),
+                hosts: self.topology.hosts().len(),
+            });
+        }
+        let mut seen = BTreeSet::new();
+        let resolve = |spec: &MemberSpec| {
+            let ip = spec.ip;
+            let host = self
+                .topology
+                .host_with_ip(ip)
+                .ok_or(GroupError::UnknownHost(ip))?;
+            let entry = self.topology.host(host);
+            if !seen.insert(host) {
+                return Err(GroupError::MemberTwice {
+                    host: entry.name.clone(),
+                    ip,
+                });
+            }
+            if spec.qpn.get() == 0 {
+                return Err(GroupError::QueuePair(ip));
+            }
+            check_region(spec)?;
+            Ok(GroupMember {
+                host,
+                mac: entry.mac,
+                spec: *spec,
+            })
+        };
+        specs.iter().map(resolve).collect()
+    }
+
+    /// Whether every switch of the tree is there and has room in each table; `kept` are slots that hosts have there already.
+    pub(super) fn check_switches(
+        &self,
+        tree: &Tree,
+        kept: impl Fn(SwitchIndex) -> BTreeMap<u32, u32>,
+    ) -> Result<(), GroupError> {
+        let sizes = self.program.sizes;
+        for (switch, ports) in tree.switches() {
+            let control = &self.switches[switch.0];
+            let name = || self.topology.switch(switch).name.clone();
+            if ports.len() > sizes.paths as usize {
+                return Err(GroupError::TooManyPaths {
+                    switch: name(),
+                    paths: ports.len(),
+                    limit: sizes.paths,
+                });
+            }
+            if !control.boot.is_ready() {
+                let why = control.session.usable().err();
+                return Err(GroupError::SwitchNotReady {
+                    switch: name(),
+                    why: why.unwrap_or("its entries are being written").to_owned(),
+                });
+            }
+            let ports = ports.iter().copied();
+            let wanted = wanted(&self.topology, switch, ports, kept(switch));
+            if let Err(no) = control.room.check(&wanted) {
+                return Err(GroupError::SwitchFull {
+                    switch: name(),
+                    table: no.table,
+                    needed: no.needed,
+                    left: no.left,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_address(
+        &mut self,
+        wanted: Option<Ipv4Addr>,
+        strategies: Strategies,
+    ) -> Result<Ipv4Addr, GroupError> {
+        let range = self.config.group_range;
+        let recomputes = strategies.icrc == IcrcMode::Recompute;
+        match wanted {
+            Some(mcst_id) if !range.may_be_group(mcst_id) => Err(GroupError::OutsideRange {
+                mcst_id,
+                network: range.network(),
+                prefix_len: range.prefix_len(),
+            }),
+            Some(mcst_id) if recomputes && !is_parsed(u32::from(mcst_id)) => {
+                Err(GroupError::NotRecomputed { mcst_id })
+            }
+            Some(mcst_id) => match self.addresses.take_this(u32::from(mcst_id)) {
+                true => Ok(mcst_id),
+                false => Err(GroupError::Taken(mcst_id)),
+            },
+            // Parsing a payload for nothing takes time: groups that do not need it stay outside the range of those that do.
+            None => match self
+                .addresses
+                .take_if(|number| is_parsed(number) == recomputes)
+                .or_else(|| self.addresses.take_if(|_| !recomputes))
+            {
+                Some(number) => Ok(Ipv4Addr::from(number)),
+                None => Err(GroupError::NoAddress {
+                    network: range.network(),
+                    prefix_len: range.prefix_len(),
+                }),
+            },
+        }
+    }
+
+    /// Gives back what a plan took that never reached a switch.
+    pub(super) fn give_back(&mut self, group: &Group) {
+        self.loads.remove(&group.tree);
+        for on in &group.switches {
+            self.switches[on.switch.0].room.release(on.group_index);
+        }
+        self.release_address(group.mcst_id);
+    }
+}
+
+/// Parsers know no group: only in its own range of addresses is data parsed up to its ICRC.
+fn is_parsed(mcst_id: u32) -> bool {
+    mcst_id & RECOMPUTE_MASK == RECOMPUTE_NETWORK
+}
+
+/// A WRITE's virtual address changes by XOR, which moves it into the region only if the region is aligned.
+fn check_region(spec: &MemberSpec) -> Result<(), GroupError> {
+    let Some(MemoryRegion { va, len, .. }) = spec.region else {
+        return Ok(());
+    };
+    if len == 0 {
+        return Err(GroupError::EmptyRegion(spec.ip));
+    }
+    let alignment = u128::from(len).next_power_of_two();
+    match u128::from(va) % alignment {
+        0 => Ok(()),
+        _ => Err(GroupError::Region {
+            ip: spec.ip,
+            va,
+            len,
+            alignment,
+        }),
+    }
+}

@@ -1,0 +1,90 @@
+//! Removing a group in use: first it is hidden everywhere, then its entries go.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+
+use super::error::{GroupError, SwitchError};
+use super::event::Tag;
+use super::group::{Group, OnSwitch};
+use super::procedure::{Order, Procedure, Run, Step};
+use super::session::Task;
+use super::{Controller, Owner};
+use crate::topology::SwitchIndex;
+
+/// Which group, and who wants it gone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Removal {
+    pub(super) mcst_id: Ipv4Addr,
+    pub(super) reason: Reason,
+}
+
+/// Why a group in use is removed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reason {
+    /// A user asks for it.
+    Asked(Tag),
+    /// Its leader asks for it in band.
+    Dissolved(Ipv4Addr),
+    /// Nothing is heard of it any more.
+    Expired,
+}
+
+impl Procedure for Removal {
+    type Place = Ipv4Addr;
+    type Reading = Infallible;
+    type Failure = GroupError;
+
+    const NAME: &'static str = "removal";
+    const STEPS: &'static [Step<Removal>] = &[
+        Step::new("withdrawal", Removal::withdrawal).firm(),
+        Step::new("entries", Removal::entries).firm(),
+    ];
+
+    fn find(controller: &Controller, mcst_id: Ipv4Addr) -> Option<&Run<Removal>> {
+        controller.groups.get(&mcst_id)?.removal()
+    }
+
+    fn find_mut(controller: &mut Controller, mcst_id: Ipv4Addr) -> Option<&mut Run<Removal>> {
+        controller.groups.get_mut(&mcst_id)?.removal_mut()
+    }
+
+    fn owner(mcst_id: Ipv4Addr) -> Owner {
+        Owner::Removal(mcst_id)
+    }
+
+    fn learn(&mut self, _: SwitchIndex, reading: Infallible, _: Result<u64, SwitchError>) {
+        match reading {}
+    }
+
+    fn over(controller: &mut Controller, _: u64, mcst_id: Ipv4Addr) {
+        controller.group_removed(mcst_id);
+    }
+}
+
+impl Removal {
+    fn withdrawal(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, _| {
+            Task::Write(vec![group.withdrawal(&controller.program)])
+        })
+    }
+
+    fn entries(&self, controller: &Controller) -> Vec<Order<Infallible>> {
+        self.orders(controller, |group, on| {
+            Task::Write(group.removal(&controller.program, on))
+        })
+    }
+
+    fn orders(
+        &self,
+        controller: &Controller,
+        task: impl Fn(&Group, &OnSwitch) -> Task,
+    ) -> Vec<Order<Infallible>> {
+        let registration = controller.groups.get(&self.mcst_id);
+        let group = registration.map(|registration| registration.group());
+        let parts = group.iter().flat_map(|group| {
+            let parts = group.switches.iter();
+            parts.map(|on| Order::new(on.switch, task(group, on)))
+        });
+        parts.collect()
+    }
+}
