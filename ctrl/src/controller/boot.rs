@@ -32,7 +32,7 @@ const WITNESSES: usize = 2;
 pub(super) enum SwitchPhase {
     /// Not connected, or without pipeline.
     Off,
-    Booting(Run<Boot>),
+    Booting(Box<Run<Boot>>),
     InUse,
 }
 
@@ -191,7 +191,7 @@ impl Controller {
             found: snapshot,
             told: Vec::new(),
         };
-        self.switches[switch.0].boot = SwitchPhase::Booting(Run::new(boot));
+        self.switches[switch.0].boot = SwitchPhase::Booting(Box::new(Run::new(boot)));
         self.unready.insert(switch);
         self.begin::<Boot>(now, switch);
     }

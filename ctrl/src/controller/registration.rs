@@ -48,7 +48,7 @@ enum GroupState {
     InUse,
     /// In use while members come or go, or the tree is led elsewhere.
     Changing {
-        change: Run<Change>,
+        change: Box<Run<Change>>,
         /// Who wants the group gone as soon as the change is over.
         removal: Option<Tag>,
     },
@@ -154,7 +154,7 @@ impl Registration {
 
     pub(super) fn begin_change(&mut self, change: Change) {
         self.state = GroupState::Changing {
-            change: Run::new(change),
+            change: Box::new(Run::new(change)),
             removal: None,
         };
     }
@@ -164,7 +164,7 @@ impl Registration {
     pub(super) fn end_change(&mut self) -> Option<(Run<Change>, Option<Tag>)> {
         self.change()?;
         match std::mem::replace(&mut self.state, GroupState::InUse) {
-            GroupState::Changing { change, removal } => Some((change, removal)),
+            GroupState::Changing { change, removal } => Some((*change, removal)),
             _ => None,
         }
     }

@@ -195,6 +195,17 @@ impl Room {
         self.indexes.in_use()
     }
 
+    /// Indexes, slots, and entries for paths and members that are left.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> [usize; 4] {
+        [
+            self.indexes.left(),
+            self.slots.left(),
+            self.paths.left(),
+            self.members.left(),
+        ]
+    }
+
     /// There is an entry for each member next to the switch, as in the table of members, and no more slots than entries.
     fn receivers_left(&self) -> usize {
         self.slots.size().saturating_sub(self.members.used)

@@ -34,7 +34,7 @@ pub(in crate::controller) enum Stage {
     /// Members next to the switch are asked whether they agree.
     Inviting,
     /// The switch's part is being made or undone; when it is made, the neighbours have been told.
-    Making(Run<Making>),
+    Making(Box<Run<Making>>),
 }
 
 /// What a packet is to an agent.

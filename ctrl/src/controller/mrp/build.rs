@@ -203,7 +203,7 @@ impl Controller {
                 mcst_id,
                 agent: Some(switch),
             };
-            agent.stage = Stage::Making(Run::new(making));
+            agent.stage = Stage::Making(Box::new(Run::new(making)));
             self.begin::<Making>(now, making);
         }
     }

@@ -10,6 +10,7 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_p4runtime::{Code, Message, Status};
 
 use super::super::{registers, RegisterControl, Request, Response};
+use super::faults::{refused, Kind};
 use crate::tables::Program;
 
 /// One switch: its entries by kind and key, its registers, and its faults.
@@ -132,6 +133,48 @@ impl FakeSwitch {
             Request::Write(write) => self.write(write).map(|()| Response::Write),
             Request::Read(read) => Ok(Response::Read(vec![self.read(read)])),
         })
+    }
+
+    /// The same with a fault: a write is refused, whole or in its last update, anything else whole.
+    pub(super) fn request_with(
+        &mut self,
+        request: &Request,
+        fault: Option<Kind>,
+    ) -> Option<Result<Response, Status>> {
+        let refused = match (request, fault) {
+            (Request::Write(write), Some(Kind::Refuse)) => 0..write.updates.len(),
+            (Request::Write(write), Some(Kind::RefuseLast)) => {
+                write.updates.len() - 1..write.updates.len()
+            }
+            (_, Some(Kind::Refuse | Kind::RefuseLast)) => {
+                return Some(Err(Status::new(Code::ResourceExhausted, "fake")));
+            }
+            _ => 0..0,
+        };
+        self.refuse.extend(refused.map(|n| self.updates + n));
+        let result = self.request(request);
+        if fault.is_some() {
+            self.refuse.clear();
+        }
+        result
+    }
+
+    /// The same with a fault: a register access is refused.
+    pub(super) fn stream_with(
+        &mut self,
+        message: &StreamMessageRequest,
+        fault: Option<Kind>,
+    ) -> Vec<StreamMessageResponse> {
+        match (&message.update, fault) {
+            (
+                Some(stream_message_request::Update::Packet(packet)),
+                Some(Kind::Refuse | Kind::RefuseLast),
+            ) => {
+                let access = registers::parse(&packet.payload).unwrap();
+                vec![packet_in(1, 1, refused(access).to_bytes().to_vec())]
+            }
+            _ => self.stream(message),
+        }
     }
 
     pub(crate) fn stream(&mut self, message: &StreamMessageRequest) -> Vec<StreamMessageResponse> {

@@ -4,6 +4,7 @@ mod boot;
 mod datagrams;
 mod failures;
 mod fake_switch;
+mod faults;
 mod groups;
 mod icrc;
 mod lease;
@@ -21,6 +22,7 @@ use super::*;
 use crate::topology::Topology;
 use crate::tree::Policy;
 pub(crate) use fake_switch::{packet_in, FakeSwitch};
+use faults::{asked, steps_under_way, Fault, Kind};
 
 /// What members address, where a test or a leader chooses it.
 pub(super) const VIRTUAL_QPN: QpNum = QpNum::new(0xa1f);
@@ -34,6 +36,9 @@ pub(super) struct FakeFabric {
     pub(super) switches: Vec<FakeSwitch>,
     pub(super) said: Vec<ApiReply>,
     pub(super) now: u64,
+    pub(super) faults: Vec<Fault>,
+    /// Which procedures have asked for something at which steps of which switches, if that is to be noted.
+    seen: Option<BTreeSet<(&'static str, &'static str, SwitchIndex)>>,
     next_tag: u64,
 }
 
@@ -64,6 +69,8 @@ impl FakeFabric {
             switches,
             said: Vec::new(),
             now: 0,
+            faults: Vec::new(),
+            seen: None,
             next_tag: 0,
         }
     }
@@ -117,14 +124,30 @@ impl FakeFabric {
 
     pub(super) fn run(&mut self) {
         while let Some(effect) = self.controller.poll() {
+            if let (Some(seen), Some(to)) = (&mut self.seen, asked(&self.controller, &effect)) {
+                let steps = steps_under_way(&self.controller).into_iter();
+                seen.extend(steps.map(|(procedure, step, _)| (procedure, step, to)));
+            }
+            let mut faults = self.faults.iter_mut();
+            let fault = faults.find_map(|fault| fault.meets(&self.controller, &effect));
             match effect {
                 Effect::Api(reply) => self.said.push(reply),
+                Effect::Request { switch, .. } | Effect::Stream { switch, .. }
+                    if fault == Some(Kind::Die) =>
+                {
+                    self.switches[switch.0].restart();
+                    self.disconnect(switch);
+                    self.connect(switch);
+                }
+                _ if fault == Some(Kind::LoseRequest) => {}
                 Effect::Request {
                     switch,
                     request,
                     body,
                 } => {
-                    if let Some(result) = self.switches[switch.0].request(&body) {
+                    let fake = &mut self.switches[switch.0];
+                    let result = fake.request_with(&body, fault);
+                    if let Some(result) = result.filter(|_| fault != Some(Kind::LoseAnswer)) {
                         let event = Event::Reply {
                             switch,
                             request,
@@ -134,7 +157,9 @@ impl FakeFabric {
                     }
                 }
                 Effect::Stream { switch, message } => {
-                    for message in self.switches[switch.0].stream(&message) {
+                    let answers = self.switches[switch.0].stream_with(&message, fault);
+                    let answers = answers.into_iter();
+                    for message in answers.filter(|_| fault != Some(Kind::LoseAnswer)) {
                         self.controller
                             .handle(self.now, Event::Stream { switch, message });
                     }

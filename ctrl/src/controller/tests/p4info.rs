@@ -1,11 +1,16 @@
 //! The P4Info of the pipeline, and of the same one compiled for other sizes.
 
+use std::sync::LazyLock;
+
 use alfirk_p4runtime::p4::config::v1::{Action, P4Info, Preamble, Register, Table};
 use alfirk_p4runtime::text;
 
 /// As `p4src` has it.
 pub(crate) fn p4info() -> P4Info {
-    text::parse(alfirk_contract::P4INFO).expect("the compiler has written it")
+    static P4INFO: LazyLock<P4Info> = LazyLock::new(|| {
+        text::parse(alfirk_contract::P4INFO).expect("the compiler has written it")
+    });
+    P4INFO.clone()
 }
 
 /// With other bounds on groups and paths.

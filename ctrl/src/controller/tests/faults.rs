@@ -1,0 +1,545 @@
+//! Something fails at every step of every procedure, on every switch that takes part in it, in every way that there is.
+//!
+//! The steps are those that the procedures state, so that a new one is tried, too.  Afterwards the fabric is as before or as
+//! asked for, nothing is missing of what the controller gives out, and the next requests work.
+
+use std::collections::BTreeSet;
+
+use alfirk_p4runtime::p4::config::v1::P4Info;
+use alfirk_p4runtime::p4::v1::stream_message_request;
+
+use super::mrp::{World, GROUP};
+use super::*;
+use crate::constants::{PACKET_OUT_REGISTERS, REGISTER_STATUS_OUT_OF_RANGE};
+use crate::controller::procedure::{Procedure, Run};
+use crate::tables::Target;
+use crate::topology::leaf_spine;
+
+/// What a switch does to what it is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::controller) enum Kind {
+    /// Refuses all of it.
+    Refuse,
+    /// Does all but the last update.
+    RefuseLast,
+    /// Never gets it.
+    LoseRequest,
+    /// Does it, but the answer never comes.
+    LoseAnswer,
+    /// Restarts instead, and has nothing any more.
+    Die,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind::Refuse,
+    Kind::RefuseLast,
+    Kind::LoseRequest,
+    Kind::LoseAnswer,
+    Kind::Die,
+];
+
+/// Where a fault strikes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::controller) struct Fault {
+    procedure: &'static str,
+    step: &'static str,
+    /// While the step is being undone.
+    is_undo: bool,
+    switch: SwitchIndex,
+    kind: Kind,
+    struck: bool,
+}
+
+impl Fault {
+    /// What becomes of a message to a switch.
+    pub(super) fn meets(&mut self, controller: &Controller, effect: &Effect) -> Option<Kind> {
+        let to = asked(controller, effect)?;
+        let is_packet = matches!(effect, Effect::Stream { .. });
+        let here = (self.procedure, self.step, self.is_undo);
+        let is_now = to == self.switch && steps_under_way(controller).contains(&here);
+        // Register accesses are sent again.
+        let stays = is_packet && matches!(self.kind, Kind::LoseRequest | Kind::LoseAnswer);
+        if !is_now || self.struck && !stays {
+            return None;
+        }
+        self.struck = true;
+        Some(self.kind)
+    }
+}
+
+/// The switch that a call or a register access goes to.
+pub(super) fn asked(controller: &Controller, effect: &Effect) -> Option<SwitchIndex> {
+    match effect {
+        Effect::Request { switch, .. } => Some(*switch),
+        Effect::Stream { switch, message } => {
+            let Some(stream_message_request::Update::Packet(packet)) = &message.update else {
+                return None;
+            };
+            let header = controller.program.packet_io.packet_out_header(packet)?;
+            (header.kind == PACKET_OUT_REGISTERS).then_some(*switch)
+        }
+        Effect::Api(_) => None,
+    }
+}
+
+/// An answer to a register access that was refused.
+pub(super) fn refused(mut access: RegisterControl) -> RegisterControl {
+    access.status = REGISTER_STATUS_OUT_OF_RANGE;
+    access
+}
+
+/// Which procedures are at which steps, and whether they undo them.
+pub(super) fn steps_under_way(
+    controller: &Controller,
+) -> BTreeSet<(&'static str, &'static str, bool)> {
+    fn step<P: Procedure>(run: Option<&Run<P>>) -> Option<(&'static str, &'static str, bool)> {
+        let (step, is_undo) = run?.step()?;
+        Some((P::NAME, step, is_undo))
+    }
+    let mut steps = BTreeSet::new();
+    for switch in controller.topology.switch_indexes() {
+        steps.extend(step(Boot::find(controller, switch)));
+        for mcst_id in controller.groups.keys() {
+            let agent = Some(switch);
+            let mcst_id = *mcst_id;
+            steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+        }
+    }
+    for mcst_id in controller.groups.keys() {
+        let (mcst_id, agent) = (*mcst_id, None);
+        steps.extend(step(Making::find(controller, Making { mcst_id, agent })));
+        steps.extend(step(Change::find(controller, mcst_id)));
+        steps.extend(step(Removal::find(controller, mcst_id)));
+    }
+    steps
+}
+
+/// What a procedure is tried with.
+struct Scenario {
+    name: &'static str,
+    /// A fabric in which it can begin.
+    prepare: fn() -> FakeFabric,
+    /// Has it begin, and lets all time pass that it takes.
+    ask: fn(FakeFabric) -> FakeFabric,
+}
+
+/// Kinds of entries, ports of groups, and what is left.
+type Shape<'a> = (
+    Vec<Vec<&'a str>>,
+    Vec<(&'a str, &'a [u32])>,
+    &'a [[usize; 4]],
+);
+
+/// All that must be as before or as asked.
+#[derive(Debug, PartialEq)]
+struct Picture {
+    entries: Vec<Vec<String>>,
+    /// Of groups: switch, index, paths and, unless registers are lost, what they start from.
+    registers: BTreeMap<(String, u16), (u8, u64)>,
+    groups: Vec<GroupStatus>,
+    /// Indexes, slots and entries that each switch has left.
+    left: Vec<[usize; 4]>,
+    addresses: usize,
+    loads: PortLoads,
+    leftovers: usize,
+}
+
+impl Picture {
+    fn of(fabric: &FakeFabric, kind: Kind) -> Picture {
+        let controller = &fabric.controller;
+        let groups = controller.status().groups;
+        let mut registers = BTreeMap::new();
+        for on in groups.iter().flat_map(|group| &group.switches) {
+            let held = &fabric.switches[fabric.switch(&on.switch).0].registers;
+            let Some((paths, value)) = held.get(&on.group_index).copied() else {
+                continue;
+            };
+            // Of a switch that was dead, registers start anew, from what all members are sure to have.
+            let value = if kind == Kind::Die { 0 } else { value };
+            registers.insert((on.switch.clone(), on.group_index), (paths, value));
+        }
+        assert!(controller.tasks.is_empty(), "{:?}", controller.tasks);
+        assert_eq!(steps_under_way(controller), BTreeSet::new());
+        Picture {
+            entries: fabric.contents(),
+            registers,
+            groups,
+            left: controller.switches.iter().map(|s| s.room.left()).collect(),
+            addresses: controller.addresses.in_use(),
+            loads: controller.loads.clone(),
+            leftovers: controller.switches.iter().map(|s| s.leftovers.len()).sum(),
+        }
+    }
+
+    /// The same without indexes.
+    fn shape(&self) -> Shape<'_> {
+        let kind = |text: &String| {
+            text.find(|c: char| c.is_ascii_digit())
+                .unwrap_or(text.len())
+        };
+        let kinds = |of: &Vec<String>| -> Vec<usize> { of.iter().map(kind).collect() };
+        let entries = self.entries.iter().map(|of| {
+            let mut kinds: Vec<&str> = of.iter().zip(kinds(of)).map(|(t, at)| &t[..at]).collect();
+            kinds.sort_unstable();
+            kinds
+        });
+        let parts = self.groups.iter().flat_map(|group| &group.switches);
+        let parts = parts.map(|on| (&on.switch[..], &on.ports[..]));
+        (entries.collect(), parts.collect(), &self.left)
+    }
+}
+
+/// Tries all faults at all steps of a procedure, wherever they have something to do; tells which steps that were.
+fn try_all<P: Procedure>(scenario: &Scenario) -> BTreeSet<&'static str> {
+    let mut fabric = (scenario.prepare)();
+    fabric.seen = Some(BTreeSet::new());
+    let fabric = (scenario.ask)(fabric);
+    let mut met = BTreeSet::new();
+    for (procedure, step, switch) in fabric.seen.iter().flatten().copied() {
+        if procedure != P::NAME {
+            continue;
+        }
+        met.insert(step);
+        for kind in KINDS {
+            let fault = Fault {
+                procedure,
+                step,
+                is_undo: false,
+                switch,
+                kind,
+                struck: false,
+            };
+            try_one(scenario, &fabric, &[fault]);
+        }
+    }
+    met
+}
+
+/// Tries faults; `asked` is the fabric without them.
+fn try_one(scenario: &Scenario, asked: &FakeFabric, faults: &[Fault]) {
+    let kind = faults[0].kind;
+    let case = format!("{}: {faults:?}", scenario.name);
+    let mut fabric = (scenario.prepare)();
+    let before = Picture::of(&fabric, kind);
+    fabric.faults = faults.to_vec();
+    fabric = (scenario.ask)(fabric);
+    let struck = std::mem::take(&mut fabric.faults);
+    assert!(struck.iter().all(|fault| fault.struck), "{case}");
+    if fabric.needs_reading(&struck) {
+        for fault in &struck {
+            fabric.disconnect(fault.switch);
+            fabric.connect(fault.switch);
+            fabric.wait();
+        }
+    }
+    assert!(fabric.controller.is_ready(), "{case}: {:?}", fabric.said);
+    let after = Picture::of(&fabric, kind);
+    let asked = Picture::of(asked, kind);
+    // A leader that does not hear that it is refused asks again, and gets a group under another index.
+    let is_as_asked = after == asked || kind == Kind::Die && after.shape() == asked.shape();
+    if !is_as_asked {
+        assert_eq!(after, before, "{case}: {:?}", fabric.said);
+    }
+    next_requests_work(fabric, &case);
+}
+
+impl FakeFabric {
+    /// Whether only a new connection makes sure that nothing is left on a switch.
+    fn needs_reading(&self, struck: &[Fault]) -> bool {
+        let controller = &self.controller;
+        let is_in_doubt = |fault: &Fault| {
+            let is_refusal = matches!(fault.kind, Kind::Refuse | Kind::RefuseLast);
+            // A group that is removed, or led elsewhere, is not undone any more.
+            let is_firm = fault.procedure == Removal::NAME || fault.step == "clean up";
+            !is_refusal || is_firm || fault.is_undo
+        };
+        struck.iter().any(is_in_doubt) || !controller.is_ready()
+    }
+}
+
+fn next_requests_work(mut fabric: FakeFabric, case: &str) {
+    for group in fabric.controller.status().groups {
+        fabric.said.clear();
+        let removed = fabric.deregister(group.mcst_id);
+        assert_eq!(removed, Ok(()), "{case}");
+    }
+    fabric.said.clear();
+    let bare = Picture::of(&fabric, Kind::Die);
+    assert_eq!(bare.loads, PortLoads::default(), "{case}");
+    assert_eq!(bare.addresses, 0, "{case}");
+    for (control, left) in fabric.controller.switches.iter().zip(&bare.left) {
+        let all = room::Room::new(&fabric.controller.program.sizes).left();
+        assert_eq!((control.room.groups(), *left), (0, all), "{case}");
+    }
+    let group = fabric.register(&["h1", "h3"]).expect(case);
+    fabric.join(group.mcst_id, "h4").expect(case);
+    fabric.leave(group.mcst_id, &["h4"]).expect(case);
+    fabric.deregister(group.mcst_id).expect(case);
+    assert_eq!(Picture::of(&fabric, Kind::Die), bare, "{case}");
+}
+
+fn names<P: Procedure>() -> BTreeSet<&'static str> {
+    P::STEPS.iter().map(|step| step.name).collect()
+}
+
+/// Two leaves with two hosts each, and so many spines; calls fail soon, and nothing counts as dead.
+fn fabric(spines: u32) -> FakeFabric {
+    fabric_of(spines, p4info::p4info())
+}
+
+fn fabric_of(spines: u32, p4info: P4Info) -> FakeFabric {
+    let config = ControllerConfig {
+        lease_ns: 0,
+        dead_switch_ns: u64::MAX / 2,
+        request_timeout_ns: 10_000_000,
+        register_retry_ns: 2_000_000,
+        register_attempts: 3,
+        ..ControllerConfig::new(p4info, b"{}".to_vec())
+    };
+    let mut fabric = FakeFabric::with(leaf_spine(2, spines, 2).unwrap(), config);
+    fabric.connect_all();
+    fabric.said.clear();
+    fabric
+}
+
+fn with_group(mut fabric: FakeFabric, hosts: &[&str]) -> FakeFabric {
+    fabric.register(hosts).unwrap();
+    fabric
+}
+
+fn the_group(fabric: &FakeFabric) -> Ipv4Addr {
+    fabric.controller.status().groups[0].mcst_id
+}
+
+fn ask(mut fabric: FakeFabric, request: ApiRequest) -> FakeFabric {
+    fabric.handle(Event::Api(request));
+    fabric.wait();
+    fabric
+}
+
+const MAKING: Scenario = Scenario {
+    name: "a user's group",
+    prepare: || fabric(1),
+    ask: |mut fabric| {
+        let (tag, group) = (fabric.tag(), fabric.request(&["h1", "h2", "h3"]));
+        ask(fabric, ApiRequest::Register { tag, group })
+    },
+};
+
+const JOINING: Scenario = Scenario {
+    name: "a member joins",
+    prepare: || with_group(fabric(1), &["h1", "h3"]),
+    ask: |mut fabric| {
+        let (tag, mcst_id) = (fabric.tag(), the_group(&fabric));
+        let member = fabric.request(&["h4"]).members[0];
+        let join = ApiRequest::Join {
+            tag,
+            mcst_id,
+            member,
+        };
+        ask(fabric, join)
+    },
+};
+
+const LEAVING: Scenario = Scenario {
+    name: "a member leaves",
+    prepare: || with_group(fabric(1), &["h1", "h2", "h3"]),
+    ask: |mut fabric| {
+        let (tag, mcst_id) = (fabric.tag(), the_group(&fabric));
+        let members = vec![fabric.request(&["h3"]).members[0].ip];
+        let leave = ApiRequest::Leave {
+            tag,
+            mcst_id,
+            members,
+        };
+        ask(fabric, leave)
+    },
+};
+
+const REROUTING: Scenario = Scenario {
+    name: "a link breaks",
+    prepare: || with_group(fabric(2), &["h1", "h3"]),
+    ask: |mut fabric| {
+        let topology = fabric.controller.topology();
+        let (leaf, _) = topology.attachment(topology.host_named("h1").unwrap());
+        let group = &fabric.controller.status().groups[0];
+        let on = group.switches.iter().find(|on| on.switch == "l1").unwrap();
+        let up = on.ports.iter().find_map(|port| {
+            let neighbour = topology.behind(leaf, *port)?;
+            let is_switch = matches!(neighbour.peer.node, crate::topology::Node::Switch(_));
+            is_switch.then_some(neighbour.link)
+        });
+        let (link, is_up) = (up.unwrap(), false);
+        fabric.handle(Event::Link { link, is_up });
+        fabric.wait();
+        fabric.handle(Event::Link { link, is_up: true });
+        fabric.wait();
+        fabric
+    },
+};
+
+/// Entries that name a group by its address are there on Tofino alone.
+const JOINING_BY_ADDRESS: Scenario = Scenario {
+    name: "a member joins, entries by address",
+    prepare: || {
+        // The constraints of the other target's keys are others.
+        let mut p4info = p4info::p4info();
+        let params = p4info
+            .actions
+            .iter_mut()
+            .flat_map(|action| &mut action.params);
+        params.for_each(|param| param.annotations.clear());
+        for table in &mut p4info.tables {
+            let preamble = table.preamble.iter_mut();
+            preamble.for_each(|preamble| preamble.annotations.clear());
+            let fields = table.match_fields.iter_mut();
+            fields.for_each(|field| field.annotations.clear());
+        }
+        let mut fabric = fabric_of(1, p4info);
+        fabric.controller.program.target = Target::Tofino;
+        for switch in &mut fabric.switches {
+            switch.trusting = true;
+        }
+        with_group(fabric, &["h1", "h3"])
+    },
+    ask: JOINING.ask,
+};
+
+const REMOVAL: Scenario = Scenario {
+    name: "a group is removed",
+    prepare: || with_group(fabric(1), &["h1", "h2", "h3"]),
+    ask: |mut fabric| {
+        let (tag, mcst_id) = (fabric.tag(), the_group(&fabric));
+        ask(fabric, ApiRequest::Deregister { tag, mcst_id })
+    },
+};
+
+#[test]
+fn a_group_is_made_or_nothing_is_left_of_it() {
+    assert_eq!(try_all::<Making>(&MAKING), names::<Making>());
+}
+
+#[test]
+fn a_group_is_made_in_band_or_nothing_is_left_of_it() {
+    let scenario = Scenario {
+        name: "a leader's group",
+        prepare: || fabric(1),
+        ask: |fabric| {
+            let mut world = World::over(fabric);
+            let mut leader = world.leader(GROUP, &[0, 1, 2]);
+            world.run(0, &mut leader);
+            world.settle(0, &mut leader, 2_500);
+            world.fabric
+        },
+    };
+    assert_eq!(try_all::<Making>(&scenario), names::<Making>());
+}
+
+#[test]
+fn a_member_joins_or_the_group_stays_as_it_was() {
+    try_all::<Change>(&JOINING);
+}
+
+#[test]
+fn a_member_leaves_or_the_group_stays_as_it_was() {
+    try_all::<Change>(&LEAVING);
+}
+
+#[test]
+fn a_group_is_led_elsewhere_or_stays_as_it_was() {
+    try_all::<Change>(&REROUTING);
+}
+
+#[test]
+fn entries_by_address_are_exchanged_or_stay_as_they_were() {
+    let met = try_all::<Change>(&JOINING_BY_ADDRESS);
+    // All that a change may have to do is in this one.
+    assert_eq!(met, names::<Change>());
+}
+
+#[test]
+fn a_group_that_is_removed_is_gone() {
+    assert_eq!(try_all::<Removal>(&REMOVAL), names::<Removal>());
+}
+
+#[test]
+fn a_switch_that_starts_gets_all_that_it_should_have() {
+    let scenario = Scenario {
+        name: "a switch starts",
+        prepare: || {
+            let mut fabric = with_group(fabric(1), &["h1", "h2", "h3"]);
+            let mut other = with_group(self::fabric(1), &["h1", "h2"]);
+            let mut foreign = other.request(&["h1", "h4"]);
+            foreign.mcst_id = Some([10, 255, 9, 9].into());
+            other.register_group(foreign).unwrap();
+            let leaf = fabric.switch("l1");
+            // Something for each step: the group has lost a path, and so its registers.
+            fabric.switches[leaf.0].copy_entries(&other.switches[leaf.0]);
+            for lost in [
+                "table ingress.group_lookup.mft",
+                "table ingress.ipv4_routing.routes",
+                "clone session",
+            ] {
+                fabric.switches[leaf.0].forget(lost);
+            }
+            fabric
+        },
+        ask: |mut fabric| {
+            let leaf = fabric.switch("l1");
+            fabric.disconnect(leaf);
+            fabric.connect(leaf);
+            fabric.wait();
+            fabric
+        },
+    };
+    assert_eq!(try_all::<Boot>(&scenario), names::<Boot>());
+}
+
+#[test]
+fn what_fails_while_undoing_is_told_beside_what_failed_first() {
+    let mut both = 0;
+    for (scenario, procedure, last, steps) in [
+        (&MAKING, Making::NAME, "publication", names::<Making>()),
+        (&JOINING, Change::NAME, "publish", names::<Change>()),
+    ] {
+        let asked = (scenario.ask)((scenario.prepare)());
+        for step in steps {
+            for switch in [0, 1, 2].map(SwitchIndex) {
+                let fault = Fault {
+                    procedure,
+                    step: last,
+                    is_undo: false,
+                    switch: SwitchIndex(1),
+                    kind: Kind::Refuse,
+                    struck: false,
+                };
+                let undo = Fault {
+                    step,
+                    is_undo: true,
+                    switch,
+                    ..fault
+                };
+                let mut fabric = (scenario.prepare)();
+                fabric.faults = vec![fault, undo];
+                fabric = (scenario.ask)(fabric);
+                if !fabric.faults.iter().all(|fault| fault.struck) {
+                    continue;
+                }
+                let error = fabric.said.iter().find_map(|reply| match reply {
+                    ApiReply::Failed { error, .. } => Some(error),
+                    _ => None,
+                });
+                let Some(GroupError::Unwind { initial, unwind }) = error else {
+                    panic!("{step}: {error:?}");
+                };
+                assert!(matches!(**initial, GroupError::Switch(_)), "{step}");
+                assert_eq!(unwind.len(), 1, "{step}");
+                both += 1;
+                try_one(scenario, &asked, &[fault, undo]);
+            }
+        }
+    }
+    // Publication and entries of a new group on three switches each; of a change only one leaf has another part, which is shown,
+    // hidden and prepared.
+    assert_eq!(both, 2 * 3 + 3);
+}
