@@ -4,24 +4,24 @@
 //! failed.  One Write is under way at a time; whatever is asked for meanwhile goes out together in the next one, so that
 //! many groups registered at once cost few calls.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use alfirk_p4runtime::p4::v1::{
-    entity, forwarding_pipeline_config::Cookie,
-    get_forwarding_pipeline_config_request::ResponseType, packet_replication_engine_entry as pre,
-    set_forwarding_pipeline_config_request::Action, stream_message_request,
-    stream_message_response, update, CloneSessionEntry, Entity, ForwardingPipelineConfig,
-    GetForwardingPipelineConfigRequest, MasterArbitrationUpdate, MulticastGroupEntry, PacketIn,
-    PacketOut, PacketReplicationEngineEntry, ReadRequest, SetForwardingPipelineConfigRequest,
-    StreamMessageRequest, StreamMessageResponse, TableEntry, Uint128, Update, WriteRequest,
+    entity, stream_message_request, stream_message_response, Entity, MasterArbitrationUpdate,
+    PacketIn, PacketOut, ReadRequest, StreamMessageRequest, StreamMessageResponse, Uint128, Update,
+    WriteRequest,
 };
-use alfirk_p4runtime::{Code, Status};
+use alfirk_p4runtime::Status;
 
+mod opening;
 mod register_access;
 mod round_trip;
+mod writes;
 
+use self::opening::Reading;
 use self::register_access::RegisterTask;
 use self::round_trip::RoundTrip;
+use self::writes::{Done, Writes};
 use super::config::ControllerConfig;
 use super::error::SwitchError;
 use super::event::{Request, RequestId, Response};
@@ -114,34 +114,6 @@ enum State {
     Open,
 }
 
-/// The Write under way.
-#[derive(Debug)]
-struct InFlight {
-    request: RequestId,
-    /// When to give up.
-    deadline: u64,
-    /// One per update.
-    updates: Vec<(TaskId, Update)>,
-}
-
-/// Reads under way while a session opens.
-#[derive(Debug)]
-struct Reading {
-    tables: RequestId,
-    engine: RequestId,
-    /// Of a pipeline that was there; those of a fresh one have no rates.
-    meters: Option<RequestId>,
-    open: BTreeSet<RequestId>,
-    found: Found,
-}
-
-/// What is left of a Write task.
-#[derive(Debug)]
-struct WriteTask {
-    remaining: usize,
-    error: Option<SwitchError>,
-}
-
 /// See the module's text.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -152,10 +124,8 @@ pub(super) struct Session {
     why: String,
     next_request: u64,
     next_cookie: u32,
-    queue: VecDeque<(TaskId, Update)>,
-    in_flight: Option<InFlight>,
+    writes: Writes,
     reading: Option<Reading>,
-    writes: BTreeMap<TaskId, WriteTask>,
     /// Those under way, by cookie.
     registers: BTreeMap<u32, RegisterTask>,
     /// Those that wait until there are fewer than [`register_access::WINDOW`] under way.
@@ -179,10 +149,8 @@ impl Session {
             why: "not connected yet".to_owned(),
             next_request: 0,
             next_cookie: 0,
-            queue: VecDeque::new(),
-            in_flight: None,
+            writes: Writes::default(),
             reading: None,
-            writes: BTreeMap::new(),
             registers: BTreeMap::new(),
             waiting_registers: VecDeque::new(),
             counting: BTreeMap::new(),
@@ -209,7 +177,7 @@ impl Session {
             | State::Loading { deadline, .. } => Some(deadline),
             State::Closed | State::Backup | State::Open => None,
         };
-        let write = self.in_flight.as_ref().map(|w| w.deadline);
+        let write = self.writes.deadline();
         let registers = self.registers.values().map(|r| r.deadline).min();
         let counting = self.counting.values().map(|(_, deadline)| *deadline).min();
         let reads = self.register_reads.values().map(|(.., deadline)| *deadline);
@@ -301,12 +269,7 @@ impl Session {
                 self.notices.push_back(Notice::Done(id, Ok(0)));
             }
             Task::Write(updates) => {
-                let task = WriteTask {
-                    remaining: updates.len(),
-                    error: None,
-                };
-                self.writes.insert(id, task);
-                self.queue.extend(updates.into_iter().map(|u| (id, u)));
+                self.writes.push(id, updates);
                 self.send_writes(now, context);
             }
             Task::Registers(access) => {
@@ -381,10 +344,12 @@ impl Session {
                 self.register_read(context, request, result);
             }
             _ => {
-                let ours = self.in_flight.take_if(|write| write.request == request);
                 // Else the answer comes after its time, or after the connection that it was asked over.
-                if let Some(write) = ours {
-                    self.finish_write(context, write, result);
+                if let Some(write) = self.writes.answered(request) {
+                    let done = self
+                        .writes
+                        .finish(write, result, &self.name, context.program);
+                    self.written(done);
                     self.send_writes(now, context);
                 }
             }
@@ -428,11 +393,10 @@ impl Session {
             }
             _ => {}
         }
-        if let Some(write) = self.in_flight.take_if(|write| write.deadline <= now) {
+        if let Some(write) = self.writes.late(now) {
             let error = self.timed_out(context, "Write");
-            for (task, _) in write.updates {
-                self.update_done(task, Err(error.clone()));
-            }
+            let done = self.writes.fail(write, &error);
+            self.written(done);
             self.send_writes(now, context);
         }
         self.send_registers(now, context);
@@ -455,86 +419,6 @@ impl Session {
     fn enter(&mut self, state: State, why: &str) {
         self.state = state;
         why.clone_into(&mut self.why);
-    }
-
-    fn arbitration(&mut self, now: u64, context: &Context, update: &MasterArbitrationUpdate) {
-        let is_primary = update
-            .status
-            .as_ref()
-            .is_none_or(|status| status.canonical_code() == Code::Ok);
-        if let State::Arbitrating { since, .. } = self.state {
-            self.round_trip.measured(now - since);
-        }
-        match (self.state, is_primary) {
-            (State::Arbitrating { .. } | State::Backup, true) => self.ask(now, context),
-            (State::Closed | State::Backup, false) => {}
-            (_, true) => {}
-            (_, false) => {
-                let error = SwitchError::NotPrimary {
-                    switch: self.name.clone(),
-                };
-                self.fail(error.clone());
-                // The connection stands: when the other controller leaves, the switch will say so.
-                self.enter(State::Backup, &error.to_string());
-            }
-        }
-    }
-
-    /// Asks which pipeline the switch runs.
-    fn ask(&mut self, now: u64, context: &Context) {
-        let request = self.next_request();
-        let body = GetForwardingPipelineConfigRequest {
-            device_id: self.device_id,
-            response_type: ResponseType::CookieOnly.into(),
-        };
-        self.outputs
-            .push_back(Output::Request(request, Request::GetPipeline(body)));
-        self.enter(
-            State::Asking {
-                request,
-                deadline: now + context.config.request_timeout_ns,
-            },
-            "its pipeline is being looked at",
-        );
-    }
-
-    /// Asks for everything that the switch holds: one call each for tables, replication entries and meters, because servers
-    /// that cannot tell the latter can tell the former.
-    fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
-        let tables = context.program.table_ids().into_iter().map(|table_id| {
-            entity::Entity::TableEntry(TableEntry {
-                table_id,
-                ..TableEntry::default()
-            })
-        });
-        let engine = [
-            pre::Type::MulticastGroupEntry(MulticastGroupEntry::default()),
-            pre::Type::CloneSessionEntry(CloneSessionEntry::default()),
-        ]
-        .map(|kind| {
-            entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
-                r#type: Some(kind),
-            })
-        });
-        let tables = self.read(tables);
-        let engine = self.read(engine);
-        let meters = kept.then(|| self.read([context.program.punt_rates.wanted()]));
-        self.reading = Some(Reading {
-            tables,
-            engine,
-            meters,
-            open: [tables, engine].into_iter().chain(meters).collect(),
-            found: Found {
-                kept,
-                entities: Vec::new(),
-            },
-        });
-        self.enter(
-            State::Reading {
-                deadline: now + context.config.request_timeout_ns,
-            },
-            "its entries are being read",
-        );
     }
 
     fn read(&mut self, entities: impl IntoIterator<Item = entity::Entity>) -> RequestId {
@@ -571,84 +455,6 @@ impl Session {
         self.notices.push_back(Notice::Counted(task, counts));
     }
 
-    fn is_reading(&self, request: RequestId) -> bool {
-        let reading = self.reading.as_ref();
-        reading.is_some_and(|reading| reading.open.contains(&request))
-    }
-
-    fn read_done(
-        &mut self,
-        now: u64,
-        context: &Context,
-        request: RequestId,
-        result: Result<Response, Status>,
-    ) {
-        let Some(reading) = &mut self.reading else {
-            return;
-        };
-        reading.open.remove(&request);
-        match result {
-            Ok(Response::Read(messages)) => {
-                let entities = messages.into_iter().flat_map(|message| message.entities);
-                reading.found.entities.extend(entities);
-            }
-            // Entries that cannot be read cannot be trusted: start from nothing.
-            _ if request == reading.tables && reading.found.kept => {
-                self.reading = None;
-                return self.load(now, context);
-            }
-            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written, as are
-            // meters' rates.
-            _ => {
-                let what = match request {
-                    request if request == reading.engine => "replication entries",
-                    request if Some(request) == reading.meters => "meters",
-                    _ => "tables",
-                };
-                tracing::debug!(switch = self.name, "{what} cannot be read");
-            }
-        }
-        if self.is_read() {
-            if let Some(reading) = self.reading.take() {
-                self.enter(State::Open, "");
-                self.notices.push_back(Notice::Open(reading.found));
-            }
-        }
-    }
-
-    fn is_read(&self) -> bool {
-        self.reading.as_ref().is_some_and(|r| r.open.is_empty())
-    }
-
-    fn load(&mut self, now: u64, context: &Context) {
-        let request = self.next_request();
-        let config = context.config;
-        let body = SetForwardingPipelineConfigRequest {
-            device_id: self.device_id,
-            election_id: Some(election_id(config)),
-            action: Action::VerifyAndCommit.into(),
-            config: Some(ForwardingPipelineConfig {
-                p4info: Some(config.p4info.clone()),
-                p4_device_config: config.device_config.clone(),
-                cookie: Some(Cookie {
-                    cookie: context.fingerprint,
-                }),
-            }),
-            ..SetForwardingPipelineConfigRequest::default()
-        };
-        self.outputs.push_back(Output::Request(
-            request,
-            Request::SetPipeline(Box::new(body)),
-        ));
-        self.enter(
-            State::Loading {
-                request,
-                deadline: now + config.request_timeout_ns,
-            },
-            "its pipeline is being loaded",
-        );
-    }
-
     fn packet_in(&mut self, now: u64, context: &Context, packet: PacketIn) {
         let Some(header) = context.program.packet_io.packet_in(&packet) else {
             tracing::warn!(switch = self.name, "PacketIn without the pipeline's header");
@@ -674,109 +480,35 @@ impl Session {
 
     /// Sends the next Write, if none is under way and something waits.
     fn send_writes(&mut self, now: u64, context: &Context) {
-        if self.in_flight.is_some() || self.queue.is_empty() {
+        let request = RequestId(self.next_request + 1);
+        let deadline = now + context.config.request_timeout_ns;
+        let limit = context.config.batch_limit;
+        let Some(updates) = self.writes.next(request, deadline, limit) else {
             return;
-        }
-        let count = self.queue.len().min(context.config.batch_limit.max(1));
-        let updates: Vec<_> = self.queue.drain(..count).collect();
-        let request = self.next_request();
+        };
+        self.next_request += 1;
         let body = WriteRequest {
             device_id: self.device_id,
             election_id: Some(election_id(context.config)),
-            updates: updates.iter().map(|(_, update)| update.clone()).collect(),
+            updates,
             ..WriteRequest::default()
         };
         self.outputs
             .push_back(Output::Request(request, Request::Write(body)));
-        self.in_flight = Some(InFlight {
-            request,
-            deadline: now + context.config.request_timeout_ns,
-            updates,
-        });
     }
 
-    fn finish_write(
-        &mut self,
-        context: &Context,
-        write: InFlight,
-        result: Result<Response, Status>,
-    ) {
-        let Err(status) = result else {
-            for (task, _) in write.updates {
-                self.update_done(task, Ok(()));
-            }
-            return;
-        };
-        let errors = status.update_errors();
-        if errors.len() != write.updates.len() {
-            let error = SwitchError::Call {
-                switch: self.name.clone(),
-                call: "Write",
-                status,
-            };
-            for (task, _) in write.updates {
-                self.update_done(task, Err(error.clone()));
-            }
-            return;
-        }
-        for ((task, update), error) in write.updates.into_iter().zip(errors) {
-            let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
-            let verb = match update.r#type() {
-                update::Type::Insert => "insert",
-                update::Type::Modify => "modify",
-                update::Type::Delete => "delete",
-                update::Type::Unspecified => "update",
-            };
-            if verb == "insert" && code == Code::AlreadyExists {
-                // What should be there is there in another form: some servers keep replication entries over a push
-                // of the pipeline.
-                let mut update = update;
-                update.set_type(update::Type::Modify);
-                self.queue.push_front((task, update));
-                continue;
-            }
-            let gone = verb == "delete" && code == Code::NotFound;
-            let result = match code == Code::Ok || gone {
-                true => Ok(()),
-                false => Err(SwitchError::Refused {
-                    switch: self.name.clone(),
-                    entity: context.program.describe(&update),
-                    verb,
-                    code,
-                    message: error.message,
-                }),
-            };
-            self.update_done(task, result);
-        }
-    }
-
-    /// Counts one update of a task, which has one error: the first, or one after which something may still happen.
-    fn update_done(&mut self, id: TaskId, result: Result<(), SwitchError>) {
-        let Some(task) = self.writes.get_mut(&id) else {
-            return;
-        };
-        task.remaining -= 1;
-        if let Err(error) = result {
-            let before = task.error.as_ref();
-            // What may still happen matters more than what will not.
-            if before.is_none_or(|before| before.is_definite() && !error.is_definite()) {
-                task.error = Some(error);
-            }
-        }
-        if task.remaining == 0 {
-            let error = self.writes.remove(&id).and_then(|task| task.error);
+    fn written(&mut self, done: Done) {
+        for (task, result) in done {
             self.notices
-                .push_back(Notice::Done(id, error.map_or(Ok(0), Err)));
+                .push_back(Notice::Done(task, result.map(|()| 0)));
         }
     }
 
     /// Fails everything that is under way.
     fn abandon(&mut self) {
-        self.queue.clear();
-        self.in_flight = None;
         self.reading = None;
         self.outputs.clear();
-        let writes = std::mem::take(&mut self.writes).into_keys();
+        let writes = std::mem::take(&mut self.writes).into_tasks();
         let registers = std::mem::take(&mut self.registers)
             .into_values()
             .map(|r| r.task);

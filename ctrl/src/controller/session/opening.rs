@@ -1,0 +1,192 @@
+//! From a connection to a switch that takes tasks: who is primary, which pipeline runs, and what is there already.
+
+use std::collections::BTreeSet;
+
+use alfirk_p4runtime::p4::v1::{
+    entity, forwarding_pipeline_config::Cookie,
+    get_forwarding_pipeline_config_request::ResponseType, packet_replication_engine_entry as pre,
+    set_forwarding_pipeline_config_request::Action, CloneSessionEntry, ForwardingPipelineConfig,
+    GetForwardingPipelineConfigRequest, MasterArbitrationUpdate, MulticastGroupEntry,
+    PacketReplicationEngineEntry, SetForwardingPipelineConfigRequest, TableEntry,
+};
+use alfirk_p4runtime::{Code, Status};
+
+use super::{election_id, Context, Found, Notice, Output, Session, State};
+use crate::controller::error::SwitchError;
+use crate::controller::event::{Request, RequestId, Response};
+
+/// Reads under way while a session opens.
+#[derive(Debug)]
+pub(super) struct Reading {
+    tables: RequestId,
+    engine: RequestId,
+    /// Of a pipeline that was there; those of a fresh one have no rates.
+    meters: Option<RequestId>,
+    open: BTreeSet<RequestId>,
+    found: Found,
+}
+
+impl Session {
+    pub(super) fn arbitration(
+        &mut self,
+        now: u64,
+        context: &Context,
+        update: &MasterArbitrationUpdate,
+    ) {
+        let is_primary = update
+            .status
+            .as_ref()
+            .is_none_or(|status| status.canonical_code() == Code::Ok);
+        if let State::Arbitrating { since, .. } = self.state {
+            self.round_trip.measured(now - since);
+        }
+        match (self.state, is_primary) {
+            (State::Arbitrating { .. } | State::Backup, true) => self.ask(now, context),
+            (State::Closed | State::Backup, false) => {}
+            (_, true) => {}
+            (_, false) => {
+                let error = SwitchError::NotPrimary {
+                    switch: self.name.clone(),
+                };
+                self.fail(error.clone());
+                // The connection stands: when the other controller leaves, the switch will say so.
+                self.enter(State::Backup, &error.to_string());
+            }
+        }
+    }
+
+    /// Asks which pipeline the switch runs.
+    fn ask(&mut self, now: u64, context: &Context) {
+        let request = self.next_request();
+        let body = GetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            response_type: ResponseType::CookieOnly.into(),
+        };
+        self.outputs
+            .push_back(Output::Request(request, Request::GetPipeline(body)));
+        self.enter(
+            State::Asking {
+                request,
+                deadline: now + context.config.request_timeout_ns,
+            },
+            "its pipeline is being looked at",
+        );
+    }
+
+    /// Asks for everything that the switch holds: one call each for tables, replication entries and meters, because servers
+    /// that cannot tell the latter can tell the former.
+    pub(super) fn read_back(&mut self, now: u64, context: &Context, kept: bool) {
+        let tables = context.program.table_ids().into_iter().map(|table_id| {
+            entity::Entity::TableEntry(TableEntry {
+                table_id,
+                ..TableEntry::default()
+            })
+        });
+        let engine = [
+            pre::Type::MulticastGroupEntry(MulticastGroupEntry::default()),
+            pre::Type::CloneSessionEntry(CloneSessionEntry::default()),
+        ]
+        .map(|kind| {
+            entity::Entity::PacketReplicationEngineEntry(PacketReplicationEngineEntry {
+                r#type: Some(kind),
+            })
+        });
+        let tables = self.read(tables);
+        let engine = self.read(engine);
+        let meters = kept.then(|| self.read([context.program.punt_rates.wanted()]));
+        self.reading = Some(Reading {
+            tables,
+            engine,
+            meters,
+            open: [tables, engine].into_iter().chain(meters).collect(),
+            found: Found {
+                kept,
+                entities: Vec::new(),
+            },
+        });
+        self.enter(
+            State::Reading {
+                deadline: now + context.config.request_timeout_ns,
+            },
+            "its entries are being read",
+        );
+    }
+
+    pub(super) fn is_reading(&self, request: RequestId) -> bool {
+        let reading = self.reading.as_ref();
+        reading.is_some_and(|reading| reading.open.contains(&request))
+    }
+
+    pub(super) fn read_done(
+        &mut self,
+        now: u64,
+        context: &Context,
+        request: RequestId,
+        result: Result<Response, Status>,
+    ) {
+        let Some(reading) = &mut self.reading else {
+            return;
+        };
+        reading.open.remove(&request);
+        match result {
+            Ok(Response::Read(messages)) => {
+                let entities = messages.into_iter().flat_map(|message| message.entities);
+                reading.found.entities.extend(entities);
+            }
+            // Entries that cannot be read cannot be trusted: start from nothing.
+            _ if request == reading.tables && reading.found.kept => {
+                self.reading = None;
+                return self.load(now, context);
+            }
+            // A fresh pipeline has no entries; of replication entries, those that are there are replaced when written, as are
+            // meters' rates.
+            _ => {
+                let what = match request {
+                    request if request == reading.engine => "replication entries",
+                    request if Some(request) == reading.meters => "meters",
+                    _ => "tables",
+                };
+                tracing::debug!(switch = self.name, "{what} cannot be read");
+            }
+        }
+        if self.is_read() {
+            if let Some(reading) = self.reading.take() {
+                self.enter(State::Open, "");
+                self.notices.push_back(Notice::Open(reading.found));
+            }
+        }
+    }
+
+    fn is_read(&self) -> bool {
+        self.reading.as_ref().is_some_and(|r| r.open.is_empty())
+    }
+
+    pub(super) fn load(&mut self, now: u64, context: &Context) {
+        let request = self.next_request();
+        let config = context.config;
+        let body = SetForwardingPipelineConfigRequest {
+            device_id: self.device_id,
+            election_id: Some(election_id(config)),
+            action: Action::VerifyAndCommit.into(),
+            config: Some(ForwardingPipelineConfig {
+                p4info: Some(config.p4info.clone()),
+                p4_device_config: config.device_config.clone(),
+                cookie: Some(Cookie {
+                    cookie: context.fingerprint,
+                }),
+            }),
+            ..SetForwardingPipelineConfigRequest::default()
+        };
+        self.outputs.push_back(Output::Request(
+            request,
+            Request::SetPipeline(Box::new(body)),
+        ));
+        self.enter(
+            State::Loading {
+                request,
+                deadline: now + config.request_timeout_ns,
+            },
+            "its pipeline is being loaded",
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! The writes of a switch: a queue of updates, of which one call at a time takes as many as it may.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use alfirk_p4runtime::p4::v1::{update, Update};
+use alfirk_p4runtime::{Code, Status};
+
+use super::TaskId;
+use crate::controller::error::SwitchError;
+use crate::controller::event::{RequestId, Response};
+use crate::tables::Program;
+
+/// Tasks that are over, and what has become of each.
+pub(super) type Done = Vec<(TaskId, Result<(), SwitchError>)>;
+
+/// See the module's text.
+#[derive(Debug, Default)]
+pub(super) struct Writes {
+    queue: VecDeque<(TaskId, Update)>,
+    in_flight: Option<InFlight>,
+    tasks: BTreeMap<TaskId, WriteTask>,
+}
+
+/// The call under way.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    request: RequestId,
+    /// When to give up.
+    deadline: u64,
+    /// One per update.
+    updates: Vec<(TaskId, Update)>,
+}
+
+/// What is left of a task.
+#[derive(Debug)]
+struct WriteTask {
+    remaining: usize,
+    error: Option<SwitchError>,
+}
+
+impl Writes {
+    /// Adds a task of one update or more.
+    pub(super) fn push(&mut self, id: TaskId, updates: Vec<Update>) {
+        let task = WriteTask {
+            remaining: updates.len(),
+            error: None,
+        };
+        self.tasks.insert(id, task);
+        self.queue.extend(updates.into_iter().map(|u| (id, u)));
+    }
+
+    /// The updates of the next call, if none is under way and something waits.
+    pub(super) fn next(
+        &mut self,
+        request: RequestId,
+        deadline: u64,
+        limit: usize,
+    ) -> Option<Vec<Update>> {
+        if self.in_flight.is_some() || self.queue.is_empty() {
+            return None;
+        }
+        let count = self.queue.len().min(limit.max(1));
+        let updates: Vec<_> = self.queue.drain(..count).collect();
+        let sent = updates.iter().map(|(_, update)| update.clone()).collect();
+        self.in_flight = Some(InFlight {
+            request,
+            deadline,
+            updates,
+        });
+        Some(sent)
+    }
+
+    /// When the call under way has failed.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.in_flight.as_ref().map(|write| write.deadline)
+    }
+
+    /// Takes the call under way, if it is this one.
+    pub(super) fn answered(&mut self, request: RequestId) -> Option<InFlight> {
+        self.in_flight.take_if(|write| write.request == request)
+    }
+
+    /// Takes the call under way, if its time is over.
+    pub(super) fn late(&mut self, now: u64) -> Option<InFlight> {
+        self.in_flight.take_if(|write| write.deadline <= now)
+    }
+
+    /// A call has failed as a whole.
+    pub(super) fn fail(&mut self, write: InFlight, error: &SwitchError) -> Done {
+        let tasks = write.updates.into_iter().map(|(task, _)| task);
+        tasks
+            .filter_map(|task| self.update_done(task, Err(error.clone())))
+            .collect()
+    }
+
+    /// A switch has answered a call.
+    pub(super) fn finish(
+        &mut self,
+        write: InFlight,
+        result: Result<Response, Status>,
+        switch: &str,
+        program: &Program,
+    ) -> Done {
+        let Err(status) = result else {
+            let tasks = write.updates.into_iter().map(|(task, _)| task);
+            return tasks
+                .filter_map(|task| self.update_done(task, Ok(())))
+                .collect();
+        };
+        let errors = status.update_errors();
+        if errors.len() != write.updates.len() {
+            let error = SwitchError::Call {
+                switch: switch.to_owned(),
+                call: "Write",
+                status,
+            };
+            return self.fail(write, &error);
+        }
+        let mut done = Vec::new();
+        for ((task, mut update), error) in write.updates.into_iter().zip(errors) {
+            let code = Code::try_from(error.canonical_code).unwrap_or(Code::Unknown);
+            let verb = match update.r#type() {
+                update::Type::Insert => "insert",
+                update::Type::Modify => "modify",
+                update::Type::Delete => "delete",
+                update::Type::Unspecified => "update",
+            };
+            if verb == "insert" && code == Code::AlreadyExists {
+                // What should be there is there in another form: some servers keep replication entries over a push
+                // of the pipeline.
+                update.set_type(update::Type::Modify);
+                self.queue.push_front((task, update));
+                continue;
+            }
+            let gone = verb == "delete" && code == Code::NotFound;
+            let result = match code == Code::Ok || gone {
+                true => Ok(()),
+                false => Err(SwitchError::Refused {
+                    switch: switch.to_owned(),
+                    entity: program.describe(&update),
+                    verb,
+                    code,
+                    message: error.message,
+                }),
+            };
+            done.extend(self.update_done(task, result));
+        }
+        done
+    }
+
+    /// All tasks, which will never be done.
+    pub(super) fn into_tasks(self) -> impl Iterator<Item = TaskId> {
+        self.tasks.into_keys()
+    }
+
+    /// Counts one update of a task, which has one error: the first, or one after which something may still happen.
+    fn update_done(
+        &mut self,
+        id: TaskId,
+        result: Result<(), SwitchError>,
+    ) -> Option<(TaskId, Result<(), SwitchError>)> {
+        let task = self.tasks.get_mut(&id)?;
+        task.remaining -= 1;
+        if let Err(error) = result {
+            let before = task.error.as_ref();
+            // What may still happen matters more than what will not.
+            if before.is_none_or(|before| before.is_definite() && !error.is_definite()) {
+                task.error = Some(error);
+            }
+        }
+        if task.remaining > 0 {
+            return None;
+        }
+        let error = self.tasks.remove(&id)?.error;
+        Some((id, error.map_or(Ok(()), Err)))
+    }
+}
