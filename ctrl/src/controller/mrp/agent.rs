@@ -22,8 +22,17 @@ pub(in crate::controller) struct Agent {
     pub(super) stage: Stage,
     /// Members next to the switch that have not agreed yet.
     pub(super) undecided: BTreeSet<Ipv4Addr>,
-    /// Nodes by the port that they are reached by, the leader's own excepted.
-    pub(super) routed: BTreeMap<u32, Vec<Node>>,
+    /// What is below each port but the leader's.
+    pub(super) below: BTreeMap<u32, Below>,
+}
+
+/// Who is told when an agent is done.
+#[derive(Debug)]
+pub(super) enum Below {
+    /// A member, by its node.
+    Member(Vec<Node>),
+    /// A switch, by the packets for its agent.
+    Switch(Vec<Repr>),
 }
 
 /// How far an agent is.
@@ -61,7 +70,7 @@ impl Agent {
             parts: BTreeMap::new(),
             stage: Stage::Gathering,
             undecided: BTreeSet::new(),
-            routed: BTreeMap::new(),
+            below: BTreeMap::new(),
         }
     }
 
@@ -105,11 +114,9 @@ impl Agent {
         self.parts.values().flatten()
     }
 
-    /// The packets for the switch behind a port.
-    pub(super) fn child_packets(&self, port: u32) -> Result<Vec<Repr>, Refusal> {
-        let group = self.group();
-        let nodes = self.routed.get(&port).into_iter().flatten().chain(group);
-        let nodes: Vec<Node> = nodes.copied().collect();
+    /// The packets that name these nodes to the switch behind a port.
+    pub(super) fn packets_of(&self, nodes: &[Node]) -> Result<Vec<Repr>, Refusal> {
+        let nodes: Vec<Node> = nodes.iter().chain(self.group()).copied().collect();
         let kind = alfirk_roce::wire::mrp::Kind::Register;
         Repr::split(kind, self.initial_psn, self.flags, &nodes).map_err(|_| Refusal::BadNodes)
     }

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use alfirk_p4runtime::Code;
 use alfirk_roce::wire::mrp::{Node, Refusal};
 
-use super::agent::{Agent, Stage};
+use super::agent::{Agent, Below, Stage};
 use super::frame;
 use super::growth::Growth;
 use crate::controller::bridge::{Bridges, GroupMember, Terms};
@@ -47,6 +47,14 @@ impl Controller {
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
         let expected = agent.nodes().count();
         let mut ports: BTreeSet<u32> = routed.keys().copied().collect();
+        let below = routed.into_iter().map(|(port, nodes)| {
+            let below = match self.host_behind(switch, port) {
+                Some(_) => Below::Member(nodes),
+                None => Below::Switch(agent.packets_of(&nodes)?),
+            };
+            Ok((port, below))
+        });
+        let below = below.collect::<Result<BTreeMap<_, _>, Refusal>>()?;
         ports.insert(agent.port);
         if !self.groups.contains_key(&mcst_id) {
             let named = agent.group().filter(|node| node.ip == mcst_id);
@@ -101,7 +109,7 @@ impl Controller {
             .check_on(&self.program, &on)
             .map_err(|_| Refusal::BadNodes)?;
         if let Some(agent) = self.mrp.agents.get_mut(&(mcst_id, switch)) {
-            agent.routed = routed;
+            agent.below = below;
             agent.undecided = undecided;
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use alfirk_roce::wire::mrp::{Kind, Node, Refusal, Repr, MAX_NODES};
 use alfirk_roce::wire::{Psn, QpNum};
 
+use super::agent::Below;
 use super::frame;
 use crate::constants::VIRTUAL_MAC;
 use crate::controller::Controller;
@@ -23,21 +24,23 @@ impl Controller {
         };
         let (leader, initial_psn) = (agent.leader, agent.initial_psn);
         let mut frames = Vec::new();
-        for (port, nodes) in &agent.routed {
-            if self.host_behind(switch, *port).is_some() {
-                let nodes = nodes.iter().filter(|node| matters(node));
-                frames.extend(nodes.map(|node| {
-                    let frame =
-                        self.mrp_member_frame(Kind::Register, mcst_id, leader, initial_psn, node);
-                    (*port, frame)
-                }));
-            } else {
-                let packets = agent.child_packets(*port).unwrap_or_default();
-                let packets = packets.iter().filter(|p| p.nodes.iter().any(&matters));
-                frames.extend(packets.map(|packet| {
-                    let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
-                    (*port, frame)
-                }));
+        for (port, below) in &agent.below {
+            match below {
+                Below::Member(nodes) => {
+                    let nodes = nodes.iter().filter(|node| matters(node));
+                    frames.extend(nodes.map(|node| {
+                        let (register, psn) = (Kind::Register, initial_psn);
+                        let frame = self.mrp_member_frame(register, mcst_id, leader, psn, node);
+                        (*port, frame)
+                    }));
+                }
+                Below::Switch(packets) => {
+                    let packets = packets.iter().filter(|p| p.nodes.iter().any(&matters));
+                    frames.extend(packets.map(|packet| {
+                        let frame = frame::build(VIRTUAL_MAC, leader, mcst_id, packet);
+                        (*port, frame)
+                    }));
+                }
             }
         }
         for (port, frame) in frames {
