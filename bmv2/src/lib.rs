@@ -16,7 +16,6 @@ mod frame;
 mod load;
 mod manage;
 pub mod p4rt;
-pub mod pcap;
 mod pre;
 mod program;
 mod state;
@@ -25,7 +24,6 @@ mod switch;
 mod tables;
 mod tofino;
 pub mod trace;
-pub mod wire;
 
 pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;

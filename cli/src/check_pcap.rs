@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use alfirk_bmv2::pcap::{PcapReader, LINK_TYPE_ETHERNET};
+use alfirk_packet_io::pcap::{PcapReader, LINK_TYPE_ETHERNET};
 use alfirk_roce::icrc;
 use alfirk_roce::wire::{aeth, bth, ethernet, icrc as trailer, ipv4, udp};
 use serde::Serialize;
@@ -228,7 +228,7 @@ fn udp_checksum_is_right(ip: &ipv4::View<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alfirk_bmv2::pcap::PcapWriter;
+    use alfirk_packet_io::pcap::PcapWriter;
 
     /// A UDP datagram to the RoCEv2 port: an ACK with PSN 7, its ICRC computed.
     fn ack() -> Vec<u8> {

@@ -31,9 +31,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use alfirk_bmv2::driver::packet_io::Clock;
-use alfirk_bmv2::driver::{LinkOptions, Rate};
 use alfirk_ctrl::topology::units;
+use alfirk_packet_io::link::{LinkOptions, Rate};
+use alfirk_packet_io::Clock;
 use alfirk_roce::host::{Host, HostConfig, HostTiming};
 use alfirk_roce::rc::AckTimeout;
 use alfirk_roce::wire::MacAddr;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use alfirk_bmv2::driver::{LinkChangeArgs, Rate};
+use alfirk_bmv2::driver::LinkChangeArgs;
 use alfirk_ctrl::client::control::control_client::ControlClient;
 use alfirk_ctrl::client::control::SetLinkRequest;
 use alfirk_p4runtime::alfirk::links::v1::{
     link, links_client::LinksClient, ChangeRequest, ListRequest, Port,
 };
+use alfirk_packet_io::link::Rate;
 use anyhow::Context;
 use clap::Subcommand;
 use serde_json::json;

@@ -9,11 +9,12 @@ use std::{
     time::Duration,
 };
 
+use alfirk_packet_io::{chosen::Chosen, link::LinkOptions, Clock};
 use clap::{Args, Parser, ValueEnum};
 
 use super::{
-    chosen::Chosen, engine::PortDefaults, link::LinkOptions, link_args::LinkArgs, poller::Clock,
-    thrift, tls::TlsFiles, SwitchError,
+    link_args::LinkArgs, port_defaults::PortDefaults, thrift, tls::TlsFiles, trace::TraceFormat,
+    SwitchError,
 };
 use crate::{PreLimits, SwitchOptions};
 
@@ -164,15 +165,6 @@ pub struct SwitchArgs {
     /// Target options; see below.
     #[arg(last = true, value_name = "TARGET OPTIONS")]
     pub target: Vec<OsString>,
-}
-
-/// How traces are printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TraceFormat {
-    /// For people, in colour on a terminal.
-    Text,
-    /// One JSON object per line.
-    Json,
 }
 
 /// Levels by BMv2's names.
@@ -590,7 +582,7 @@ fn parse_interface(text: &str) -> Result<(u32, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::link::Rate;
+    use alfirk_packet_io::link::Rate;
     use std::time::Duration;
 
     #[derive(Debug, Parser)]

@@ -16,7 +16,10 @@ use tokio::sync::{
     oneshot,
 };
 
-use super::{stream_queue::StreamSender, thrift};
+use super::{
+    stream_queue::StreamSender,
+    thrift::request::{Answer, Request},
+};
 use crate::p4rt::ClientId;
 
 /// Commands that wait; who has more to ask waits for room.
@@ -51,7 +54,7 @@ pub enum Command {
         oneshot::Sender<Result<ChangeResponse, Status>>,
     ),
     /// Of a Thrift client.
-    Thrift(thrift::Request, oneshot::Sender<thrift::Answer>),
+    Thrift(Request, oneshot::Sender<Answer>),
     /// A frame of a port that reads files.
     Frame(u32, Vec<u8>),
     /// For the text that Prometheus reads.

@@ -1,45 +1,42 @@
 //! The thread that owns the switch: takes frames and commands, runs each to its end.
 
+mod commands;
+mod exposition;
+mod interfaces;
 mod links;
 mod port;
 mod runtime;
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    fmt::Display,
     io, mem,
     os::fd::AsRawFd,
     sync::Arc,
 };
 
-use alfirk_p4runtime::{
-    p4::v1::{ReadResponse, WriteResponse},
-    Code, Status,
+use alfirk_packet_io::{
+    chosen::Way, wall_clock, Clock, LinkWatch, Poller, ReceiveBatch, Taken, BATCH,
 };
 use rustc_hash::FxHashMap;
-use tokio::sync::{mpsc, oneshot};
 use tracing::{debug, error, info, trace, warn};
 
 pub use self::port::PortSetup;
-use self::port::{log_failure, Port, PortCounters, WRITABLE};
-pub use self::runtime::PortDefaults;
+use self::{
+    commands::Work,
+    port::{log_failure, Port, PortCounters, WRITABLE},
+};
 use super::{
-    args::TraceFormat,
-    chosen::Way,
-    command::{Command, CommandReceiver},
+    command::CommandReceiver,
     dump::Dump,
     helper::{Done, Helper},
     logging,
-    metrics::Exposition,
-    poller::{wall_clock, Clock, Poller},
-    socket::{interface_index, ReceiveBatch, Received, Taken, BATCH},
-    stream_queue::{NotSent, StreamSender},
-    thrift::{self, Begun, Long},
-    trace::TracePrinter,
-    watch::{LinkNews, LinkWatch},
+    port_defaults::PortDefaults,
+    stream_queue::StreamSender,
+    thrift,
+    trace::{TraceFormat, TracePrinter},
 };
 use crate::{
-    p4rt::{ClientId, Event, PendingRead, PendingWrite, Server},
+    p4rt::{ClientId, Event, Server},
     QueueState, Queued,
 };
 
@@ -47,28 +44,10 @@ use crate::{
 const COMMANDS: u64 = 1 << 32;
 /// Token of the link watch.
 const WATCH: u64 = 1 << 33;
-/// Commands handled between two looks at the ports.
-const COMMANDS_PER_TURN: usize = 64;
-/// Updates of a batch between two looks at the ports; they take a few microseconds each.
-const UPDATES_PER_TURN: usize = 64;
-/// Entities that a read looks at between two looks at the ports; they take about a microsecond each.
-const ENTITIES_PER_TURN: usize = 256;
 /// Events carried out between two looks at the ports.
 const EVENTS_PER_TURN: usize = 100_000;
 /// Frames between two looks at the clock, which costs as much as a table lookup.
 const CLOCK: usize = 4;
-/// Clients at a time.
-const MAX_STREAMS: usize = 1024;
-
-/// A request under way, and where its answer goes.
-enum Work {
-    Write(PendingWrite, oneshot::Sender<Result<WriteResponse, Status>>),
-    Read(
-        PendingRead,
-        mpsc::UnboundedSender<Result<ReadResponse, Status>>,
-    ),
-    Thrift(Long, oneshot::Sender<thrift::Answer>),
-}
 
 /// The switch with its ports and clients.
 pub struct Engine {
@@ -266,60 +245,10 @@ impl Engine {
         links.chain(self.server.poll_timeout()).min()
     }
 
+    /// Takes what an interface has received, a batch of it at the most, and runs each frame to its end.
     fn receive(&mut self, number: u32) {
         let dump = self.dump;
-        let Some(port) = self.ports.get_mut(&number) else {
-            return;
-        };
-        let Some(socket) = &port.socket else {
-            return;
-        };
-        if socket.has_ring() {
-            return self.receive_from_ring(number);
-        }
-        let count = match socket.receive(&mut self.batch) {
-            Ok(Received::Frames(count)) => count,
-            Ok(Received::Down) => {
-                debug!(
-                    port = number,
-                    interface = port.interface,
-                    "interface is down"
-                );
-                return;
-            }
-            Err(error) => {
-                warn!(
-                    port = number,
-                    interface = port.interface,
-                    "cannot receive: {error}"
-                );
-                return;
-            }
-        };
-        for i in 0..count {
-            let now = self.now();
-            let Some(port) = self.ports.get_mut(&number) else {
-                return;
-            };
-            port.counters.received += 1;
-            let server = &mut self.server;
-            let whole = self.batch.frames(i, |frame| {
-                if port.link.loses(Way::In, frame) {
-                    return;
-                }
-                if let Some((capture, _)) = &mut port.capture {
-                    log_failure(capture.write(wall_clock(), frame));
-                }
-                dump.received(number, frame);
-                server.frame_in(number, frame, now);
-            });
-            port.counters.malformed += u64::from(!whole);
-            self.drain(now);
-        }
-    }
-
-    fn receive_from_ring(&mut self, number: u32) {
-        let dump = self.dump;
+        self.batch.forget();
         let mut now = self.now();
         for turn in 1..=BATCH {
             let Some(Port {
@@ -496,245 +425,6 @@ impl Engine {
         }
     }
 
-    /// Messages that a slow client does not take are lost, but never a status or an arbitration.
-    fn tell(
-        &mut self,
-        client: ClientId,
-        message: Result<alfirk_p4runtime::p4::v1::StreamMessageResponse, Status>,
-    ) {
-        use alfirk_p4runtime::p4::v1::stream_message_response::Update;
-        let Some(sender) = self.clients.get(&client) else {
-            return;
-        };
-        let (vital, sent) = match message {
-            Ok(message) if !matches!(message.update, Some(Update::Arbitration(_))) => {
-                (false, sender.try_send(message, self.clients.len()))
-            }
-            vital => (true, sender.try_send_vital(vital)),
-        };
-        match sent {
-            Err(NotSent::Full) if vital => {
-                warn!(
-                    ?client,
-                    "client does not read its stream; it is disconnected"
-                );
-                self.clients.remove(&client);
-                self.server.stream_close(client);
-            }
-            Err(NotSent::Full) => debug!(?client, "stream is full; a message is dropped"),
-            _ => {}
-        }
-    }
-
-    fn take_commands(&mut self) {
-        self.commands.silence();
-        if self.work.is_some() {
-            let now = self.now();
-            self.work_on(now);
-            self.drain(now);
-        }
-        for _ in 0..COMMANDS_PER_TURN {
-            if self.work.is_some() {
-                break;
-            }
-            let Some(command) = self.commands.try_recv() else {
-                return;
-            };
-            let now = self.now();
-            self.handle(command, now);
-            self.drain(now);
-            if !self.running {
-                return;
-            }
-        }
-        self.commands.ring_again();
-    }
-
-    /// Goes on with the request at work, if any. The rest of it waits until the ports had a turn.
-    fn work_on(&mut self, now: u64) {
-        match self.work.take() {
-            Some(Work::Write(mut batch, answer)) => {
-                let result = self
-                    .server
-                    .continue_write(&mut batch, UPDATES_PER_TURN, now);
-                match result {
-                    Some(result) => drop(answer.send(result)),
-                    None => self.work = Some(Work::Write(batch, answer)),
-                }
-            }
-            // Nobody is left to take it.
-            Some(Work::Read(_, parts)) if parts.is_closed() => {}
-            Some(Work::Read(mut read, parts)) => {
-                let take = &mut |part| drop(parts.send(Ok(part)));
-                let result = self
-                    .server
-                    .continue_read(&mut read, ENTITIES_PER_TURN, now, take);
-                match result {
-                    Some(Ok(())) => {}
-                    Some(Err(status)) => drop(parts.send(Err(status))),
-                    None => self.work = Some(Work::Read(read, parts)),
-                }
-            }
-            // Nobody is left to take it; what was to be written is written.
-            Some(Work::Thrift(Long::Entries { .. } | Long::ReadCells { .. }, answer))
-                if answer.is_closed() => {}
-            Some(Work::Thrift(mut long, answer)) => match self.continue_thrift(&mut long, now) {
-                Some(done) => drop(answer.send(done)),
-                None => self.work = Some(Work::Thrift(long, answer)),
-            },
-            None => {}
-        }
-    }
-
-    /// Answers to clients that have gone away are dropped.
-    fn handle(&mut self, command: Command, now: u64) {
-        match command {
-            Command::Write(request, answer) => match self.server.begin_write(request) {
-                Ok(batch) => {
-                    self.work = Some(Work::Write(batch, answer));
-                    self.work_on(now);
-                }
-                Err(status) => drop(answer.send(Err(status))),
-            },
-            Command::Read(request, parts) => match self.server.begin_read(request) {
-                Ok(read) => {
-                    self.work = Some(Work::Read(read, parts));
-                    self.work_on(now);
-                }
-                Err(status) => drop(parts.send(Err(status))),
-            },
-            Command::SetPipeline(request, answer) => {
-                let result = self.server.set_forwarding_pipeline_config(&request, now);
-                match &result {
-                    Ok(_) => info!(action = request.action().as_str_name(), "pipeline set"),
-                    Err(status) => warn!("pipeline refused: {status}"),
-                }
-                let _ = answer.send(result);
-            }
-            Command::GetPipeline(request, answer) => {
-                let _ = answer.send(self.server.get_forwarding_pipeline_config(&request));
-            }
-            Command::Capabilities(request, answer) => {
-                let _ = answer.send(self.server.capabilities(&request));
-            }
-            Command::StreamOpen(sender, opened) => {
-                if self.clients.len() >= MAX_STREAMS {
-                    let why = format!("{MAX_STREAMS} streams are open already");
-                    let _ = opened.send(Err(Status::new(Code::ResourceExhausted, why)));
-                    return;
-                }
-                let client = self.server.stream_open();
-                self.clients.insert(client, sender);
-                if opened.send(Ok(client)).is_err() {
-                    self.clients.remove(&client);
-                    self.server.stream_close(client);
-                }
-            }
-            Command::StreamMessage(client, message) => {
-                self.server.stream_message(client, message, now);
-            }
-            Command::StreamClose(client) => {
-                self.clients.remove(&client);
-                self.server.stream_close(client);
-            }
-            Command::ListLinks(request, answer) => {
-                self.settle();
-                self.count_not_received();
-                let _ = answer.send(self.list_links(&request));
-            }
-            Command::ChangeLinks(request, answer) => {
-                self.settle();
-                let _ = answer.send(self.change_links(&request, now));
-            }
-            Command::Thrift(request, answer) => match self.begin_thrift(request, now) {
-                Begun::Done(done) => drop(answer.send(done)),
-                Begun::Long(long) => {
-                    self.work = Some(Work::Thrift(long, answer));
-                    self.work_on(now);
-                }
-            },
-            Command::Frame(number, frame) => {
-                if let Some(port) = self.ports.get_mut(&number) {
-                    port.counters.received += 1;
-                    self.dump.received(number, &frame);
-                    trace!(port = number, bytes = frame.len(), "frame in");
-                    self.server.take_frame_in(number, frame, now);
-                }
-            }
-            Command::Metrics(answer) => {
-                self.settle();
-                self.count_not_received();
-                let _ = answer.send(self.metrics(now));
-            }
-            Command::Shutdown => self.running = false,
-        }
-    }
-
-    fn take_link_news(&mut self) {
-        self.settle();
-        let Some(news) = self.watch.receive() else {
-            warn!("news of interfaces were lost; looking at all of them");
-            for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
-                if let Ok(index) = interface_index(&port.interface) {
-                    port.come_back(index, &self.poller);
-                    ask(&self.watch, index);
-                }
-            }
-            return;
-        };
-        for item in news {
-            match item {
-                LinkNews::Present {
-                    name,
-                    index,
-                    running,
-                    discipline,
-                } => {
-                    let of_name = |p: &&mut Port| p.file.is_none() && p.interface == name;
-                    let Some(port) = self.ports.values_mut().find(of_name) else {
-                        continue;
-                    };
-                    if port.socket.is_none() || port.index != index {
-                        port.come_back(index, &self.poller);
-                    }
-                    if let Some(discipline) = discipline {
-                        port.set_discipline(discipline);
-                    }
-                    if let Some(socket) = &port.socket {
-                        socket.outlet().look_at_offloads();
-                    }
-                    let running = running && port.socket.is_some();
-                    if port.running != running {
-                        port.running = running;
-                        let state = if running { "up" } else { "down" };
-                        info!(port = port.number, interface = name, "interface is {state}");
-                        self.server.set_port(port.number, port.is_up());
-                    }
-                }
-                LinkNews::Gone { name, index } => {
-                    let gone = |p: &&mut Port| p.interface == name && p.index == index;
-                    if let Some(port) = self.ports.values_mut().find(gone) {
-                        warn!(
-                            port = port.number,
-                            interface = name,
-                            "interface is gone; waiting for it"
-                        );
-                        port.go();
-                        port.running = false;
-                        self.server.set_port(port.number, false);
-                    }
-                }
-                LinkNews::Disciplines { index } => {
-                    if self.ports.values().any(|port| port.index == index) {
-                        ask(&self.watch, index);
-                    }
-                }
-            }
-        }
-        let now = self.now();
-        self.drain(now);
-    }
-
     /// Others may read the files while the switch runs.
     fn flush_captures(&mut self) {
         let captures = self
@@ -745,70 +435,6 @@ impl Engine {
             log_failure(incoming.flush());
             log_failure(outgoing.flush());
         }
-    }
-
-    fn metrics(&self, now: u64) -> String {
-        let mut out = Exposition::default();
-        let name = "alfirk_switch_uptime_seconds";
-        out.gauge(name, "Time since the switch started.")
-            .sample(name, &[], now as f64 / 1e9);
-        let name = "alfirk_switch_streams";
-        out.gauge(name, "Clients with an open stream channel.")
-            .sample(name, &[], self.clients.len());
-
-        let name = "alfirk_port_up";
-        out.gauge(name, "Whether the port's interface is up.");
-        for port in self.ports.values() {
-            let labels: [(&str, &dyn Display); 2] =
-                [("port", &port.number), ("interface", &port.interface)];
-            out.sample(name, &labels, u8::from(port.running));
-        }
-        let name = "alfirk_port_frames_total";
-        out.counter(name, "Frames that came in or went out.");
-        for port in self.ports.values() {
-            let PortCounters { received, sent, .. } = port.counters;
-            for (way, frames) in [("in", received), ("out", sent)] {
-                out.sample(name, &[("port", &port.number), ("way", &way)], frames);
-            }
-        }
-        let name = "alfirk_port_lost_total";
-        out.counter(name, "Frames that a port lost, by what lost them.");
-        for port in self.ports.values() {
-            let lost = [
-                ("emulated_link", port.link.lost),
-                ("not_received", port.counters.not_received),
-                ("queue_full", port.queues.dropped),
-                ("not_sent", port.counters.unsent),
-                ("malformed", port.counters.malformed),
-            ];
-            for (by, frames) in lost {
-                out.sample(name, &[("port", &port.number), ("by", &by)], frames);
-            }
-        }
-
-        let counters = self.server.counters();
-        let name = "alfirk_dropped_total";
-        out.counter(name, "Packets that the program or the switch dropped.");
-        for (reason, packets) in &counters.drops {
-            out.sample(name, &[("reason", reason)], packets);
-        }
-        let name = "alfirk_controller_packets_total";
-        out.counter(
-            name,
-            "Packets to and from controllers, and those nobody took.",
-        );
-        let ways = [
-            ("in", counters.packet_ins),
-            ("out", counters.packet_outs),
-            ("in_lost", counters.packet_ins_lost),
-        ];
-        for (way, packets) in ways {
-            out.sample(name, &[("way", &way)], packets);
-        }
-        let name = "alfirk_register_accesses_total";
-        out.counter(name, "Reads and writes of registers by packets.")
-            .sample(name, &[], self.server.switch().register_accesses());
-        out.into_text()
     }
 
     fn finish(mut self) {
@@ -837,11 +463,5 @@ impl Engine {
                 "port closed"
             );
         }
-    }
-}
-
-fn ask(watch: &LinkWatch, index: u32) {
-    if let Err(error) = watch.ask(index) {
-        warn!("cannot ask for the state of interface {index}: {error}");
     }
 }

@@ -16,13 +16,13 @@ use std::{
     time::Duration,
 };
 
+use alfirk_packet_io::{
+    pcap::{PcapFrame, PcapReader, PcapWriter},
+    PcapFile,
+};
 use tracing::{error, info, warn};
 
-use super::{
-    command::{Command, CommandSender},
-    pcap::PcapFile,
-};
-use crate::pcap::{PcapFrame, PcapReader, PcapWriter};
+use super::command::{Command, CommandSender};
 
 /// Bytes read at a time.
 const CHUNK: usize = 64 << 10;

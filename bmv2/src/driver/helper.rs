@@ -14,9 +14,8 @@ use std::{
     thread,
 };
 
+use alfirk_packet_io::{Outlet, Sent};
 use tracing::debug;
-
-use super::outlet::{Outlet, Sent};
 
 /// Batches that wait. The engine waits for room; its receive rings hold what comes meanwhile.
 const WAITING: usize = 4;

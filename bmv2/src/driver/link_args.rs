@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, str::FromStr, time::Duration};
 
+use alfirk_packet_io::chosen::Chosen;
+use alfirk_packet_io::link::{LinkFault, LinkOptions, Rate};
 use clap::Args;
-
-use super::chosen::Chosen;
-use super::link::{LinkFault, LinkOptions, Rate};
 
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Links")]
@@ -128,33 +127,6 @@ impl LinkArgs {
     }
 }
 
-impl FromStr for Rate {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Rate, String> {
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
-        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
-        let (of, scale): (fn(u64) -> Rate, f64) = match unit {
-            "bps" => (Rate::Bits, 1.0),
-            "kbps" => (Rate::Bits, 1e3),
-            "Mbps" => (Rate::Bits, 1e6),
-            "Gbps" => (Rate::Bits, 1e9),
-            "pps" => (Rate::Packets, 1.0),
-            "kpps" => (Rate::Packets, 1e3),
-            "Mpps" => (Rate::Packets, 1e6),
-            _ => return Err("expected a rate with unit bps or pps, such as 100Mbps".into()),
-        };
-        let number: f64 = number
-            .parse()
-            .map_err(|_| format!("{number:?} is no number"))?;
-        // The cast saturates.
-        match (number * scale) as u64 {
-            0 => Err("a rate must be at least 1".into()),
-            rate => Ok(of(rate)),
-        }
-    }
-}
-
 pub fn parse_probability(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(p) if (0.0..=1.0).contains(&p) => Ok(p),
@@ -191,18 +163,4 @@ fn of_port<T>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<(
         .parse()
         .map_err(|_| format!("{port:?} is no port number"))?;
     Ok((port, parse(value)?))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_printed_as_they_are_taken() {
-        for rate in [
-            "1bps", "1.5kbps", "100Mbps", "2.5Gbps", "999pps", "2kpps", "1500Mpps",
-        ] {
-            assert_eq!(Rate::from_str(rate).unwrap().to_string(), rate);
-        }
-    }
 }

@@ -3,12 +3,10 @@
 use std::{str::FromStr, time::Duration};
 
 use alfirk_p4runtime::alfirk::links::v1::{link_change, LinkChange};
+use alfirk_packet_io::link::Rate;
 use clap::Args;
 
-use super::{
-    link::Rate,
-    link_args::{parse_duration, parse_probability},
-};
+use super::link_args::{parse_duration, parse_probability};
 
 /// What is to change; what is not given stays.
 #[derive(Args, Clone, Debug, Default)]

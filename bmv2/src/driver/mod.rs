@@ -6,7 +6,6 @@
 //! happens to a packet.
 
 mod args;
-mod chosen;
 mod clock;
 mod command;
 mod dump;
@@ -14,35 +13,18 @@ mod engine;
 mod files;
 mod grpc;
 mod helper;
-mod link;
 mod link_args;
 mod link_change;
 mod logging;
 mod metrics;
-mod offload;
-mod outlet;
-mod pcap;
-mod poller;
+mod port_defaults;
 mod queue;
 mod reads;
-mod ring;
 mod room;
-mod socket;
 mod stream_queue;
 mod thrift;
 mod tls;
 mod trace;
-mod train;
-mod watch;
-
-/// Frames of an interface, time, and captures: what any program needs that is on a wire.
-pub mod packet_io {
-    pub use super::link::Link;
-    pub use super::outlet::Outlet;
-    pub use super::pcap::PcapFile;
-    pub use super::poller::{monotonic, wall_clock, Clock, Poller};
-    pub use super::socket::{interface_index, PacketSocket, ReceiveBatch, Received, BATCH};
-}
 
 use std::{
     fs,
@@ -70,10 +52,10 @@ use tokio_stream::{wrappers::UnixListenerStream, Stream, StreamExt};
 use tonic::transport::server::{Router, Server as GrpcServer, TcpIncoming};
 use tracing::{debug, info, warn};
 
-pub use args::{Config, LogLevel, ServerAddress, SwitchArgs, TraceFormat};
-pub use link::{LinkFault, LinkOptions, Rate};
+pub use args::{Config, LogLevel, ServerAddress, SwitchArgs};
 pub use link_change::LinkChangeArgs;
 pub use thrift::{Answer, Begun, Long, Ports, Request, Runtime, Settings as ThriftSettings};
+pub use trace::TraceFormat;
 
 use self::{
     command::{Command, CommandSender},

@@ -2,8 +2,18 @@
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 
-use super::args::TraceFormat;
+use clap::ValueEnum;
+
 use crate::trace::TraceLine;
+
+/// How traces are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TraceFormat {
+    /// For people, in colour on a terminal.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
 /// Prints traces to standard output.
 pub struct TracePrinter {

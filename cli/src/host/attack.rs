@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use alfirk_bmv2::driver::packet_io::{interface_index, Outlet, BATCH};
+use alfirk_packet_io::{interface_index, Outlet, BATCH};
 use alfirk_roce::hostile::Hostile;
 
 /// Nanoseconds between two looks at what has come in.

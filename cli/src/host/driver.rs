@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use alfirk_bmv2::driver::packet_io::{monotonic, Clock, Poller};
+use alfirk_packet_io::{monotonic, Clock, Poller};
 use alfirk_roce::collective::{LegVerb, Progress, Transfer, TransferEvent};
 use alfirk_roce::hostile::Hostile;
 use alfirk_roce::registration::{LeaderTiming, Registrar};

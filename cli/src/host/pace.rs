@@ -1,14 +1,14 @@
 //! What a host's NIC, link and application cost, where that is emulated.
 //!
 //! The delays are those of [`Model`], in the places where the simulator has them, so that a run on a slow clock
-//! ([`alfirk_bmv2::driver::packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
+//! ([`alfirk_packet_io::Clock`]) can be compared with one in virtual time. Nothing here waits or reads a clock.
 //! Who drives it comes late by what the system needs to wake a process up. What was due before happens at the time when it was
 //! due, so that such delays do not add up.
 
 use std::collections::VecDeque;
 
-use alfirk_bmv2::driver::packet_io::Link;
-use alfirk_bmv2::driver::LinkOptions;
+use alfirk_packet_io::link::Link;
+use alfirk_packet_io::link::LinkOptions;
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_sim::network::Model;
 
@@ -148,7 +148,7 @@ impl Pace {
 mod tests {
     use std::time::Duration;
 
-    use alfirk_bmv2::driver::Rate;
+    use alfirk_packet_io::link::Rate;
     use alfirk_roce::host::HostConfig;
     use alfirk_roce::wire::MacAddr;
 

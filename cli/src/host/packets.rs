@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 
-use alfirk_bmv2::driver::packet_io::{
-    interface_index, wall_clock, Clock, PacketSocket, PcapFile, ReceiveBatch, Received, BATCH,
+use alfirk_packet_io::{
+    interface_index, wall_clock, Clock, PacketSocket, PcapFile, ReceiveBatch, BATCH,
 };
 use alfirk_roce::host::{Host, HostEvent};
 use alfirk_roce::verbs::Verbs;
@@ -94,18 +94,11 @@ impl Station for PacketStation {
     }
 
     fn receive(&mut self) -> Outcome {
-        let received = self
-            .socket
-            .receive(&mut self.batch)
-            .map_err(|e| Failure::failed(format_args!("cannot receive: {e}")))?;
-        let Received::Frames(count) = received else {
-            return Ok(());
-        };
         let now = self.clock.now();
         let (host, pace, pcap) = (&mut self.host, &mut self.pace, &mut self.pcap);
         let mut result = Ok(());
-        for index in 0..count {
-            self.batch.frames(index, |frame| {
+        for _ in 0..BATCH {
+            let taken = self.socket.take(&mut self.batch, |frame| {
                 if let Some(pcap) = pcap {
                     result = std::mem::replace(&mut result, Ok(()))
                         .and_then(|()| pcap.write(wall_clock(), frame));
@@ -115,6 +108,10 @@ impl Station for PacketStation {
                     None => host.handle_frame(now, frame),
                 }
             });
+            let taken = taken.map_err(|e| Failure::failed(format_args!("cannot receive: {e}")))?;
+            if !taken.is_frame() {
+                break;
+            }
         }
         result.map_err(no_capture)
     }

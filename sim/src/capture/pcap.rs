@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use alfirk_bmv2::pcap::PcapWriter;
+use alfirk_packet_io::pcap::PcapWriter;
 
 use super::{Record, Sink};
 use crate::engine::{Happening, Observer};

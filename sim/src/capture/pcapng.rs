@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use alfirk_bmv2::pcap::LINK_TYPE_ETHERNET;
+use alfirk_packet_io::pcap::LINK_TYPE_ETHERNET;
 
 use super::{Record, Sink};
 use crate::engine::{Happening, Observer};

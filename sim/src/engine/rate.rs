@@ -1,6 +1,6 @@
 //! How long a frame occupies a link.
 
-pub use alfirk_bmv2::wire::{
+pub use alfirk_packet_io::wire::{
     wire_bytes, ETHERNET_FCS, ETHERNET_MIN_FRAME, ETHERNET_PREAMBLE_AND_GAP,
 };
 

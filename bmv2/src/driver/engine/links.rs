@@ -8,10 +8,10 @@ use alfirk_p4runtime::{
     },
     Code, Status,
 };
+use alfirk_packet_io::link::{LinkOptions, Rate};
 use tracing::info;
 
 use super::{Engine, Port};
-use crate::driver::link::{LinkOptions, Rate};
 
 impl Engine {
     /// The ports that a request names, or all.

@@ -2,19 +2,19 @@
 
 use std::{io, os::fd::AsRawFd, path::Path};
 
+use alfirk_packet_io::{
+    chosen::Chosen,
+    interface_index,
+    link::{Link, LinkOptions},
+    wall_clock, PacketSocket, PcapFile, Poller, Sent, BATCH,
+};
 use tracing::{debug, info, warn};
 
 use crate::{
     driver::{
-        chosen::Chosen,
         files,
         helper::{Done, Helper},
-        link::{Link, LinkOptions},
-        outlet::Sent,
-        pcap::PcapFile,
-        poller::{wall_clock, Poller},
         queue::PortQueues,
-        socket::{interface_index, PacketSocket, BATCH},
     },
     p4rt::Server,
     QueueState, Queued,

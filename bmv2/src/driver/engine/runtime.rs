@@ -2,30 +2,12 @@
 
 use std::{collections::BTreeMap, io, path::Path};
 
+use alfirk_packet_io::{wall_clock, LinkWatch, Poller};
 use alfirk_thrift::standard::DevMgrPortInfo;
 use tracing::info;
 
-use super::{Engine, Port, PortSetup, ENTITIES_PER_TURN};
-use crate::driver::{
-    link::LinkOptions,
-    poller::{wall_clock, Poller},
-    thrift::{self, Begun, Long, Ports, Runtime},
-    watch::LinkWatch,
-};
-
-/// How ports are made that come while the switch runs.
-#[derive(Clone, Debug)]
-pub struct PortDefaults {
-    pub link: LinkOptions,
-    pub priority_queues: usize,
-    pub queue_depth: usize,
-    /// Packets per second of each queue; 0 for as many as the link takes.
-    pub queue_rate: u64,
-    pub seed: u64,
-    pub ring: usize,
-    /// Port numbers that are something else.
-    pub reserved: Vec<u32>,
-}
+use super::{commands::ENTITIES_PER_TURN, Engine, Port, PortDefaults, PortSetup};
+use crate::driver::thrift::{self, Begun, Long, Ports, Runtime};
 
 /// The engine's ports.
 struct EnginePorts<'a> {

@@ -9,6 +9,7 @@ mod config;
 mod keys;
 mod long;
 mod multicast;
+pub(super) mod request;
 mod runtime;
 mod serialize;
 mod simple_switch;
@@ -34,30 +35,16 @@ use tracing::{debug, error, info};
 
 pub use self::{
     long::{Begun, Long},
+    request::{Answer, Request},
     runtime::{Ports, Runtime, Settings},
 };
 use super::command::{Command, CommandSender};
-use crate::{p4rt::Programs, LoadedProgram};
+use crate::p4rt::Programs;
 
 /// Clients at a time; each has a thread.
 const MAX_CLIENTS: usize = 256;
 /// After a failed accept.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// What a client's thread asks of the one that owns the switch.
-pub enum Request {
-    Call(Box<Call>),
-    /// `bm_load_new_config`, with its program compiled.
-    Load(Arc<LoadedProgram>, Arc<str>),
-    /// The text of the program.
-    Config,
-}
-
-/// What comes back.
-pub enum Answer {
-    Reply(Box<Reply>),
-    Config(Arc<str>),
-}
 
 impl<P: Ports> Runtime<'_, P> {
     /// Does what a client asks for.

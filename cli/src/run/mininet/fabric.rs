@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, iter};
 
-use alfirk_bmv2::driver::packet_io::Clock;
 use alfirk_ctrl::client::{GroupNews, Handle, Runner, StartError, SwitchAddress};
 use alfirk_ctrl::controller::{Controller, GroupInfo, RegisterGroup};
 use alfirk_ctrl::tables::Counts;
 use alfirk_ctrl::topology::{HostIndex, LinkIndex, Node, SwitchIndex, Topology};
 use alfirk_experiment::{in_band, Fabric, FabricError, MemberEvent, News, Traffic, Victim};
+use alfirk_packet_io::Clock;
 use alfirk_roce::collective::{
     Endpoint, LegAnswer, LegVerb, Original, Progress, RequestTimes, TransferSpec,
 };

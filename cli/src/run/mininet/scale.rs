@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use alfirk_bmv2::wire::wire_bytes;
 use alfirk_ctrl::topology::Topology;
 use alfirk_experiment::{ClockSummary, Job, LoadSummary, Row};
+use alfirk_packet_io::wire::wire_bytes;
 use alfirk_roce::collective::Original;
 use alfirk_roce::wire::ethernet;
 use alfirk_sim::engine::FaultProbabilities;

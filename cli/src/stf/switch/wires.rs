@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::process::Command;
 
-use alfirk_bmv2::driver::packet_io::{interface_index, PacketSocket, ReceiveBatch, Received};
+use alfirk_packet_io::{interface_index, PacketSocket, ReceiveBatch};
 
 use crate::exit::Failure;
 
@@ -81,21 +81,16 @@ impl Wires {
     /// Takes all that has come out. Whether there was something.
     pub fn receive(&mut self, mut take: impl FnMut(u32, &[u8])) -> Result<bool, Failure> {
         let mut any = false;
-        for (port, socket) in &self.sockets {
+        for (port, socket) in &mut self.sockets {
+            self.batch.forget();
             loop {
-                let received = socket
-                    .receive(&mut self.batch)
+                let taken = socket
+                    .take(&mut self.batch, |frame| take(*port, frame))
                     .map_err(|error| Failure::failed(format_args!("port {port}: {error}")))?;
-                let Received::Frames(count) = received else {
-                    break;
-                };
-                for index in 0..count {
-                    self.batch.frames(index, |frame| take(*port, frame));
-                }
-                any |= count > 0;
-                if count == 0 {
+                if !taken.is_frame() {
                     break;
                 }
+                any = true;
             }
         }
         Ok(any)

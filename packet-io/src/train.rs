@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::{
     offload::{fold, get16, get32, put16, sum, VNET_HEADER},
-    socket::BATCH,
+    sys::BATCH,
 };
 
 const ETHERNET: usize = 14;
@@ -177,7 +177,7 @@ impl<'a> Segment<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::offload::{finish, Unfinished};
+    use crate::offload::{finish, Unfinished};
 
     const SIZE: usize = 100;
     const HEADERS_LEN: usize = ETHERNET + 20 + 32;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    socket::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
+    sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
     train::Train,
 };
 

@@ -3,7 +3,7 @@
 use std::{
     ffi::CString,
     io, mem,
-    os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+    os::fd::{AsRawFd, OwnedFd, RawFd},
     ptr,
     sync::Arc,
 };
@@ -14,15 +14,11 @@ use super::{
     offload::{self, Unfinished, VNET_HEADER},
     outlet::{Outlet, Sent},
     ring::Ring,
+    sys::{bind, check, get, set, set_buffer, unbound, BATCH, EMPTY_PART, SOCKET_BUFFER},
 };
 
-/// Frames taken from the kernel, or given to it, in one call.
-pub const BATCH: usize = 64;
 /// Room for the largest super-frame with its header and a VLAN tag.
 const FRAME_ROOM: usize = 65_536 + 256;
-/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel. Behind a queueing
-/// discipline the system's default holds what is sent, as it does for BMv2.
-pub(super) const SOCKET_BUFFER: libc::c_int = 8 << 20;
 
 /// A packet socket bound to one interface.
 #[derive(Debug)]
@@ -42,25 +38,43 @@ pub enum Taken {
     Malformed,
     /// There is none now.
     Nothing,
-    /// As [`Received::Down`].
-    Down,
-}
-
-/// What came out of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
-    /// So many frames; fewer than [`BATCH`] means that there are no more now.
-    Frames(usize),
     /// The interface went down or away; nothing comes until it is back.
     Down,
 }
 
-/// Memory for one batch of received frames, shared by all ports.
+impl Taken {
+    fn of(whole: bool) -> Taken {
+        match whole {
+            true => Taken::Whole,
+            false => Taken::Malformed,
+        }
+    }
+
+    /// Whether there was a frame, and so may be another one.
+    pub fn is_frame(self) -> bool {
+        matches!(self, Taken::Whole | Taken::Malformed)
+    }
+}
+
+/// What came out of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Received {
+    /// So many frames; fewer than were asked for means that there are no more now.
+    Frames(usize),
+    Down,
+}
+
+/// Memory for one batch of received frames. Sockets may share it that take their turns one after the other.
 pub struct ReceiveBatch {
     frames: Vec<Vec<u8>>,
     headers: Vec<[u8; VNET_HEADER]>,
     controls: Vec<Control>,
     lengths: Vec<usize>,
+    /// Received frames, and how many of them have been passed on.
+    count: usize,
+    next: usize,
+    /// The socket had no more of them.
+    is_last: bool,
 }
 
 /// Aligned as `cmsghdr` must be, and room for one `tpacket_auxdata`.
@@ -162,17 +176,43 @@ impl PacketSocket {
         }
     }
 
-    /// Whether frames come through [`PacketSocket::take`].
-    pub fn has_ring(&self) -> bool {
-        self.ring.is_some()
-    }
-
-    /// Passes on the next frame of the ring, as it would be on a wire; several for a super-frame.
-    /// The batch's memory is used where the ring's does not do.
+    /// Passes on the next frame, as it would be on a wire; several for a super-frame. Frames come from the ring, and
+    /// where there is none, from the batch, which takes as many as fit from the socket's queue whenever it is empty.
     ///
     /// # Errors
     /// What the socket has met, other than that its interface went down.
-    pub fn take(
+    pub fn take(&mut self, batch: &mut ReceiveBatch, take: impl FnMut(&[u8])) -> io::Result<Taken> {
+        match self.ring.is_some() {
+            true => self.take_from_ring(batch, take),
+            false => self.take_from_queue(batch, take),
+        }
+    }
+
+    fn take_from_queue(
+        &self,
+        batch: &mut ReceiveBatch,
+        take: impl FnMut(&[u8]),
+    ) -> io::Result<Taken> {
+        if batch.next == batch.count {
+            // There was room for more, so there are no more now.
+            if mem::take(&mut batch.is_last) {
+                return Ok(Taken::Nothing);
+            }
+            match self.receive_up_to(batch, BATCH)? {
+                Received::Frames(0) => return Ok(Taken::Nothing),
+                Received::Frames(count) => {
+                    (batch.next, batch.count) = (0, count);
+                    batch.is_last = count < BATCH;
+                }
+                Received::Down => return Ok(Taken::Down),
+            }
+        }
+        batch.next += 1;
+        Ok(Taken::of(batch.frames(batch.next - 1, take)))
+    }
+
+    /// The batch's memory is used where the ring's does not do.
+    fn take_from_ring(
         &mut self,
         batch: &mut ReceiveBatch,
         mut take: impl FnMut(&[u8]),
@@ -203,11 +243,7 @@ impl PacketSocket {
         if let Some(ring) = &mut self.ring {
             ring.release();
         }
-        Ok(if whole {
-            Taken::Whole
-        } else {
-            Taken::Malformed
-        })
+        Ok(Taken::of(whole))
     }
 
     /// The error that makes an empty ring's socket readable, if any.
@@ -225,11 +261,7 @@ impl PacketSocket {
         set(&self.fd, level, option, value)
     }
 
-    /// Takes what has arrived, up to one batch.
-    pub fn receive(&self, batch: &mut ReceiveBatch) -> io::Result<Received> {
-        self.receive_up_to(batch, BATCH)
-    }
-
+    /// Takes what is in the queue, so many at the most.
     fn receive_up_to(&self, batch: &mut ReceiveBatch, most: usize) -> io::Result<Received> {
         let mut parts = [[EMPTY_PART; 2]; BATCH];
         // SAFETY: mmsghdr is plain data, and zero is valid.
@@ -293,14 +325,22 @@ impl Default for ReceiveBatch {
             headers: vec![[0; VNET_HEADER]; BATCH],
             controls: vec![Control([0; 64]); BATCH],
             lengths: vec![0; BATCH],
+            count: 0,
+            next: 0,
+            is_last: false,
         }
     }
 }
 
 impl ReceiveBatch {
+    /// Forgets frames that nobody has taken, before another socket's turn.
+    pub fn forget(&mut self) {
+        (self.count, self.next, self.is_last) = (0, 0, false);
+    }
+
     /// Passes on the frames of received message `index`, as they would be on a wire. False when
     /// it had to be dropped.
-    pub fn frames(&mut self, index: usize, mut take: impl FnMut(&[u8])) -> bool {
+    fn frames(&mut self, index: usize, mut take: impl FnMut(&[u8])) -> bool {
         let todo = Unfinished::parse(&self.headers[index]);
         let frame = &mut self.frames[index][..self.lengths[index]];
         if todo.is_finished() {
@@ -353,101 +393,9 @@ impl ReceiveBatch {
     }
 }
 
-/// A packet socket that receives nothing yet.
-pub(super) fn unbound() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-    // SAFETY: socket takes no pointers; the descriptor is owned from here on.
-    unsafe {
-        let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
-}
-
-/// Binds to an interface and a protocol, in network byte order.
-pub(super) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
-    // SAFETY: sockaddr_ll is plain data, and zero is valid.
-    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = protocol;
-    address.sll_ifindex = interface as i32;
-    // SAFETY: the address is a sockaddr_ll of the given size.
-    check(unsafe {
-        libc::bind(
-            fd.as_raw_fd(),
-            ptr::from_ref(&address).cast(),
-            mem::size_of_val(&address) as u32,
-        )
-    })?;
-    Ok(())
-}
-
-/// Reads an option, one of plain integers.
-pub(super) fn get<T: Copy>(
-    fd: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &mut T,
-) -> io::Result<()> {
-    let mut len = mem::size_of::<T>() as u32;
-    // SAFETY: the kernel writes at most the given size to the value, and any bytes are a T, by what is said above.
-    check(unsafe {
-        libc::getsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            ptr::from_mut(value).cast(),
-            &mut len,
-        )
-    })?;
-    Ok(())
-}
-
-pub(super) fn set<T>(
-    fd: &OwnedFd,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    // SAFETY: the value is a T of the given size.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            ptr::from_ref(value).cast(),
-            mem::size_of::<T>() as u32,
-        )
-    })?;
-    Ok(())
-}
-
-/// Sets a buffer's size: beyond the system's limit only with CAP_NET_ADMIN, otherwise as much as may
-/// be had.
-pub(super) fn set_buffer(
-    fd: &OwnedFd,
-    force: libc::c_int,
-    plain: libc::c_int,
-    size: libc::c_int,
-) -> io::Result<()> {
-    set(fd, libc::SOL_SOCKET, force, &size).or_else(|_| set(fd, libc::SOL_SOCKET, plain, &size))
-}
-
-pub(super) const EMPTY_PART: libc::iovec = libc::iovec {
-    iov_base: ptr::null_mut(),
-    iov_len: 0,
-};
-
 fn part(bytes: &mut [u8]) -> libc::iovec {
     libc::iovec {
         iov_base: bytes.as_mut_ptr().cast(),
         iov_len: bytes.len(),
-    }
-}
-
-pub(super) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 {
-        Err(io::Error::last_os_error())
-    } else {
-        Ok(result)
     }
 }

@@ -4,7 +4,7 @@
 //! Every port draws from a stream of its own, so what one port loses does not depend on the
 //! traffic of another, and a run with the same seed and the same frames loses the same ones.
 
-use std::{collections::BTreeMap, fmt, time::Duration};
+use std::{collections::BTreeMap, fmt, str::FromStr, time::Duration};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -105,6 +105,33 @@ impl fmt::Display for Rate {
             _ => (1.0, ""),
         };
         write!(f, "{}{prefix}{unit}", rate as f64 / scale)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Rate, String> {
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+        let (of, scale): (fn(u64) -> Rate, f64) = match unit {
+            "bps" => (Rate::Bits, 1.0),
+            "kbps" => (Rate::Bits, 1e3),
+            "Mbps" => (Rate::Bits, 1e6),
+            "Gbps" => (Rate::Bits, 1e9),
+            "pps" => (Rate::Packets, 1.0),
+            "kpps" => (Rate::Packets, 1e3),
+            "Mpps" => (Rate::Packets, 1e6),
+            _ => return Err("expected a rate with unit bps or pps, such as 100Mbps".into()),
+        };
+        let number: f64 = number
+            .parse()
+            .map_err(|_| format!("{number:?} is no number"))?;
+        // The cast saturates.
+        match (number * scale) as u64 {
+            0 => Err("a rate must be at least 1".into()),
+            rate => Ok(of(rate)),
+        }
     }
 }
 
@@ -349,6 +376,15 @@ mod tests {
         let arrived: Vec<_> = std::iter::from_fn(|| link.pop(5 * MS)).collect();
         assert_eq!(arrived, [[1], [2], [3]]);
         assert!(link.is_plain());
+    }
+
+    #[test]
+    fn rates_are_printed_as_they_are_taken() {
+        for rate in [
+            "1bps", "1.5kbps", "100Mbps", "2.5Gbps", "999pps", "2kpps", "1500Mpps",
+        ] {
+            assert_eq!(Rate::from_str(rate).unwrap().to_string(), rate);
+        }
     }
 
     prop_compose! {

@@ -12,6 +12,7 @@ pub const ETHERNET_MIN_FRAME: u64 = 64;
 
 /// The bytes that a frame of `len` bytes (Ethernet header to the last byte before the FCS) occupies
 /// on the wire.
+#[inline]
 pub fn wire_bytes(len: usize) -> u64 {
     (len as u64 + ETHERNET_FCS).max(ETHERNET_MIN_FRAME) + ETHERNET_PREAMBLE_AND_GAP
 }

@@ -1,0 +1,79 @@
+//! What the kernel tells of interfaces: up, down, gone, back again, another queueing discipline.
+
+use alfirk_packet_io::{interface_index, LinkNews, LinkWatch};
+use tracing::{info, warn};
+
+use super::{Engine, Port};
+
+impl Engine {
+    pub(super) fn take_link_news(&mut self) {
+        self.settle();
+        let Some(news) = self.watch.receive() else {
+            warn!("news of interfaces were lost; looking at all of them");
+            for port in self.ports.values_mut().filter(|p| p.file.is_none()) {
+                if let Ok(index) = interface_index(&port.interface) {
+                    port.come_back(index, &self.poller);
+                    ask(&self.watch, index);
+                }
+            }
+            return;
+        };
+        for item in news {
+            match item {
+                LinkNews::Present {
+                    name,
+                    index,
+                    running,
+                    discipline,
+                } => {
+                    let of_name = |p: &&mut Port| p.file.is_none() && p.interface == name;
+                    let Some(port) = self.ports.values_mut().find(of_name) else {
+                        continue;
+                    };
+                    if port.socket.is_none() || port.index != index {
+                        port.come_back(index, &self.poller);
+                    }
+                    if let Some(discipline) = discipline {
+                        port.set_discipline(discipline);
+                    }
+                    if let Some(socket) = &port.socket {
+                        socket.outlet().look_at_offloads();
+                    }
+                    let running = running && port.socket.is_some();
+                    if port.running != running {
+                        port.running = running;
+                        let state = if running { "up" } else { "down" };
+                        info!(port = port.number, interface = name, "interface is {state}");
+                        self.server.set_port(port.number, port.is_up());
+                    }
+                }
+                LinkNews::Gone { name, index } => {
+                    let gone = |p: &&mut Port| p.interface == name && p.index == index;
+                    if let Some(port) = self.ports.values_mut().find(gone) {
+                        warn!(
+                            port = port.number,
+                            interface = name,
+                            "interface is gone; waiting for it"
+                        );
+                        port.go();
+                        port.running = false;
+                        self.server.set_port(port.number, false);
+                    }
+                }
+                LinkNews::Disciplines { index } => {
+                    if self.ports.values().any(|port| port.index == index) {
+                        ask(&self.watch, index);
+                    }
+                }
+            }
+        }
+        let now = self.now();
+        self.drain(now);
+    }
+}
+
+fn ask(watch: &LinkWatch, index: u32) {
+    if let Err(error) = watch.ask(index) {
+        warn!("cannot ask for the state of interface {index}: {error}");
+    }
+}

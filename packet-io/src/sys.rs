@@ -1,0 +1,105 @@
+//! The system calls that both halves of a packet socket need.
+
+use std::{
+    io, mem,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    ptr,
+};
+
+/// Frames taken from the kernel, or given to it, in one call.
+pub const BATCH: usize = 64;
+/// Socket buffers, bytes each way; bursts beyond are dropped by the kernel. Behind a queueing
+/// discipline the system's default holds what is sent, as it does for BMv2.
+pub(crate) const SOCKET_BUFFER: libc::c_int = 8 << 20;
+
+/// A packet socket that receives nothing yet.
+pub(crate) fn unbound() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: socket takes no pointers; the descriptor is owned from here on.
+    unsafe {
+        let fd = check(libc::socket(libc::AF_PACKET, kind, 0))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// Binds to an interface and a protocol, in network byte order.
+pub(crate) fn bind(fd: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: sockaddr_ll is plain data, and zero is valid.
+    let mut address: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = protocol;
+    address.sll_ifindex = interface as i32;
+    // SAFETY: the address is a sockaddr_ll of the given size.
+    check(unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            ptr::from_ref(&address).cast(),
+            mem::size_of_val(&address) as u32,
+        )
+    })?;
+    Ok(())
+}
+
+/// Reads an option, one of plain integers.
+pub(crate) fn get<T: Copy>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &mut T,
+) -> io::Result<()> {
+    let mut len = mem::size_of::<T>() as u32;
+    // SAFETY: the kernel writes at most the given size to the value, and any bytes are a T, by what is said above.
+    check(unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            ptr::from_mut(value).cast(),
+            &mut len,
+        )
+    })?;
+    Ok(())
+}
+
+pub(crate) fn set<T>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> io::Result<()> {
+    // SAFETY: the value is a T of the given size.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            option,
+            ptr::from_ref(value).cast(),
+            mem::size_of::<T>() as u32,
+        )
+    })?;
+    Ok(())
+}
+
+/// Sets a buffer's size: beyond the system's limit only with CAP_NET_ADMIN, otherwise as much as may
+/// be had.
+pub(crate) fn set_buffer(
+    fd: &OwnedFd,
+    force: libc::c_int,
+    plain: libc::c_int,
+    size: libc::c_int,
+) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, force, &size).or_else(|_| set(fd, libc::SOL_SOCKET, plain, &size))
+}
+
+pub(crate) const EMPTY_PART: libc::iovec = libc::iovec {
+    iov_base: ptr::null_mut(),
+    iov_len: 0,
+};
+
+pub(crate) fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
