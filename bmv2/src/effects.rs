@@ -1,8 +1,12 @@
 //! What processing a packet brings about.
 
+use crate::drop_reason::DropReason;
 use crate::exec::ops::Slot;
 use crate::exec::run::Context;
 use crate::frame::Frame;
+use crate::program::Meta;
+use crate::steps::LogLine;
+use crate::trace::TraceLine;
 use std::sync::Arc;
 
 /// Collects the effects of [`Switch::ingress`](crate::Switch::ingress) and
@@ -20,9 +24,9 @@ pub struct Effects {
     /// Lines of `log_msg`, and failed assertions.
     pub logs: Vec<String>,
     /// What happened to packets, when the switch traces.
-    pub trace: Vec<crate::trace::TraceLine>,
+    pub trace: Vec<TraceLine>,
     /// The same in the words of BMv2's log, when the switch logs.
-    pub log: Vec<crate::steps::LogLine>,
+    pub log: Vec<LogLine>,
     /// Used frames given back, so that the next ones need no memory. Optional.
     pub spare: Vec<Vec<u8>>,
 }
@@ -106,60 +110,14 @@ pub struct Digest {
     pub fields: Vec<Vec<u8>>,
 }
 
-/// Why a packet went no further.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum DropReason {
-    /// `egress_spec` was the drop port at the end of ingress.
-    Ingress,
-    /// The same at the end of egress.
-    Egress,
-    /// `standard_metadata.priority` named a queue that ports do not have.
-    Priority,
-    /// A multicast group that does not exist or is empty.
-    NoGroup,
-    /// A parser of Tofino's found an error, and the program does not look for one.
-    ParserError,
-    /// A program of Tofino's let the packet access a register twice.
-    RegisterAccessedTwice,
-    /// An `assert` or `assume` did not hold.
-    Assertion,
-    /// Resubmitted again and again, or recirculated without end in [`Switch::process`](crate::Switch::process).
-    EndlessLoop,
-    /// More packets at a time than the switch has room for: the program makes copies of copies.
-    TooManyCopies,
-    /// Recirculated longer than any frame can be: the program lets the packet grow without end.
-    TooLong,
-    /// The program was replaced while the packet was queued, or there is none.
-    NoProgram,
-}
-
-impl DropReason {
-    /// A short name for counters and traces.
-    pub fn name(self) -> &'static str {
-        match self {
-            DropReason::Ingress => "ingress",
-            DropReason::Egress => "egress",
-            DropReason::Priority => "priority",
-            DropReason::NoGroup => "no_group",
-            DropReason::ParserError => "parser_error",
-            DropReason::RegisterAccessedTwice => "register_accessed_twice",
-            DropReason::Assertion => "assertion",
-            DropReason::EndlessLoop => "endless_loop",
-            DropReason::TooManyCopies => "too_many_copies",
-            DropReason::TooLong => "too_long",
-            DropReason::NoProgram => "no_program",
-        }
-    }
-}
-
 /// A word of metadata.
-pub(crate) fn set(words: &mut [u64], field: Option<crate::program::Meta>, value: u64) {
+pub(crate) fn set(words: &mut [u64], field: Option<Meta>, value: u64) {
     if let Some(field) = field {
         words[slot(field.slot)] = value & field.mask;
     }
 }
 
-pub(crate) fn get(words: &[u64], field: Option<crate::program::Meta>) -> u64 {
+pub(crate) fn get(words: &[u64], field: Option<Meta>) -> u64 {
     field.map_or(0, |field| words[slot(field.slot)])
 }
 

@@ -9,12 +9,14 @@
 
 #[cfg(feature = "driver")]
 pub mod driver;
+mod drop_reason;
 mod effects;
 mod exec;
 mod externs;
 mod frame;
 mod load;
 mod manage;
+mod numbers;
 pub mod p4rt;
 mod pre;
 mod program;
@@ -24,8 +26,10 @@ mod switch;
 mod tables;
 mod tofino;
 pub mod trace;
+mod value_set;
 
-pub use effects::{Digest, DropReason, Effects, Output, QueueState, Queued};
+pub use drop_reason::DropReason;
+pub use effects::{Digest, Effects, Output, QueueState, Queued};
 pub use externs::counter::Counter;
 pub use externs::hash::{crc16, CrcParams};
 pub use externs::meter::{Color, MeterConfig};

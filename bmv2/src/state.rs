@@ -1,5 +1,6 @@
 //! All that packets and the control plane change.
 
+use crate::exec::join::ROOM;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{BitBuffer, HashState};
 use crate::externs::meter::Meter;
@@ -8,7 +9,8 @@ use crate::externs::register::Register;
 use crate::pre::{Pre, Replica};
 use crate::program::LoadedProgram;
 use crate::tables::{ProfileState, TableState, Target};
-use rustc_hash::FxHashSet;
+use crate::trace::Recorder;
+use crate::value_set::{value_sets, ValueSetState};
 
 /// State of a program's objects, and of the replication engine.
 #[derive(Clone, Debug)]
@@ -29,26 +31,9 @@ pub(crate) struct State {
     /// Reused memory of the headers that the deparser writes.
     pub headers: Vec<u8>,
     /// Writes down the way of packets when that is asked for.
-    pub recorder: Option<Box<crate::trace::Recorder>>,
+    pub recorder: Option<Box<Recorder>>,
     /// Reused list of the copies being made.
     pub scratch: Vec<Replica>,
-}
-
-/// Members of a parser value set, as byte strings padded like the parser's key, and as given.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ValueSetState {
-    /// Unpadded members in order of arrival.
-    pub members: Vec<Vec<u8>>,
-    /// Padded and masked for every use of the set in the parser.
-    pub shadows: Vec<Shadow>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Shadow {
-    /// Widths of the parts of the key.
-    pub bits: Vec<u32>,
-    pub mask: Option<Vec<u8>>,
-    pub values: FxHashSet<Vec<u8>>,
 }
 
 impl State {
@@ -84,13 +69,13 @@ impl State {
                 .iter()
                 .map(|m| vec![Meter::default(); if m.table.is_some() { 0 } else { m.size }])
                 .collect(),
-            vsets: crate::exec::parse::value_sets(program),
+            vsets: value_sets(program),
             hashes: vec![HashState::default(); program.calculations.len()],
             selector_hashes: vec![HashState::default(); program.profiles.len()],
             pre: Pre::default(),
             random: Random::new(seed),
             buffer: BitBuffer::default(),
-            headers: vec![0; longest + crate::exec::join::ROOM],
+            headers: vec![0; longest + ROOM],
             recorder: None,
             scratch: Vec::new(),
         };

@@ -4,7 +4,6 @@
 //! Conditions and primitives are told by programs that were loaded with notes
 //! ([`LoadedProgram::with_notes`](crate::LoadedProgram::with_notes)).
 
-use crate::exec::ops::Slot;
 use crate::tables::{EntryTarget, KeyMatch, TableEntry};
 use std::fmt::{self, Display, Formatter};
 
@@ -121,18 +120,6 @@ pub enum Step {
 pub struct EntryKey {
     pub name: String,
     pub bits: u32,
-}
-
-/// What a program tells while it runs, at the place in its code where it stands.
-#[derive(Clone, Debug)]
-pub(crate) enum Note {
-    Text(String),
-    RegisterRead { array: u16, i: Slot },
-    RegisterWrite { array: u16, i: Slot },
-    Count { array: u16, i: Slot },
-    Meter { array: u16, i: Slot },
-    Hash { base: Slot, max: Slot, value: Slot },
-    Random { low: Slot, high: Slot, value: Slot },
 }
 
 impl Step {

@@ -1,7 +1,8 @@
 //! The switch: what happens to a packet at the end of ingress and egress (simple_switch document,
 //! "Pseudocode for what happens at the end of ingress and egress processing").
 
-use crate::effects::{get, set, Digest, DropReason, Effects, Output, Packet, QueueState, Queued};
+use crate::drop_reason::DropReason;
+use crate::effects::{get, set, Digest, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::deparse;
 use crate::exec::expr::eval;
 use crate::exec::ops::Pc;
@@ -721,7 +722,7 @@ impl Machine<'_> {
         let Some(learn) = self.program.learn_lists.get(&list) else {
             return;
         };
-        let field = |(node, bits): (&crate::exec::expr::Node, &u32)| {
+        let field = |(node, bits): (&crate::exec::node::Node, &u32)| {
             let value = eval(node, self.program, self.state, words).truncate(*bits);
             let bytes = bits.div_ceil(8).max(1) as usize;
             (0..bytes)

@@ -10,7 +10,8 @@
 
 use std::sync::Arc;
 
-use crate::effects::{get, set, DropReason, Effects, Output, Packet, QueueState, Queued};
+use crate::drop_reason::DropReason;
+use crate::effects::{get, set, Effects, Output, Packet, QueueState, Queued};
 use crate::exec::deparse::{deparse, emit};
 use crate::exec::parse::{log, parse_with};
 use crate::frame::Frame;

@@ -3,8 +3,9 @@
 //! Off unless asked for ([`Switch::set_trace`](crate::Switch::set_trace)); a switch that does not
 //! trace only tests one flag per packet, parser state and table.
 
-use crate::exec::expr::words_of;
 use crate::exec::headers::is_valid;
+use crate::exec::words::words_of;
+use crate::numbers::number;
 use crate::program::{Field, Header, LoadedProgram};
 use crate::steps::{LogLine, Step};
 use serde::Serialize;
@@ -223,19 +224,6 @@ fn list(out: &mut String, open: &str, items: &[Named], close: &str) -> fmt::Resu
         write!(out, "{comma}{} = {}", item.name, item.value)?;
     }
     out.write_str(close)
-}
-
-/// A number of several words as text.
-pub(crate) fn number(words: &[u64]) -> String {
-    let bytes = crate::tables::shortest(words);
-    let mut text = String::from("0x");
-    for (i, byte) in bytes.iter().enumerate() {
-        let _ = match i {
-            0 => write!(text, "{byte:x}"),
-            _ => write!(text, "{byte:02x}"),
-        };
-    }
-    text
 }
 
 /// Writes down what happens to packets.

@@ -1,9 +1,9 @@
 //! The deparser: checksums are updated, then all valid headers are written in order.
 
-use super::expr::{words_of, wrap};
 use super::headers;
 use super::parse::log;
 use super::run::{self, Context};
+use super::words::{words_of, wrap};
 use crate::program::{Deparser, Header, LoadedProgram, Place};
 use crate::state::State;
 use crate::steps::Step;

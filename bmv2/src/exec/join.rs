@@ -3,8 +3,8 @@
 //! The loader works out once which part of which word goes where. Headers are cut out of a frame
 //! and written to one in this way, and the input of hashes and checksums is put together in it.
 
-use super::expr::words_of;
 use super::ops::Slot;
+use super::words::words_of;
 
 /// Room that [`Join::write`] needs behind the last byte, as it writes whole chunks.
 pub const ROOM: usize = 8;

@@ -1,16 +1,17 @@
 //! The parser, and the verification of checksums after it.
 
-use super::expr::{words_of, wrap, write_field};
 use super::headers;
 use super::run::{self, Context};
+use super::words::{words_of, wrap, write_field};
 use crate::exec::big::Big;
 use crate::frame::Frame;
+use crate::numbers::shortest;
 use crate::program::{
     self, CaseOn, Header, KeyPart, LoadedProgram, ParseState, Place, Step as ParserStep,
 };
-use crate::state::{Shadow, State, ValueSetState};
+use crate::state::State;
 use crate::steps::{padded_hex, Step};
-use crate::tables::shortest;
+use crate::value_set::ValueSetState;
 
 /// States that one packet may go through; then the parser gives up with `ParserTimeout`.
 const MAX_STATES: u32 = 4096;
@@ -535,53 +536,5 @@ fn contains(set: &ValueSetState, state: &ParseState, mask: Option<&[u8]>, key: &
             let masked: Vec<u8> = key.iter().zip(mask).map(|(k, m)| k & m).collect();
             shadow.values.contains(&masked)
         }
-    }
-}
-
-/// Empty value sets with a shadow for every way in which the parser uses them.
-pub(crate) fn value_sets(program: &LoadedProgram) -> Vec<ValueSetState> {
-    let mut sets = vec![ValueSetState::default(); program.vsets.len()];
-    let tofino = (program.tofino.iter()).flat_map(|of| [&of.ingress.parser, &of.egress.parser]);
-    let parsers = std::iter::once(&program.parser).chain(tofino);
-    for state in parsers.flat_map(|parser| &parser.states) {
-        for case in &state.cases {
-            let CaseOn::Set { set, mask } = &case.on else {
-                continue;
-            };
-            let bits: Vec<u32> = state.key.iter().map(KeyPart::bits).collect();
-            let shadows = &mut sets[usize::from(*set)].shadows;
-            if !shadows.iter().any(|s| s.bits == bits && s.mask == *mask) {
-                shadows.push(Shadow {
-                    bits,
-                    mask: mask.clone(),
-                    values: Default::default(),
-                });
-            }
-        }
-    }
-    sets
-}
-
-impl Shadow {
-    /// Takes up a member of the set, given without padding between its parts.
-    pub(crate) fn insert(&mut self, member: &[u8]) {
-        let frame = Frame::copy_of(member);
-        let total: usize = self.bits.iter().map(|b| *b as usize).sum();
-        // The member's bits stand at the right end of its bytes.
-        let Some(mut at) = (member.len() * 8).checked_sub(total) else {
-            return;
-        };
-        let mut padded = Vec::new();
-        for &bits in &self.bits {
-            let value = frame.big(at, bits);
-            at += bits as usize;
-            for i in (0..bits.div_ceil(8) as usize).rev() {
-                padded.push((value.word(i / 8) >> (8 * (i % 8))) as u8);
-            }
-        }
-        if let Some(mask) = &self.mask {
-            padded.iter_mut().zip(mask).for_each(|(p, m)| *p &= m);
-        }
-        self.values.insert(padded);
     }
 }

@@ -1,16 +1,17 @@
 //! The interpreter of compiled code.
 
-use super::expr::{param_words, run_big, words_of, wrap};
+use super::expr::run_big;
 use super::headers::{self, StackWords};
 use super::ops::{Op, Pc, Slot, Test};
-use crate::effects::DropReason;
-use crate::externs::hash::Calculation;
-use crate::program::LoadedProgram;
+use super::words::{param_words, words_of, wrap};
+use crate::drop_reason::DropReason;
+use crate::numbers::{number, shortest};
+use crate::program::{Calculation, LoadedProgram, Note};
 use crate::state::State;
-use crate::steps::{padded_hex, short_hex, EntryKey, Note, Step};
+use crate::steps::{padded_hex, short_hex, EntryKey, Step};
 use crate::tables::EntryHandle;
-use crate::tables::{shortest, ActionRef, Target};
-use crate::trace::{number, Named, TraceEvent};
+use crate::tables::{ActionRef, Target};
+use crate::trace::{Named, TraceEvent};
 
 /// Backward jumps and tables that one packet may pass in one pipeline. No compiler makes programs
 /// that long; a malformed one must not hang the switch.

@@ -3,12 +3,7 @@
 //! The inputs are joined bit by bit without padding; fields of invalid headers are left out. Bits
 //! that do not fill the last byte are zero. The payload, where wanted, starts at the next byte.
 
-use crate::exec::expr::words_of;
-use crate::exec::headers;
-use crate::exec::join::{Join, ROOM};
-use crate::exec::ops::Slot;
-use crate::externs::random::Random;
-use crate::program::Layout;
+use crate::exec::words::words_of;
 use rustc_hash::FxHashMap;
 
 /// The algorithms by BMv2's names.
@@ -74,70 +69,19 @@ impl Algorithm {
     }
 }
 
-/// A calculation of the program, or the hash of an action selector.
-#[derive(Clone, Debug)]
-pub struct Calculation {
-    /// Empty for the hash of a selector.
-    pub(crate) name: String,
-    pub(crate) algorithm: Algorithm,
-    pub(crate) inputs: Vec<Input>,
-    pub(crate) payload: bool,
-    /// The usual case that all headers are valid; none with parts of variable length.
-    pub(crate) joined: Option<Joined>,
-}
-
-/// The inputs put together at once.
-#[derive(Clone, Debug)]
-pub(crate) struct Joined {
-    /// Words that are not zero when all inputs count.
-    pub valid: Vec<Slot>,
-    pub join: Join,
-}
-
-impl Joined {
-    #[inline]
-    fn applies(&self, phv: &[u64]) -> bool {
-        self.valid.iter().all(|&valid| phv[usize::from(valid)] != 0)
-    }
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Input {
-    /// A field; none of its bits count when `valid` names a word that is zero.
-    Field {
-        slot: Slot,
-        bits: u32,
-        valid: Option<Slot>,
-    },
-    /// The present part of a variable-length field.
-    Varbit {
-        slot: Slot,
-        length: Slot,
-        valid: Option<Slot>,
-    },
-    Const {
-        words: Vec<u64>,
-        bits: u32,
-    },
-    Header(u16),
-}
-
 /// What algorithms remember between packets.
 #[derive(Clone, Debug, Default)]
 pub struct HashState {
     /// Takes the place of a custom CRC's own.
     pub(crate) crc: Option<CrcParams>,
-    next: u64,
-    seen: FxHashMap<Vec<u8>, u64>,
+    pub(crate) next: u64,
+    pub(crate) seen: FxHashMap<Vec<u8>, u64>,
 }
-
-/// `round_robin_consistent` remembers at most so many different inputs.
-const MAX_SEEN: usize = 1 << 20;
 
 /// Reused memory of the joined input bits.
 #[derive(Clone, Debug, Default)]
 pub struct BitBuffer {
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// Bits of an incomplete last byte, in the upper part.
     pending: u64,
     pending_bits: u32,
@@ -193,132 +137,8 @@ impl BitBuffer {
     }
 }
 
-impl Calculation {
-    /// The value over the packet's fields and, where it is part of the input, its payload.
-    pub(crate) fn output(
-        &self,
-        layout: &Layout,
-        phv: &[u64],
-        payload: &[u8],
-        buffer: &mut BitBuffer,
-        state: &mut HashState,
-        random: &mut Random,
-    ) -> u64 {
-        match self.algorithm {
-            Algorithm::Random => return random.next(),
-            Algorithm::RoundRobin => {
-                state.next = state.next.wrapping_add(1);
-                return state.next.wrapping_sub(1);
-            }
-            _ => {}
-        }
-        let joined = self.joined.as_ref().filter(|joined| joined.applies(phv));
-        buffer.clear();
-        match joined {
-            Some(joined) if self.algorithm == Algorithm::Csum16 => {
-                return self.csum_of_joined(&joined.join, phv, payload);
-            }
-            Some(Joined { join, .. }) => {
-                buffer.bytes.resize(join.bytes() + ROOM, 0);
-                join.write(phv, &mut buffer.bytes);
-                buffer.bytes.truncate(join.bytes());
-            }
-            None => {
-                self.join(layout, phv, buffer);
-                buffer.finish();
-            }
-        }
-        if self.payload {
-            buffer.bytes.extend_from_slice(payload);
-        }
-        let bytes = buffer.finish();
-        match self.algorithm {
-            Algorithm::RoundRobinConsistent => match state.seen.get(bytes) {
-                Some(&value) => value,
-                None => {
-                    let value = state.next;
-                    state.next = state.next.wrapping_add(1);
-                    if state.seen.len() < MAX_SEEN {
-                        state.seen.insert(bytes.to_vec(), value);
-                    }
-                    value
-                }
-            },
-            Algorithm::Custom(own) => crc(&state.crc.unwrap_or(own), bytes),
-            algorithm => hash_bytes(algorithm, bytes),
-        }
-    }
-
-    fn join(&self, layout: &Layout, phv: &[u64], buffer: &mut BitBuffer) {
-        for input in &self.inputs {
-            match input {
-                Input::Field { slot, bits, valid } => {
-                    if valid.is_none_or(|v| phv[usize::from(v)] != 0) {
-                        let at = usize::from(*slot);
-                        if *bits <= 64 {
-                            buffer.push(low(phv[at], *bits), *bits);
-                        } else {
-                            buffer.push_words(&phv[at..], *bits);
-                        }
-                    }
-                }
-                Input::Varbit {
-                    slot,
-                    length,
-                    valid,
-                } => {
-                    if valid.is_none_or(|v| phv[usize::from(v)] != 0) {
-                        buffer.push_words(
-                            &phv[usize::from(*slot)..],
-                            phv[usize::from(*length)] as u32,
-                        );
-                    }
-                }
-                Input::Const { words, bits } => buffer.push_words(words, *bits),
-                Input::Header(h) => {
-                    let header = &layout.headers[usize::from(*h)];
-                    if headers::is_valid(header, phv) {
-                        for field in &header.fields {
-                            let bits = match header.varbit {
-                                Some(varbit) if field.varbit => {
-                                    phv[usize::from(varbit.length)] as u32
-                                }
-                                _ => field.bits,
-                            };
-                            buffer.push_words(&phv[usize::from(field.slot)..], bits);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// The Internet checksum without joining bytes.
-    #[inline]
-    fn csum_of_joined(&self, join: &Join, phv: &[u64], payload: &[u8]) -> u64 {
-        let mut sum = join.sum(phv);
-        if self.payload {
-            let part = sum_bytes(payload);
-            sum += match join.bytes() % 2 {
-                0 => part,
-                _ => u64::from((part as u16).swap_bytes()),
-            };
-        }
-        u64::from(!fold(sum))
-    }
-}
-
-#[inline]
-fn low(value: u64, bits: u32) -> u64 {
-    if bits == 0 {
-        0
-    } else {
-        value & (u64::MAX >> (64 - bits.min(64)))
-    }
-}
-
 /// Sums big-endian 16-bit words in one's complement, folded to 16 bits.
-fn sum_bytes(bytes: &[u8]) -> u64 {
+pub(crate) fn sum_bytes(bytes: &[u8]) -> u64 {
     let mut sum = 0u64;
     let mut chunks = bytes.chunks_exact(4);
     for chunk in &mut chunks {
@@ -331,7 +151,7 @@ fn sum_bytes(bytes: &[u8]) -> u64 {
     u64::from(fold(sum + u64::from(u32::from_be_bytes(tail))))
 }
 
-fn fold(mut sum: u64) -> u16 {
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }
@@ -395,7 +215,7 @@ const CRC16_REFLECTED: [u16; 256] = {
 };
 
 /// Any CRC, bit by bit.
-fn crc(params: &CrcParams, bytes: &[u8]) -> u64 {
+pub(crate) fn crc(params: &CrcParams, bytes: &[u8]) -> u64 {
     let mask = u64::MAX >> (64 - params.bits);
     let top = 1u64 << (params.bits - 1);
     let mut crc = params.initial & mask;

@@ -4,7 +4,7 @@
 //! take memory from the first value that is not zero, a page of them at a time.
 
 use crate::exec::big::Big;
-use crate::exec::expr::words_of;
+use crate::exec::words::words_of;
 
 /// Cells of a page, as a power of two.
 const PAGE_BITS: u32 = 8;
@@ -46,7 +46,7 @@ impl Register {
     #[inline]
     pub(crate) fn set(&mut self, index: u64, value: u64) {
         debug_assert_eq!(self.words, 1);
-        let value = crate::exec::expr::wrap(value, self.bits, false);
+        let value = crate::exec::words::wrap(value, self.bits, false);
         let Some((page, cell)) = place(index) else {
             return;
         };

@@ -2,10 +2,10 @@
 
 use super::expr::{Dest, HeaderRef};
 use super::{find, LoadError, Loader, Scope};
-use crate::exec::expr::{param_words, Kind, Node};
+use crate::exec::node::{Kind, Node};
 use crate::exec::ops::{Op, Slot, Test};
-use crate::program::{Action, DynHeader, DynHeaderOp, DynRef, LogMessage, Param};
-use crate::steps::Note;
+use crate::exec::words::param_words;
+use crate::program::{Action, DynHeader, DynHeaderOp, DynRef, LogMessage, Note, Param};
 use alfirk_bmv2_json::{Expr, Operator, Primitive, SourceInfo};
 
 impl Loader<'_> {
@@ -102,7 +102,7 @@ impl Loader<'_> {
                     let target = self.jump_target(args.get(1)?, primitives.len(), scope)?;
                     let taken = self.branch(
                         &Node::new(Kind::Unary(
-                            crate::exec::expr::Unary::NonZero,
+                            crate::exec::node::Unary::NonZero,
                             Box::new(cond),
                         )),
                         false,

@@ -3,7 +3,7 @@
 use super::simplify::simplified;
 use super::{find, LoadError, Loader, Scope};
 use crate::exec::big::Big;
-use crate::exec::expr::{Binary, Cast, Element, Kind, Node, Unary};
+use crate::exec::node::{Binary, Cast, Element, Kind, Node, Unary};
 use crate::exec::ops::Slot;
 use alfirk_bmv2_json::{decode_hex, Expr, FieldRef, Op, Operator};
 

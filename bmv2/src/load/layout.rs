@@ -1,8 +1,8 @@
 //! Places headers, stacks, unions and metadata in the packet's words.
 
 use super::{number, LoadError, Loader};
-use crate::exec::expr::{param_words, words_of};
 use crate::exec::join::{Cut, Join};
+use crate::exec::words::{param_words, words_of};
 use crate::program::{
     Field, FieldPlan, Header, Intrinsic, Meta, Place, Queueing, Stack, Union, UnionStack, Varbit,
 };

@@ -8,8 +8,9 @@
 use super::expr::Dest;
 use super::{LoadError, Loader};
 use crate::exec::big::Big;
-use crate::exec::expr::{words_of, BigDest, BigOp, Binary, Cast, Kind, Node, Unary};
+use crate::exec::node::{BigDest, BigOp, Binary, Cast, Kind, Node, Unary};
 use crate::exec::ops::{Op, Slot, Test};
+use crate::exec::words::words_of;
 use std::borrow::Cow;
 
 impl Loader<'_> {

@@ -19,13 +19,12 @@ mod tofino;
 
 pub use error::LoadError;
 
-use crate::exec::expr::{BigOp, Element};
+use crate::exec::node::{BigOp, Element};
 use crate::exec::ops::{Op, Pc, Slot};
 use crate::program::{
     Action, CounterArray, Deparser, DynHeader, Field, Layout, LoadedProgram, LogMessage,
-    MeterArray, Param, Parser, RegisterArray, ValueSet,
+    MeterArray, Note, Param, Parser, RegisterArray, ValueSet,
 };
-use crate::steps::Note;
 use alfirk_bmv2_json::{BmV2Json, FieldRef};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -90,6 +89,33 @@ impl<'a> Scope<'a> {
 
     fn invalid(&self, why: impl Into<String>) -> LoadError {
         LoadError::invalid(self.at, why)
+    }
+}
+
+impl LoadedProgram {
+    /// Loads the text that `p4c-bm2-ss` (or `alfirk p4c`) wrote.
+    ///
+    /// # Errors
+    /// Names what is wrong and where; see [`LoadError`]. No input makes it panic.
+    pub fn from_json(text: &str) -> Result<LoadedProgram, LoadError> {
+        LoadedProgram::from_typed(&BmV2Json::from_text(text)?)
+    }
+
+    /// Loads a program that is already in memory.
+    ///
+    /// # Errors
+    /// As [`LoadedProgram::from_json`].
+    pub fn from_typed(json: &BmV2Json) -> Result<LoadedProgram, LoadError> {
+        load(json, false)
+    }
+
+    /// Loads a text with notes of its conditions and primitives, for [the log](crate::steps). It does the same,
+    /// more slowly.
+    ///
+    /// # Errors
+    /// As [`LoadedProgram::from_json`].
+    pub fn with_notes(text: &str) -> Result<LoadedProgram, LoadError> {
+        load(&BmV2Json::from_text(text)?, true)
     }
 }
 

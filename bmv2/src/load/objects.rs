@@ -2,12 +2,14 @@
 
 use super::{find, number, LoadError, Loader, Scope};
 use crate::exec::big::Big;
-use crate::exec::expr::{words_of, Kind, Node};
 use crate::exec::join::Join;
+use crate::exec::node::{Kind, Node};
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::externs::hash::{Algorithm, Calculation, CrcParams, Input, Joined};
+use crate::exec::words::words_of;
+use crate::externs::hash::{Algorithm, CrcParams};
 use crate::program::{
-    Checksum, CounterArray, LearnList, ListItem, MeterArray, RegisterArray, ValueSet,
+    Calculation, Checksum, CounterArray, Input, Joined, LearnList, ListItem, MeterArray,
+    RegisterArray, ValueSet,
 };
 use alfirk_bmv2_json::{CrcParameters, Expr, FieldList};
 use rustc_hash::FxHashMap;

@@ -1,7 +1,7 @@
 //! The parser and the deparser.
 
 use super::{find, number, LoadError, Loader, Scope};
-use crate::exec::expr::Kind;
+use crate::exec::node::Kind;
 use crate::exec::ops::Op;
 use crate::program::{Case, CaseOn, Deparser, KeyPart, ParseState, Parser, ParserErrors, Step};
 use alfirk_bmv2_json::{decode_hex, Expr, ExtractTarget, ParserOp, TransitionOn};

@@ -3,10 +3,9 @@
 use super::action::located;
 use super::parser::missing;
 use super::{find, number, LoadError, Loader, Scope};
-use crate::exec::expr::Kind;
+use crate::exec::node::Kind;
 use crate::exec::ops::{Op, Pc, Slot};
-use crate::program::{DefaultAction, DirectMeter, Key, Profile, Table};
-use crate::steps::Note;
+use crate::program::{DefaultAction, DirectMeter, Key, Note, Profile, Table};
 use crate::tables::{ActionRef, KeyMatch, NewEntry, NewKey, Target};
 use alfirk_bmv2_json::{
     self as json, Expr, FieldRef, MatchKey, MatchType, Pipeline, TableKeyTarget, TableType,
@@ -512,7 +511,7 @@ impl<'a> Loader<'a> {
     fn entry_key(&self, key: &Key, given: &MatchKey, scope: Scope) -> Result<NewKey, LoadError> {
         let bytes = |text: &str| -> Result<Vec<u8>, LoadError> {
             let words = self.hex_words(text, key.bits, scope)?;
-            Ok(crate::tables::shortest(&words))
+            Ok(crate::numbers::shortest(&words))
         };
         // Files may set bits that the mask leaves out; they never count.
         let masked = |value: &[u8], mask: &[u8]| -> Vec<u8> {
@@ -531,7 +530,7 @@ impl<'a> Loader<'a> {
                 prefix_length,
             } => {
                 let mask =
-                    crate::tables::shortest(&crate::tables::prefix(key.bits, *prefix_length));
+                    crate::numbers::shortest(&crate::numbers::prefix(key.bits, *prefix_length));
                 let value = masked(&bytes(value)?, &mask);
                 KeyMatch::Lpm {
                     value,

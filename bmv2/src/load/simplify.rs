@@ -1,7 +1,7 @@
 //! Expressions in the form that takes the fewest instructions. Values stay what they were, in unbounded integers.
 
 use crate::exec::big::Big;
-use crate::exec::expr::{Binary, Kind, Node, Unary};
+use crate::exec::node::{Binary, Kind, Node, Unary};
 
 /// Shifts by greater constants are left as they are.
 const MAX_SHIFT: u64 = 1024;

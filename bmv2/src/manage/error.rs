@@ -96,3 +96,10 @@ pub enum ManageError {
     #[error(transparent)]
     Pre(#[from] PreError),
 }
+
+pub(super) fn unknown(what: &'static str, name: &str) -> ManageError {
+    ManageError::Unknown {
+        what,
+        name: name.to_owned(),
+    }
+}

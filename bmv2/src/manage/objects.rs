@@ -1,14 +1,14 @@
 //! Registers, counters, meters, value sets, and the replication engine.
 
-use super::tables::unknown;
+use super::error::unknown;
 use super::{ManageError, TableId};
 use crate::exec::big::Big;
 use crate::externs::counter::Counter;
 use crate::externs::hash::{Algorithm, CrcParams};
 use crate::externs::meter::MeterConfig;
+use crate::numbers::{shortest, to_words};
 use crate::pre::Pre;
 use crate::switch::Switch;
-use crate::tables::{shortest, to_words};
 use alfirk_bmv2_json::MeterType;
 use std::ops::Range;
 
@@ -103,7 +103,7 @@ impl Switch {
             return Err(beyond("register array", name, index, info.size));
         }
         let value = state.registers[at].read(index);
-        let words: Vec<u64> = (0..crate::exec::expr::words_of(info.bits))
+        let words: Vec<u64> = (0..crate::exec::words::words_of(info.bits))
             .map(|i| value.word(i))
             .collect();
         Ok(shortest(&words))

@@ -1,6 +1,7 @@
 //! Action profiles and selectors.
 
-use super::tables::{check_action, unknown};
+use super::error::unknown;
+use super::tables::check_action;
 use super::{ManageError, ProfileId};
 use crate::program::{LoadedProgram, Profile};
 use crate::switch::Switch;

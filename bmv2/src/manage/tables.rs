@@ -1,15 +1,17 @@
 //! Tables: entries, default actions, direct counters and meters.
 
+use super::error::unknown;
 use super::{ActionId, ManageError, ProfileId, TableId};
-use crate::exec::expr::param_words;
+use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::MeterConfig;
+use crate::numbers::to_words;
 use crate::program::{LoadedProgram, Table};
 use crate::state::State;
 use crate::switch::{Loaded, Switch};
 use crate::tables::{
-    to_words, ActionRef, EntryHandle, EntryTarget, KeyMatch, NewEntry, NewKey, TableEntry,
-    TableState, Target, MAX_ENTRIES,
+    ActionRef, EntryHandle, EntryTarget, KeyMatch, NewEntry, NewKey, TableEntry, TableState,
+    Target, MAX_ENTRIES,
 };
 use alfirk_bmv2_json::{MatchType, TableType};
 
@@ -505,13 +507,6 @@ impl Switch {
             None => return Err(no_entry(t, entries, entry)),
         }
         Ok(())
-    }
-}
-
-pub(super) fn unknown(what: &'static str, name: &str) -> ManageError {
-    ManageError::Unknown {
-        what,
-        name: name.to_owned(),
     }
 }
 

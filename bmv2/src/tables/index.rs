@@ -2,7 +2,9 @@
 //! search for ternary and range keys. A range is sought by the prefix that all of its values share, so
 //! that only ranges across the same power of two are compared one by one, as in an interval tree.
 
-use super::key::{is_le, ones, NewKey, Packing, WideKey, Words};
+use super::entry::NewKey;
+use super::key::{Packing, WideKey};
+use crate::numbers::{is_le, ones, Words};
 use alfirk_bmv2_json::MatchType;
 use rustc_hash::FxHashMap;
 use smallvec::{smallvec, SmallVec};

@@ -1,5 +1,7 @@
 //! What an entry matches, as the control plane says it and as lookups need it.
 
+use super::entry::NewKey;
+use crate::numbers::{is_le, ones, prefix, shortest, to_words, Words};
 use crate::program::{Key, Table};
 use alfirk_bmv2_json::MatchType;
 use smallvec::SmallVec;
@@ -29,21 +31,6 @@ pub enum KeyMatch {
     },
 }
 
-/// The words of a number.
-pub(crate) type Words = SmallVec<[u64; 2]>;
-
-/// A checked key field: matches where `field & mask == value`, and within `range`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NewKey {
-    /// Of a range, with `mask`: the prefix that all of its values share.
-    pub value: Words,
-    pub mask: Words,
-    /// Both ends. Boxed, because few keys have one.
-    pub range: Option<Box<(Words, Words)>>,
-    /// Of an lpm field.
-    pub prefix_len: u32,
-}
-
 /// Why a key field is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFault {
@@ -59,49 +46,6 @@ pub enum KeyFault {
     EmptyRange,
 }
 
-/// Little-endian words of a big-endian number, if it has at most `bits` bits.
-pub(crate) fn to_words(bytes: &[u8], bits: u32) -> Option<Words> {
-    let significant = &bytes[bytes.iter().take_while(|&&b| b == 0).count()..];
-    let n = (bits as usize).div_ceil(64).max(1);
-    if significant.len() > n * 8 {
-        return None;
-    }
-    let mut words: Words = SmallVec::from_elem(0, n);
-    for (word, chunk) in words.iter_mut().zip(significant.rchunks(8)) {
-        *word = chunk.iter().fold(0, |w, &b| w << 8 | u64::from(b));
-    }
-    words
-        .iter()
-        .zip(&ones(bits))
-        .all(|(w, m)| w & !m == 0)
-        .then_some(words)
-}
-
-/// The shortest big-endian form with at least one byte (P4Runtime's canonical byte string).
-pub(crate) fn shortest(words: &[u64]) -> Vec<u8> {
-    let bytes: Vec<u8> = words.iter().rev().flat_map(|w| w.to_be_bytes()).collect();
-    let zeros = bytes.iter().take_while(|&&b| b == 0).count();
-    bytes[zeros.min(bytes.len().saturating_sub(1))..].to_vec()
-}
-
-/// A mask of the low `bits` bits.
-pub(crate) fn ones(bits: u32) -> Words {
-    prefix(bits, bits)
-}
-
-/// A mask of the upper `len` of `bits` bits.
-pub(crate) fn prefix(bits: u32, len: u32) -> Words {
-    let n = (bits as usize).div_ceil(64).max(1);
-    let below = |bits: u32, i: usize| match (bits as usize).saturating_sub(64 * i) {
-        0 => 0,
-        left @ 1..64 => (1u64 << left) - 1,
-        _ => u64::MAX,
-    };
-    (0..n)
-        .map(|i| below(bits, i) & !below(bits - len.min(bits), i))
-        .collect()
-}
-
 /// A mask of the upper bits that two numbers of `bits` bits have in common.
 fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
     let differ = a.iter().zip(b).enumerate().rev().find(|(_, (a, b))| a != b);
@@ -109,10 +53,6 @@ fn shared_prefix(bits: u32, a: &[u64], b: &[u64]) -> Words {
         64 * (i as u32 + 1) - (a ^ b).leading_zeros()
     });
     prefix(bits, bits - below)
-}
-
-pub(crate) fn is_le(a: &[u64], b: &[u64]) -> bool {
-    a.iter().rev().le(b.iter().rev())
 }
 
 impl NewKey {

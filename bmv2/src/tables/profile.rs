@@ -1,6 +1,6 @@
 //! Action profiles: actions shared by entries, singly or in groups with a selector.
 
-use super::table::ActionRef;
+use super::entry::ActionRef;
 use rustc_hash::FxHashMap;
 
 /// A member of an action profile, as the control plane reads it.

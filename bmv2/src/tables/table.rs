@@ -1,13 +1,14 @@
 //! One table's entries and its lookup.
 
+use super::entry::{ActionRef, NewEntry, NewKey, Target};
 use super::index::{Index, Indexed, Packed};
-use super::key::{NewKey, Packing, WideKey};
-use crate::exec::ops::Pc;
+use super::key::{Packing, WideKey};
+use crate::exec::words::param_words;
 use crate::externs::counter::Counter;
 use crate::externs::meter::Meter;
+use crate::numbers::shortest;
 use crate::program::{LoadedProgram, Table};
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -65,32 +66,6 @@ pub struct TableEntry {
     pub idle_timeout: u64,
     /// When a packet last hit the entry, or it was made.
     pub last_hit: u64,
-}
-
-/// An action with its arguments, ready to run.
-#[derive(Clone, Debug)]
-pub(crate) struct ActionRef {
-    pub action: u16,
-    pub code: Pc,
-    /// The node after the table. Not known to members of profiles.
-    pub next: Pc,
-    pub args: SmallVec<[u64; 4]>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum Target {
-    Action(ActionRef),
-    Member(u32),
-    Group(u32),
-}
-
-/// A checked entry that is not in a table yet.
-#[derive(Clone, Debug)]
-pub(crate) struct NewEntry {
-    pub keys: Vec<NewKey>,
-    pub priority: i32,
-    pub target: Target,
-    pub idle_timeout: u64,
 }
 
 /// What lookups touch of an entry.
@@ -466,8 +441,8 @@ impl ActionRef {
     pub(crate) fn given(&self, program: &LoadedProgram) -> (String, Vec<Vec<u8>>) {
         let action = &program.actions[usize::from(self.action)];
         let args = action.params.iter().map(|param| {
-            let words = crate::exec::expr::param_words(param.bits);
-            super::shortest(&self.args[param.offset..param.offset + words])
+            let words = param_words(param.bits);
+            shortest(&self.args[param.offset..param.offset + words])
         });
         (action.name.clone(), args.collect())
     }

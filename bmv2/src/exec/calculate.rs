@@ -1,0 +1,144 @@
+//! Calculations over a packet's fields.
+
+use super::headers;
+use super::join::{Join, ROOM};
+use crate::externs::hash::{crc, fold, hash_bytes, sum_bytes, Algorithm, BitBuffer, HashState};
+use crate::externs::random::Random;
+use crate::program::{Calculation, Input, Joined, Layout};
+
+/// `round_robin_consistent` remembers at most so many different inputs.
+const MAX_SEEN: usize = 1 << 20;
+
+impl Joined {
+    #[inline]
+    fn applies(&self, phv: &[u64]) -> bool {
+        self.valid.iter().all(|&valid| phv[usize::from(valid)] != 0)
+    }
+}
+
+impl Calculation {
+    /// The value over the packet's fields and, where it is part of the input, its payload.
+    pub(crate) fn output(
+        &self,
+        layout: &Layout,
+        phv: &[u64],
+        payload: &[u8],
+        buffer: &mut BitBuffer,
+        state: &mut HashState,
+        random: &mut Random,
+    ) -> u64 {
+        match self.algorithm {
+            Algorithm::Random => return random.next(),
+            Algorithm::RoundRobin => {
+                state.next = state.next.wrapping_add(1);
+                return state.next.wrapping_sub(1);
+            }
+            _ => {}
+        }
+        let joined = self.joined.as_ref().filter(|joined| joined.applies(phv));
+        buffer.clear();
+        match joined {
+            Some(joined) if self.algorithm == Algorithm::Csum16 => {
+                return self.csum_of_joined(&joined.join, phv, payload);
+            }
+            Some(Joined { join, .. }) => {
+                buffer.bytes.resize(join.bytes() + ROOM, 0);
+                join.write(phv, &mut buffer.bytes);
+                buffer.bytes.truncate(join.bytes());
+            }
+            None => {
+                self.join(layout, phv, buffer);
+                buffer.finish();
+            }
+        }
+        if self.payload {
+            buffer.bytes.extend_from_slice(payload);
+        }
+        let bytes = buffer.finish();
+        match self.algorithm {
+            Algorithm::RoundRobinConsistent => match state.seen.get(bytes) {
+                Some(&value) => value,
+                None => {
+                    let value = state.next;
+                    state.next = state.next.wrapping_add(1);
+                    if state.seen.len() < MAX_SEEN {
+                        state.seen.insert(bytes.to_vec(), value);
+                    }
+                    value
+                }
+            },
+            Algorithm::Custom(own) => crc(&state.crc.unwrap_or(own), bytes),
+            algorithm => hash_bytes(algorithm, bytes),
+        }
+    }
+
+    fn join(&self, layout: &Layout, phv: &[u64], buffer: &mut BitBuffer) {
+        for input in &self.inputs {
+            match input {
+                Input::Field { slot, bits, valid } => {
+                    if valid.is_none_or(|v| phv[usize::from(v)] != 0) {
+                        let at = usize::from(*slot);
+                        if *bits <= 64 {
+                            buffer.push(low(phv[at], *bits), *bits);
+                        } else {
+                            buffer.push_words(&phv[at..], *bits);
+                        }
+                    }
+                }
+                Input::Varbit {
+                    slot,
+                    length,
+                    valid,
+                } => {
+                    if valid.is_none_or(|v| phv[usize::from(v)] != 0) {
+                        buffer.push_words(
+                            &phv[usize::from(*slot)..],
+                            phv[usize::from(*length)] as u32,
+                        );
+                    }
+                }
+                Input::Const { words, bits } => buffer.push_words(words, *bits),
+                Input::Header(h) => {
+                    let header = &layout.headers[usize::from(*h)];
+                    if headers::is_valid(header, phv) {
+                        for field in &header.fields {
+                            let bits = match header.varbit {
+                                Some(varbit) if field.varbit => {
+                                    phv[usize::from(varbit.length)] as u32
+                                }
+                                _ => field.bits,
+                            };
+                            buffer.push_words(&phv[usize::from(field.slot)..], bits);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The Internet checksum without joining bytes.
+    #[inline]
+    fn csum_of_joined(&self, join: &Join, phv: &[u64], payload: &[u8]) -> u64 {
+        let mut sum = join.sum(phv);
+        if self.payload {
+            let part = sum_bytes(payload);
+            sum += match join.bytes() % 2 {
+                0 => part,
+                _ => u64::from((part as u16).swap_bytes()),
+            };
+        }
+        u64::from(!fold(sum))
+    }
+}
+
+#[inline]
+fn low(value: u64, bits: u32) -> u64 {
+    if bits == 0 {
+        0
+    } else {
+        value & (u64::MAX >> (64 - bits.min(64)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Metadata that the architecture reads and writes.
+
+use crate::exec::ops::Slot;
+
+/// Words of the fields that the architecture reads and writes, where the program has them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Intrinsic {
+    pub ingress_port: Option<Meta>,
+    pub packet_length: Option<Meta>,
+    pub instance_type: Option<Meta>,
+    pub egress_spec: Option<Meta>,
+    pub egress_port: Option<Meta>,
+    pub parser_error: Option<Meta>,
+    pub checksum_error: Option<Meta>,
+    pub ingress_global_timestamp: Option<Meta>,
+    pub egress_global_timestamp: Option<Meta>,
+    pub mcast_grp: Option<Meta>,
+    pub egress_rid: Option<Meta>,
+    pub priority: Option<Meta>,
+    pub queueing: Option<Queueing>,
+    pub qid: Option<Meta>,
+}
+
+/// BMv2 fills these only when a program declares all four.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Queueing {
+    pub enq_timestamp: Meta,
+    pub enq_qdepth: Meta,
+    pub deq_timedelta: Meta,
+    pub deq_qdepth: Meta,
+}
+
+/// A metadata field of at most 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Meta {
+    pub slot: Slot,
+    pub mask: u64,
+}
+
+/// Intrinsic metadata of ingress, where the program has it.
+#[derive(Clone, Debug)]
+pub(crate) struct IngressMetadata {
+    /// What stands in front of a packet at the parser.
+    pub header: Option<u16>,
+    pub ingress_port: Option<Meta>,
+    pub resubmit_flag: Option<Meta>,
+    pub mac_tstamp: Option<Meta>,
+    pub global_tstamp: Option<Meta>,
+    /// None where the program does not read it: packets with errors are dropped then.
+    pub parser_err: Option<Meta>,
+    pub drop_ctl: Option<Meta>,
+    pub ucast_egress_port: Option<Meta>,
+    pub bypass_egress: Option<Meta>,
+    pub qid: Option<Meta>,
+    pub copy_to_cpu: Option<Meta>,
+    pub mcast_grp_a: Option<Meta>,
+    pub mcast_grp_b: Option<Meta>,
+    pub level1_exclusion_id: Option<Meta>,
+    pub level2_exclusion_id: Option<Meta>,
+    pub rid: Option<Meta>,
+}
+
+/// Intrinsic metadata of egress, where the program has it.
+#[derive(Clone, Debug)]
+pub(crate) struct EgressMetadata {
+    pub header: Option<u16>,
+    pub egress_port: Option<Meta>,
+    pub enq_qdepth: Option<Meta>,
+    pub enq_tstamp: Option<Meta>,
+    pub deq_qdepth: Option<Meta>,
+    pub deq_timedelta: Option<Meta>,
+    pub egress_rid: Option<Meta>,
+    pub egress_qid: Option<Meta>,
+    pub pkt_length: Option<Meta>,
+    pub global_tstamp: Option<Meta>,
+    pub parser_err: Option<Meta>,
+    pub drop_ctl: Option<Meta>,
+}

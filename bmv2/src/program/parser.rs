@@ -1,0 +1,161 @@
+//! Parsers and deparsers.
+
+use crate::exec::ops::{Pc, Slot};
+
+#[derive(Debug, Default)]
+pub(crate) struct Parser {
+    pub start: Option<u16>,
+    pub states: Vec<ParseState>,
+    pub errors: ParserErrors,
+}
+
+/// Numbers of the core library's errors in this program.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ParserErrors {
+    pub no_error: u64,
+    pub packet_too_short: u64,
+    pub stack_out_of_bounds: u64,
+    pub header_too_short: u64,
+    pub parser_timeout: u64,
+    pub parser_invalid_argument: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct ParseState {
+    pub name: String,
+    pub steps: Vec<Step>,
+    pub key: Vec<KeyPart>,
+    /// Bytes of the key; each part is padded to whole bytes.
+    pub key_bytes: usize,
+    /// Bytes that lookaheads in the key need.
+    pub lookahead_bytes: usize,
+    pub cases: Vec<Case>,
+    pub default: Option<u16>,
+}
+
+/// A statement of the parser. Expressions are code that ends in `Return` and leaves its result
+/// in a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Extract {
+        header: u16,
+    },
+    ExtractVl {
+        header: u16,
+        code: Pc,
+        bits: Slot,
+    },
+    /// The length depends on the header's own first fields (P4_14).
+    ExtractOwnVl {
+        header: u16,
+        code: Pc,
+        bits: Slot,
+    },
+    ExtractStack {
+        stack: u16,
+    },
+    ExtractStackVl {
+        stack: u16,
+        code: Pc,
+        bits: Slot,
+    },
+    ExtractUnionStack {
+        stack: u16,
+        member: u16,
+    },
+    ExtractUnionStackVl {
+        stack: u16,
+        member: u16,
+        code: Pc,
+        bits: Slot,
+    },
+    /// Assignments and primitives.
+    Code {
+        code: Pc,
+    },
+    Lookahead {
+        offset: u32,
+        bits: u32,
+        slot: Slot,
+        field_bits: u32,
+        signed: bool,
+    },
+    Verify {
+        code: Pc,
+        cond: Slot,
+        error: Slot,
+    },
+    Shift {
+        bytes: u32,
+    },
+    Advance {
+        code: Pc,
+        bits: Slot,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum KeyPart {
+    Field {
+        slot: Slot,
+        bits: u32,
+    },
+    /// A field of the last element, by its offset from the element's start.
+    StackLast {
+        stack: u16,
+        offset: u16,
+        bits: u32,
+    },
+    UnionStackLast {
+        stack: u16,
+        offset: u16,
+        bits: u32,
+    },
+    Lookahead {
+        offset: u32,
+        bits: u32,
+    },
+}
+
+impl KeyPart {
+    pub fn bits(&self) -> u32 {
+        match *self {
+            KeyPart::Field { bits, .. }
+            | KeyPart::StackLast { bits, .. }
+            | KeyPart::UnionStackLast { bits, .. }
+            | KeyPart::Lookahead { bits, .. } => bits,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub on: CaseOn,
+    pub next: Option<u16>,
+}
+
+#[derive(Debug)]
+pub(crate) enum CaseOn {
+    /// Keys of up to 8 bytes.
+    Word {
+        value: u64,
+        mask: u64,
+    },
+    Bytes {
+        value: Vec<u8>,
+        mask: Vec<u8>,
+    },
+    Set {
+        set: u16,
+        mask: Option<Vec<u8>>,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Deparser {
+    pub order: Vec<u16>,
+    /// Bytes of all of them, at their longest.
+    pub max_bytes: usize,
+    /// Primitives of the deparser.
+    pub code: Option<Pc>,
+}
