@@ -11,7 +11,7 @@ use alfirk_p4runtime::{
     Code, Status,
 };
 
-use super::ClientId;
+use super::event::ClientId;
 
 /// Live clients that one role may have; more are turned away with RESOURCE_EXHAUSTED.
 pub const MAX_CLIENTS_PER_ROLE: usize = 256;

@@ -8,11 +8,10 @@ use alfirk_p4runtime::p4::v1::{
 use alfirk_p4runtime::bytestring;
 
 use super::{
-    direct,
     error::{core_error, exists, invalid, not_found, out_of_range, unimplemented, UpdateResult},
-    read::{Found, View},
+    resources::{parse_counter, parse_meter, refuse_meter_counters, show_counter, show_meter},
     schema::{Array, Register},
-    write::{only_modify, Scope},
+    scope::{only_modify, Found, Scope, View},
 };
 
 /// The cells that an index means; all of them when it is unset.
@@ -73,7 +72,7 @@ pub fn write_counter(scope: &mut Scope<'_>, kind: Type, entry: &CounterEntry) ->
     let Some(data) = &entry.data else {
         return Ok(());
     };
-    let value = direct::parse_counter(&format!("counter {}", array.name), data)?;
+    let value = parse_counter(&format!("counter {}", array.name), data)?;
     for cell in cells {
         scope
             .switch
@@ -95,7 +94,7 @@ pub fn read_counters(view: View<'_>, filter: &CounterEntry, found: Found<'_>) ->
             found(Kind::CounterEntry(CounterEntry {
                 counter_id: array.id,
                 index: index(cell),
-                data: Some(direct::show_counter(value)),
+                data: Some(show_counter(value)),
             }));
         }
     }
@@ -111,11 +110,11 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
         .get(&id)
         .ok_or_else(|| invalid(format!("no meter has id {id:#010x}")))?;
     let what = format!("meter {}", meter.array.name);
-    direct::refuse_meter_counters(&what, entry.counter_data.as_ref())?;
+    refuse_meter_counters(&what, entry.counter_data.as_ref())?;
     let cells = cells("meter", &meter.array, entry.index.as_ref())?;
     let config = entry.config.as_ref();
     let config = config
-        .map(|c| direct::parse_meter(&what, meter.kind, c))
+        .map(|c| parse_meter(&what, meter.kind, c))
         .transpose()?;
     for cell in cells {
         scope
@@ -127,7 +126,7 @@ pub fn write_meter(scope: &mut Scope<'_>, kind: Type, entry: &MeterEntry) -> Upd
 }
 
 pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> UpdateResult {
-    direct::refuse_meter_counters("meter", filter.counter_data.as_ref())?;
+    refuse_meter_counters("meter", filter.counter_data.as_ref())?;
     let meters = &view.pipeline.schema.meters;
     for meter in selected("meter", meters, filter.meter_id, |meter| &meter.array)? {
         let array = &meter.array;
@@ -140,7 +139,7 @@ pub fn read_meters(view: View<'_>, filter: &MeterEntry, found: Found<'_>) -> Upd
             found(Kind::MeterEntry(MeterEntry {
                 meter_id: array.id,
                 index: index(cell),
-                config: config.map(direct::show_meter),
+                config: config.map(show_meter),
                 counter_data: None,
             }));
         }

@@ -4,8 +4,8 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    pipeline::{self, Pipeline},
-    tables, Device, Server,
+    device::{Device, Pipeline},
+    pipeline, tables, Server,
 };
 use crate::{EntryHandle, LoadedProgram, Switch};
 

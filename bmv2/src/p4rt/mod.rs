@@ -6,12 +6,17 @@
 //! besides comes out of [`Server::poll`]. Time is passed in, so that the simulator and the real
 //! driver run the same code.
 
+mod actions;
 pub mod arbitration;
 mod arrays;
+mod books;
 mod data;
+mod device;
 mod digests;
 mod direct;
+mod entry_resources;
 mod error;
+mod event;
 mod foreign;
 mod keys;
 mod packet_io;
@@ -20,7 +25,9 @@ mod pre;
 mod profiles;
 mod programs;
 mod read;
+mod resources;
 mod schema;
+mod scope;
 mod stream;
 mod tables;
 mod value_sets;
@@ -33,16 +40,20 @@ use alfirk_p4runtime::{
         CapabilitiesRequest, CapabilitiesResponse, GetForwardingPipelineConfigRequest,
         GetForwardingPipelineConfigResponse, ReadRequest, ReadResponse,
         SetForwardingPipelineConfigRequest, SetForwardingPipelineConfigResponse,
-        StreamMessageResponse,
     },
     Code, Status,
 };
 
 use self::{
     arbitration::{Arbitration, RoleKey},
-    pipeline::Pipeline,
+    device::Device,
 };
-pub use self::{programs::Programs, read::PendingRead, write::PendingWrite};
+pub use self::{
+    event::{ClientId, Event},
+    programs::Programs,
+    read::PendingRead,
+    write::PendingWrite,
+};
 use crate::{steps::LogLine, trace::TraceLine, Effects, QueueState, Queued, Switch};
 
 /// Packets on their way to queues. A program that makes copies of copies would fill the memory.
@@ -53,46 +64,6 @@ const MAX_SPARE: usize = 256;
 
 /// The version that Capabilities announces.
 pub const API_VERSION: &str = "1.5.0";
-
-/// Names a client's stream for as long as it is open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ClientId(pub u64);
-
-/// What the server wants its driver to do.
-#[derive(Debug)]
-pub enum Event {
-    /// Put a packet into the queue of its port; give it back with [`Server::dequeue`].
-    Enqueue(Queued),
-    /// Send a frame.
-    Output {
-        /// Through this port; one without a link loses it.
-        port: u32,
-        /// From the Ethernet header on, without FCS.
-        frame: Vec<u8>,
-    },
-    /// Send a message on a client's stream.
-    Stream {
-        /// Whose stream.
-        client: ClientId,
-        /// The message; boxed, as nearly all events are of packets and small.
-        message: Box<StreamMessageResponse>,
-    },
-    /// End a client's stream with this status. The server has forgotten the client already.
-    Close {
-        /// Whose stream.
-        client: ClientId,
-        /// Why.
-        status: Status,
-    },
-}
-
-/// A switch together with its pipeline's P4Runtime side.
-#[derive(Debug)]
-struct Device {
-    switch: Switch,
-    /// None until a controller has set a config.
-    pipeline: Option<Pipeline>,
-}
 
 /// The P4Runtime server of one switch.
 #[derive(Debug)]

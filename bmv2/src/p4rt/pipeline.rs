@@ -8,48 +8,22 @@ use alfirk_p4runtime::{
     p4::v1::{
         get_forwarding_pipeline_config_request::ResponseType,
         set_forwarding_pipeline_config_request::Action, update::Type, ForwardingPipelineConfig,
-        GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest, ValueSetMember,
+        GetForwardingPipelineConfigResponse, SetForwardingPipelineConfigRequest,
     },
     Code, Message, Status,
 };
 
 use super::{
+    books::{PreBook, ProfileBook, TableBook},
+    device::{Device, Pipeline},
     digests::Digests,
     error::{failed_precondition, invalid, not_found},
-    pre::PreBook,
-    profiles::ProfileBook,
     programs::Programs,
     read,
     schema::Schema,
-    tables::TableBook,
-    write, Device, Server,
+    write, Server,
 };
 use crate::{LoadedProgram, Switch};
-
-/// What P4Runtime knows of a running or saved program beyond the switch's own state.
-#[derive(Debug)]
-pub struct Pipeline {
-    pub schema: Arc<Schema>,
-    pub config: ForwardingPipelineConfig,
-    pub tables: TableBook,
-    pub profiles: ProfileBook,
-    pub pre: PreBook,
-    pub value_sets: BTreeMap<u32, Vec<ValueSetMember>>,
-    pub digests: Digests,
-    /// When entries with an idle timeout are to be looked at.
-    pub idle_check: Option<u64>,
-}
-
-impl Device {
-    /// The pipeline, or the status that every request gets before one is set.
-    pub(super) fn configured(&self) -> Result<(&Switch, &Pipeline), Status> {
-        let pipeline = self
-            .pipeline
-            .as_ref()
-            .ok_or_else(super::stream::no_pipeline)?;
-        Ok((&self.switch, pipeline))
-    }
-}
 
 /// A config that the target can realise.
 struct Verified {

@@ -1,6 +1,6 @@
 //! Multicast groups and clone sessions (P4Runtime § 9.5).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use alfirk_p4runtime::{
     bytestring,
@@ -12,10 +12,9 @@ use alfirk_p4runtime::{
 };
 
 use super::{
+    device::Device,
     error::{core_error, exhausted, exists, invalid, not_found, UpdateResult},
-    read::{Found, View},
-    write::Scope,
-    Device,
+    scope::{Found, Scope, View},
 };
 use crate::{CloneSession, PreError, Replica, MAX_SESSION};
 
@@ -23,38 +22,6 @@ use crate::{CloneSession, PreError, Replica, MAX_SESSION};
 const MAX_GROUP: u32 = 0xffff;
 /// v1model's `priority` has 3 bits.
 const MAX_CLASS: u32 = 7;
-
-/// Groups and sessions as they were written.
-#[derive(Clone, Debug)]
-pub struct PreBook {
-    groups: BTreeMap<u32, MulticastGroupEntry>,
-    sessions: BTreeMap<u32, CloneSessionEntry>,
-    /// Ports known to be down.
-    down: BTreeSet<u32>,
-}
-
-impl PreBook {
-    /// Nothing written yet, with these ports down.
-    pub fn new(down: BTreeSet<u32>) -> PreBook {
-        PreBook {
-            groups: BTreeMap::new(),
-            sessions: BTreeMap::new(),
-            down,
-        }
-    }
-
-    pub(super) fn forget_group(&mut self, group: u32) {
-        self.groups.remove(&group);
-    }
-
-    pub(super) fn forget_session(&mut self, session: u32) {
-        self.sessions.remove(&session);
-    }
-
-    pub(super) fn forget_groups(&mut self) {
-        self.groups.clear();
-    }
-}
 
 pub fn write_group(scope: &mut Scope<'_>, kind: Type, group: &MulticastGroupEntry) -> UpdateResult {
     let id = group.multicast_group_id;

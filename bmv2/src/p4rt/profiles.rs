@@ -1,6 +1,6 @@
 //! Action profile members, groups and one-shots (P4Runtime § 9.2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use alfirk_p4runtime::{
     bytestring,
@@ -15,57 +15,14 @@ use alfirk_p4runtime::{
 };
 
 use super::{
+    actions::{check_action, show_action},
+    books::OneShot,
+    device::Device,
     error::{core_error, exhausted, exists, invalid, not_found, unimplemented, UpdateResult},
-    read::{Found, View},
     schema::{Profile, Schema, Table},
-    tables,
-    write::Scope,
-    Device,
+    scope::{Found, Scope, View},
 };
 use crate::{manage::ProfileId, tables::ProfileMember, GroupMember, ProfileGroup};
-
-/// Members and groups as they were written, and what one-shots have made.
-#[derive(Debug, Default)]
-pub struct ProfileBook {
-    members: BTreeMap<(u32, u32), ActionProfileMember>,
-    groups: BTreeMap<(u32, u32), ActionProfileGroup>,
-    /// Ports known to be down.
-    down: BTreeSet<u32>,
-    /// One-shots of each profile, and the next id for their members and groups.
-    one_shots: BTreeMap<u32, usize>,
-    next_id: u32,
-}
-
-impl ProfileBook {
-    /// Nothing written yet, with these ports down.
-    pub fn new(down: BTreeSet<u32>) -> ProfileBook {
-        ProfileBook {
-            down,
-            ..ProfileBook::default()
-        }
-    }
-
-    pub(super) fn forget_member(&mut self, profile: u32, id: u32) {
-        self.members.remove(&(profile, id));
-    }
-
-    pub(super) fn forget_group(&mut self, profile: u32, id: u32) {
-        self.groups.remove(&(profile, id));
-    }
-
-    pub(super) fn forget_all(&mut self) {
-        *self = ProfileBook::new(std::mem::take(&mut self.down));
-    }
-}
-
-/// The group and members behind one entry that was written in one shot.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OneShot {
-    pub group: u32,
-    members: Vec<u32>,
-    /// As it was written, for reads.
-    pub set: ActionProfileActionSet,
-}
 
 fn profile(schema: &Schema, id: u32) -> UpdateResult<(&Profile, ProfileId)> {
     let profile = schema
@@ -121,7 +78,7 @@ fn core_member(
             profile.name
         ))
     })?;
-    let (action, args) = tables::check_action(schema, table_of(schema, profile)?, action, false)?;
+    let (action, args) = check_action(schema, table_of(schema, profile)?, action, false)?;
     Ok(ProfileMember { id, action, args })
 }
 
@@ -162,7 +119,7 @@ pub fn write_member(
             let shown = ActionProfileMember {
                 action_profile_id: profile.id,
                 member_id: id,
-                action: tables::show_action(&schema, &new.action, &new.args),
+                action: show_action(&schema, &new.action, &new.args),
             };
             if kind == Type::Insert {
                 if known {
@@ -441,7 +398,7 @@ fn canonical(
 ) -> ActionProfileActionSet {
     let mut set = set.clone();
     for (action, member) in set.action_profile_actions.iter_mut().zip(members) {
-        action.action = tables::show_action(schema, &member.action, &member.args);
+        action.action = show_action(schema, &member.action, &member.args);
     }
     set
 }
@@ -488,8 +445,7 @@ pub fn read_members(
                 .members
                 .contains_key(&(profile.id, member.id));
             if !known && matches(filter.member_id, member.id) {
-                let action =
-                    tables::show_action(&view.pipeline.schema, &member.action, &member.args);
+                let action = show_action(&view.pipeline.schema, &member.action, &member.args);
                 found(Kind::ActionProfileMember(ActionProfileMember {
                     action_profile_id: profile.id,
                     member_id: member.id,

@@ -14,28 +14,18 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    arrays, direct,
+    arrays,
+    device::{Device, Pipeline},
+    direct,
     error::{invalid, unimplemented, UpdateResult},
-    pipeline::Pipeline,
-    pre, profiles, tables, value_sets,
-    write::entity,
-    Device, Server,
+    pre, profiles,
+    scope::{entity, Found, View},
+    tables, value_sets, Server,
 };
-use crate::{EntryHandle, Switch};
+use crate::EntryHandle;
 
 /// Bytes of entities in one part of an answer; gRPC clients refuse messages above 4 MiB.
 const PART: usize = 256 << 10;
-
-/// What reads look at.
-#[derive(Clone, Copy)]
-pub struct View<'a> {
-    pub switch: &'a Switch,
-    pub pipeline: &'a Pipeline,
-    pub now: u64,
-}
-
-/// Takes the entities that a read finds.
-pub type Found<'a> = &'a mut dyn FnMut(Kind);
 
 /// A read under way, for drivers that have packets to serve meanwhile: begun by [`Server::begin_read`],
 /// taken on by [`Server::continue_read`].

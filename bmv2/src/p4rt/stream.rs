@@ -11,8 +11,12 @@ use alfirk_p4runtime::{
 };
 
 use super::{
-    arbitration::Notice, digests::ReadyList, error::invalid, tables, ClientId, Event, Server,
-    MAX_WAITING,
+    arbitration::Notice,
+    device::no_pipeline,
+    digests::ReadyList,
+    error::invalid,
+    event::{ClientId, Event},
+    tables, Server, MAX_WAITING,
 };
 use crate::DropReason;
 
@@ -315,12 +319,4 @@ impl Server {
     fn timestamp(&self, now: u64) -> i64 {
         i64::try_from(self.epoch.saturating_add(now)).unwrap_or(i64::MAX)
     }
-}
-
-/// Before a config is set there is nothing to read or write.
-pub(super) fn no_pipeline() -> Status {
-    Status::new(
-        Code::FailedPrecondition,
-        "no forwarding pipeline config has been set",
-    )
 }

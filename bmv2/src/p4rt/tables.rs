@@ -1,92 +1,24 @@
 //! Table entries and default entries (P4Runtime § 9.1).
 
-use alfirk_p4runtime::p4::{
-    config::v1::action_ref::Scope as ActionScope,
-    v1::{
-        entity::Entity as Kind, table_action, table_entry::IdleTimeout, update::Type, Action,
-        CounterData, MeterConfig as MeterMessage, TableAction, TableEntry,
-    },
+use alfirk_p4runtime::p4::v1::{
+    entity::Entity as Kind, table_action, table_entry::IdleTimeout, update::Type, CounterData,
+    MeterConfig as MeterMessage, TableAction, TableEntry,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{
-    direct,
+    actions::{check_action, show_action},
+    books::{Note, OneShot},
+    device::Pipeline,
+    entry_resources,
     error::{core_error, denied, invalid, unimplemented, UpdateResult},
-    keys,
-    pipeline::Pipeline,
-    profiles::{self, OneShot},
-    read::{Found, View},
+    keys, profiles,
+    resources::{refuse_meter_counters, show_counter, show_meter},
     schema::{Schema, Table},
-    write::Scope,
+    scope::{Found, Scope, View},
 };
 use crate::{
     manage::TableId, tables::TableEntry as CoreEntry, EntryHandle, EntryTarget, KeyMatch, Switch,
 };
-
-/// What the core does not keep of entries. Most entries need nothing here.
-#[derive(Debug, Default)]
-pub struct TableBook {
-    notes: FxHashMap<(u32, EntryHandle), Note>,
-    default_notes: FxHashMap<u32, Note>,
-    /// Tables whose default entry a controller has set.
-    defaults_set: FxHashSet<u32>,
-}
-
-#[derive(Debug, Default)]
-struct Note {
-    metadata: Vec<u8>,
-    controller_metadata: u64,
-    one_shot: Option<OneShot>,
-}
-
-impl Note {
-    fn of(entry: &TableEntry, one_shot: Option<OneShot>) -> Option<Note> {
-        let note = Note {
-            metadata: entry.metadata.clone(),
-            controller_metadata: entry.controller_metadata,
-            one_shot,
-        };
-        let empty =
-            note.metadata.is_empty() && note.controller_metadata == 0 && note.one_shot.is_none();
-        (!empty).then_some(note)
-    }
-}
-
-impl TableBook {
-    /// Whether the default entry is still the program's.
-    pub fn is_initial_default(&self, table: u32) -> bool {
-        !self.defaults_set.contains(&table)
-    }
-
-    /// The one-shot groups of all entries.
-    pub fn one_shots(&self) -> impl Iterator<Item = (u32, &OneShot)> {
-        self.notes
-            .iter()
-            .filter_map(|((table, _), note)| Some((*table, note.one_shot.as_ref()?)))
-    }
-
-    /// Notes that the default entry is the program's own, or not.
-    pub(super) fn note_default(&mut self, table: u32, is_set: bool) {
-        self.default_notes.remove(&table);
-        match is_set {
-            true => self.defaults_set.insert(table),
-            false => self.defaults_set.remove(&table),
-        };
-    }
-
-    /// The entries of a table of which something is noted.
-    pub(super) fn noted(&self, table: u32) -> Vec<EntryHandle> {
-        let notes = self.notes.keys().filter(|(of, _)| *of == table);
-        notes.map(|(_, entry)| *entry).collect()
-    }
-
-    fn set(&mut self, table: u32, entry: EntryHandle, note: Option<Note>) {
-        match note {
-            Some(note) => self.notes.insert((table, entry), note),
-            None => self.notes.remove(&(table, entry)),
-        };
-    }
-}
 
 /// Finds a table by id.
 pub fn table(schema: &Schema, id: u32) -> UpdateResult<(&Table, TableId)> {
@@ -162,7 +94,7 @@ pub fn write(scope: &mut Scope<'_>, kind: Type, entry: &TableEntry) -> UpdateRes
         )));
     }
     check_times(table, entry)?;
-    direct::check(scope, table, entry)?;
+    entry_resources::check(scope, table, entry)?;
     match kind {
         Type::Insert => insert(scope, table, core, entry),
         _ => modify(scope, table, core, entry),
@@ -219,7 +151,7 @@ fn insert(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
         .pipeline
         .tables
         .set(table.id, handle, Note::of(entry, one_shot));
-    direct::initialise(scope, table, core, handle, entry)?;
+    entry_resources::initialise(scope, table, core, handle, entry)?;
     expect_idle(scope, timeout);
     Ok(())
 }
@@ -260,7 +192,7 @@ fn modify(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntr
             expect_idle(scope, timeout);
         }
     }
-    direct::modify(scope, table, core, handle, entry)
+    entry_resources::modify(scope, table, core, handle, entry)
 }
 
 fn delete(scope: &mut Scope<'_>, table: &Table, core: TableId, entry: &TableEntry) -> UpdateResult {
@@ -410,90 +342,6 @@ fn target(
     }
 }
 
-/// Checks an action for a table, and puts its arguments into the order of the parameters.
-pub fn check_action(
-    schema: &Schema,
-    table: &Table,
-    action: &Action,
-    default: bool,
-) -> UpdateResult<(String, Vec<Vec<u8>>)> {
-    use alfirk_p4runtime::bytestring;
-    let id = action.action_id;
-    let used = table.actions.iter().find(|used| used.id == id);
-    let (Some(used), Some(known)) = (used, schema.actions.get(&id)) else {
-        return Err(invalid(format!(
-            "table {}: no action has id {id:#010x}",
-            table.name
-        )));
-    };
-    let name = &known.name;
-    let out_of_scope = match used.scope {
-        ActionScope::TableOnly => default,
-        ActionScope::DefaultOnly => !default,
-        _ => false,
-    };
-    if out_of_scope {
-        let place = if default {
-            "default entry"
-        } else {
-            "table entries"
-        };
-        return Err(denied(format!(
-            "table {}: action {name} is not for {place}",
-            table.name
-        )));
-    }
-    for (i, param) in action.params.iter().enumerate() {
-        if !known.params.iter().any(|p| p.id == param.param_id) {
-            return Err(invalid(format!(
-                "action {name}: no parameter has id {}",
-                param.param_id
-            )));
-        }
-        if action.params[..i]
-            .iter()
-            .any(|other| other.param_id == param.param_id)
-        {
-            return Err(invalid(format!(
-                "action {name}: parameter {} is given twice",
-                param.param_id
-            )));
-        }
-    }
-    let args = known.params.iter().map(|param| {
-        let given = action
-            .params
-            .iter()
-            .find(|given| given.param_id == param.id);
-        let given = given.ok_or_else(|| {
-            invalid(format!(
-                "action {name}: parameter {} is missing",
-                param.name
-            ))
-        })?;
-        bytestring::check(&given.value, param.bits)
-            .map_err(|e| invalid(format!("action {name}: parameter {}: {e}", param.name)))?;
-        Ok(bytestring::canonical(&given.value).to_vec())
-    });
-    Ok((name.clone(), args.collect::<UpdateResult<_>>()?))
-}
-
-/// An action as P4Runtime shows it.
-pub fn show_action(schema: &Schema, name: &str, args: &[Vec<u8>]) -> Option<Action> {
-    use alfirk_p4runtime::p4::v1::action::Param;
-    let action_id = schema.action_id(name)?;
-    let params = schema.actions[&action_id].params.iter().zip(args);
-    Some(Action {
-        action_id,
-        params: params
-            .map(|(param, value)| Param {
-                param_id: param.id,
-                value: value.clone(),
-            })
-            .collect(),
-    })
-}
-
 fn show_target(
     schema: &Schema,
     target: &EntryTarget,
@@ -562,7 +410,7 @@ pub fn read(view: View<'_>, filter: &TableEntry, found: Found<'_>) -> UpdateResu
 
 /// The entries that a filter without a key looks at, by the ids of their tables; None for other filters, which look at few.
 pub fn walk(view: View<'_>, filter: &TableEntry) -> UpdateResult<Option<Vec<(u32, EntryHandle)>>> {
-    direct::check_readable(filter)?;
+    refuse_meter_counters("table entry", filter.meter_counter_data.as_ref())?;
     let tables = filtered(view, filter)?;
     if filter.is_default_action || !filter.r#match.is_empty() {
         return Ok(None);
@@ -639,10 +487,10 @@ fn fill(
     shown: &mut TableEntry,
 ) {
     if filter.counter_data.is_some() {
-        shown.counter_data = entry.counter.map(direct::show_counter);
+        shown.counter_data = entry.counter.map(show_counter);
     }
     if filter.meter_config.is_some() {
-        shown.meter_config = entry.meter.map(direct::show_meter);
+        shown.meter_config = entry.meter.map(show_meter);
     }
     if filter.time_since_last_hit.is_some() && table.idle_timeouts {
         let elapsed = view.now.saturating_sub(entry.last_hit);

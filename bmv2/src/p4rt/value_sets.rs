@@ -8,9 +8,8 @@ use alfirk_p4runtime::{
 use super::{
     error::{core_error, exhausted, exists, invalid, unimplemented, UpdateResult},
     keys,
-    read::{Found, View},
     schema::{MatchKind, ValueSet},
-    write::{only_modify, Scope},
+    scope::{only_modify, Found, Scope, View},
 };
 use crate::KeyMatch;
 

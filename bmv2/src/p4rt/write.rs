@@ -5,26 +5,21 @@ use std::mem;
 use alfirk_p4runtime::{
     p4::v1::{
         entity::Entity as Kind, packet_replication_engine_entry::Type as Pre, update::Type,
-        write_request::Atomicity, Entity, Error, Update, WriteRequest, WriteResponse,
+        write_request::Atomicity, Error, Update, WriteRequest, WriteResponse,
     },
     Status,
 };
 
 use super::{
     arbitration::RoleKey,
-    arrays, direct,
+    arrays,
+    device::{no_pipeline, Device},
+    direct,
     error::{invalid, unimplemented, UpdateResult},
-    pipeline::Pipeline,
-    pre, profiles, read, stream, tables, value_sets, Device, Server,
+    pre, profiles, read,
+    scope::{entity, Scope},
+    tables, value_sets, Server,
 };
-use crate::Switch;
-
-/// What one update works on.
-pub struct Scope<'a> {
-    pub switch: &'a mut Switch,
-    pub pipeline: &'a mut Pipeline,
-    pub now: u64,
-}
 
 /// A batch of updates under way, for drivers that have packets to serve meanwhile: begun by
 /// [`Server::begin_write`], taken on by [`Server::continue_write`].
@@ -92,7 +87,7 @@ impl Server {
         let atomicity = Atomicity::try_from(request.atomicity)
             .map_err(|_| invalid(format!("atomicity {} is unknown", request.atomicity)))?;
         if self.target().pipeline.is_none() {
-            return Err(stream::no_pipeline());
+            return Err(no_pipeline());
         }
         Ok(Progress {
             atomicity,
@@ -184,7 +179,7 @@ fn abort(mut errors: Vec<Error>, updates: usize) -> Status {
 
 /// Applies one update.
 pub(super) fn apply_update(device: &mut Device, update: &Update, now: u64) -> UpdateResult {
-    let pipeline = device.pipeline.as_mut().ok_or_else(stream::no_pipeline)?;
+    let pipeline = device.pipeline.as_mut().ok_or_else(no_pipeline)?;
     let scope = &mut Scope {
         switch: &mut device.switch,
         pipeline,
@@ -211,23 +206,5 @@ pub(super) fn apply_update(device: &mut Device, update: &Update, now: u64) -> Up
         Kind::RegisterEntry(entry) => arrays::write_register(scope, kind, entry),
         Kind::DigestEntry(entry) => arrays::write_digest(scope, kind, entry),
         Kind::ExternEntry(_) => Err(unimplemented("v1model has no externs of this kind")),
-    }
-}
-
-/// The entity itself; unset ones are wrong everywhere.
-pub(super) fn entity(entity: Option<&Entity>) -> UpdateResult<&Kind> {
-    entity
-        .and_then(|entity| entity.entity.as_ref())
-        .ok_or_else(|| invalid("entity is unset or of an unknown kind"))
-}
-
-/// Objects that always exist can only be modified.
-pub(super) fn only_modify(kind: Type, what: &str) -> UpdateResult {
-    if kind == Type::Modify {
-        Ok(())
-    } else {
-        Err(invalid(format!(
-            "{what} always exist: they can be modified only"
-        )))
     }
 }
