@@ -1,5 +1,5 @@
 //! Reads the part of Thrift's interface language that `idl/` uses: typedef, enum, struct, exception, service;
-//! `///` comments are kept.
+//! `///` comments are kept. A comment `//: NAME` within a service begins a part of it, whose methods have a trait of that name.
 
 /// A file.
 #[derive(Default)]
@@ -32,6 +32,8 @@ pub struct Field {
 
 pub struct Function {
     pub docs: Vec<String>,
+    /// The part of the service that it is of, where that has any.
+    pub part: Option<String>,
     pub name: String,
     /// None for void.
     pub returns: Option<Type>,
@@ -52,6 +54,7 @@ enum Token {
     Word(String),
     Sign(char),
     Doc(String),
+    Part(String),
 }
 
 struct Parser {
@@ -86,9 +89,10 @@ pub fn parse(text: &str) -> Result<Document, String> {
             "service" => {
                 parser.word()?;
                 parser.expect('{')?;
+                let mut part = None;
                 while !parser.opt('}') {
-                    let function = parser.function()?;
-                    document.functions.push(function);
+                    part = parser.opt_part().or(part);
+                    document.functions.push(parser.function(part.clone())?);
                 }
             }
             other => return Err(parser.wrong(&format!("a definition, not `{other}`"))),
@@ -103,6 +107,10 @@ fn tokens(text: &str) -> Vec<(usize, Token)> {
         let trimmed = line.trim();
         if let Some(doc) = trimmed.strip_prefix("///") {
             tokens.push((number + 1, Token::Doc(doc.trim().to_owned())));
+            continue;
+        }
+        if let Some(part) = trimmed.strip_prefix("//:") {
+            tokens.push((number + 1, Token::Part(part.trim().to_owned())));
             continue;
         }
         let code = trimmed.split('#').next().unwrap_or_default();
@@ -139,6 +147,16 @@ impl Parser {
             self.at += 1;
         }
         docs
+    }
+
+    fn opt_part(&mut self) -> Option<String> {
+        match self.tokens.get(self.at) {
+            Some((_, Token::Part(part))) => {
+                self.at += 1;
+                Some(part.clone())
+            }
+            _ => None,
+        }
     }
 
     fn word(&mut self) -> Result<String, String> {
@@ -236,7 +254,7 @@ impl Parser {
         Ok(fields)
     }
 
-    fn function(&mut self) -> Result<Function, String> {
+    fn function(&mut self, part: Option<String>) -> Result<Function, String> {
         let docs = self.docs();
         let returns = match self.ty()? {
             Type::Named(word) if word == "void" => None,
@@ -259,6 +277,7 @@ impl Parser {
         }
         Ok(Function {
             docs,
+            part,
             name,
             returns,
             args,

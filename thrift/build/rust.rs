@@ -322,18 +322,31 @@ fn result(types: &Types<'_>, f: &Function) -> String {
     }
 }
 
+/// One trait for all methods, or one for each part of the service and one that is all of these.
 fn handler(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {
-    writeln!(o, "/// What carries out requests.")?;
-    writeln!(o, "pub trait Handler {{")?;
-    for f in functions {
-        docs(o, &f.docs, "    ")?;
-        write!(o, "    fn {}(&mut self", f.name)?;
-        for a in &f.args {
-            write!(o, ", {}: {}", ident(&a.name), types.field(a))?;
+    let mut names: Vec<&str> = Vec::new();
+    for part in functions.chunk_by(|a, b| a.part == b.part) {
+        let name = part[0].part.as_deref().unwrap_or("Handler");
+        writeln!(o, "/// What carries out requests.")?;
+        writeln!(o, "pub trait {name} {{")?;
+        for f in part {
+            docs(o, &f.docs, "    ")?;
+            write!(o, "    fn {}(&mut self", f.name)?;
+            for a in &f.args {
+                write!(o, ", {}: {}", ident(&a.name), types.field(a))?;
+            }
+            writeln!(o, ") -> {};", result(types, f))?;
         }
-        writeln!(o, ") -> {};", result(types, f))?;
+        writeln!(o, "}}")?;
+        names.push(name);
     }
-    writeln!(o, "}}")
+    if names == ["Handler"] {
+        return Ok(());
+    }
+    let all = names.join(" + ");
+    writeln!(o, "/// What carries out requests of all parts.")?;
+    writeln!(o, "pub trait Handler: {all} {{}}")?;
+    writeln!(o, "impl<T: {all}> Handler for T {{}}")
 }
 
 fn client(o: &mut String, types: &Types<'_>, functions: &[Function]) -> Result<(), Error> {

@@ -300,6 +300,7 @@ exception InvalidIdLookup {
 }
 
 service Standard {
+  //: TableCalls
   /// Tables of any kind.
   i64 bm_mt_get_num_entries(1: i32 cxt_id, 2: string table_name) throws (1: InvalidTableOperation ouch)
   void bm_mt_clear_entries(
@@ -345,6 +346,7 @@ service Standard {
     4: i32 timeout_ms
   ) throws (1: InvalidTableOperation ouch)
 
+  //: ProfileCalls
   /// Action profiles: members and groups of them.
   BmMemberHandle bm_mt_act_prof_add_member(
     1: i32 cxt_id,
@@ -404,6 +406,7 @@ service Standard {
     3: BmGroupHandle grp_handle
   ) throws (1: InvalidTableOperation ouch)
 
+  //: IndirectTableCalls
   /// Tables with an action profile: entries hold members.
   BmEntryHandle bm_mt_indirect_add_entry(
     1: i32 cxt_id,
@@ -459,6 +462,7 @@ service Standard {
     3: BmGroupHandle grp_handle
   ) throws (1: InvalidTableOperation ouch)
 
+  //: DirectResourceCalls
   /// The counters and meters of a table's entries.
   BmCounterValue bm_mt_read_counter(
     1: i32 cxt_id,
@@ -484,6 +488,7 @@ service Standard {
     3: BmEntryHandle entry_handle
   ) throws (1: InvalidTableOperation ouch)
 
+  //: EntryCalls
   /// What tables hold.
   list<BmMtEntry> bm_mt_get_entries(
     1: i32 cxt_id,
@@ -507,6 +512,7 @@ service Standard {
     4: BmAddEntryOptions options
   ) throws (1: InvalidTableOperation ouch)
 
+  //: CounterCalls
   /// Counters of the program.
   BmCounterValue bm_counter_read(
     1: i32 cxt_id,
@@ -521,6 +527,7 @@ service Standard {
     4: BmCounterValue value
   ) throws (1: InvalidCounterOperation ouch)
 
+  //: LearningCalls
   /// Digests: which samples a client has learned, and how they are sent.
   void bm_learning_ack(
     1: i32 cxt_id,
@@ -544,10 +551,12 @@ service Standard {
     3: i32 nb_samples
   ) throws (1: InvalidLearnOperation ouch)
 
+  //: SwapCalls
   /// Replaces the program: first loaded beside the running one, then swapped in.
   void bm_load_new_config(1: string config_str) throws (1: InvalidSwapOperation ouch)
   void bm_swap_configs() throws (1: InvalidSwapOperation ouch)
 
+  //: MeterCalls
   /// Meters of the program.
   void bm_meter_array_set_rates(
     1: i32 cxt_id,
@@ -566,6 +575,7 @@ service Standard {
     3: i32 index
   ) throws (1: InvalidMeterOperation ouch)
 
+  //: RegisterCalls
   /// Registers. Values that do not fit are read as the greatest that does.
   BmRegisterValue bm_register_read(
     1: i32 cxt_id,
@@ -596,6 +606,7 @@ service Standard {
     2: string register_array_name
   ) throws (1: InvalidRegisterOperation ouch)
 
+  //: ValueSetCalls
   /// Parser value sets.
   void bm_parse_vset_add(
     1: i32 cxt_id,
@@ -616,6 +627,7 @@ service Standard {
     2: string parse_vset_name
   ) throws (1: InvalidParseVSetOperation ouch)
 
+  //: PortCalls
   /// Ports. An empty `pcap_path` captures nothing.
   void bm_dev_mgr_add_port(
     1: string iface_name,
@@ -625,6 +637,7 @@ service Standard {
   void bm_dev_mgr_remove_port(1: i32 port_num) throws (1: InvalidDevMgrOperation ouch)
   list<DevMgrPortInfo> bm_dev_mgr_show_ports() throws (1: InvalidDevMgrOperation ouch)
 
+  //: ManagementCalls
   /// The switch itself.
   BmConfig bm_mgmt_get_info()
   void bm_set_crc16_custom_parameters(
