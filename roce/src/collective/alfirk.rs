@@ -1,7 +1,7 @@
 //! The root sends once; the switches replicate the packets and merge the answers.
 
+use super::edge::EdgeId;
 use super::plan::{Plan, Shape};
-use super::spec::EdgeId;
 
 /// The plan of one member.
 pub(super) fn plan(shape: Shape<'_>, rank: u32) -> Plan {

@@ -339,6 +339,14 @@ impl Algorithm {
     }
 }
 
+impl Collective {
+    /// The algorithms that bring it about.
+    pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
+        let all = Algorithm::ALL.into_iter();
+        all.filter(move |algorithm| algorithm.does(self))
+    }
+}
+
 impl fmt::Display for Algorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -10,20 +10,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::connection::Connection;
+use super::edge::EdgeId;
+use super::error::TransferError;
 use super::plan::{Flow, Plan, Shape};
-use super::spec::{EdgeId, SpecError, TransferOp, TransferSpec};
-use super::transfer::{Connection, Transfer, TransferError};
+use super::post::{FIRST, READY};
+use super::spec::{SpecError, TransferOp, TransferSpec};
+use super::transfer::Transfer;
 use crate::rc::{
     Completed, MemoryKey, MemorySlice, Payload, RecvRequest, SendOperation, SendRequest,
 };
 use crate::verbs::Verbs;
 use crate::wire::QpNum;
-
-/// Marks what says that a member is ready, at both ends.
-pub(super) const READY: u64 = 1 << 62;
-
-/// Marks the receive of a first block.
-pub(super) const FIRST: u64 = 1 << 61;
 
 impl TransferSpec {
     /// Whether this member knows how much is coming.

@@ -1,8 +1,8 @@
 //! Barriers: signs go from member to member, and nobody is done before everybody has begun.
 
 use super::binomial;
+use super::edge::EdgeId;
 use super::plan::{Draft, Flow, Plan};
-use super::spec::EdgeId;
 
 /// How many signs the members of a barrier number.
 pub(super) const fn signs(members: u32) -> u32 {

@@ -1,15 +1,9 @@
 //! What a collective is to bring about.
 
 use std::fmt;
-use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use super::algorithm::Algorithm;
-use super::pieces;
-use super::plan::Shape;
-use super::spec::TransferSpec;
 
 /// Who has what at the beginning and at the end.
 #[derive(
@@ -45,12 +39,6 @@ impl Collective {
         }
     }
 
-    /// The algorithms that bring it about.
-    pub fn algorithms(self) -> impl Iterator<Item = Algorithm> {
-        let all = Algorithm::ALL.into_iter();
-        all.filter(move |algorithm| algorithm.does(self))
-    }
-
     /// Whether every member has something to begin with, if only its presence.
     pub const fn begins_everywhere(self) -> bool {
         matches!(self, Collective::Allgather | Collective::Barrier)
@@ -75,48 +63,5 @@ impl FromStr for Collective {
         let mut all = Collective::ALL.into_iter();
         all.find(|collective| collective.name() == text)
             .ok_or_else(|| UnknownCollective(text.to_owned()))
-    }
-}
-
-impl TransferSpec {
-    /// The slices that this member has when it begins; nothing if it only takes from others. Where members take turns, the slices of
-    /// each turn are the parts' business.
-    pub(super) fn own_slices(&self) -> Range<u32> {
-        match self.collective {
-            Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,
-            Collective::Allgather => self.piece_slices(),
-            Collective::Broadcast | Collective::Scatter | Collective::Barrier => 0..0,
-        }
-    }
-
-    /// The slices that this member has at the end; those of a barrier's signs are not counted.
-    pub(super) fn final_slices(&self) -> Range<u32> {
-        match self.collective {
-            Collective::Broadcast | Collective::Allgather => 0..self.slices,
-            Collective::Scatter if self.is_root() => 0..self.slices,
-            Collective::Scatter => self.piece_slices(),
-            Collective::Barrier => 0..0,
-        }
-    }
-
-    /// Offset and length in bytes of what this member has at the end.
-    pub fn final_bytes(&self) -> (u64, u64) {
-        self.bytes_of(self.final_slices())
-    }
-
-    /// Offset and length in bytes of what this member has when it begins.
-    pub fn own_bytes(&self) -> (u64, u64) {
-        self.bytes_of(self.own_slices())
-    }
-
-    fn bytes_of(&self, slices: Range<u32>) -> (u64, u64) {
-        let (offset, _) = self.slice(slices.start);
-        let len = slices.map(|slice| self.slice(slice).1).sum();
-        (offset, len)
-    }
-
-    fn piece_slices(&self) -> Range<u32> {
-        let shape = Shape::new(self.members.len() as u32, self.slices);
-        pieces::slices(shape, self.rank..self.rank + 1)
     }
 }

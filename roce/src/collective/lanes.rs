@@ -1,6 +1,6 @@
 //! Schedules: the sends of a member that go out one after the other, whatever edge they take.
 
-use super::transfer::Connection;
+use super::connection::Connection;
 
 /// How many messages of a schedule, and bytes of them, may be on their way when another one is posted. RDMC has one, of a megabyte or
 /// so; with some small ones links do not idle while an acknowledgement comes back. Large ones would share the link, and each

@@ -17,12 +17,17 @@ use std::net::Ipv4Addr;
 use serde::{Deserialize, Serialize};
 
 use super::algorithm::Algorithm;
+use super::connection::Connection;
+use super::edge::EdgeId;
+use super::error::TransferError;
+use super::event::TransferEvent;
+use super::legs::Stage;
 use super::members::Members;
 use super::plan::{Flow, Plan};
 use super::post::register;
 use super::racks::Racks;
-use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
-use super::transfer::{Connection, Transfer, TransferError, TransferEvent};
+use super::spec::{Endpoint, GroupSpec, RemoteMemory, SpecError, TransferSpec};
+use super::transfer::Transfer;
 use crate::rc::{MemoryKey, MemorySlice};
 use crate::verbs::Verbs;
 
@@ -56,63 +61,6 @@ pub struct Survivors {
     pub size: u64,
     /// The slices that are not stable: those that not all of them hold, ascending.
     pub lacking: Vec<u32>,
-}
-
-/// What is known of legs beside the connections of the present one.
-#[derive(Default)]
-pub(super) struct Legs {
-    stage: Stage,
-    /// The first slice that the root does not post yet.
-    limit: Option<u32>,
-    /// Bytes that were here when the leg began.
-    pub(super) base: u64,
-    /// A queue pair for a group that may become the next leg's.
-    standby: Option<(GroupSpec, Connection)>,
-    /// Windows for each slice, and one for everything, once they have been bound.
-    windows: Vec<RemoteMemory>,
-    whole: Option<RemoteMemory>,
-    /// Whether memory is open to WRITEs only through windows.
-    sealed: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Stage {
-    #[default]
-    Running,
-    /// The queue pairs are gone; events from before may still come.
-    Left,
-    /// The next leg's queue pairs are there, and nothing is posted yet.
-    Waiting,
-}
-
-impl Legs {
-    /// The first leg; `sealed` says that memory is open to WRITEs only through windows.
-    pub(super) fn new(sealed: bool) -> Legs {
-        Legs {
-            sealed,
-            ..Legs::default()
-        }
-    }
-
-    /// The root has got its data.
-    pub(super) fn begin(&mut self) {
-        self.stage = Stage::Running;
-    }
-
-    /// Whether nothing may be posted now.
-    pub(super) fn is_halted(&self) -> bool {
-        self.stage != Stage::Running
-    }
-
-    /// Whether what befalls queue pairs does not matter any more.
-    pub(super) fn is_left(&self) -> bool {
-        self.stage == Stage::Left
-    }
-
-    /// Whether the root keeps a slice back that it could post.
-    pub(super) fn keeps_back(&self, slice: u32) -> bool {
-        self.limit.is_some_and(|limit| slice >= limit)
-    }
 }
 
 impl Transfer {

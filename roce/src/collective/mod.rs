@@ -27,13 +27,21 @@ mod barrier;
 mod binomial;
 mod binomial_ack;
 mod chain;
+mod connection;
+mod datagram_edge;
+mod datagrams;
 mod depth;
 mod digest;
 mod double_tree;
+mod edge;
+mod error;
+mod event;
+mod extent;
 mod kary;
 mod kind;
 mod lanes;
 mod leg;
+mod legs;
 mod long;
 mod members;
 mod parts;
@@ -54,6 +62,9 @@ pub use announce::blocks;
 pub use binomial_ack::DatagramSpec;
 pub use depth::{RequestTimes, Requests};
 pub use digest::{BadDigest, Digest, Original};
+pub use edge::EdgeId;
+pub use error::TransferError;
+pub use event::{Progress, TransferEvent};
 pub use kind::{Collective, UnknownCollective};
 pub use leg::{Leg, Survivors};
 pub use members::Members;
@@ -62,8 +73,7 @@ pub use racks::Racks;
 pub use rdmc::Schedule;
 pub use ring::Ring;
 pub use spec::{
-    equal_slice, EdgeId, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec,
-    WriteMode,
+    equal_slice, Endpoint, GroupSpec, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode,
 };
-pub use transfer::{Progress, Transfer, TransferError, TransferEvent};
+pub use transfer::Transfer;
 pub use verb::{LegAnswer, LegVerb};

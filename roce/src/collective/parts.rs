@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
+use super::edge::EdgeId;
 use super::plan::{Flow, Plan, Shape};
-use super::spec::{EdgeId, SpecError, TransferSpec};
+use super::spec::{SpecError, TransferSpec};
 
 impl TransferSpec {
     /// Whether members take turns in sending.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::edge::EdgeId;
 use super::racks::Racks;
-use super::spec::EdgeId;
 
 /// What a plan is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

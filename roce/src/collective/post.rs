@@ -4,14 +4,22 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use super::spec::{EdgeId, Endpoint, GroupSpec, RemoteMemory, TransferOp, TransferSpec, WriteMode};
-use super::transfer::{Connection, TransferError};
+use super::connection::Connection;
+use super::edge::EdgeId;
+use super::error::TransferError;
+use super::spec::{Endpoint, GroupSpec, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::rc::{MemoryKey, MemorySlice, Payload, SendOperation, SendRequest};
 use crate::verbs::Verbs;
 use crate::wire::mr_info;
 
 /// Marks the work requests that carry memory region information; the rest of the number is the slice's.
 pub(super) const MR_INFO: u64 = 1 << 63;
+
+/// Marks what says that a member is ready, at both ends.
+pub(super) const READY: u64 = 1 << 62;
+
+/// Marks the receive of a first block.
+pub(super) const FIRST: u64 = 1 << 61;
 
 /// The room for the data.
 pub(super) fn register(

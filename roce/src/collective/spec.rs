@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::algorithm::Algorithm;
 use super::barrier;
 use super::binomial_ack::DatagramSpec;
+use super::edge::EdgeId;
 use super::kind::Collective;
 use super::members::Members;
 use super::racks::Racks;
@@ -51,18 +52,6 @@ pub enum WriteMode {
     ///
     /// Where members take turns, a source must begin only when the one before has all its acknowledgements.
     PerRequest,
-}
-
-/// A directed connection of a collective.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EdgeId {
-    /// Between two members.
-    Pair { from: u32, to: u32 },
-    /// From one member to all others, through the fabric.
-    Group { root: u32 },
-    /// The same by datagrams, which members acknowledge and repair among themselves.
-    Datagrams { root: u32 },
 }
 
 /// Memory that the remote side may write to.

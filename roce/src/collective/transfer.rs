@@ -4,168 +4,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::announce::{FIRST, READY};
-use super::binomial_ack::DatagramEdge;
+use super::connection::Connection;
+use super::datagram_edge::DatagramEdge;
 use super::depth::{RequestTimes, Requests};
 use super::digest::{Digest, Original};
+use super::edge::EdgeId;
+use super::error::TransferError;
+use super::event::{Progress, TransferEvent};
 use super::lanes::Lane;
-use super::leg::Legs;
-use super::members::Members;
+use super::legs::Legs;
 use super::plan::Flow;
-use super::post::{receivers, register, MR_INFO};
-use super::spec::{EdgeId, Endpoint, RemoteMemory, SpecError, TransferOp, TransferSpec, WriteMode};
-use crate::binomial_ack::MulticastError;
+use super::post::{receivers, register, FIRST, MR_INFO, READY};
+use super::spec::{Endpoint, RemoteMemory, TransferOp, TransferSpec, WriteMode};
 use crate::host::HostEvent;
-use crate::icrc::neutral::Unsolvable;
 use crate::rc::{
-    Completion, CompletionError, MemoryError, MemoryKey, MemorySlice, ModifyError, Operation,
-    PostError, QpFailure, QpStats, RecvRequest, Remote,
+    Completion, CompletionError, MemoryKey, MemorySlice, Operation, QpFailure, QpStats,
+    RecvRequest, Remote,
 };
-use crate::ud::UdPostError;
 use crate::verbs::Verbs;
 use crate::wire::{Psn, QpNum};
-
-/// Why a transfer cannot go on.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TransferError {
-    #[error(transparent)]
-    Spec(#[from] SpecError),
-    #[error(transparent)]
-    Modify(#[from] ModifyError),
-    #[error(transparent)]
-    Post(#[from] PostError),
-    #[error(transparent)]
-    Memory(#[from] MemoryError),
-    #[error(transparent)]
-    Datagrams(#[from] UdPostError),
-    #[error(transparent)]
-    Multicast(#[from] MulticastError),
-    #[error(transparent)]
-    Neutral(#[from] Unsolvable),
-    #[error("rank {rank} has told regions for {got} of {slices} slices to write")]
-    MissingRegions { rank: u32, got: usize, slices: u32 },
-    #[error("no endpoint was given for the other end of {0:?}")]
-    MissingPeer(EdgeId),
-    #[error("the endpoint of {0:?} has no memory to write to")]
-    NoRemoteMemory(EdgeId),
-    #[error("{got} bytes of data for a transfer of {size}")]
-    WrongSize { got: u64, size: u64 },
-    #[error("only the root (rank 0) has data to start with, and this is rank {0}")]
-    NotRoot(u32),
-    #[error("part {part} cannot begin: this member does not hold everything before it")]
-    TooEarly { part: u32 },
-    #[error("the transfer is not ready: {0} connections are missing")]
-    NotReady(usize),
-    #[error("the transfer has been started already")]
-    Started,
-    #[error(
-        "this leg does not fit: {members} members of which this one holds {own} slices, and it says that they hold {told:?}"
-    )]
-    BadLeg {
-        members: usize,
-        own: u32,
-        told: Vec<u32>,
-    },
-    #[error("the leg of the survivors {members:?} is not for {own}: it or its place is not among them, or they lack what there is not")]
-    NoSurvivor { own: Ipv4Addr, members: Members },
-    #[error("queue pair {qpn} towards {remote}: {error}")]
-    Connection {
-        qpn: QpNum,
-        remote: Ipv4Addr,
-        error: QpFailure,
-    },
-    #[error("queue pair {qpn}: {error}")]
-    Message { qpn: QpNum, error: CompletionError },
-    #[error("slice {slice} has {got} bytes instead of {expected}")]
-    WrongSlice { slice: u32, got: u64, expected: u64 },
-    #[error("a first block came that does not say how much there is, or where none was expected")]
-    NotAnnounced,
-    #[error("the data arrived with SHA-256 {got} instead of {expected}")]
-    WrongDigest { got: Digest, expected: Digest },
-}
-
-/// What a transfer tells its orchestrator.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TransferEvent {
-    /// Every connection of this member is up.
-    Ready,
-    /// At a receiver: all data is there. At a source: everything it sent is acknowledged, too.
-    Done {
-        sha256: Digest,
-        bytes: u64,
-        /// Nanoseconds on the driver's clock.
-        at: u64,
-    },
-    /// Where members take turns: this member holds a part, and if it is its source, everybody does.
-    PartDone {
-        part: u32,
-        /// Nanoseconds on the driver's clock.
-        at: u64,
-    },
-    /// The transfer has ended without success.
-    Failed(TransferError),
-}
-
-/// How far a transfer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
-    /// At a receiver: bytes received. At the root: bytes of completed messages, over all edges.
-    pub bytes: u64,
-    /// What `bytes` will be at the end.
-    pub total: u64,
-}
-
-/// One end of an edge at this member.
-pub(super) struct Connection {
-    pub(super) flow: Flow,
-    pub(super) qpn: QpNum,
-    /// Where WRITEs go; known after `connect`.
-    pub(super) remote_memory: Option<RemoteMemory>,
-    /// Where each slice's WRITE goes at each receiver, with [`WriteMode::PerRequest`]; known after `connect`.
-    pub(super) receivers: Vec<(Ipv4Addr, Vec<RemoteMemory>)>,
-    /// The slice whose regions have been told last.
-    pub(super) told: Option<u32>,
-    /// To how many receivers' switches that is not acknowledged yet.
-    pub(super) untold: usize,
-    /// For how many slices of the flow, if it comes in, a receive has been posted.
-    pub(super) receives: usize,
-    /// How many of them the receiver has said to have posted, where that is said.
-    pub(super) credit: usize,
-    /// Where the first block comes to, as long as nobody knows how much there is.
-    pub(super) scratch: Option<MemoryKey>,
-    /// The schedule that the flow is a part of.
-    pub(super) lane: Option<usize>,
-    /// How many slices of the flow have been handed to the queue pair.
-    pub(super) posted: usize,
-    /// How many have completed.
-    pub(super) completed: usize,
-}
-
-impl Connection {
-    /// One with nothing posted.
-    pub(super) fn new(flow: Flow, qpn: QpNum) -> Connection {
-        Connection {
-            flow,
-            qpn,
-            remote_memory: None,
-            receivers: Vec::new(),
-            told: None,
-            untold: 0,
-            receives: 0,
-            credit: 0,
-            scratch: None,
-            lane: None,
-            posted: 0,
-            completed: 0,
-        }
-    }
-
-    fn is_group(&self) -> bool {
-        matches!(self.flow.edge, EdgeId::Group { .. })
-    }
-}
 
 /// The application of one host in one collective.
 pub struct Transfer {

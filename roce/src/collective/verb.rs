@@ -5,9 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::error::TransferError;
 use super::leg::Leg;
 use super::spec::{Endpoint, GroupSpec};
-use super::transfer::{Transfer, TransferError};
+use super::transfer::Transfer;
 use crate::verbs::Verbs;
 
 /// Something to do with the legs of a transfer.

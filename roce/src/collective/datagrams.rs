@@ -1,0 +1,223 @@
+//! Transfers with an edge of datagrams ([`super::binomial_ack`]).
+
+use std::sync::Arc;
+
+use super::binomial_ack::{DatagramSpec, LONGEST_SLICE};
+use super::connection::Connection;
+use super::datagram_edge::{DatagramEdge, ROOT};
+use super::edge::EdgeId;
+use super::error::TransferError;
+use super::plan::Flow;
+use super::spec::{Endpoint, SpecError, TransferOp, TransferSpec};
+use super::transfer::Transfer;
+use crate::binomial_ack::{self, EndpointEvent, MessageId};
+use crate::host::HostEvent;
+use crate::rc::{QpStats, Remote};
+use crate::verbs::Verbs;
+
+impl TransferSpec {
+    /// Refuses what datagrams cannot do.
+    pub(super) fn check_datagrams(&self) -> Result<(), SpecError> {
+        let algorithm = self.algorithm;
+        if !algorithm.needs_datagrams() {
+            return Ok(());
+        }
+        let refused = [
+            (self.op != TransferOp::Send, "WRITE"),
+            (self.receives.is_some(), "number of receives"),
+            (
+                self.ready.is_some(),
+                "receivers that say when they are ready",
+            ),
+            (self.announce, "first message that says how much there is"),
+        ];
+        if let Some((_, what)) = refused.into_iter().find(|(asked, _)| *asked) {
+            return Err(SpecError::NotByDatagrams { algorithm, what });
+        }
+        let bad = |spec: &DatagramSpec| !spec.group.is_multicast() || spec.qkey >> 31 != 0;
+        if self.datagrams.as_ref().is_none_or(bad) {
+            return Err(SpecError::NoDatagrams(algorithm));
+        }
+        let longest = (0..self.slices.min(1))
+            .map(|slice| self.slice(slice).1)
+            .max();
+        match longest {
+            Some(len) if len > LONGEST_SLICE => Err(SpecError::LongDatagramSlice {
+                algorithm,
+                len,
+                least: algorithm.least_slices(self.size),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Transfer {
+    /// Makes this member's end of an edge of datagrams; its endpoint is for the others.
+    pub(super) fn open_datagrams(
+        &mut self,
+        host: &mut dyn Verbs,
+        flow: Flow,
+    ) -> Result<(Connection, Endpoint), TransferError> {
+        let edge = DatagramEdge::open(host, &self.spec)?;
+        let connection = Connection::new(flow, edge.member.qpn());
+        self.datagrams = Some(edge);
+        let endpoint = self.endpoint(host, &connection, false)?;
+        Ok((connection, endpoint))
+    }
+
+    /// Takes this member into the group whose manager has the root's endpoint.
+    pub(super) fn join_datagrams(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        root: Option<Remote>,
+    ) -> Result<(), TransferError> {
+        let Some(edge) = &mut self.datagrams else {
+            return Ok(());
+        };
+        match root {
+            None => edge.member.found(host, now),
+            Some(manager) => edge.member.join(host, now, manager),
+        }
+        self.hear_datagrams(host, now)
+    }
+
+    /// Takes an event of the host, and says whether it belonged to the edge alone.
+    pub(super) fn handle_datagrams(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        event: &HostEvent,
+    ) -> bool {
+        let Some(edge) = &mut self.datagrams else {
+            return false;
+        };
+        let is_own = edge.member.handle_event(host, now, event);
+        if let Err(error) = self.hear_datagrams(host, now) {
+            self.fail(error);
+        }
+        is_own
+    }
+
+    /// When to call [`Transfer::handle_timeout`].
+    pub fn poll_timeout(&self) -> Option<u64> {
+        let edge = self.datagrams.as_ref().filter(|_| !self.failed)?;
+        edge.member.poll_timeout()
+    }
+
+    /// Does what is due. Connections have their timeouts in the host; only datagrams have some here.
+    pub fn handle_timeout(&mut self, host: &mut dyn Verbs, now: u64) {
+        if let Some(edge) = self.datagrams.as_mut().filter(|_| !self.failed) {
+            edge.member.handle_timeout(host, now);
+            if let Err(error) = self.hear_datagrams(host, now) {
+                self.fail(error);
+            }
+        }
+    }
+
+    /// Multicasts a slice, if the group can take one more.
+    pub(super) fn post_datagrams(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        slice: u32,
+    ) -> Result<bool, TransferError> {
+        let (offset, len) = self.spec.slice(slice);
+        let Some(edge) = &mut self.datagrams else {
+            return Ok(false);
+        };
+        if edge.member.node().is_none_or(|node| node.is_full()) {
+            return Ok(false);
+        }
+        let bytes = match self.memory {
+            Some(key) => host
+                .memory(key)?
+                .get(offset as usize..(offset + len) as usize),
+            None => None,
+        };
+        let data = Arc::from(bytes.unwrap_or_default());
+        edge.member.multicast(host, now, data)?;
+        edge.sent += len;
+        Ok(true)
+    }
+
+    /// Takes what the edge has to tell.
+    fn hear_datagrams(&mut self, host: &mut dyn Verbs, now: u64) -> Result<(), TransferError> {
+        while let Some(event) = self.datagrams.as_mut().and_then(|edge| edge.member.poll()) {
+            match event {
+                EndpointEvent::Delivered { id, data } => self.deliver(host, now, id, &data)?,
+                EndpointEvent::Completed { .. } => {
+                    let mut outgoing = self.outgoing.iter_mut();
+                    if let Some(connection) = outgoing.find(|c| c.flow.edge.is_datagrams()) {
+                        connection.completed += 1;
+                    }
+                    self.advance(host, now)?;
+                }
+                // The orchestrator knows who is dead, or runs into its limit of time.
+                EndpointEvent::Silent { .. } => {}
+            }
+        }
+        let edge = self.datagrams.as_mut();
+        if edge.is_some_and(|edge| edge.becomes_ready(host, now)) {
+            self.tell_if_ready();
+        }
+        Ok(())
+    }
+
+    fn deliver(
+        &mut self,
+        host: &mut dyn Verbs,
+        now: u64,
+        id: MessageId,
+        data: &[u8],
+    ) -> Result<(), TransferError> {
+        let slice = id.message;
+        // Only the root sends.
+        if id.root != ROOT || slice >= self.spec.slices {
+            return Ok(());
+        }
+        let (offset, expected) = self.spec.slice(slice);
+        let got = data.len() as u64;
+        if got != expected {
+            return Err(TransferError::WrongSlice {
+                slice,
+                got,
+                expected,
+            });
+        }
+        if let Some(key) = self.memory.filter(|_| got > 0) {
+            host.write_memory(key, offset, data)?;
+        }
+        let mut incoming = self.incoming.iter_mut();
+        if let Some(connection) = incoming.find(|c| c.flow.edge.is_datagrams()) {
+            connection.completed += 1;
+        }
+        self.take_slice(slice);
+        self.advance(host, now)
+    }
+
+    /// What this member's datagrams and the protocol on them have sent and heard, if there are any; connections count by themselves.
+    pub fn datagram_stats(&self) -> Option<QpStats> {
+        let edge = self.datagrams.as_ref()?;
+        let counts = edge.member.node().map(|node| node.counts())?;
+        Some(QpStats {
+            request_bytes_sent: edge.sent,
+            acks_received: counts.acks,
+            retransmissions: counts.repair_packets,
+            ..QpStats::default()
+        })
+    }
+
+    /// The counters of queue pairs that belong to the edge of datagrams.
+    pub(super) fn datagram_qp_stats<'a>(
+        &'a self,
+        host: &'a dyn Verbs,
+    ) -> impl Iterator<Item = (EdgeId, QpStats)> + 'a {
+        let members = self.datagrams.iter().map(|edge| &edge.member);
+        let connections = members.flat_map(binomial_ack::Endpoint::connections);
+        let connections = connections.filter_map(|qpn| Some(host.view(qpn)?.stats));
+        let all = self.datagram_stats().into_iter().chain(connections);
+        all.map(|stats| (EdgeId::Datagrams { root: 0 }, stats))
+    }
+}

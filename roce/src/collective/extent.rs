@@ -1,0 +1,51 @@
+//! What of the data a member has at the beginning and at the end.
+
+use std::ops::Range;
+
+use super::kind::Collective;
+use super::pieces;
+use super::plan::Shape;
+use super::spec::TransferSpec;
+
+impl TransferSpec {
+    /// The slices that this member has when it begins; nothing if it only takes from others. Where members take turns, the slices of
+    /// each turn are the parts' business.
+    pub(super) fn own_slices(&self) -> Range<u32> {
+        match self.collective {
+            Collective::Broadcast | Collective::Scatter if self.is_root() => 0..self.slices,
+            Collective::Allgather => self.piece_slices(),
+            Collective::Broadcast | Collective::Scatter | Collective::Barrier => 0..0,
+        }
+    }
+
+    /// The slices that this member has at the end; those of a barrier's signs are not counted.
+    pub(super) fn final_slices(&self) -> Range<u32> {
+        match self.collective {
+            Collective::Broadcast | Collective::Allgather => 0..self.slices,
+            Collective::Scatter if self.is_root() => 0..self.slices,
+            Collective::Scatter => self.piece_slices(),
+            Collective::Barrier => 0..0,
+        }
+    }
+
+    /// Offset and length in bytes of what this member has at the end.
+    pub fn final_bytes(&self) -> (u64, u64) {
+        self.bytes_of(self.final_slices())
+    }
+
+    /// Offset and length in bytes of what this member has when it begins.
+    pub fn own_bytes(&self) -> (u64, u64) {
+        self.bytes_of(self.own_slices())
+    }
+
+    fn bytes_of(&self, slices: Range<u32>) -> (u64, u64) {
+        let (offset, _) = self.slice(slices.start);
+        let len = slices.map(|slice| self.slice(slice).1).sum();
+        (offset, len)
+    }
+
+    fn piece_slices(&self) -> Range<u32> {
+        let shape = Shape::new(self.members.len() as u32, self.slices);
+        pieces::slices(shape, self.rank..self.rank + 1)
+    }
+}
