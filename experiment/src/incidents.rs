@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use alfirk_ctrl::topology::{HostIndex, Node, Topology};
 
 use super::fabric::{News, Victim};
-use super::job::Kill;
+use super::job::spec::Kill;
 use super::report::Failure;
 
 /// Deaths to come and deaths that were.

@@ -7,7 +7,7 @@ use alfirk_roce::collective::{Algorithm, RequestTimes};
 use serde::Serialize;
 
 use super::fabric::{FlowControl, Traffic};
-use super::job::{Congestion, Job};
+use super::job::spec::{Congestion, Job};
 use super::workload::{PhaseRow, Throughput};
 
 /// Everything that a run of the main job found out. Serialises to the one object of `alfirk run --json`.

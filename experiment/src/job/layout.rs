@@ -15,7 +15,7 @@ use alfirk_roce::dcqcn::DcqcnConfig;
 use alfirk_roce::rc::{RcConfig, MAX_MESSAGE};
 use alfirk_roce::wire::{Psn, QpNum};
 
-use super::{Congestion, Job};
+use super::spec::{Congestion, Job};
 use crate::fabric::Fabric;
 use crate::safeguard::SafeguardConfig;
 use crate::stream::seed;

@@ -17,15 +17,32 @@ use alfirk_roce::rc::RcConfig;
 
 use guarded::{Reason, Watch};
 
+use super::error::JobError;
 use super::layout::{peers, Layout, DATAGRAM_GROUP};
-use super::{Job, JobError, Registration};
+use super::spec::{Job, Registration};
 use crate::fabric::{Fabric, FabricError, Traffic};
 use crate::incidents::Incidents;
 use crate::member::MemberEvent;
 use crate::outages::Outages;
 use crate::report::{goodput_gbps, Fallback, PartRow, Row};
 
-pub(super) struct Run<'a> {
+/// Runs `algorithm` on `fabric`. `watch` is shown now and then how many bytes the receivers have together.
+pub fn run_algorithm(
+    fabric: &mut dyn Fabric,
+    topology: &Topology,
+    job: &Job,
+    algorithm: Algorithm,
+    watch: &mut dyn FnMut(Progress),
+) -> Result<Row, JobError> {
+    let row = Run::new(&mut *fabric, topology, job, algorithm).carry_out(watch)?;
+    let control = fabric.flow_control();
+    Ok(Row {
+        flow_control: control.map_err(|error| JobError::Fabric { algorithm, error })?,
+        ..row
+    })
+}
+
+struct Run<'a> {
     fabric: &'a mut dyn Fabric,
     layout: Layout<'a>,
     /// Whether the message goes through a registered group.

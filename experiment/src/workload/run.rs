@@ -11,7 +11,9 @@ use alfirk_roce::collective::{Algorithm, Digest, LegVerb, Original, Progress, Re
 use super::throughput::Samples;
 use super::{Flow, Phase, PhaseRow, Throughput, Workload};
 use crate::fabric::{FabricError, SharedFabric, Traffic};
-use crate::job::{peers, Job, JobError, Layout};
+use crate::job::error::JobError;
+use crate::job::layout::{peers, Layout};
+use crate::job::spec::Job;
 use crate::member::{MemberEvent, TransferId};
 use crate::report::{goodput_gbps, Row};
 use crate::stream::{bytes, seed};

@@ -7,7 +7,7 @@
 use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress};
 
 use super::{Run, Told};
-use crate::job::JobError;
+use crate::job::error::JobError;
 use crate::report::Change;
 use crate::safeguard::{Decision, Safeguard, SafeguardConfig};
 

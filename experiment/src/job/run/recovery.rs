@@ -14,7 +14,7 @@ use alfirk_roce::collective::{Algorithm, Leg, LegVerb, Progress, Survivors};
 
 use super::{Run, Told};
 use crate::fabric::Victim;
-use crate::job::JobError;
+use crate::job::error::JobError;
 
 impl Run<'_> {
     /// Whether the group closes and goes on without them when members die.

@@ -1,0 +1,143 @@
+//! What a job is to do.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use alfirk_ctrl::controller::GroupRange;
+use alfirk_ctrl::strategy::Strategies;
+use alfirk_ctrl::topology::HostIndex;
+use alfirk_roce::collective::{Algorithm, Collective, Original, TransferOp, WriteMode};
+use alfirk_roce::rc::{PathMtu, Recovery};
+use alfirk_roce::wire::Psn;
+
+use crate::fabric::Victim;
+use crate::outages::Outage;
+use crate::safeguard::SafeguardConfig;
+
+/// What is sent to whom and how, the same for every algorithm.
+#[derive(Debug, Clone)]
+pub struct Job {
+    /// The source first.
+    pub members: Vec<HostIndex>,
+    pub data: Arc<Original>,
+    /// What is to be brought about; a barrier has no data.
+    pub collective: Collective,
+    pub op: TransferOp,
+    /// How WRITEs to the group fit its receivers.
+    pub write: WriteMode,
+    /// How the switches handle the group's feedback and ICRCs.
+    pub strategies: Strategies,
+    /// What slows the members' queue pairs down.
+    pub congestion: Congestion,
+    /// What the members' queue pairs do about losses.
+    pub recovery: Recovery,
+    pub mtu: PathMtu,
+    /// Slices of the algorithms that relay, and of WRITEs to the group that tell each receiver's region; their own choice if
+    /// `None`.
+    pub slices: Option<u32>,
+    /// Messages into which the algorithms that cut nothing by themselves cut the data; one if `None`.
+    pub messages: Option<u32>,
+    /// Bytes per slice instead, of which only the last one may have fewer.
+    pub block: Option<u32>,
+    /// Whether members that relay pass nothing on before they hold everything.
+    pub store_and_forward: bool,
+    /// Receives that members of overlays keep posted and tell of, so that nobody sends before; what RDMC posts for its algorithms, and
+    /// untold for others, if `None`.
+    pub ready: Option<u32>,
+    /// Receives that each member keeps posted; one for each message if `None`.
+    pub receives: Option<u32>,
+    /// How many messages the source has under way, each a request of its own that is over when all receivers have acknowledged it;
+    /// all at once if `None`. Only for algorithms whose source sends to everybody itself.
+    pub depth: Option<u32>,
+    /// How often another member takes over as the source of a group: the data goes out in one part more than that, by turns
+    /// through all members. Algorithms without a group send everything from the first member.
+    pub switch_source: u32,
+    /// Whether a source begins as soon as all others hold what was sent before, though the one before may still wait for its
+    /// acknowledgements.
+    pub switch_early: bool,
+    /// The longest time that setting up, and then the transfer, may each take on the fabric's clock, in ns.
+    pub time_limit: u64,
+    /// The address that stands for the group.
+    pub mcst_id: Ipv4Addr,
+    /// Decides the group's initial PSN, if that is not given.
+    pub seed: u64,
+    pub initial_psn: Option<Psn>,
+    /// How the group is registered.
+    pub registration: Registration,
+    /// What to do without a group if it cannot be registered; an error if `None`.
+    pub fallback: Option<Algorithm>,
+    /// When the group is given up for the fallback though it could be registered, and when it is tried again; then it is also tried
+    /// again after it could not be registered. Never if `None`, or if there is no fallback. Not for groups whose source changes.
+    pub safeguard: Option<SafeguardConfig>,
+    /// Which links lose frames, and when.
+    pub outages: Vec<Outage>,
+    /// What breaks while the message is under way.
+    pub kills: Vec<Kill>,
+    /// Members that send random packets to the group while the message is under way. Nobody waits for them.
+    pub hostiles: Vec<HostIndex>,
+}
+
+impl Job {
+    /// A SEND of `data` from the first member to the others, with 4,096 bytes per packet and nothing special about it.
+    pub fn new(members: Vec<HostIndex>, data: Arc<[u8]>) -> Job {
+        Job {
+            members,
+            data: Arc::new(Original::new(data)),
+            collective: Collective::Broadcast,
+            op: TransferOp::Send,
+            write: WriteMode::Aligned,
+            strategies: Strategies::default(),
+            congestion: Congestion::None,
+            recovery: Recovery::GoBackN,
+            switch_source: 0,
+            switch_early: false,
+            mtu: PathMtu::B4096,
+            slices: None,
+            messages: None,
+            block: None,
+            store_and_forward: false,
+            ready: None,
+            receives: None,
+            depth: None,
+            time_limit: 60_000_000_000,
+            mcst_id: GroupRange::default().first(),
+            seed: 1,
+            initial_psn: None,
+            registration: Registration::Service,
+            fallback: None,
+            safeguard: None,
+            outages: Vec::new(),
+            kills: Vec::new(),
+            hostiles: Vec::new(),
+        }
+    }
+}
+
+/// How a group is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// Through the controller's service.
+    Service,
+    /// By the source, with packets that the switches hand up.
+    InBand,
+}
+
+/// Congestion control of the members' queue pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Congestion {
+    /// They send as fast as their ports and windows let them.
+    #[default]
+    None,
+    /// DCQCN with the parameters of its paper, each at the rate of its host's link.
+    Dcqcn,
+}
+
+/// Something that breaks for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kill {
+    pub victim: Victim,
+    /// For people.
+    pub name: String,
+    /// Nanoseconds after the source has posted the message.
+    pub after: u64,
+}
