@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args as _, Command, FromArgMatches};
 
-use super::spec::Setting;
+use super::setting::Setting;
 use crate::run;
 
 /// What a flag takes.

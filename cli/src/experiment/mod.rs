@@ -6,6 +6,7 @@ mod flags;
 mod plot;
 mod points;
 mod rows;
+mod setting;
 pub mod spec;
 mod store;
 mod table;

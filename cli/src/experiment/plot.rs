@@ -6,10 +6,10 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
-use super::points::Point;
+use super::points::{file_word, Point};
 use super::rows::{values, Stats};
 use super::spec::Plot;
-use super::store::{file_word, Record};
+use super::store::Record;
 use super::table::{show, slices, stats, Slice};
 
 /// The values of an axis along a line: by their logarithms where all are numbers above 0, else at equal distances.

@@ -3,8 +3,8 @@
 use alfirk_roce::collective::Digest;
 
 use super::flags;
-use super::spec::{Axis, Experiment, Setting, MOST_POINTS};
-use super::store;
+use super::setting::Setting;
+use super::spec::{Axis, Experiment, ALGORITHMS, MOST_POINTS};
 use crate::exit::Failure;
 use crate::run::Config;
 
@@ -17,8 +17,6 @@ pub struct Point {
     pub settings: Vec<Setting>,
 }
 
-/// The axis that every experiment has, if only with one value.
-pub const ALGORITHMS: &str = "algorithms";
 const SEED: &str = "seed";
 
 impl Point {
@@ -39,6 +37,12 @@ impl Point {
     pub fn config(&self) -> Result<Config, Failure> {
         check(&self.settings)
     }
+}
+
+/// Text as a part of a file's name.
+pub fn file_word(text: &str) -> impl Iterator<Item = char> + '_ {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    text.chars().map(move |c| if is_plain(c) { c } else { '-' })
 }
 
 /// All points, in the order of the sweep, each checked as far as `alfirk run` checks before it builds anything.
@@ -169,7 +173,7 @@ fn id(experiment: &Experiment, settings: &[Setting]) -> String {
         };
         let last = value.rsplit('/').next().unwrap_or(value);
         let word = if last.is_empty() { &setting.flag } else { last };
-        name.extend(store::file_word(word).take(40));
+        name.extend(file_word(word).take(40));
         name.push('_');
     }
     let digest = Digest::of(flags::words(settings).join("\0").as_bytes());

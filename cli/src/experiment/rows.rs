@@ -5,32 +5,12 @@ use serde_json::{Map, Value};
 use super::points::Point;
 use super::store::Record;
 
-/// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
-pub const MEASURED: [&str; 16] = [
-    "completion_ns",
-    "goodput_gbps",
-    "sender_tx_bytes",
-    "sender_payload_bytes",
-    "wire_packets",
-    "sender_acks",
-    "retransmissions",
-    "dropped_packets",
-    "implausible_packets",
-    "registration_ns",
-    "requests.per_second",
-    "requests.mean_ns",
-    "requests.p50_ns",
-    "requests.p99_ns",
-    "requests.max_ns",
-    "fairness",
-];
-
 /// The one row of a record's report; a point runs one algorithm.
 fn result(record: &Record) -> Option<&Map<String, Value>> {
     record.report.get("results")?.get(0)?.as_object()
 }
 
-/// One of [`MEASURED`]; `None` where the run has no such number.
+/// One of [`MEASURED`](super::spec::MEASURED); `None` where the run has no such number.
 pub fn measured(record: &Record, column: &str) -> Option<f64> {
     let mut names = column.split('.');
     let first = result(record)?.get(names.next()?)?;

@@ -32,7 +32,30 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::flags::{Flags, Kind};
-use super::points::ALGORITHMS;
+use super::setting::Setting;
+
+/// The axis that every experiment has, if only with one value.
+pub const ALGORITHMS: &str = "algorithms";
+
+/// The numbers of a result that tables and plots can show, as `alfirk run --json` names them.
+pub const MEASURED: [&str; 16] = [
+    "completion_ns",
+    "goodput_gbps",
+    "sender_tx_bytes",
+    "sender_payload_bytes",
+    "wire_packets",
+    "sender_acks",
+    "retransmissions",
+    "dropped_packets",
+    "implausible_packets",
+    "registration_ns",
+    "requests.per_second",
+    "requests.mean_ns",
+    "requests.p50_ns",
+    "requests.p99_ns",
+    "requests.max_ns",
+    "fairness",
+];
 
 /// A file that cannot be used; what is wrong and what would do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,15 +64,6 @@ pub struct SpecError {
     /// As it was named.
     pub file: String,
     pub what: String,
-}
-
-/// A flag of `alfirk run` with a value: `None` is a flag that has none and is not given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Setting {
-    /// Without dashes.
-    pub flag: String,
-    /// As on the command line; lists have commas. Empty for a switch that is on.
-    pub value: Option<String>,
 }
 
 /// A flag whose values are tried one after another.
@@ -528,10 +542,10 @@ impl Reader<'_> {
 
     fn column(&self, place: &str, value: Option<&Value>) -> Result<String, SpecError> {
         let name = self.text(place, value)?;
-        match super::rows::MEASURED.contains(&name.as_str()) {
+        match MEASURED.contains(&name.as_str()) {
             true => Ok(name),
             false => {
-                let near = near(&name, super::rows::MEASURED);
+                let near = near(&name, MEASURED);
                 self.wrong(format!("{place}: results have no number `{name}`{near}"))
             }
         }

@@ -30,12 +30,6 @@ pub struct Record {
 /// Of this command, as results name it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Text as a part of a file's name.
-pub fn file_word(text: &str) -> impl Iterator<Item = char> + '_ {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
-    text.chars().map(move |c| if is_plain(c) { c } else { '-' })
-}
-
 /// The folder.
 pub struct Store {
     folder: PathBuf,

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::drawing::{Drawing, Painted, Picture, COLOURS, SIZE};
 use super::plot::round;
-use super::points::Point;
-use super::store::{file_word, Record};
+use super::points::{file_word, Point};
+use super::store::Record;
 
 /// Flows with their names, and Gbit/s in each interval.
 struct Series {

@@ -9,18 +9,19 @@ use alfirk_ctrl::ecn::EcnProfile;
 use alfirk_ctrl::strategy::{IcrcMode, MinPsn, Strategies};
 use alfirk_ctrl::topology::{self, units, HostIndex, Node, Topology};
 use alfirk_ctrl::tree::{Planner, Policy};
-use alfirk_experiment::{Congestion, Kill, Outage, Registration, SafeguardConfig, Victim};
+use alfirk_experiment::{Congestion, Kill, Registration, SafeguardConfig, Victim};
 use alfirk_roce::collective::{Algorithm, Collective, Schedule, TransferOp, WriteMode};
 use alfirk_roce::rc::{PathMtu, Recovery, MAX_MESSAGE};
 use alfirk_roce::wire::Psn;
 use alfirk_sim::network::Model;
 use clap::ValueEnum;
 
+use super::config::{Config, Driver, GuestRdma, Guests, Scale};
 use super::hardware::{ModelArgs, SwitchArgs};
 use super::input::Source;
 use super::losses::{find_link, Losses};
-use super::mininet::Scale;
-use super::workload::{Asked, WorkloadArgs};
+use super::quantity::{quantity, share};
+use super::workload::WorkloadArgs;
 use crate::exit::Failure;
 use crate::program::Target;
 
@@ -398,115 +399,6 @@ enum RecoveryArg {
     SelectiveRepeat,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Driver {
-    /// In this process, in virtual time
-    Virtual,
-    /// Mininet hosts, veth links, one process per switch and host; needs root
-    Mininet,
-}
-
-/// Who brings RDMA to guests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GuestRdma {
-    /// Linux, by rdma_rxe and libibverbs
-    Linux,
-    /// This command, as on other hosts
-    Alfirk,
-}
-
-impl GuestRdma {
-    /// As on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            GuestRdma::Linux => "linux",
-            GuestRdma::Alfirk => "alfirk",
-        }
-    }
-}
-
-/// The hosts that are guests.
-#[derive(Debug)]
-pub struct Guests {
-    /// In the order of the topology; at least one.
-    pub hosts: Vec<HostIndex>,
-    pub rdma: GuestRdma,
-    /// The folder with what they boot.
-    pub image: PathBuf,
-}
-
-impl Driver {
-    /// As in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Driver::Virtual => "virtual",
-            Driver::Mininet => "mininet",
-        }
-    }
-}
-
-/// What to do, checked.
-#[derive(Debug)]
-pub struct Config {
-    pub topology: Topology,
-    /// The source first.
-    pub members: Vec<HostIndex>,
-    pub source: Source,
-    pub algorithms: Vec<Algorithm>,
-    pub collective: Collective,
-    pub op: TransferOp,
-    pub write: WriteMode,
-    pub strategies: Strategies,
-    pub tree_policy: Policy,
-    pub congestion: Congestion,
-    pub recovery: Recovery,
-    pub ecn: Option<EcnProfile>,
-    pub switch_source: u32,
-    pub switch_early: bool,
-    pub mtu: PathMtu,
-    pub slices: Option<u32>,
-    pub messages: Option<u32>,
-    pub block: Option<u32>,
-    pub store_and_forward: bool,
-    pub ready: Option<u32>,
-    pub receives: Option<u32>,
-    pub queue_depth: Option<u32>,
-    /// Of every link, all the time.
-    pub loss: f64,
-    pub lose: Vec<super::lose::Lost>,
-    pub initial_psn: Option<Psn>,
-    /// Of the core's links, instead of `loss`.
-    pub core_loss: Option<f64>,
-    pub outages: Vec<Outage>,
-    /// As they were written.
-    pub outage_names: Vec<String>,
-    pub registration: Registration,
-    pub fallback: Option<Algorithm>,
-    pub safeguard: Option<SafeguardConfig>,
-    pub kills: Vec<Kill>,
-    pub hostiles: Vec<HostIndex>,
-    /// Nanoseconds.
-    pub dead_after: u64,
-    pub seed: u64,
-    pub driver: Driver,
-    /// Of the clock on Mininet.
-    pub scale: Scale,
-    /// The folder of a network that is used as it is.
-    pub attach: Option<PathBuf>,
-    pub guests: Option<Guests>,
-    pub json: bool,
-    pub pcap: Option<PathBuf>,
-    pub trace: Option<PathBuf>,
-    /// Where the page of the run is to be.
-    pub web: Option<SocketAddr>,
-    pub p4src: Option<PathBuf>,
-    /// Nanoseconds.
-    pub time_limit: u64,
-    /// What is carried out instead of one message; `members` are all hosts in it, and there is no source.
-    pub workload: Option<Asked>,
-    pub model: Model,
-}
-
 impl Args {
     /// Reads the topology and checks everything that can be checked before anything is built or the message is read.
     pub fn check(self) -> Result<Config, Failure> {
@@ -727,24 +619,6 @@ impl Args {
             None => Ok(()),
             Some((_, flag, only)) => Err(Failure::bad_input(format_args!(
                 "{flag}: the data plane for Tofino (--target tna) has {only} only"
-            ))),
-        }
-    }
-}
-
-impl Config {
-    /// Refuses to cut a message of so many bytes into parts that an algorithm cannot keep.
-    pub fn check_messages(&self, size: u64) -> Result<(), Failure> {
-        let Some(messages) = self.messages else {
-            return Ok(());
-        };
-        let mut short = self.algorithms.iter().filter(|a| a.needs_datagrams());
-        match short.find(|algorithm| messages < algorithm.least_slices(size)) {
-            None => Ok(()),
-            Some(algorithm) => Err(Failure::bad_input(format_args!(
-                "--messages {messages}: {algorithm} keeps messages until everybody has them, so they are at most 1 MiB each; \
-                 give {} or more, or leave it out",
-                algorithm.least_slices(size)
             ))),
         }
     }
@@ -1199,20 +1073,6 @@ fn kill(topology: &Topology, source: HostIndex, text: &str) -> Result<Kill, Fail
     })
 }
 
-/// `50%` or `0.5`.
-pub(crate) fn share(flag: &str, text: &str) -> Result<f64, Failure> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(percent) => (percent, 100.0),
-        None => (text, 1.0),
-    };
-    match number.trim().parse::<f64>() {
-        Ok(number) if number > 0.0 && number < unit => Ok(number / unit),
-        _ => Err(Failure::bad_input(format_args!(
-            "{flag} {text}: a share above 0 and below 1 is expected, as 0.5 or 50%"
-        ))),
-    }
-}
-
 fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
     if name == "none" {
         return Ok(None);
@@ -1228,11 +1088,6 @@ fn fallback(name: &str) -> Result<Option<Algorithm>, Failure> {
     Err(Failure::bad_input(format_args!(
         "--fallback {algorithm}: {why}; use chain, binomial, unicast, kary:K, a ring or none"
     )))
-}
-
-pub(crate) fn quantity(flag: &str, text: &str, kind: &units::Quantity) -> Result<u64, Failure> {
-    kind.parse(text)
-        .map_err(|error| Failure::bad_input(format_args!("{flag}: {error}")))
 }
 
 /// The word for all algorithms.

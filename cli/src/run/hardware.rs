@@ -6,7 +6,7 @@ use alfirk_ctrl::topology::{
 use alfirk_sim::network::{Fidelity, Model};
 use clap::ValueEnum;
 
-use super::args::quantity;
+use super::quantity::quantity;
 use crate::exit::Failure;
 
 /// How every switch works, whatever the topology says.

@@ -3,7 +3,8 @@
 use alfirk_ctrl::topology::{units, LinkIndex, Topology};
 use alfirk_experiment::Outage;
 
-use super::args::{quantity, Driver};
+use super::config::Driver;
+use super::quantity::quantity;
 use crate::exit::Failure;
 
 /// Stands for all links of the core.

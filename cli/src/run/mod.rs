@@ -1,12 +1,14 @@
 //! `alfirk run`: the main job, in virtual time or on Mininet.
 
 mod args;
+mod config;
 pub mod hardware;
 mod input;
 mod lose;
 mod losses;
 pub mod mininet;
 pub mod progress;
+mod quantity;
 mod records;
 mod workload;
 
@@ -29,10 +31,11 @@ use alfirk_sim::network::Network;
 use alfirk_sim::VirtualFabric;
 use alfirk_view::server::{Exhibit, Growing};
 
-pub(crate) use args::{quantity, share};
-pub use args::{Args, Config, Driver};
+pub use args::Args;
+pub use config::{Config, Driver};
 use input::Input as Content;
 use progress::Bars;
+pub(crate) use quantity::{quantity, share};
 use records::Records;
 
 use crate::exit::{print, Failure, Outcome};

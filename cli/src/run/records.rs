@@ -12,7 +12,7 @@ use alfirk_sim::network::Network;
 use alfirk_view::server::Growing;
 use alfirk_view::trace::Header;
 
-use super::args::Config;
+use super::config::Config;
 use crate::exit::Failure;
 
 /// Bytes of events that the page gets of one algorithm: about half a million frames, which browsers still play.

@@ -5,7 +5,7 @@ use alfirk_roce::collective::Algorithm;
 
 use alfirk_ctrl::topology::{units, HostIndex, Topology};
 
-use super::args::quantity;
+use super::quantity::quantity;
 use crate::exit::Failure;
 
 /// What applications do instead of one message.

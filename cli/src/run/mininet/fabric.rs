@@ -33,7 +33,7 @@ use crate::exit::Failure;
 use crate::host::client::HostClient;
 use crate::host::protocol::{Event, Info, Reply, Request, Status};
 use crate::program::CompiledProgram;
-use crate::run::args::{Config, GuestRdma};
+use crate::run::config::{Config, GuestRdma};
 use crate::run::controller_config;
 
 /// How long the network may take to be built, and then the switches to get pipelines and routes.

@@ -14,14 +14,13 @@ use std::num::NonZeroU32;
 
 use alfirk_experiment::{ClockSummary, Job, Row};
 
-use super::args::Config;
+use super::config::{Config, Scale};
 use super::progress::Bars;
 use super::run_one;
 use crate::exit::Failure;
 use crate::program::CompiledProgram;
 use fabric::MininetFabric;
 use load::Meter;
-pub use scale::Scale;
 
 /// How often a run is repeated with a slower clock if processors were short, where the clock is chosen here.
 const TRIES: usize = 2;

@@ -16,7 +16,7 @@ use alfirk_sim::network::Model;
 use serde::Deserialize;
 
 use crate::exit::Failure;
-use crate::run::args::Config;
+use crate::run::config::Config;
 use crate::run::hardware;
 use crate::run::mininet::work_dir::WorkDir;
 

@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::num::NonZeroU32;
 use std::os::unix::net::UnixStream;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
@@ -20,7 +19,7 @@ use alfirk_sim::VirtualFabric;
 use super::load::{Load, Share};
 use crate::exit::Failure;
 use crate::program::CompiledProgram;
-use crate::run::args::Config;
+use crate::run::config::Config;
 use crate::run::controller_config;
 use crate::run::progress::Bars;
 use crate::run::run_one;
@@ -43,31 +42,6 @@ const BUSY: f64 = 0.8;
 const SAMPLE: usize = 256 << 10;
 /// Messages between two threads by which it is found out how long waking up takes.
 const KNOCKS: usize = 201;
-
-/// What `--scale` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Links have no rates and delays; everything goes as fast as this machine lets it.
-    Off,
-    /// As this machine needs it.
-    Auto,
-    /// One nanosecond of the network takes so many of this machine.
-    By(NonZeroU32),
-}
-
-impl FromStr for Scale {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Scale, String> {
-        match text {
-            "off" => Ok(Scale::Off),
-            "auto" => Ok(Scale::Auto),
-            number => number.parse().map(Scale::By).map_err(|_| {
-                "expected auto, off, or a whole number from 1 on, such as 1000".into()
-            }),
-        }
-    }
-}
 
 /// How slow a clock this machine needs for what is to be measured.
 ///
@@ -211,19 +185,6 @@ fn rounded(needed: f64) -> NonZeroU32 {
 mod tests {
     use super::*;
     use alfirk_ctrl::topology;
-
-    #[test]
-    fn scales_are_read() {
-        assert_eq!("off".parse(), Ok(Scale::Off));
-        assert_eq!("auto".parse(), Ok(Scale::Auto));
-        assert_eq!("20".parse(), Ok(Scale::By(NonZeroU32::new(20).unwrap())));
-        for wrong in ["0", "-1", "1.5", "", "on"] {
-            assert!(
-                wrong.parse::<Scale>().unwrap_err().contains("1000"),
-                "{wrong}"
-            );
-        }
-    }
 
     #[test]
     fn chosen_scales_are_round_and_not_too_small() {
