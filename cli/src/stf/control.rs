@@ -1,131 +1,106 @@
 //! The commands of a test as P4Runtime requests.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
-use alfirk_bmv2::KeyMatch;
 use alfirk_bmv2_json::MatchType;
-use alfirk_compiler::driver::Compiled;
 use alfirk_p4runtime::p4::config::v1::{self as info, P4Info};
-use alfirk_p4runtime::p4::v1::{
-    self as p4, field_match::FieldMatchType, p4_runtime_client::P4RuntimeClient,
+use alfirk_p4runtime::p4::v1::{self as p4};
+use alfirk_p4runtime::{Code, Status};
+
+use super::entities::{
+    canonical, config, entity_of, field_match, find, group_entity, id, index_of, match_type, name,
+    no_group, no_node, replica, replicas, replication, signed, without_action,
 };
-use alfirk_p4runtime::Status;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::transport::{Channel, Endpoint};
-use tonic::Code;
+use super::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
+use super::parse::{Call, Command, CounterIndex, KeyValue};
+use super::target::{Target, DEVICE};
 
-use super::process::Process;
-use crate::exit::Failure;
-use crate::stf::keys::{by_suffix, hex, key_match, keys_in_order, no_handle, not_counted, trimmed};
-use crate::stf::parse::{Call, Command, CounterIndex, KeyValue, MeterRates};
-
-/// The switch's number, as it is started.
-const DEVICE: u64 = 0;
-
-/// How long a switch may take until it answers.
-const START_LIMIT: Duration = Duration::from_secs(20);
-
-/// The primary controller of the switch.
-pub struct Control {
-    client: P4RuntimeClient<Channel>,
-    /// The stream of the primary is open as long as this.
-    _requests: mpsc::Sender<p4::StreamMessageRequest>,
+/// The primary controller of a switch.
+pub(super) struct Control<T> {
+    target: T,
     info: P4Info,
-    /// Entries that were added, in order.
-    added: Vec<p4::TableEntry>,
     /// Entries that a test has named.
     handles: BTreeMap<String, p4::TableEntry>,
-    /// Replication id and replicas of each node that was made, nodes of each group, replicas of each session.
-    nodes: Vec<(u32, Vec<p4::Replica>)>,
+    /// Those that were made, by their numbers.
+    nodes: Vec<Node>,
+    /// Nodes of each group.
     groups: BTreeMap<u32, Vec<usize>>,
-    sessions: BTreeMap<u32, Vec<p4::Replica>>,
+    sessions: BTreeMap<u32, Session>,
+}
+
+/// What a group makes copies with.
+struct Node {
+    rid: u32,
+    replicas: Vec<p4::Replica>,
+    /// Packets of this level 1 exclusion id get none (Tofino).
+    xid: Option<u16>,
+}
+
+/// Where clones go.
+#[derive(Default)]
+struct Session {
+    replicas: Vec<p4::Replica>,
+    /// To where this group's copies go, besides.
+    group: Option<u32>,
 }
 
 fn election_id() -> Option<p4::Uint128> {
     Some(p4::Uint128 { high: 0, low: 1 })
 }
 
-impl Control {
-    /// Waits for the server, becomes its primary, and loads the program.
-    pub async fn connect(
-        address: &str,
-        process: &mut Process,
-        program: &Compiled,
-    ) -> Result<Control, Failure> {
-        let refused =
-            |error: tonic::Status| Failure::failed(format_args!("--switch: {}", told(error)));
-        let endpoint =
-            Endpoint::from_shared(format!("http://{address}")).map_err(Failure::failed)?;
-        let start = Instant::now();
-        let channel = loop {
-            match endpoint.connect().await {
-                Ok(channel) => break channel,
-                Err(error) if start.elapsed() > START_LIMIT => {
-                    return Err(Failure::failed(format_args!(
-                        "--switch: no P4Runtime server at {address}: {error}"
-                    )));
-                }
-                Err(_) => process.is_alive()?,
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        };
-        let mut client = P4RuntimeClient::new(channel).max_decoding_message_size(usize::MAX);
-        let (requests, stream) = mpsc::channel(1);
-        let arbitration = p4::MasterArbitrationUpdate {
-            device_id: DEVICE,
-            election_id: election_id(),
-            ..Default::default()
-        };
-        let update = p4::stream_message_request::Update::Arbitration(arbitration);
-        let first = p4::StreamMessageRequest {
-            update: Some(update),
-        };
-        requests.send(first).await.map_err(Failure::failed)?;
-        let stream = client
-            .stream_channel(ReceiverStream::new(stream))
-            .await
-            .map_err(refused)?;
-        let mut messages = stream.into_inner();
-        messages.message().await.map_err(refused)?;
-        // Digests and notifications that no test asks for.
-        tokio::spawn(async move { while let Ok(Some(_)) = messages.message().await {} });
-        let config = p4::ForwardingPipelineConfig {
-            p4info: Some(program.p4info.clone()),
-            p4_device_config: program.json.to_text().into_bytes().into(),
-            ..Default::default()
-        };
-        let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
-        client
-            .set_forwarding_pipeline_config(p4::SetForwardingPipelineConfigRequest {
-                device_id: DEVICE,
-                election_id: election_id(),
-                action: action.into(),
-                config: Some(config),
-                ..Default::default()
-            })
-            .await
-            .map_err(refused)?;
-        Ok(Control {
-            client,
-            _requests: requests,
-            info: program.p4info.clone(),
-            added: Vec::new(),
+/// What makes a client the primary.
+pub fn arbitration() -> p4::StreamMessageRequest {
+    let arbitration = p4::MasterArbitrationUpdate {
+        device_id: DEVICE,
+        election_id: election_id(),
+        ..Default::default()
+    };
+    p4::StreamMessageRequest {
+        update: Some(p4::stream_message_request::Update::Arbitration(arbitration)),
+    }
+}
+
+/// What loads a program.
+pub fn pipeline_config(info: &P4Info, json: &str) -> p4::SetForwardingPipelineConfigRequest {
+    let config = p4::ForwardingPipelineConfig {
+        p4info: Some(info.clone()),
+        p4_device_config: json.as_bytes().to_vec().into(),
+        ..Default::default()
+    };
+    let action = p4::set_forwarding_pipeline_config_request::Action::VerifyAndCommit;
+    p4::SetForwardingPipelineConfigRequest {
+        device_id: DEVICE,
+        election_id: election_id(),
+        action: action.into(),
+        config: Some(config),
+        ..Default::default()
+    }
+}
+
+impl<T: Target> Control<T> {
+    /// Of a switch that has its program, and takes this client for its primary.
+    pub(super) fn new(target: T, info: P4Info) -> Control<T> {
+        Control {
+            target,
+            info,
             handles: BTreeMap::new(),
             nodes: Vec::new(),
             groups: BTreeMap::new(),
             sessions: BTreeMap::new(),
-        })
+        }
+    }
+
+    /// The switch.
+    pub(super) fn target(&mut self) -> &mut T {
+        &mut self.target
     }
 
     /// Does what a command says, packets left alone.
-    pub async fn apply(&mut self, command: &Command) -> Result<(), String> {
+    pub(super) async fn apply(&mut self, command: &Command) -> Result<(), String> {
         use p4::update::Type::{Delete, Insert, Modify};
         match command {
-            Command::Packet { .. } | Command::Expect { .. } | Command::NoPacket => Ok(()),
-            Command::Wait => {
-                tokio::time::sleep(Duration::from_secs(1)).await;
+            // The runner's.
+            Command::Packet { .. } | Command::Expect { .. } | Command::NoPacket | Command::Wait => {
                 Ok(())
             }
             Command::MirroringGet { .. } | Command::Dump => Ok(()),
@@ -148,7 +123,6 @@ impl Control {
                 let table = self.table(table)?;
                 let entry = self.entry(table, *priority, keys, action)?;
                 self.write(Insert, entity_of(entry.clone())).await?;
-                self.added.push(entry.clone());
                 if let Some(handle) = handle {
                     self.handles.insert(handle.clone(), entry);
                 }
@@ -170,58 +144,52 @@ impl Control {
                     .handles
                     .remove(handle)
                     .ok_or_else(|| no_handle(handle))?;
-                self.added.retain(|known| *known != entry);
                 self.write(Delete, entity_of(entry)).await
             }
             Command::MirroringAdd { session, port } => {
-                let replica = replica(*port, 0);
-                self.mirror(*session, vec![replica]).await
+                let more = replica(*port, 0);
+                self.mirror(*session, |session| session.replicas.push(more))
+                    .await
             }
             Command::MirroringAddMc { session, group } => {
-                // Sessions of P4Runtime list their replicas: those that the group has by now.
-                let replicas = self.members(*group).map_err(|missing| {
-                    format!("{missing}; over P4Runtime it must be made first")
-                })?;
-                self.mirror(*session, replicas).await
+                self.mirror(*session, |session| session.group = Some(*group))
+                    .await
             }
             Command::GroupCreate { group } => {
                 self.groups.insert(*group, Vec::new());
-                self.write(Insert, group_entity(*group, Vec::new())).await
+                self.write_group(Insert, *group).await
             }
             Command::NodeCreate { rid, ports } => {
                 let rid = u32::from(*rid);
-                self.nodes.push((rid, replicas(rid, ports)));
+                self.nodes.push(Node {
+                    rid,
+                    replicas: replicas(rid, ports),
+                    xid: None,
+                });
                 Ok(())
             }
             Command::NodeUpdate { node, ports } => {
-                let index = *node as usize;
-                let (rid, of_node) = self.nodes.get_mut(index).ok_or_else(|| no_node(*node))?;
-                *of_node = replicas(*rid, ports);
-                let with_it = self
-                    .groups
-                    .iter()
-                    .filter(|(_, nodes)| nodes.contains(&index));
-                let changed: Vec<u32> = with_it.map(|(group, _)| *group).collect();
-                for group in changed {
-                    let entity = group_entity(group, self.members(group)?);
-                    self.write(Modify, entity).await?;
+                let known = self.node(*node)?;
+                known.replicas = replicas(known.rid, ports);
+                for group in self.groups_of(*node) {
+                    self.write_group(Modify, group).await?;
                 }
                 Ok(())
             }
             Command::NodeAssociate { group, node } => {
-                let index = *node as usize;
-                if index >= self.nodes.len() {
-                    return Err(no_node(*node));
-                }
+                self.node(*node)?;
                 let nodes = self.groups.get_mut(group);
-                nodes.ok_or_else(|| no_group(*group))?.push(index);
-                let entity = group_entity(*group, self.members(*group)?);
-                self.write(Modify, entity).await
+                nodes.ok_or_else(|| no_group(*group))?.push(*node as usize);
+                self.write_group(Modify, *group).await
             }
-            Command::NodeExclude { .. } | Command::ExcludePorts { .. } => Err(
-                "P4Runtime has no exclusions of replication; run the test without --switch"
-                    .to_owned(),
-            ),
+            Command::NodeExclude { node, xid } => {
+                self.node(*node)?.xid = Some(*xid);
+                for group in self.groups_of(*node) {
+                    self.exclude(group)?;
+                }
+                Ok(())
+            }
+            Command::ExcludePorts { yid, ports } => self.target.prune(*yid, ports),
             Command::RegisterRead { name, index, value } => {
                 let found = self.read_register(name, *index).await?;
                 match value {
@@ -256,19 +224,20 @@ impl Control {
                     byte_count: signed(*bytes)?,
                 };
                 let index = CounterIndex::Cell(*index);
-                let entity = self.counter(name, &index, Some(data))?;
+                let entity = self.counter(name, &index, Some(data)).await?;
                 self.write(Modify, entity).await
             }
             Command::MeterGetRates { name, index } => {
-                let entity = self.meter(name, Some(*index), None)?;
+                let entity = self.meter(name, Some(*index), None).await?;
                 self.read(entity).await.map(drop)
             }
             Command::MeterSetRates { name, index, rates } => {
-                let entity = self.meter(name, Some(*index), Some(config(*rates)?))?;
+                let config = Some(config(*rates)?);
+                let entity = self.meter(name, Some(*index), config).await?;
                 self.write(Modify, entity).await
             }
             Command::MeterArraySetRates { name, rates } => {
-                let entity = self.meter(name, None, Some(config(*rates)?))?;
+                let entity = self.meter(name, None, Some(config(*rates)?)).await?;
                 self.write(Modify, entity).await
             }
             Command::CheckCounter {
@@ -304,7 +273,10 @@ impl Control {
             updates: vec![update],
             ..Default::default()
         };
-        self.client.write(request).await.map(drop).map_err(told)
+        self.target
+            .write(request)
+            .await
+            .map_err(|status| told(&status))
     }
 
     async fn read(
@@ -318,17 +290,9 @@ impl Control {
             }],
             ..Default::default()
         };
-        let mut responses = self.client.read(request).await.map_err(told)?.into_inner();
-        let mut entities = Vec::new();
-        while let Some(response) = responses.message().await.map_err(told)? {
-            entities.extend(
-                response
-                    .entities
-                    .into_iter()
-                    .filter_map(|entity| entity.entity),
-            );
-        }
-        Ok(entities)
+        let found = self.target.read(request).await;
+        let found = found.map_err(|status| told(&status))?;
+        Ok(found.into_iter().filter_map(|e| e.entity).collect())
     }
 
     /// A table by its full name, or by a suffix that only it has.
@@ -479,25 +443,76 @@ impl Control {
                 }
             }
         }
-        self.added.clear();
         self.handles.clear();
         Ok(())
     }
 
-    async fn mirror(&mut self, session: u32, more: Vec<p4::Replica>) -> Result<(), String> {
+    /// Changes a session, which is made if it is not there.
+    async fn mirror(
+        &mut self,
+        session: u32,
+        change: impl FnOnce(&mut Session),
+    ) -> Result<(), String> {
         let kind = match self.sessions.contains_key(&session) {
             true => p4::update::Type::Modify,
             false => p4::update::Type::Insert,
         };
-        let replicas = self.sessions.entry(session).or_default();
-        replicas.extend(more);
+        change(self.sessions.entry(session).or_default());
+        self.write_session(kind, session).await
+    }
+
+    /// Sessions of P4Runtime list their replicas: those that the session's group has by now.
+    async fn write_session(&mut self, kind: p4::update::Type, id: u32) -> Result<(), String> {
+        let Some(session) = self.sessions.get(&id) else {
+            return Ok(());
+        };
+        let mut replicas = session.replicas.clone();
+        let of_group = session.group.and_then(|group| self.members(group).ok());
+        replicas.extend(of_group.unwrap_or_default());
         let entry = p4::CloneSessionEntry {
-            session_id: session,
-            replicas: replicas.clone(),
+            session_id: id,
+            replicas,
             ..Default::default()
         };
         let entry = p4::packet_replication_engine_entry::Type::CloneSessionEntry(entry);
         self.write(kind, replication(entry)).await
+    }
+
+    /// Writes a group with what its nodes have by now, and the sessions that go to it.
+    async fn write_group(&mut self, kind: p4::update::Type, group: u32) -> Result<(), String> {
+        let entity = group_entity(group, self.members(group)?);
+        self.write(kind, entity).await?;
+        self.exclude(group)?;
+        let to_it = self.sessions.iter().filter(|(_, s)| s.group == Some(group));
+        let to_it: Vec<u32> = to_it.map(|(id, _)| *id).collect();
+        for session in to_it {
+            self.write_session(p4::update::Type::Modify, session)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Says the exclusions of a group's nodes, which requests of P4Runtime do not bear.
+    fn exclude(&mut self, group: u32) -> Result<(), String> {
+        for node in self.groups.get(&group).into_iter().flatten() {
+            let node = &self.nodes[*node];
+            if let Some(xid) = node.xid {
+                self.target.exclude(group, node.rid, xid)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&mut self, node: u32) -> Result<&mut Node, String> {
+        self.nodes
+            .get_mut(node as usize)
+            .ok_or_else(|| no_node(node))
+    }
+
+    fn groups_of(&self, node: u32) -> Vec<u32> {
+        let groups = self.groups.iter();
+        let with_it = groups.filter(|(_, nodes)| nodes.contains(&(node as usize)));
+        with_it.map(|(group, _)| *group).collect()
     }
 
     fn register(
@@ -539,15 +554,13 @@ impl Control {
     /// What a group's nodes have by now.
     fn members(&self, group: u32) -> Result<Vec<p4::Replica>, String> {
         let nodes = self.groups.get(&group).ok_or_else(|| no_group(group))?;
-        let replicas = nodes.iter().filter_map(|node| self.nodes.get(*node));
-        Ok(replicas
-            .flat_map(|(_, replicas)| replicas.clone())
-            .collect())
+        let nodes = nodes.iter().filter_map(|node| self.nodes.get(*node));
+        Ok(nodes.flat_map(|node| node.replicas.clone()).collect())
     }
 
-    /// A cell of a counter, or of a direct counter an entry: the one that was added in that place, or by that name.
-    fn counter(
-        &self,
+    /// A cell of a counter, or of a direct counter an entry: the one in that place of its table, or with that name.
+    async fn counter(
+        &mut self,
         wanted: &str,
         index: &CounterIndex,
         data: Option<p4::CounterData>,
@@ -567,27 +580,28 @@ impl Control {
                 }));
             }
             (Some(direct), CounterIndex::Cell(index)) => {
-                self.added_at(direct.direct_table_id, *index)?
+                let table_id = direct.direct_table_id;
+                self.entry_at(table_id, *index).await?
             }
             (direct, CounterIndex::Entry(handle)) => {
                 let known = self.handles.get(handle).ok_or_else(|| no_handle(handle))?;
                 match direct {
-                    Some(direct) if direct.direct_table_id == known.table_id => known,
+                    Some(direct) if direct.direct_table_id == known.table_id => known.clone(),
                     _ => return Err(not_counted(wanted, handle)),
                 }
             }
         };
         Ok(p4::entity::Entity::DirectCounterEntry(
             p4::DirectCounterEntry {
-                table_entry: Some(without_action(entry)),
+                table_entry: Some(without_action(&entry)),
                 data,
             },
         ))
     }
 
-    /// A cell of a meter, all of them, or of a direct meter the entry that was added in that place.
-    fn meter(
-        &self,
+    /// A cell of a meter, all of them, or of a direct meter the entry in that place of its table.
+    async fn meter(
+        &mut self,
         wanted: &str,
         index: Option<u64>,
         config: Option<p4::MeterConfig>,
@@ -608,9 +622,10 @@ impl Control {
                 let index = index.ok_or_else(|| {
                     format!("meter {wanted} is direct: its rates are set entry by entry")
                 })?;
-                let entry = self.added_at(direct.direct_table_id, index)?;
+                let table_id = direct.direct_table_id;
+                let entry = self.entry_at(table_id, index).await?;
                 let entry = p4::DirectMeterEntry {
-                    table_entry: Some(without_action(entry)),
+                    table_entry: Some(without_action(&entry)),
                     config,
                     ..Default::default()
                 };
@@ -619,15 +634,23 @@ impl Control {
         }
     }
 
-    /// The entry that was added to a table in that place.
-    fn added_at(&self, table_id: u32, index: u64) -> Result<&p4::TableEntry, String> {
-        let mut entries = self.added.iter().filter(|e| e.table_id == table_id);
+    /// The entry in that place of a table.
+    async fn entry_at(&mut self, table_id: u32, index: u64) -> Result<p4::TableEntry, String> {
+        let all = p4::TableEntry {
+            table_id,
+            ..Default::default()
+        };
+        let entries = self.read(entity_of(all)).await?.into_iter();
+        let mut entries = entries.filter_map(|entity| match entity {
+            p4::entity::Entity::TableEntry(entry) if !entry.is_default_action => Some(entry),
+            _ => None,
+        });
         let entry = usize::try_from(index).ok().and_then(|i| entries.nth(i));
         entry.ok_or_else(|| format!("the table has no entry {index}"))
     }
 
     async fn count(&mut self, name: &str, index: &CounterIndex) -> Result<p4::CounterData, String> {
-        let entity = self.counter(name, index, None)?;
+        let entity = self.counter(name, index, None).await?;
         let found = self.read(entity).await?.into_iter().next();
         let data = match found {
             Some(p4::entity::Entity::CounterEntry(entry)) => entry.data,
@@ -639,14 +662,13 @@ impl Control {
 }
 
 /// What the switch says of a request that it refuses: of the update in it, if it says that much.
-fn told(error: tonic::Status) -> String {
-    if error.code() == Code::Unimplemented {
+pub fn told(status: &Status) -> String {
+    if status.canonical_code() == Code::Unimplemented {
         return format!(
             "this switch does not do that over P4Runtime: {}",
-            error.message()
+            status.message
         );
     }
-    let status = Status::from(error);
     let updates = status.update_errors();
     match updates.iter().find(|update| update.canonical_code != 0) {
         Some(update) if update.canonical_code == Code::Unimplemented as i32 => format!(
@@ -656,154 +678,4 @@ fn told(error: tonic::Status) -> String {
         Some(update) => update.to_status().to_string(),
         None => status.to_string(),
     }
-}
-
-fn id(preamble: &Option<info::Preamble>) -> u32 {
-    preamble.as_ref().map_or(0, |preamble| preamble.id)
-}
-
-fn name(preamble: &Option<info::Preamble>) -> &str {
-    preamble.as_ref().map_or("", |preamble| &preamble.name)
-}
-
-fn find<'i>(
-    preambles: impl Iterator<Item = &'i Option<info::Preamble>> + Clone,
-    wanted: &str,
-    what: &str,
-) -> Result<u32, String> {
-    let names = preambles.clone().map(|preamble| name(preamble).to_owned());
-    let full = by_suffix(names, wanted, what)?;
-    let found = preambles
-        .into_iter()
-        .find(|preamble| name(preamble) == full);
-    Ok(found.map_or(0, id))
-}
-
-fn match_type(field: &info::MatchField) -> MatchType {
-    use info::match_field::MatchType as Kind;
-    match &field.r#match {
-        Some(info::match_field::Match::MatchType(kind)) => match Kind::try_from(*kind) {
-            Ok(Kind::Lpm) => MatchType::Lpm,
-            Ok(Kind::Ternary) => MatchType::Ternary,
-            Ok(Kind::Range) => MatchType::Range,
-            Ok(Kind::Optional) => MatchType::Optional,
-            _ => MatchType::Exact,
-        },
-        _ => MatchType::Exact,
-    }
-}
-
-/// The value of a key; none for one that takes anything.
-fn field_match(
-    kind: MatchType,
-    bits: u32,
-    value: KeyMatch,
-) -> Result<Option<FieldMatchType>, String> {
-    use p4::field_match::{Exact, Lpm, Optional, Range, Ternary};
-    let all = |mask: &[u8]| mask.iter().map(|byte| byte.count_ones()).sum::<u32>() == bits;
-    Ok(Some(match value {
-        KeyMatch::Exact { value } => FieldMatchType::Exact(Exact {
-            value: canonical(&value),
-        }),
-        KeyMatch::Valid { value } => FieldMatchType::Exact(Exact {
-            value: vec![u8::from(value)],
-        }),
-        KeyMatch::Lpm { prefix_len: 0, .. } => return Ok(None),
-        KeyMatch::Lpm { value, prefix_len } => FieldMatchType::Lpm(Lpm {
-            value: canonical(&value),
-            prefix_len: i32::try_from(prefix_len).unwrap_or(i32::MAX),
-        }),
-        KeyMatch::Ternary { mask, .. } if trimmed(&mask).is_empty() => return Ok(None),
-        KeyMatch::Ternary { value, mask } if kind == MatchType::Optional => match all(&mask) {
-            true => FieldMatchType::Optional(Optional {
-                value: canonical(&value),
-            }),
-            false => return Err("an optional key takes one value or any, no mask".to_owned()),
-        },
-        KeyMatch::Ternary { value, mask } => FieldMatchType::Ternary(Ternary {
-            value: canonical(&value),
-            mask: canonical(&mask),
-        }),
-        KeyMatch::Range { low, high } if trimmed(&low).is_empty() && all(&high) => return Ok(None),
-        KeyMatch::Range { low, high } => FieldMatchType::Range(Range {
-            low: canonical(&low),
-            high: canonical(&high),
-        }),
-    }))
-}
-
-/// The shortest form, at least one byte (P4Runtime § 8.4.1).
-fn canonical(value: &[u8]) -> Vec<u8> {
-    match trimmed(value) {
-        [] => vec![0],
-        value => value.to_vec(),
-    }
-}
-
-fn entity_of(entry: p4::TableEntry) -> p4::entity::Entity {
-    p4::entity::Entity::TableEntry(entry)
-}
-
-fn replication(entry: p4::packet_replication_engine_entry::Type) -> p4::entity::Entity {
-    p4::entity::Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry {
-        r#type: Some(entry),
-    })
-}
-
-fn group_entity(group: u32, replicas: Vec<p4::Replica>) -> p4::entity::Entity {
-    let entry = p4::MulticastGroupEntry {
-        multicast_group_id: group,
-        replicas,
-        ..Default::default()
-    };
-    replication(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(entry))
-}
-
-/// In the form that older switches read too.
-fn replica(port: u32, instance: u32) -> p4::Replica {
-    p4::Replica {
-        port_kind: Some(p4::replica::PortKind::EgressPort(port)),
-        instance,
-        ..Default::default()
-    }
-}
-
-fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
-    ports.iter().map(|port| replica(*port, rid)).collect()
-}
-
-/// What names an entry.
-fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
-    p4::TableEntry {
-        action: None,
-        ..entry.clone()
-    }
-}
-
-fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
-    Ok(p4::MeterConfig {
-        cir: signed(rates.cir)?,
-        cburst: signed(rates.cburst)?,
-        pir: signed(rates.pir)?,
-        pburst: signed(rates.pburst)?,
-        ..Default::default()
-    })
-}
-
-fn no_node(node: u32) -> String {
-    format!("node {node} was not made")
-}
-
-fn no_group(group: u32) -> String {
-    format!("there is no multicast group {group}")
-}
-
-fn index_of(index: u64) -> Result<p4::Index, String> {
-    Ok(p4::Index {
-        index: signed(index)?,
-    })
-}
-
-fn signed(number: u64) -> Result<i64, String> {
-    i64::try_from(number).map_err(|_| format!("{number} is too large for P4Runtime"))
 }

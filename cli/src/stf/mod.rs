@@ -1,25 +1,34 @@
 //! `alfirk stf`: compiles a program and sends it the packets of a test in p4c's STF language.
 //!
-//! The switch core runs in this process, so a test takes no ports, no root and no time. With `--switch` it is a process of its own,
-//! ours or another one that P4Runtime drives.
+//! The commands become P4Runtime requests ([`control`]), whatever they reach: our server and its switch in this process ([`local`]),
+//! so that a test takes no ports, no root and no time, or with `--switch` a process of its own, ours or another one ([`remote`]).
 
+mod control;
+mod entities;
 mod keys;
+mod local;
 mod packets;
 mod parse;
+mod process;
+mod program_info;
+mod remote;
 mod run;
-mod switch;
+mod target;
+mod wires;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use alfirk_bmv2::{LoadedProgram, Switch, SwitchOptions};
 use alfirk_compiler::arch::Arch;
 use alfirk_compiler::driver::{compile, CompileError, CompileOptions, Compiled};
 use alfirk_compiler::preproc::MacroOption;
 use serde_json::json;
 
 use crate::exit::{print, Failure, Outcome};
+use control::Control;
+use local::Local;
 use packets::Failure as TestFailure;
+use parse::Command;
+use remote::Remote;
 
 /// Compile a P4 program and run a test in the STF language on it.
 ///
@@ -71,6 +80,10 @@ pub fn run(args: &Args) -> Outcome {
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
     let lines = parse::parse(&text)
         .map_err(|error| Failure::bad_input(format!("{}: {error}", args.test.display())))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format_args!("cannot set up the client: {error}")))?;
     let failures = match &args.switch {
         Some(exe) => {
             if is_json(&args.program) {
@@ -79,15 +92,21 @@ pub fn run(args: &Args) -> Outcome {
                     args.program.display()
                 )));
             }
-            switch::run(exe, &compiled(args, &args.program)?, &lines)?
+            let program = compiled(args, &args.program)?;
+            let ports = lines.iter().filter_map(|line| match line.command {
+                Command::Packet { port, .. } | Command::Expect { port, .. } => Some(port),
+                _ => None,
+            });
+            let ports = ports.collect();
+            runtime.block_on(async {
+                let remote = Remote::start(exe, &program, ports).await?;
+                run::run(Control::new(remote, program.p4info), &lines).await
+            })?
         }
         None => {
-            let mut switch = Switch::new(SwitchOptions {
-                seed: args.seed,
-                ..SwitchOptions::default()
-            });
-            switch.load(Arc::new(load(args)?));
-            run::run(&mut switch, &lines)
+            let (local, info) = Local::start(&json(args)?, args.seed)
+                .map_err(|error| Failure::failed(format!("{}: {error}", args.program.display())))?;
+            runtime.block_on(run::run(Control::new(local, info), &lines))?
         }
     };
     report(args, &failures)?;
@@ -97,15 +116,14 @@ pub fn run(args: &Args) -> Outcome {
     }
 }
 
-fn load(args: &Args) -> Result<LoadedProgram, Failure> {
+/// The text of the program's BMv2 JSON.
+fn json(args: &Args) -> Result<String, Failure> {
     let path = &args.program;
-    let text = match is_json(path) {
+    match is_json(path) {
         true => std::fs::read_to_string(path)
-            .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display())))?,
-        false => compiled(args, path)?.json.to_text(),
-    };
-    LoadedProgram::from_json(&text)
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+            .map_err(|error| Failure::bad_input(format!("{}: {error}", path.display()))),
+        false => Ok(compiled(args, path)?.json.to_text()),
+    }
 }
 
 fn is_json(path: &Path) -> bool {

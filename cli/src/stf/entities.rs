@@ -1,0 +1,159 @@
+//! Parts of P4Runtime's messages, and objects in a P4Info by their names.
+
+use alfirk_bmv2::KeyMatch;
+use alfirk_bmv2_json::MatchType;
+use alfirk_p4runtime::p4::config::v1::{self as info};
+use alfirk_p4runtime::p4::v1::{self as p4, field_match::FieldMatchType};
+
+use super::keys::{by_suffix, trimmed};
+use super::parse::MeterRates;
+
+pub fn id(preamble: &Option<info::Preamble>) -> u32 {
+    preamble.as_ref().map_or(0, |preamble| preamble.id)
+}
+
+pub fn name(preamble: &Option<info::Preamble>) -> &str {
+    preamble.as_ref().map_or("", |preamble| &preamble.name)
+}
+
+pub fn find<'i>(
+    preambles: impl Iterator<Item = &'i Option<info::Preamble>> + Clone,
+    wanted: &str,
+    what: &str,
+) -> Result<u32, String> {
+    let names = preambles.clone().map(|preamble| name(preamble).to_owned());
+    let full = by_suffix(names, wanted, what)?;
+    let found = preambles
+        .into_iter()
+        .find(|preamble| name(preamble) == full);
+    Ok(found.map_or(0, id))
+}
+
+pub fn match_type(field: &info::MatchField) -> MatchType {
+    use info::match_field::MatchType as Kind;
+    match &field.r#match {
+        Some(info::match_field::Match::MatchType(kind)) => match Kind::try_from(*kind) {
+            Ok(Kind::Lpm) => MatchType::Lpm,
+            Ok(Kind::Ternary) => MatchType::Ternary,
+            Ok(Kind::Range) => MatchType::Range,
+            Ok(Kind::Optional) => MatchType::Optional,
+            _ => MatchType::Exact,
+        },
+        _ => MatchType::Exact,
+    }
+}
+
+/// The value of a key; none for one that takes anything.
+pub fn field_match(
+    kind: MatchType,
+    bits: u32,
+    value: KeyMatch,
+) -> Result<Option<FieldMatchType>, String> {
+    use p4::field_match::{Exact, Lpm, Optional, Range, Ternary};
+    let all = |mask: &[u8]| mask.iter().map(|byte| byte.count_ones()).sum::<u32>() == bits;
+    Ok(Some(match value {
+        KeyMatch::Exact { value } => FieldMatchType::Exact(Exact {
+            value: canonical(&value),
+        }),
+        KeyMatch::Valid { value } => FieldMatchType::Exact(Exact {
+            value: vec![u8::from(value)],
+        }),
+        KeyMatch::Lpm { prefix_len: 0, .. } => return Ok(None),
+        KeyMatch::Lpm { value, prefix_len } => FieldMatchType::Lpm(Lpm {
+            value: canonical(&value),
+            prefix_len: i32::try_from(prefix_len).unwrap_or(i32::MAX),
+        }),
+        KeyMatch::Ternary { mask, .. } if trimmed(&mask).is_empty() => return Ok(None),
+        KeyMatch::Ternary { value, mask } if kind == MatchType::Optional => match all(&mask) {
+            true => FieldMatchType::Optional(Optional {
+                value: canonical(&value),
+            }),
+            false => return Err("an optional key takes one value or any, no mask".to_owned()),
+        },
+        KeyMatch::Ternary { value, mask } => FieldMatchType::Ternary(Ternary {
+            value: canonical(&value),
+            mask: canonical(&mask),
+        }),
+        KeyMatch::Range { low, high } if trimmed(&low).is_empty() && all(&high) => return Ok(None),
+        KeyMatch::Range { low, high } => FieldMatchType::Range(Range {
+            low: canonical(&low),
+            high: canonical(&high),
+        }),
+    }))
+}
+
+/// The shortest form, at least one byte (P4Runtime § 8.4.1).
+pub fn canonical(value: &[u8]) -> Vec<u8> {
+    match trimmed(value) {
+        [] => vec![0],
+        value => value.to_vec(),
+    }
+}
+
+pub fn entity_of(entry: p4::TableEntry) -> p4::entity::Entity {
+    p4::entity::Entity::TableEntry(entry)
+}
+
+pub fn replication(entry: p4::packet_replication_engine_entry::Type) -> p4::entity::Entity {
+    p4::entity::Entity::PacketReplicationEngineEntry(p4::PacketReplicationEngineEntry {
+        r#type: Some(entry),
+    })
+}
+
+pub fn group_entity(group: u32, replicas: Vec<p4::Replica>) -> p4::entity::Entity {
+    let entry = p4::MulticastGroupEntry {
+        multicast_group_id: group,
+        replicas,
+        ..Default::default()
+    };
+    replication(p4::packet_replication_engine_entry::Type::MulticastGroupEntry(entry))
+}
+
+/// In the form that older switches read too.
+pub fn replica(port: u32, instance: u32) -> p4::Replica {
+    p4::Replica {
+        port_kind: Some(p4::replica::PortKind::EgressPort(port)),
+        instance,
+        ..Default::default()
+    }
+}
+
+pub fn replicas(rid: u32, ports: &[u32]) -> Vec<p4::Replica> {
+    ports.iter().map(|port| replica(*port, rid)).collect()
+}
+
+/// What names an entry.
+pub fn without_action(entry: &p4::TableEntry) -> p4::TableEntry {
+    p4::TableEntry {
+        action: None,
+        ..entry.clone()
+    }
+}
+
+pub fn config(rates: MeterRates) -> Result<p4::MeterConfig, String> {
+    Ok(p4::MeterConfig {
+        cir: signed(rates.cir)?,
+        cburst: signed(rates.cburst)?,
+        pir: signed(rates.pir)?,
+        pburst: signed(rates.pburst)?,
+        ..Default::default()
+    })
+}
+
+pub fn no_node(node: u32) -> String {
+    format!("node {node} was not made")
+}
+
+pub fn no_group(group: u32) -> String {
+    format!("there is no multicast group {group}")
+}
+
+pub fn index_of(index: u64) -> Result<p4::Index, String> {
+    Ok(p4::Index {
+        index: signed(index)?,
+    })
+}
+
+pub fn signed(number: u64) -> Result<i64, String> {
+    i64::try_from(number).map_err(|_| format!("{number} is too large for P4Runtime"))
+}

@@ -1,0 +1,141 @@
+//! The P4Runtime server and its switch in this process: a test takes no ports, no root and no time.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use alfirk_bmv2::p4rt::{ClientId, Event, Programs, Server};
+use alfirk_bmv2::{QueueState, Switch, SwitchOptions};
+use alfirk_p4runtime::p4::config::v1::P4Info;
+use alfirk_p4runtime::p4::v1::{Entity, ReadRequest, WriteRequest};
+use alfirk_p4runtime::Status;
+
+use super::control::{arbitration, pipeline_config};
+use super::packets::Packets;
+use super::program_info::program_info;
+use super::target::{Target, DEVICE};
+use crate::exit::Failure;
+
+/// Time between two packets or requests, in nanoseconds.
+const STEP: u64 = 1_000_000;
+
+/// Copies and recirculations of one packet; a program that makes more makes them without end.
+const MOST_EVENTS: usize = 100_000;
+
+/// A switch that is driven by hand.
+pub struct Local {
+    server: Server,
+    client: ClientId,
+    /// Nanoseconds.
+    now: u64,
+}
+
+impl Local {
+    /// A switch that runs this BMv2 JSON, and what may be said to it: the names are those of the JSON, and all of its objects can be
+    /// reached, as by simple_switch_CLI.
+    ///
+    /// # Errors
+    /// When the program cannot be loaded.
+    pub fn start(json: &str, seed: u64) -> Result<(Local, P4Info), String> {
+        // The server finds the program here again.
+        let programs = Programs::default();
+        let program = programs.load(json).map_err(text)?;
+        let options = SwitchOptions {
+            seed,
+            device_id: DEVICE,
+            ..SwitchOptions::default()
+        };
+        let mut loaded = Switch::new(options.clone());
+        loaded.load(program);
+        let info = program_info(&loaded).map_err(text)?;
+        let mut server = Server::sharing(Switch::new(options), programs);
+        let client = server.stream_open();
+        server.stream_message(client, arbitration(), 0);
+        server
+            .set_forwarding_pipeline_config(&pipeline_config(&info, json), 0)
+            .map_err(text)?;
+        let now = 0;
+        let local = Local {
+            server,
+            client,
+            now,
+        };
+        Ok((local, info))
+    }
+
+    /// Runs everything that follows from one packet.
+    fn drain(&mut self, packets: &mut Packets) -> Result<(), String> {
+        let mut events = 0;
+        while let Some(event) = self.server.poll() {
+            events += 1;
+            match event {
+                // The rest is dropped.
+                Event::Enqueue(_) if events > MOST_EVENTS => {}
+                Event::Enqueue(packet) => {
+                    let queue = QueueState {
+                        enq_timestamp: self.now,
+                        ..QueueState::default()
+                    };
+                    self.server.dequeue(packet, self.now, queue);
+                }
+                Event::Output { port, frame } => packets.received(port, frame),
+                // Digests and notifications that no test asks for.
+                Event::Stream { .. } => {}
+                Event::Close { client, status } if client == self.client => {
+                    return Err(format!("the switch has closed the stream: {status}"));
+                }
+                Event::Close { .. } => {}
+            }
+        }
+        match events > MOST_EVENTS {
+            true => Err("the packet makes others without end".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Target for Local {
+    fn send(&mut self, port: u32, data: &[u8], packets: &mut Packets) -> Result<(), String> {
+        self.now += STEP;
+        self.server.frame_in(port, data, self.now);
+        self.drain(packets)
+    }
+
+    async fn settle(&mut self, _: &mut Packets) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn pass(&mut self, time: Duration) {
+        self.now += u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    }
+
+    async fn write(&mut self, request: WriteRequest) -> Result<(), Status> {
+        self.now += STEP;
+        self.server.write(&request, self.now).map(drop)
+    }
+
+    async fn read(&mut self, request: ReadRequest) -> Result<Vec<Entity>, Status> {
+        Ok(self.server.read(&request, self.now)?.entities)
+    }
+
+    fn exclude(&mut self, group: u32, rid: u32, xid: u16) -> Result<(), String> {
+        let pre = self.server.switch_mut().pre_mut().map_err(text)?;
+        let of_group = pre.nodes().filter(|(_, node)| node.group == Some(group));
+        let mut found = of_group.filter(|(_, node)| u32::from(node.rid) == rid);
+        let node = found.next().map(|(handle, _)| handle);
+        drop(found);
+        match node {
+            Some(node) => pre.exclude(node, Some(xid)).map_err(text),
+            None => Ok(()),
+        }
+    }
+
+    fn prune(&mut self, yid: u16, ports: &[u32]) -> Result<(), String> {
+        let pre = self.server.switch_mut().pre_mut();
+        pre.map_err(text)?.prune(yid, ports);
+        Ok(())
+    }
+}
+
+fn text(error: impl Display) -> String {
+    error.to_string()
+}
