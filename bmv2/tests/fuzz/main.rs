@@ -3,9 +3,6 @@
 //!
 //! What the kernel and gRPC add to that is in the tests on veth pairs, `tests/veth/hostile.rs`.
 
-#[allow(dead_code)]
-#[path = "../switch/builder.rs"]
-mod builder;
 mod chance;
 mod corpus;
 mod drive;

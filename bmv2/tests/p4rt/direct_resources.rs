@@ -95,7 +95,7 @@ fn acl(more: &str) -> String {
     format!("table_entry {{ table_id: {ACL} priority: 1 {more} }}")
 }
 
-const ACTION: &str = "action { action { action_id: 0x01000001 } }";
+const ACTION: &str = "action { action { action_id: 21257015 } }";
 const RATES: &str = "cir: 1 cburst: 2 pir: 3 pburst: 4";
 
 #[test]

@@ -1,21 +1,15 @@
-//! A small program with one object of each kind, and a server that runs it.
-//!
-//! Packets are Ethernet frames. Ingress: packets from the CPU port go where their packet_out header
-//! says; all others pass `acl`, `routes`, `ecmp`, `kinds` and `l2`. Egress puts a packet_in header
-//! in front of what goes to the CPU port.
+//! A server that runs a small program with one object of each kind: `test_data/p4runtime.p4`.
+
+use std::{path::Path, sync::OnceLock};
 
 use alfirk_bmv2::{
     p4rt::{ClientId, Event, Server},
     QueueState, Switch, SwitchOptions,
 };
+use alfirk_compiler::driver::{compile, CompileOptions, Compiled};
 use alfirk_p4runtime::{
     p4::{config::v1::P4Info, v1::*},
     text, Status,
-};
-use serde_json::{json, Value};
-
-use crate::builder::{
-    arg, assign, call, default, extract, field, key, num, operand, standard, Builder,
 };
 
 pub const DEVICE: u64 = 7;
@@ -26,7 +20,8 @@ pub const ROUTES: u32 = 0x0200_0002;
 pub const ACL: u32 = 0x0200_0003;
 pub const ECMP: u32 = 0x0200_0004;
 pub const KINDS: u32 = 0x0200_0005;
-pub const NO_ACTION: u32 = 0x0100_0001;
+/// That of every program, by its name.
+pub const NO_ACTION: u32 = 21_257_015;
 pub const FORWARD: u32 = 0x0100_0002;
 pub const FLOOD: u32 = 0x0100_0003;
 pub const DROP: u32 = 0x0100_0004;
@@ -36,262 +31,30 @@ pub const SELECTOR: u32 = 0x1100_0001;
 pub const COUNTER: u32 = 0x1200_0001;
 pub const METER: u32 = 0x1400_0001;
 pub const REGISTER: u32 = 0x1600_0001;
-pub const DIGEST: u32 = 0x1700_0001;
+/// By its name, as structs take no `@id`.
+pub const DIGEST: u32 = 389_049_336;
 pub const VALUE_SET: u32 = 0x0300_0001;
+
+/// `test_data/p4runtime.p4`, compiled once.
+fn compiled() -> &'static Compiled {
+    static COMPILED: OnceLock<Compiled> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let room = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut options = CompileOptions::new(room.join("test_data/p4runtime.p4"));
+        let include = room.join("../p4include");
+        options.preprocessor.include_dirs.push(include);
+        compile(&options).unwrap_or_else(|error| panic!("{error}"))
+    })
+}
 
 /// The BMv2 JSON.
 pub fn device_config() -> String {
-    let mut b = Builder::new();
-    b.scalar("ip", 32);
-    b.header(
-        "eth_t",
-        &["eth"],
-        json!([["dst", 48, false], ["src", 48, false], ["kind", 16, false]]),
-    );
-    let io = json!([["code", 8, false], ["pad", 7, false], ["port", 9, false]]);
-    b.header("in_t", &["packet_in"], io.clone());
-    b.header("out_t", &["packet_out"], io);
-    b.add(
-        "parse_vsets",
-        json!({"name": "parser.kinds", "compressed_bitwidth": 16, "max_size": 2}),
-    );
-    b.state(
-        "start",
-        json!([]),
-        json!([field("standard_metadata", "ingress_port")]),
-        json!([
-            {"type": "hexstr", "value": "0x01fe", "mask": null, "next_state": "from_cpu"},
-            default(json!("ethernet")),
-        ]),
-    );
-    b.state(
-        "from_cpu",
-        json!([extract("packet_out")]),
-        json!([]),
-        json!([default(json!("ethernet"))]),
-    );
-    b.state(
-        "ethernet",
-        json!([extract("eth")]),
-        json!([field("eth", "kind")]),
-        json!([
-            {"type": "parse_vset", "value": "parser.kinds", "mask": null, "next_state": "marked"},
-            default(Value::Null),
-        ]),
-    );
-    let mark = call("set", json!([field("scalars", "ip"), num(0x0a00_0001)]));
-    b.state(
-        "marked",
-        json!([mark]),
-        json!([]),
-        json!([default(Value::Null)]),
-    );
-    b.emits(&["packet_in", "eth"]);
-
-    b.add(
-        "learn_lists",
-        json!({"name": "digest_t", "id": 1, "elements": [
-            {"type": "field", "value": ["eth", "src"]},
-            {"type": "field", "value": ["standard_metadata", "ingress_port"]},
-        ]}),
-    );
-    b.add(
-        "counter_arrays",
-        json!({"name": "ingress.cells", "size": 4, "is_direct": false}),
-    );
-    b.add(
-        "counter_arrays",
-        json!({"name": "ingress.l2_hits", "is_direct": true, "binding": "ingress.l2"}),
-    );
-    let meter = |name: &str| json!({"name": name, "is_direct": false, "size": 4, "rate_count": 2, "type": "packets"});
-    b.add("meter_arrays", meter("ingress.police"));
-    b.add(
-        "meter_arrays",
-        json!({"name": "ingress.acl_meter", "is_direct": true, "rate_count": 2,
-        "type": "bytes", "size": 8, "binding": "ingress.acl", "result_target": ["scalars", "ip"]}),
-    );
-    b.add(
-        "register_arrays",
-        json!({"name": "ingress.state", "size": 4, "bitwidth": 32}),
-    );
-    b.add(
-        "calculations",
-        json!({"name": "calc", "algo": "crc32", "input": [field("eth", "dst")]}),
-    );
-
-    let no_action = b.action("NoAction", &[], json!([]));
-    let forward = b.action(
-        "ingress.forward",
-        &[("port", 9)],
-        json!([assign(standard("egress_spec"), arg(0)),]),
-    );
-    let flood = b.action(
-        "ingress.flood",
-        &[("group", 16)],
-        json!([assign(standard("mcast_grp"), arg(0)),]),
-    );
-    let drop = b.action(
-        "ingress.drop",
-        &[],
-        json!([assign(standard("egress_spec"), num(511))]),
-    );
-    let learn = b.action(
-        "ingress.learn",
-        &[("port", 9)],
-        json!([
-            call("generate_digest", json!([num(1), num(1)])),
-            assign(standard("egress_spec"), arg(0)),
-        ]),
-    );
-    let miss = b.action(
-        "ingress.miss",
-        &[],
-        json!([assign(standard("egress_spec"), num(511))]),
-    );
-    let packet_out = b.action(
-        "ingress.packet_out",
-        &[],
-        json!([assign(standard("egress_spec"), field("packet_out", "port")),]),
-    );
-    let packet_in = b.action(
-        "egress.packet_in",
-        &[],
-        json!([
-            call(
-                "add_header",
-                json!([{"type": "header", "value": "packet_in"}])
-            ),
-            assign(field("packet_in", "port"), standard("ingress_port")),
-            assign(field("packet_in", "code"), num(3)),
-        ]),
-    );
-
-    let table = |name: &str,
-                 kind: &str,
-                 keys: Value,
-                 actions: &[(&str, u64)],
-                 next: Option<&str>| {
-        let next: serde_json::Map<String, Value> = actions
-            .iter()
-            .map(|(n, _)| ((*n).to_owned(), json!(next)))
-            .collect();
-        json!({"name": name, "key": keys, "match_type": kind, "type": "simple", "max_size": 4,
-            "action_ids": actions.iter().map(|(_, id)| *id).collect::<Vec<_>>(),
-            "actions": actions.iter().map(|(n, _)| *n).collect::<Vec<_>>(),
-            "base_default_next": next.values().next(), "next_tables": next,
-            "default_entry": {"action_id": actions[0].1, "action_const": false, "action_data": [], "action_entry_const": false}})
-    };
-    let na = ("NoAction", no_action);
-    b.node(
-        "ingress",
-        "conditionals",
-        json!({"name": "from_cpu", "expression": {"type": "expression", "value":
-        {"op": "==", "left": standard("ingress_port"), "right": num(u64::from(CPU_PORT))}},
-        "true_next": "tbl_packet_out", "false_next": "ingress.acl"}),
-    );
-    let mut cpu = table(
-        "tbl_packet_out",
-        "exact",
-        json!([]),
-        &[("ingress.packet_out", packet_out)],
-        None,
-    );
-    cpu["default_entry"]["action_entry_const"] = json!(true);
-    b.node("ingress", "tables", cpu);
-    let acl_keys = json!([
-        key("ternary", "eth", "src"),
-        key("range", "eth", "kind"),
-        key("optional", "standard_metadata", "ingress_port"),
-    ]);
-    let mut acl = table(
-        "ingress.acl",
-        "range",
-        acl_keys,
-        &[na, ("ingress.drop", drop)],
-        Some("ingress.routes"),
-    );
-    acl["direct_meters"] = json!("ingress.acl_meter");
-    b.node("ingress", "tables", acl);
-    b.node(
-        "ingress",
-        "tables",
-        table(
-            "ingress.routes",
-            "lpm",
-            json!([key("lpm", "scalars", "ip")]),
-            &[na, ("ingress.forward", forward)],
-            Some("ingress.ecmp"),
-        ),
-    );
-    let mut ecmp = table(
-        "ingress.ecmp",
-        "exact",
-        json!([key("exact", "eth", "kind")]),
-        &[na, ("ingress.forward", forward)],
-        Some("ingress.kinds"),
-    );
-    ecmp["type"] = json!("indirect_ws");
-    ecmp["action_profile"] = json!("ingress.selector");
-    ecmp.as_object_mut().unwrap().remove("default_entry");
-    b.node("ingress", "tables", ecmp);
-    b.node(
-        "ingress",
-        "action_profiles",
-        json!({"name": "ingress.selector", "max_size": 16,
-        "selector": {"algo": "crc32", "input": [field("eth", "dst")]}}),
-    );
-    let mut kinds = table(
-        "ingress.kinds",
-        "exact",
-        json!([key("exact", "eth", "kind")]),
-        &[na, ("ingress.drop", drop)],
-        Some("ingress.l2"),
-    );
-    kinds["entries"] = json!([{"match_key": [{"match_type": "exact", "key": "0x88cc"}], "priority": 1,
-        "action_entry": {"action_id": drop, "action_data": []}}]);
-    b.node("ingress", "tables", kinds);
-    let mut l2 = table(
-        "ingress.l2",
-        "exact",
-        json!([key("exact", "eth", "dst")]),
-        &[
-            na,
-            ("ingress.forward", forward),
-            ("ingress.flood", flood),
-            ("ingress.drop", drop),
-            ("ingress.learn", learn),
-            ("ingress.miss", miss),
-        ],
-        None,
-    );
-    l2["with_counters"] = json!(true);
-    l2["support_timeout"] = json!(true);
-    b.node("ingress", "tables", l2);
-    b.start_at("ingress", "from_cpu");
-    b.node(
-        "egress",
-        "conditionals",
-        json!({"name": "to_cpu", "expression": {"type": "expression", "value":
-        {"op": "==", "left": standard("egress_port"), "right": num(u64::from(CPU_PORT))}},
-        "true_next": "tbl_packet_in", "false_next": null}),
-    );
-    let mut cpu = table(
-        "tbl_packet_in",
-        "exact",
-        json!([]),
-        &[("egress.packet_in", packet_in)],
-        None,
-    );
-    cpu["default_entry"]["action_entry_const"] = json!(true);
-    b.node("egress", "tables", cpu);
-    b.start_at("egress", "to_cpu");
-    let _ = operand(json!(null));
-    b.text()
+    compiled().json.to_text()
 }
 
 /// The P4Info.
 pub fn p4info() -> P4Info {
-    text::parse(include_str!("fixture.p4info.txt")).unwrap()
+    compiled().p4info.clone()
 }
 
 pub fn config() -> ForwardingPipelineConfig {

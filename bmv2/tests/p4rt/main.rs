@@ -1,10 +1,5 @@
 //! The P4Runtime server, one file per behaviour.
 
-// The builder of the pipeline's own tests has more than is needed here.
-#[allow(dead_code)]
-#[path = "../switch/builder.rs"]
-mod builder;
-
 mod arbitration;
 mod arrays;
 mod atomic_write;

@@ -1,6 +1,7 @@
 //! Setting and showing the pipeline (P4Runtime § 14, § 15).
 
 use alfirk_p4runtime::{
+    p4::config::v1::Table,
     p4::v1::{set_forwarding_pipeline_config_request::Action, *},
     Code,
 };
@@ -185,16 +186,20 @@ fn reconciliation_keeps_what_was_written() {
     assert_eq!(before, after);
 }
 
+/// The table `l2` in a config's P4Info.
+fn l2_of(config: &mut ForwardingPipelineConfig) -> &mut Table {
+    let tables = &mut config.p4info.as_mut().unwrap().tables;
+    let is_l2 = |table: &&mut Table| table.preamble.as_ref().is_some_and(|p| p.id == L2);
+    tables.iter_mut().find(is_l2).unwrap()
+}
+
 #[test]
 fn what_cannot_be_kept_stops_reconciliation() {
     let mut f = Fixture::new();
     f.insert(&l2(5, 3, "")).unwrap();
     let mut other = config();
-    other.p4info.as_mut().unwrap().tables[0]
-        .preamble
-        .as_mut()
-        .unwrap()
-        .id = 0x0200_0042;
+    let preamble = l2_of(&mut other).preamble.as_mut();
+    preamble.unwrap().id = 0x0200_0042;
     let status = f
         .set_pipeline(Action::ReconcileAndCommit, Some(other))
         .unwrap_err();
@@ -268,12 +273,12 @@ fn configs_that_cannot_be_realised_are_refused() {
     );
     refuse(
         Action::Verify,
-        with(&|c| c.p4info.as_mut().unwrap().tables[0].action_refs[0].id = 5),
+        with(&|c| l2_of(c).action_refs[0].id = 5),
         "which does not exist",
     );
     refuse(
         Action::Verify,
-        with(&|c| c.p4info.as_mut().unwrap().tables[0].match_fields.clear()),
+        with(&|c| l2_of(c).match_fields.clear()),
         "do not belong together: ingress.l2",
     );
     refuse(

@@ -4,9 +4,6 @@
 //! however it ends. Making one needs root: without, the test says so and runs what needs no ports.
 
 #[allow(dead_code)]
-#[path = "../switch/builder.rs"]
-mod builder;
-#[allow(dead_code)]
 #[path = "../fuzz/chance.rs"]
 mod chance;
 #[allow(dead_code)]
