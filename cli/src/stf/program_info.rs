@@ -3,8 +3,6 @@
 //! Compilers write another one: names and widths in it are the controller's, and it leaves out what controllers need not see. A test
 //! says the names of the JSON, and a JSON may come without any P4Info.
 
-use std::collections::BTreeMap;
-
 use alfirk_bmv2::{ActionInfo, ManageError, Switch, TableId};
 use alfirk_bmv2_json::{MatchType, TableType};
 use alfirk_p4runtime::p4::config::v1::{
@@ -156,31 +154,29 @@ fn of_table(tables: &[TableId], info: &mut P4Info, table: TableId, resource: u32
     }
 }
 
-/// Actions by their names: tables may have actions of one name each, with parameters of their own widths.
+/// Each action once. Those of different tables may have one name and other parameters.
 #[derive(Default)]
 struct Actions {
     all: Vec<Action>,
-    by_name: BTreeMap<String, usize>,
+    known: Vec<ActionInfo>,
 }
 
 impl Actions {
-    fn id(&mut self, known: ActionInfo) -> u32 {
-        let next = self.all.len();
-        let at = *self.by_name.entry(known.name.clone()).or_insert(next);
-        if at == next {
-            let params = (1..).zip(&known.params).map(|(id, param)| action::Param {
+    fn id(&mut self, action: ActionInfo) -> u32 {
+        let known = self.known.iter().position(|known| *known == action);
+        let at = known.unwrap_or(self.known.len());
+        if known.is_none() {
+            let params = (1..).zip(&action.params).map(|(id, param)| action::Param {
                 id,
                 name: param.name.clone(),
                 bitwidth: bits(param.bits.max(1)),
                 ..action::Param::default()
             });
             self.all.push(Action {
-                preamble: preamble(prefix::ACTION, at, &known.name),
+                preamble: preamble(prefix::ACTION, at, &action.name),
                 params: params.collect(),
             });
-        }
-        for (shared, param) in self.all[at].params.iter_mut().zip(&known.params) {
-            shared.bitwidth = shared.bitwidth.max(bits(param.bits));
+            self.known.push(action);
         }
         id(prefix::ACTION, at)
     }
