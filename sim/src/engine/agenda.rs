@@ -1,81 +1,117 @@
 //! What will happen, in order.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How many nanoseconds the wheel looks ahead. A frame of 4 KiB on a link of 10 Gbit/s is there in half of that; what is later waits
+/// in the heap. A power of two, of at least 64.
+const SPAN: u64 = 8192;
+const SLOTS: usize = SPAN as usize;
+const WORDS: usize = SLOTS / 64;
+
+/// The end of a list.
+const NONE: u32 = u32::MAX;
 
 /// Events by their times, and among those of one instant by the order in which they were added.
 ///
-/// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan: Faster algorithms for the shortest path problem, J. ACM 37, 1990): time
-/// never runs backwards, so that an event can wait in the bucket of the highest bit in which its time differs from
-/// the present, and comes down bucket by bucket as that time draws near. Buckets keep the order in which events came
-/// in, since each is empty when events from a higher one come to it. What is moved are times and places; the events,
-/// which are larger, stay where they are.
+/// A timing wheel (Varghese and Lauck: Hashed and hierarchical timing wheels, SOSP 1987) with one slot for each nanosecond of the near
+/// future, where nearly all events of a fabric are: adding one and taking one cost the same however many there are. The rest waits in a heap
+/// until the wheel reaches it. Events do not move; slots are lists of their places.
 pub(super) struct Agenda<E> {
     /// The time of the event that was taken last.
     now: u64,
-    /// Places of the events of this instant.
-    due: VecDeque<u32>,
-    /// Later events: those in `later[b]` have a time that differs from `now` in bit `b`, and in no higher one.
-    later: [Bucket; 64],
-    /// Bit `b` is set when `later[b]` holds any.
-    filled: u64,
-    events: Vec<Option<E>>,
-    free: Vec<u32>,
+    /// First and last place of the events at each time from `now` to `SPAN` nanoseconds later, by the time modulo `SPAN`.
+    slots: Box<[(u32, u32); SLOTS]>,
+    /// Bit by bit, which slots hold any.
+    filled: [u64; WORDS],
+    /// The others, by time and the order in which they were added.
+    far: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    /// How many events have been put in the heap.
+    put_off: u64,
+    places: Vec<Place<E>>,
+    free: u32,
 }
 
-#[derive(Default)]
-struct Bucket {
-    /// Times and places.
-    entries: Vec<(u64, u32)>,
-    /// The earliest of the times; any if there is none.
-    first: u64,
+struct Place<E> {
+    event: Option<E>,
+    /// The next place of the same slot, or the next free one.
+    next: u32,
 }
 
 impl<E> Agenda<E> {
     pub(super) fn new() -> Self {
         Agenda {
             now: 0,
-            due: VecDeque::new(),
-            later: std::array::from_fn(|_| Bucket::default()),
-            filled: 0,
-            events: Vec::new(),
-            free: Vec::new(),
+            slots: Box::new([(NONE, NONE); SLOTS]),
+            filled: [0; WORDS],
+            far: BinaryHeap::new(),
+            put_off: 0,
+            places: Vec::new(),
+            free: NONE,
         }
     }
 
     /// Adds an event. Time does not run backwards: one for a time before the last event's comes at that one's.
     pub(super) fn add(&mut self, at: u64, event: E) {
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.events[slot as usize] = Some(event);
-                slot
+        let place = match self.places.get_mut(self.free as usize) {
+            Some(free) => {
+                free.event = Some(event);
+                std::mem::replace(&mut self.free, free.next)
             }
             None => {
-                self.events.push(Some(event));
-                u32::try_from(self.events.len() - 1).expect("memory ends before")
+                self.places.push(Place {
+                    event: Some(event),
+                    next: NONE,
+                });
+                u32::try_from(self.places.len() - 1).expect("memory ends before")
             }
         };
-        self.file(at.max(self.now), slot);
+        let at = at.max(self.now);
+        if at - self.now < SPAN {
+            self.file(at, place);
+        } else {
+            self.far.push(Reverse((at, self.put_off, place)));
+            self.put_off += 1;
+        }
     }
 
-    fn file(&mut self, at: u64, slot: u32) {
-        let Some(bit) = (at ^ self.now).checked_ilog2() else {
-            return self.due.push_back(slot);
-        };
-        let bucket = &mut self.later[bit as usize];
-        if bucket.entries.is_empty() || at < bucket.first {
-            bucket.first = at;
+    /// Puts a place at the end of its slot's list.
+    fn file(&mut self, at: u64, place: u32) {
+        let slot = (at % SPAN) as usize;
+        self.places[place as usize].next = NONE;
+        let (first, last) = &mut self.slots[slot];
+        if *first == NONE {
+            *first = place;
+            self.filled[slot / 64] |= 1 << (slot % 64);
+        } else {
+            self.places[*last as usize].next = place;
         }
-        bucket.entries.push((at, slot));
-        self.filled |= 1 << bit;
+        *last = place;
     }
 
     /// The time of the next event.
     pub(super) fn next_at(&self) -> Option<u64> {
-        if !self.due.is_empty() {
-            return Some(self.now);
+        // The heap's events are all later than the wheel's.
+        self.next_near()
+            .or_else(|| self.far.peek().map(|Reverse((at, ..))| *at))
+    }
+
+    fn next_near(&self) -> Option<u64> {
+        let start = (self.now % SPAN) as usize;
+        let ahead = |slot: usize| (slot.wrapping_sub(start) % SLOTS) as u64;
+        let word = start / 64;
+        let first = self.filled[word] & (u64::MAX << (start % 64));
+        if first != 0 {
+            let slot = word * 64 + first.trailing_zeros() as usize;
+            return Some(self.now + ahead(slot));
         }
-        let nearest = self.later.get(self.filled.trailing_zeros() as usize)?;
-        Some(nearest.first)
+        // Once round: the first word's lower bits come last.
+        (1..=WORDS).find_map(|step| {
+            let word = (word + step) % WORDS;
+            let bits = self.filled[word];
+            let slot = word * 64 + bits.trailing_zeros() as usize;
+            (bits != 0).then(|| self.now + ahead(slot))
+        })
     }
 
     /// The next event and its time, if that is not after `limit`.
@@ -84,26 +120,32 @@ impl<E> Agenda<E> {
         if at > limit {
             return None;
         }
-        if self.due.is_empty() {
+        if at != self.now {
             self.advance(at);
         }
-        let slot = self.due.pop_front()?;
-        self.free.push(slot);
-        let event = self.events[slot as usize].take()?;
-        Some((at, event))
+        let slot = (at % SPAN) as usize;
+        let (first, _) = &mut self.slots[slot];
+        let place = *first;
+        let taken = &mut self.places[place as usize];
+        let event = taken.event.take();
+        *first = std::mem::replace(&mut taken.next, self.free);
+        self.free = place;
+        if *first == NONE {
+            self.filled[slot / 64] &= !(1 << (slot % 64));
+        }
+        Some((at, event?))
     }
 
-    /// Goes on to the next event's time: what is in the nearest bucket comes down from it.
+    /// Goes on to a time: what is near then comes to the wheel, before anything else can be added for the same time.
     fn advance(&mut self, at: u64) {
-        let nearest = self.filled.trailing_zeros() as usize;
-        self.filled &= !(1 << nearest);
         self.now = at;
-        let mut entries = std::mem::take(&mut self.later[nearest].entries);
-        for (at, slot) in entries.drain(..) {
-            self.file(at, slot);
+        while let Some(&Reverse((at, _, place))) = self.far.peek() {
+            if at - self.now >= SPAN {
+                break;
+            }
+            self.far.pop();
+            self.file(at, place);
         }
-        // For its memory.
-        self.later[nearest].entries = entries;
     }
 }
 
@@ -127,6 +169,7 @@ mod tests {
         prop_oneof![
             3 => 0..4u64,
             3 => 0..2000u64,
+            2 => 0..3 * SPAN,
             1 => (0..64u32).prop_map(|bit| 1 << bit),
             1 => any::<u64>(),
         ]
