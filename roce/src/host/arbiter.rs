@@ -19,6 +19,11 @@ impl Arbiter {
         }
     }
 
+    /// Whether no queue pair stands in line.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queued.is_empty()
+    }
+
     /// The queue pair whose turn it is.
     pub(super) fn dequeue(&mut self) -> Option<QpNum> {
         let qpn = self.queues.values_mut().find_map(VecDeque::pop_front)?;

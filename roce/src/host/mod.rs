@@ -182,6 +182,17 @@ impl Host {
             .min()
     }
 
+    /// Whether there is neither an event for the user nor a frame for the wire. A packet after which this is so, and after which
+    /// [`Host::qp_deadline`] is what it was, has changed nothing that the driver must look at.
+    pub fn is_quiet(&self) -> bool {
+        self.events.is_empty() && self.control.is_empty() && self.arbiter.is_empty()
+    }
+
+    /// When the next timer of a queue pair is due: of [`Host::poll_timeout`], what a packet may move.
+    pub fn qp_deadline(&self) -> Option<u64> {
+        self.deadlines.next()
+    }
+
     /// Does everything that is due at `now`.
     pub fn handle_timeout(&mut self, now: u64) {
         while let Some(qpn) = self.deadlines.take_due(now) {

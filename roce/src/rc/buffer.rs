@@ -92,6 +92,11 @@ impl Buffer {
         if range.is_empty() {
             return;
         }
+        // Nearly all writes go on where the last one has ended.
+        if let Some(last) = self.written.last_mut().filter(|w| w.end == range.start) {
+            last.end = range.end;
+            return;
+        }
         // All that it overlaps or touches becomes one with it.
         let first = self.written.partition_point(|w| w.end < range.start);
         let end = self.written.partition_point(|w| w.start <= range.end);
