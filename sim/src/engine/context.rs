@@ -25,12 +25,16 @@ pub(super) struct Core<M, F> {
     agenda: Agenda<Event<M, F>>,
     attachments: Vec<Attachment>,
     links: Vec<Link>,
+    /// Whether any link has ever been taken down.
+    has_outages: bool,
 }
 
 /// What the engine keeps for a node.
 struct Attachment {
     name: String,
     ports: PortMap<Plug, 8>,
+    /// See [`super::Node::reception_delay`].
+    reception_delay: u64,
     /// The earliest wake event to come that still counts.
     wake: Option<u64>,
 }
@@ -65,13 +69,15 @@ impl<M, F: Frame> Core<M, F> {
             agenda: Agenda::new(),
             attachments: Vec::new(),
             links: Vec::new(),
+            has_outages: false,
         }
     }
 
-    pub(super) fn add_node(&mut self, name: &str) -> NodeId {
+    pub(super) fn add_node(&mut self, name: &str, reception_delay: u64) -> NodeId {
         self.attachments.push(Attachment {
             name: name.to_string(),
             ports: PortMap::new(),
+            reception_delay,
             wake: None,
         });
         NodeId(self.attachments.len() - 1)
@@ -131,7 +137,8 @@ impl<M, F: Frame> Core<M, F> {
     }
 
     pub(super) fn set_link_up(&mut self, link: usize, up: bool) {
-        self.links[link].set_up(up);
+        self.has_outages = true;
+        self.links[link].set_up(up, self.now);
     }
 
     pub(super) fn set_link_faults(
@@ -158,29 +165,61 @@ impl<M, F: Frame> Core<M, F> {
         Some(event)
     }
 
-    /// A frame reaches the end of its link; false if the link went down meanwhile.
-    pub(super) fn arrives(
-        &mut self,
-        node: NodeId,
-        port: u32,
-        frame: &F,
-        link: usize,
-        epoch: u32,
-    ) -> bool {
-        if self.links[link].epoch() == epoch {
-            if self.is_observed() {
-                let frame = &frame.bytes();
-                self.observed(node, Happening::Receive { port, frame });
-            }
+    /// Puts a frame on its way: it is at the other end of its link at `at`.
+    fn carry(&mut self, way: Plug, at: u64, frame: F) {
+        let link = &self.links[way.link()];
+        let epoch = link.epoch();
+        let to = link.direction(way.side()).to();
+        let delay = self.attachments[to.node.0].reception_delay;
+        if delay > 0 && self.is_observed() {
+            let frame = frame.clone();
+            self.agenda.add(at, Event::Passage { way, epoch, frame });
+        }
+        let taken_in = at.saturating_add(delay);
+        let arrival = Event::Arrival {
+            to,
+            way,
+            epoch,
+            frame,
+        };
+        self.agenda.add(taken_in, arrival);
+    }
+
+    /// A frame is at the end of its link, where its node takes it in later.
+    pub(super) fn passes(&mut self, way: Plug, epoch: u32, frame: &F) {
+        self.show_arrival(way, self.now, epoch, frame);
+    }
+
+    /// A node takes a frame in; false if the link went down meanwhile.
+    pub(super) fn arrives(&mut self, node: NodeId, way: Plug, epoch: u32, frame: &F) -> bool {
+        // What it touches of other nodes and of links decides what a frame costs when there are many of them.
+        if !self.has_outages && !self.is_observed() {
             return true;
         }
-        let plug = self.plug(node, port).expect("links are never removed");
-        let own = plug.side();
-        let from = self.links[link].direction(own).to();
-        let reason = DropReason::LinkDown;
-        self.links[link].direction_mut(1 - own).count_drop(reason);
-        self.lost(from.node, from.port, frame, reason);
-        false
+        let delay = self.attachments[node.0].reception_delay;
+        let at = self.now - delay;
+        if delay == 0 && self.is_observed() {
+            self.show_arrival(way, at, epoch, frame);
+        }
+        let link = &mut self.links[way.link()];
+        let is_there = link.carried(epoch, at);
+        if !is_there {
+            let direction = link.direction_mut(way.side());
+            direction.count_drop(DropReason::LinkDown);
+        }
+        is_there
+    }
+
+    fn show_arrival(&mut self, way: Plug, at: u64, epoch: u32, frame: &F) {
+        let link = &self.links[way.link()];
+        let to = link.direction(way.side()).to();
+        if link.carried(epoch, at) {
+            let (port, frame) = (to.port, &frame.bytes());
+            self.observed(to.node, Happening::Receive { port, frame });
+        } else {
+            let from = link.direction(1 - way.side()).to();
+            self.lost(from.node, from.port, frame, DropReason::LinkDown);
+        }
     }
 
     /// Shows the loss of a frame that was to leave, or had left, through `port`.
@@ -201,10 +240,18 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// The link can take the next frame at this end of it.
-    pub(super) fn becomes_idle(&mut self, plug: Plug) {
+    /// Whether the transmitter can take the next frame at this end of a link, and the node waits for that; if it was given one at the
+    /// last moment, the node is told later.
+    pub(super) fn becomes_idle(&mut self, node: NodeId, port: u32, plug: Plug) -> bool {
+        let now = self.now;
         let direction = self.links[plug.link()].direction_mut(plug.side());
-        direction.set_idle();
+        let at = direction.idle_at();
+        if at > now {
+            self.agenda.add(at, Event::Idle { node, port, plug });
+            return false;
+        }
+        direction.set_awaited(false);
+        true
     }
 
     /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
@@ -246,11 +293,25 @@ impl<M, F: Frame> Context<'_, M, F> {
         self.node
     }
 
-    /// Whether `port` is connected and its transmitter is idle.
+    /// Whether `port` is connected and its transmitter is idle. It is so again in the nanosecond in which the last bit of a frame leaves.
     pub fn can_transmit(&self, port: u32) -> bool {
         self.core
             .direction(self.node, port)
-            .is_some_and(|d| !d.is_busy())
+            .is_some_and(|d| d.idle_at() <= self.core.now)
+    }
+
+    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. Who has nothing to send does not ask.
+    pub fn await_idle(&mut self, port: u32) {
+        let node = self.node;
+        let Some(plug) = self.core.plug(node, port) else {
+            return;
+        };
+        let direction = self.core.links[plug.link()].direction_mut(plug.side());
+        if !direction.is_awaited() {
+            direction.set_awaited(true);
+            let at = direction.idle_at();
+            self.core.agenda.add(at, Event::Idle { node, port, plug });
+        }
     }
 
     /// Whether anything is connected to `port`.
@@ -258,15 +319,14 @@ impl<M, F: Frame> Context<'_, M, F> {
         self.core.direction(self.node, port).is_some()
     }
 
-    /// Puts `frame` on the link of `port`. [`super::Node::on_idle`] follows when its last bit has left.
+    /// Puts `frame` on the link of `port`.
     ///
     /// # Panics
     ///
-    /// If [`Context::can_transmit`] is false for `port`: the node must queue.
+    /// If [`Context::can_transmit`] is false for `port`: the node must queue, and [`Context::await_idle`].
     pub fn transmit(&mut self, port: u32, frame: F) {
-        let plug = self.core.plug(self.node, port);
-        let plug = plug.expect("transmit on a connected port");
-        let (link, side) = (plug.link(), plug.side());
+        let way = self.core.plug(self.node, port);
+        let way = way.expect("transmit on a connected port");
         let now = self.core.now;
         if self.core.is_observed() {
             let frame = &frame.bytes();
@@ -274,33 +334,21 @@ impl<M, F: Frame> Context<'_, M, F> {
             self.core
                 .observed(node, Happening::Transmit { port, frame });
         }
+        let link = &mut self.core.links[way.link()];
         assert!(
-            !self.core.links[link].direction(side).is_busy(),
+            link.direction(way.side()).idle_at() <= now,
             "transmit on an idle port"
         );
-        let departure = self.core.links[link].transmit(side, frame.len(), now);
-        let node = self.node;
-        self.core
-            .agenda
-            .add(departure.idle_at, Event::Idle { node, port, plug });
-        match departure.fate {
+        match link.transmit(way.side(), frame.len(), now) {
             Fate::Dropped(reason) => {
+                let node = self.node;
                 self.core.lost(node, port, &frame, reason);
             }
             Fate::Arrives { at, copy_at } => {
-                let to = self.core.links[link].direction(side).to();
-                let epoch = self.core.links[link].epoch();
-                let arrival = |frame| Event::Arrival {
-                    node: to.node,
-                    port: to.port,
-                    frame,
-                    link,
-                    epoch,
-                };
                 let copy = copy_at.map(|copy_at| (copy_at, frame.clone()));
-                self.core.agenda.add(at, arrival(frame));
+                self.core.carry(way, at, frame);
                 if let Some((at, frame)) = copy {
-                    self.core.agenda.add(at, arrival(frame));
+                    self.core.carry(way, at, frame);
                 }
             }
         }

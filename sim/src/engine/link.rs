@@ -135,7 +135,8 @@ pub(super) struct Direction {
     rng: Box<ChaCha8Rng>,
     /// When the transmitter is free again, in picoseconds.
     free_at_ps: u64,
-    busy: bool,
+    /// Whether the node is told when that is so.
+    is_awaited: bool,
     counters: LinkCounters,
 }
 
@@ -148,12 +149,19 @@ impl Direction {
         &self.counters
     }
 
-    pub(super) fn is_busy(&self) -> bool {
-        self.busy
+    /// When the transmitter can take the next frame: in the nanosecond in which the last bit of one before leaves. The next one's first
+    /// bit follows at once, so that a busy link loses nothing to rounding, nor waits a frame that comes at the link's rate.
+    pub(super) fn idle_at(&self) -> u64 {
+        self.free_at_ps / 1000
     }
 
-    pub(super) fn set_idle(&mut self) {
-        self.busy = false;
+    /// Whether the node waits for that.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.is_awaited
+    }
+
+    pub(super) fn set_awaited(&mut self, is_awaited: bool) {
+        self.is_awaited = is_awaited;
     }
 
     pub(super) fn to(&self) -> End {
@@ -171,13 +179,6 @@ impl Direction {
 
 /// When a frame's copies arrive: none, one or two of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Departure {
-    /// When the transmitter is free again (ns).
-    pub(super) idle_at: u64,
-    pub(super) fate: Fate,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     Dropped(DropReason),
     Arrives {
@@ -190,7 +191,8 @@ pub(super) enum Fate {
 pub(super) struct Link {
     config: LinkConfig,
     up: bool,
-    epoch: u32,
+    /// When it has gone down (ns).
+    downs: Vec<u64>,
     directions: [Direction; 2],
 }
 
@@ -215,7 +217,7 @@ impl Link {
                 name,
                 to,
                 free_at_ps: 0,
-                busy: false,
+                is_awaited: false,
                 counters: LinkCounters::default(),
             }
         };
@@ -226,7 +228,7 @@ impl Link {
         Ok(Link {
             config,
             up: true,
-            epoch: 0,
+            downs: Vec::new(),
             directions,
         })
     }
@@ -243,13 +245,21 @@ impl Link {
         &mut self.directions[side]
     }
 
+    /// How often the link has gone down.
     pub(super) fn epoch(&self) -> u32 {
-        self.epoch
+        self.downs.len() as u32
     }
 
-    pub(super) fn set_up(&mut self, up: bool) {
+    /// Whether a frame that left in `epoch` is there at `at`, the link having been up all the way.
+    pub(super) fn carried(&self, epoch: u32, at: u64) -> bool {
+        self.downs
+            .get(epoch as usize)
+            .is_none_or(|down| *down >= at)
+    }
+
+    pub(super) fn set_up(&mut self, up: bool, now: u64) {
         if self.up && !up {
-            self.epoch += 1;
+            self.downs.push(now);
         }
         self.up = up;
     }
@@ -261,24 +271,16 @@ impl Link {
     }
 
     /// Starts to send a frame of `len` bytes from `side` at `now`; the transmitter must be idle.
-    pub(super) fn transmit(&mut self, side: usize, len: usize, now: u64) -> Departure {
+    pub(super) fn transmit(&mut self, side: usize, len: usize, now: u64) -> Fate {
         let direction = &mut self.directions[side];
         let on_wire = wire_bytes(len);
         direction.counters.frames += 1;
         direction.counters.bytes += len as u64;
         direction.counters.wire_bytes += on_wire;
 
-        // A frame sent in the nanosecond in which the last one has left starts at the exact picosecond, so that
-        // a busy link loses nothing to rounding.
-        let start = if direction.free_at_ps.div_ceil(1000) == now {
-            direction.free_at_ps
-        } else {
-            direction.free_at_ps.max(now.saturating_mul(1000))
-        };
+        let start = direction.free_at_ps.max(now.saturating_mul(1000));
         let end = start.saturating_add(serialisation_ps(on_wire, self.config.rate));
         direction.free_at_ps = end;
-        direction.busy = true;
-        let idle_at = end.div_ceil(1000);
 
         let mut fate = if !self.up {
             Fate::Dropped(DropReason::LinkDown)
@@ -286,7 +288,7 @@ impl Link {
             Fate::Dropped(DropReason::TooLong)
         } else {
             Fate::Arrives {
-                at: idle_at.saturating_add(self.config.delay),
+                at: end.div_ceil(1000).saturating_add(self.config.delay),
                 copy_at: None,
             }
         };
@@ -296,7 +298,7 @@ impl Link {
         if let Fate::Dropped(reason) = fate {
             direction.count_drop(reason);
         }
-        Departure { idle_at, fate }
+        fate
     }
 }
 

@@ -10,12 +10,16 @@ struct Station {
     received: Vec<(u64, u32, Vec<u8>)>,
     messages: Vec<(u64, NodeId, &'static str)>,
     woken: Vec<u64>,
+    /// When it was told that a transmitter is idle.
+    idle: Vec<u64>,
+    reception_delay: u64,
 }
 
 impl Station {
     fn pump(&mut self, ctx: &mut Context<'_, &'static str>) {
         while let Some((port, _)) = self.waiting.front() {
             if !ctx.can_transmit(*port) {
+                ctx.await_idle(*port);
                 return;
             }
             let (port, frame) = self.waiting.pop_front().expect("looked at just now");
@@ -28,11 +32,16 @@ impl Node for Station {
     type Message = &'static str;
     type Frame = Vec<u8>;
 
+    fn reception_delay(&self) -> u64 {
+        self.reception_delay
+    }
+
     fn on_frame(&mut self, port: u32, frame: Vec<u8>, ctx: &mut Context<'_, &'static str>) {
         self.received.push((ctx.now(), port, frame));
     }
 
     fn on_idle(&mut self, _: u32, ctx: &mut Context<'_, &'static str>) {
+        self.idle.push(ctx.now());
         self.pump(ctx);
     }
 
@@ -242,6 +251,76 @@ fn link_going_down_takes_what_is_on_it() {
     let drops = engine.counters(a, 1).unwrap().drops;
     assert_eq!(drops.get(DropReason::LinkDown), 1);
     assert_eq!(engine.counters(b, 1).unwrap().drops.total(), 0);
+}
+
+/// Writes down when frames are seen at the ends of links.
+#[derive(Clone, Default)]
+struct Receptions(Rc<RefCell<Vec<u64>>>);
+
+impl Observer for Receptions {
+    fn observe(&mut self, now: u64, _: &str, happening: Happening<'_>) {
+        if let Happening::Receive { .. } = happening {
+            self.0.borrow_mut().push(now);
+        }
+    }
+}
+
+/// A station that takes frames in 300 ns late gets them then; the link is done with them before.
+#[test]
+fn frame_waits_in_a_node_that_takes_it_in_late() {
+    for (down_at, arrives) in [(508, true), (507, true), (506, false)] {
+        let seen = Receptions::default();
+        let mut engine = Engine::new(1);
+        let late = Station {
+            reception_delay: 300,
+            ..Station::default()
+        };
+        let a = engine.add_node("a", Station::default());
+        let b = engine.add_node("b", late);
+        engine.connect((a, 1), (b, 1), link()).unwrap();
+        engine.observe(Box::new(seen.clone()));
+        send(&mut engine, a, 1, vec![0; 60]);
+        engine.run_until(down_at);
+        engine.set_link_up(0, false);
+        engine.run();
+        // 84 bytes at 100 Gbit/s are 6.72 ns, and 500 follow.
+        let expected = |at| if arrives { vec![at] } else { Vec::new() };
+        assert_eq!(arrivals(&engine, b), expected(807));
+        assert_eq!(*seen.0.borrow(), expected(507));
+        let drops = engine.counters(a, 1).unwrap().drops;
+        assert_eq!(drops.get(DropReason::LinkDown), u64::from(!arrives));
+    }
+}
+
+#[test]
+fn who_does_not_ask_is_not_told_of_an_idle_transmitter() {
+    let (mut engine, a, _) = pair(1, link());
+    send(&mut engine, a, 1, vec![0; 60]);
+    engine.run();
+    assert!(engine.node(a).idle.is_empty());
+    for _ in 0..3 {
+        send(&mut engine, a, 1, vec![0; 60]);
+    }
+    engine.run();
+    // From 507 on, the time of the last event: 6.72 ns for each.
+    assert_eq!(engine.node(a).idle, [513, 520]);
+}
+
+/// A transmitter that is given a frame in the nanosecond in which it becomes idle is idle later.
+#[test]
+fn frame_of_the_last_moment_puts_the_idle_transmitter_off() {
+    let (mut engine, a, b) = pair(1, link());
+    engine.with_node(a, |_, ctx| {
+        ctx.transmit(1, vec![0; 60]);
+        ctx.send(ctx.node(), "before", 6);
+        ctx.await_idle(1);
+    });
+    assert_eq!(engine.step(u64::MAX), Step::Done);
+    assert_eq!(engine.node(a).messages[0].0, 6);
+    engine.with_node(a, |_, ctx| ctx.transmit(1, vec![1; 60]));
+    engine.run();
+    assert_eq!(engine.node(a).idle, [13]);
+    assert_eq!(arrivals(&engine, b), [507, 514]);
 }
 
 #[test]

@@ -41,6 +41,14 @@ impl Node for Element {
     type Message = Message;
     type Frame = Packet;
 
+    fn reception_delay(&self) -> u64 {
+        match self {
+            Element::Switch(node) => node.reception_delay(),
+            Element::Host(node) => node.reception_delay(),
+            Element::Controller(_) => 0,
+        }
+    }
+
     fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         match self {
             Element::Switch(node) => node.on_frame(port, frame, ctx),

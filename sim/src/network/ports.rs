@@ -113,6 +113,11 @@ impl<Q, F: Classified> Ports<Q, F> {
         }
     }
 
+    /// Whether what comes in is counted before it has passed the ingress.
+    pub(super) fn counts_at_input(&self) -> bool {
+        self.buffer.is_some()
+    }
+
     /// A frame has come in at a port. `None` if it goes no further: it was a PAUSE, or there is no room for it.
     pub(super) fn receive<M>(
         &mut self,
@@ -217,6 +222,15 @@ impl<Q, F: Classified> Ports<Q, F> {
         Ok(())
     }
 
+    /// Whether a packet for a port would leave its queue as soon as it was there: then it can pass the egress of the switch and go on the
+    /// link without having been in it. Not so where packets are counted on their way.
+    pub(super) fn is_free<M>(&self, number: u32, ctx: &Context<'_, M, F>) -> bool {
+        let is_empty = |port: &Port<Q, F>| port.queues.is_empty() && port.ready.is_empty();
+        self.buffer.is_none()
+            && ctx.can_transmit(number)
+            && self.ports.get(number).is_some_and(is_empty)
+    }
+
     /// Takes a frame that has passed the egress of the switch. An unconnected port swallows what it is given, as an
     /// interface without carrier does.
     pub(super) fn finish(&mut self, number: u32, frame: F) {
@@ -265,6 +279,7 @@ impl<Q, F: Classified> Ports<Q, F> {
     ) -> Option<Dequeued<Stored<Q>>> {
         let port = self.ports.get_mut(number)?;
         if !ctx.can_transmit(number) {
+            self.await_idle(number, ctx);
             return None;
         }
         let now = ctx.now();
@@ -287,10 +302,12 @@ impl<Q, F: Classified> Ports<Q, F> {
                 ctx.count_pause(number);
             }
             ctx.transmit(number, pfc::frame(self.station, pfc.class, stops).into());
+            self.await_idle(number, ctx);
             return None;
         }
         if let Some((_, frame)) = ready.and_then(|at| port.ready.remove(at)) {
             ctx.transmit(number, frame);
+            self.await_idle(number, ctx);
             return None;
         }
         match &mut self.crossbar {
@@ -302,6 +319,15 @@ impl<Q, F: Classified> Ports<Q, F> {
                 self.runnable.extend(crossbar.wanted_beside(number, input));
                 Some(next)
             }
+        }
+    }
+
+    /// The link of a port is busy. If somebody waits for it, or holds an input as long as it is, the port has its turn after that.
+    fn await_idle<M>(&self, number: u32, ctx: &mut Context<'_, M, F>) {
+        let is_waiting =
+            |port: &Port<Q, F>| port.tells || !port.ready.is_empty() || !port.queues.is_empty();
+        if self.crossbar.is_some() || self.ports.get(number).is_some_and(is_waiting) {
+            ctx.await_idle(number);
         }
     }
 

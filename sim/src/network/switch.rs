@@ -98,6 +98,14 @@ impl SwitchNode {
         }
     }
 
+    /// Frames that are counted nowhere on their way in come when they have passed the ingress.
+    pub(super) fn reception_delay(&self) -> u64 {
+        match self.ports.counts_at_input() {
+            true => 0,
+            false => self.pipeline_latency,
+        }
+    }
+
     pub(super) fn on_frame(&mut self, port: u32, frame: Packet, ctx: &mut Ctx<'_>) {
         if !self.alive {
             return;
@@ -106,7 +114,7 @@ impl SwitchNode {
             return self.pump(ctx);
         };
         let tells = self.ports.is_runnable();
-        if self.pipeline_latency == 0 {
+        if self.pipeline_latency == 0 || !self.ports.counts_at_input() {
             self.ingress(port, frame, ticket, ctx);
         } else {
             let message = Message::Ingress {
@@ -180,7 +188,7 @@ impl SwitchNode {
         match taken {
             Taken::Queue(all) => {
                 for waiting in all {
-                    self.enqueue(waiting.port, 0, waiting.len, Stored::Plane(waiting), ctx);
+                    self.forward(waiting, ctx);
                 }
             }
             Taken::Not(frame) => {
@@ -192,6 +200,19 @@ impl SwitchNode {
         self.pump(ctx);
         if let Some(mcst_id) = watched {
             self.show_group(mcst_id, ctx);
+        }
+    }
+
+    /// Queues a packet of the plane, or puts it on its link at once if that is idle and nothing waits for it.
+    fn forward(&mut self, waiting: Waiting, ctx: &mut Ctx<'_>) {
+        let port = waiting.port;
+        match &mut self.plane {
+            Some(plane) if self.ports.is_free(port, ctx) => {
+                if let Some(packet) = plane.egress(&mut self.server, waiting, 0) {
+                    ctx.transmit(port, packet);
+                }
+            }
+            _ => self.enqueue(port, 0, waiting.len, Stored::Plane(waiting), ctx),
         }
     }
 

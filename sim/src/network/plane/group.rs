@@ -10,6 +10,7 @@ use alfirk_roce::host::RcFrame;
 use alfirk_roce::wire::QpNum;
 
 use super::{is_between_switches, virtual_mac, Kind};
+use crate::engine::PortMap;
 
 /// What the tables say of a group.
 pub(super) struct Plan {
@@ -46,12 +47,11 @@ pub(super) struct Region {
 pub(super) struct Native {
     plan: Plan,
     pub(super) model: Group,
-    /// By port.
-    exits: BTreeMap<u32, Exit>,
+    exits: PortMap<Exit, 0>,
 }
 
 impl Native {
-    pub(super) fn new(plan: Plan, model: Group, exits: BTreeMap<u32, Exit>) -> Native {
+    pub(super) fn new(plan: Plan, model: Group, exits: PortMap<Exit, 0>) -> Native {
         Native { plan, model, exits }
     }
 
@@ -103,7 +103,7 @@ impl Native {
 
     /// The exit half of the bridge.
     pub(super) fn exit(&self, port: u32, frame: &mut RcFrame) {
-        if let Some(exit) = self.exits.get(&port) {
+        if let Some(exit) = self.exits.get(port) {
             exit.apply(frame);
         }
     }

@@ -1,7 +1,5 @@
 //! A group's state in the registers of the pipelines, and back.
 
-use std::collections::BTreeMap;
-
 use alfirk_aggregation::{
     Config, Congested, Group, Kept, Leaf, Loss, Nak, Point, Queued, SelectiveNak, Space, Strategy,
     WaitingNak, Word,
@@ -11,6 +9,7 @@ use alfirk_contract::{Drop, PATH_OF_SENDER};
 use alfirk_ctrl::tables::Delivery;
 
 use super::group::{Exit, Native, Plan, Region};
+use crate::engine::PortMap;
 
 /// Bits of a PSN, and of a count of messages.
 const PSN_BITS: u32 = 24;
@@ -123,11 +122,12 @@ pub(super) fn load(switch: &Switch, paths: u32, index: u16, plan: Plan, now: u64
             ((worst >> 8) as u8 as usize, congested)
         }),
     };
-    let exits = plan.paths.iter().filter_map(|path| {
-        let delivery = path.delivery.as_ref()?;
-        Some((path.port, exit(switch, delivery)))
-    });
-    let exits: BTreeMap<u32, Exit> = exits.collect();
+    let mut exits = PortMap::new();
+    for path in &plan.paths {
+        if let Some(delivery) = &path.delivery {
+            exits.add(path.port, exit(switch, delivery));
+        }
+    }
     let model = Group::restore(config, &ports, kept);
     Native::new(plan, model, exits)
 }

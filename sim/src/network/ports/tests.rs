@@ -90,6 +90,9 @@ impl Station {
                     let Some(frame) = frame else { break };
                     ctx.transmit(0, frame);
                 }
+                if !ctx.can_transmit(0) {
+                    ctx.await_idle(0);
+                }
                 let alarm = sender.as_ref().and_then(|s| s.poll_timeout(ctx.now()));
                 if let Some(at) = alarm {
                     ctx.wake_at(at);
