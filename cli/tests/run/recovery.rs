@@ -21,16 +21,24 @@ fn goodput_under_loss_is_nearly_that_without() {
     let large = ["--size", "16MiB", "--algorithms", "alfirk"];
     let whole = nanoseconds(&run("selective-repeat", "0", &large));
     assert_eq!(whole, nanoseconds(&run("go-back-n", "0", &large)));
-    for (loss, at_least, back) in [
-        ("0.0001", 0.97, 0.95),
-        ("0.001", 0.9, 0.6),
-        ("0.01", 0.5, 0.1),
+    for (loss, seeds, at_least, back) in [
+        ("0.0001", 1..=1, 0.97, 0.95),
+        ("0.001", 1..=1, 0.9, 0.6),
+        // How much time a few unlucky packets take differs most from seed to seed here.
+        ("0.01", 4..=7, 0.5, 0.1),
     ] {
-        let result = run("selective-repeat", loss, &large);
-        assert_eq!(result["receivers_verified"], 15);
-        assert_eq!(result["implausible_packets"], 0);
-        let share = whole / nanoseconds(&result);
-        assert!(share >= at_least, "{share} at {loss}");
+        for seed in seeds {
+            let seed = seed.to_string();
+            let result = run(
+                "selective-repeat",
+                loss,
+                &[&large[..], &["--seed", &seed]].concat(),
+            );
+            assert_eq!(result["receivers_verified"], 15);
+            assert_eq!(result["implausible_packets"], 0);
+            let share = whole / nanoseconds(&result);
+            assert!(share >= at_least, "{share} at {loss}, seed {seed}");
+        }
         let share = whole / nanoseconds(&run("go-back-n", loss, &large));
         assert!(share < back, "{share} at {loss} with go-back-N");
     }

@@ -173,13 +173,13 @@ impl Layout<'_> {
     pub(crate) fn rc(&self, fabric: &dyn Fabric, host: HostIndex, answers_later: u64) -> RcConfig {
         let link = self.topology.link(self.topology.uplink(host).link);
         let rate_bps = link.attributes.rate_bps;
+        let rc = fabric.rc(self.job.mtu, rate_bps, answers_later);
         RcConfig {
             congestion: match self.job.congestion {
                 Congestion::None => None,
                 Congestion::Dcqcn => Some(DcqcnConfig::new(rate_bps)),
             },
-            recovery: self.job.recovery,
-            ..fabric.rc(self.job.mtu, rate_bps, answers_later)
+            ..rc.with_recovery(self.job.recovery)
         }
     }
 

@@ -170,7 +170,8 @@ pub struct RcConfig {
     /// Payload bytes per packet; both ends must agree.
     pub mtu: PathMtu,
     /// How many PSNs may be sent and not yet acknowledged, 1 to 2^22. A larger window hides a longer round trip and
-    /// costs more retransmissions after a loss.
+    /// costs more retransmissions after a loss; with selective repeat none, but memory at the responder
+    /// ([`RcConfig::with_recovery`]).
     pub window: u32,
     /// An acknowledgement is asked for at the end of a message, and after this many packets without asking. Must be at least 1.
     /// In a group a NAK waits in the switches until everybody has acknowledged what is before it, so rare ACKs make losses
@@ -229,6 +230,21 @@ impl RcConfig {
     /// packet after a lost one may bring news of it (IRN, section 3.1: RTO_low). `None` when timeouts are off.
     pub(super) fn low_timeout_ns(&self) -> Option<u64> {
         self.ack_timeout.ns().map(|ns| ns / 2)
+    }
+
+    /// With this way to recover from losses. A repair takes a round trip, and several if it is lost itself, which in a group happens to one of
+    /// many receivers nearly always. With selective repeat the others go on meanwhile, so the window has room for four times as many packets.
+    #[must_use]
+    pub fn with_recovery(self, recovery: Recovery) -> RcConfig {
+        let window = match recovery {
+            Recovery::GoBackN => self.window,
+            Recovery::SelectiveRepeat => self.window.saturating_mul(4),
+        };
+        RcConfig {
+            window,
+            recovery,
+            ..self
+        }
     }
 
     /// For answers that come so many nanoseconds later than these settings are made for, over a link of `rate_bps` bits per

@@ -16,6 +16,8 @@ use super::packet::{RcHeaders, RcPacket};
 
 /// A packet is reported this often, and then its sender's timeouts alone bring it.
 const MAX_REPORTS: u8 = 32;
+/// So many reports follow each other at equal times: where losses are random, one in vain says nothing about the next.
+const PATIENT_REPORTS: u8 = 3;
 /// When timeouts are off nothing else says how long a repair may take: 1 ms.
 const UNKNOWN_REPAIR: u64 = 1_000_000;
 
@@ -173,7 +175,7 @@ impl RepairTime {
         }
     }
 
-    /// How long to wait for the packet after that many reports: twice as long after each that was in vain.
+    /// How long to wait for the packet after that many reports: twice as long after each that was in vain, but for the first ones.
     fn wait(&self, reports: u8, config: &RcConfig) -> u64 {
         let longest = config.ack_timeout.ns().unwrap_or(UNKNOWN_REPAIR);
         let first = match self.smoothed {
@@ -181,7 +183,7 @@ impl RepairTime {
             // Packets that are sent again one after the other take longer, one by one.
             Some(smoothed) => smoothed + (4 * self.deviation).max(smoothed / 4),
         };
-        let doublings = u32::from(reports.saturating_sub(1)).min(16);
+        let doublings = u32::from(reports.saturating_sub(PATIENT_REPORTS)).min(16);
         first.saturating_mul(1 << doublings).min(longest)
     }
 }
