@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import fcntl
+import json
 import os
 import resource
 import socket
@@ -60,6 +61,7 @@ def main() -> int:
     compiler(alfirk)
     pipeline_state(alfirk)
     main_job(alfirk)
+    simulator(alfirk)
     switch_start(alfirk)
     if not options.skip_cargo:
         cargo_benches()
@@ -143,6 +145,39 @@ def main_job(alfirk: Path) -> None:
         return
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     say("main job, 16 MiB, alfirk", f"{took:.1f} s wall, {used:.1f} s CPU, {after.ru_maxrss / 1024:.0f} MiB")
+
+
+def simulator(alfirk: Path) -> None:
+    """Measure what large fabrics cost in virtual time: whole runs, from the start of the program on."""
+    broadcast = ("--topology", "fat-tree:16", "--group", "513", "--algorithms", "alfirk")
+    exact = scale(alfirk, "512 receivers, 16 MiB, exact", *broadcast, "--size", "16MiB")
+    fast = scale(alfirk, "512 receivers, 16 MiB, fast", *broadcast, "--size", "16MiB", "--model", "fast")
+    if exact and fast:
+        say("", f"the fast model takes 1/{exact / fast:.1f} of the exact one's processor time")
+    scale(alfirk, "512 receivers, 128 MiB, fast", *broadcast, "--size", "128MiB", "--model", "fast")
+    hpl = ("--topology", "fat-tree:26", "--workload", "hpl:grid=64x64,panel=1MiB", "--algorithms", "alfirk")
+    scale(alfirk, "HPL, 64 x 64, fast", *hpl, "--model", "fast")
+    hosts = ("--topology", "fat-tree:64,pods=16", "--size", "1MiB", "--algorithms", "alfirk")
+    scale(alfirk, "16,384 hosts, 1 MiB, fast", *hosts, "--model", "fast")
+
+
+def scale(alfirk: Path, what: str, *arguments: str) -> float | None:
+    """Run one job; give the processor time that it took, in seconds."""
+    command = [str(alfirk), "run", *arguments, "--json"]
+    with tempfile.TemporaryFile("w+") as report:
+        with subprocess.Popen(command, stdout=report, stderr=subprocess.DEVNULL) as child:
+            # Its own use: added up for all children, memory is the largest of any.
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            say(what, f"FAILED: {' '.join(command)}")
+            return None
+        report.seek(0)
+        crossings = sum(result["wire_packets"] for result in json.load(report)["results"])
+    seconds = used.ru_utime + used.ru_stime
+    rate = f"{crossings:,} crossings of links, {crossings / seconds / 1e6:.2f} million each second"
+    say(what, f"{seconds:.1f} s CPU, {used.ru_maxrss / 1024:.0f} MiB; {rate}")
+    return seconds
 
 
 def switch_start(alfirk: Path) -> None:

@@ -240,18 +240,12 @@ impl<M, F: Frame> Core<M, F> {
         !self.observers.is_empty()
     }
 
-    /// Whether the transmitter can take the next frame at this end of a link, and the node waits for that; if it was given one at the
-    /// last moment, the node is told later.
-    pub(super) fn becomes_idle(&mut self, node: NodeId, port: u32, plug: Plug) -> bool {
+    /// Whether the node waits to be told now that the transmitter can take the next frame at this end of a link. Not if it was given one at the last
+    /// moment.
+    pub(super) fn becomes_idle(&mut self, plug: Plug) -> bool {
         let now = self.now;
         let direction = self.links[plug.link()].direction_mut(plug.side());
-        let at = direction.idle_at();
-        if at > now {
-            self.agenda.add(at, Event::Idle { node, port, plug });
-            return false;
-        }
-        direction.set_awaited(false);
-        true
+        direction.take_waiting(now)
     }
 
     /// Whether the wake event of this instant still counts; an earlier one may have overtaken it.
@@ -300,16 +294,15 @@ impl<M, F: Frame> Context<'_, M, F> {
             .is_some_and(|d| d.idle_at() <= self.core.now)
     }
 
-    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. Who has nothing to send does not ask.
+    /// Asks for [`super::Node::on_idle`] when the transmitter of `port` can take the next frame. Who has nothing to send does not
+    /// ask, and who sends another frame before asks again.
     pub fn await_idle(&mut self, port: u32) {
         let node = self.node;
         let Some(plug) = self.core.plug(node, port) else {
             return;
         };
         let direction = self.core.links[plug.link()].direction_mut(plug.side());
-        if !direction.is_awaited() {
-            direction.set_awaited(true);
-            let at = direction.idle_at();
+        if let Some(at) = direction.wait(self.core.now) {
             self.core.agenda.add(at, Event::Idle { node, port, plug });
         }
     }

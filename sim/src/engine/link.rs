@@ -135,8 +135,8 @@ pub(super) struct Direction {
     rng: Box<ChaCha8Rng>,
     /// When the transmitter is free again, in picoseconds.
     free_at_ps: u64,
-    /// Whether the node is told when that is so.
-    is_awaited: bool,
+    /// When the node is to be told that the transmitter is idle (ns), if it waits for that.
+    awaited: Option<u64>,
     counters: LinkCounters,
 }
 
@@ -155,13 +155,18 @@ impl Direction {
         self.free_at_ps / 1000
     }
 
-    /// Whether the node waits for that.
-    pub(super) fn is_awaited(&self) -> bool {
-        self.is_awaited
+    /// The node waits for that from now on: when to tell it, unless it waits already.
+    pub(super) fn wait(&mut self, now: u64) -> Option<u64> {
+        if self.awaited.is_some() {
+            return None;
+        }
+        self.awaited = Some(self.idle_at().max(now));
+        self.awaited
     }
 
-    pub(super) fn set_awaited(&mut self, is_awaited: bool) {
-        self.is_awaited = is_awaited;
+    /// Whether the node waits to be told now; it does no longer.
+    pub(super) fn take_waiting(&mut self, now: u64) -> bool {
+        self.awaited.take_if(|at| *at == now).is_some()
     }
 
     pub(super) fn to(&self) -> End {
@@ -217,7 +222,7 @@ impl Link {
                 name,
                 to,
                 free_at_ps: 0,
-                is_awaited: false,
+                awaited: None,
                 counters: LinkCounters::default(),
             }
         };
@@ -281,6 +286,7 @@ impl Link {
         let start = direction.free_at_ps.max(now.saturating_mul(1000));
         let end = start.saturating_add(serialisation_ps(on_wire, self.config.rate));
         direction.free_at_ps = end;
+        direction.awaited = None;
 
         let mut fate = if !self.up {
             Fate::Dropped(DropReason::LinkDown)

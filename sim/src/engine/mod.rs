@@ -307,7 +307,7 @@ impl<N: Node> Engine<N> {
             }
             Event::Passage { way, epoch, frame } => self.core.passes(way, epoch, &frame),
             Event::Idle { node, port, plug } => {
-                if self.core.becomes_idle(node, port, plug) {
+                if self.core.becomes_idle(plug) {
                     let mut ctx = self.core.context(node);
                     self.nodes[node.0].on_idle(port, &mut ctx);
                 }

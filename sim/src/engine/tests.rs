@@ -306,9 +306,9 @@ fn who_does_not_ask_is_not_told_of_an_idle_transmitter() {
     assert_eq!(engine.node(a).idle, [513, 520]);
 }
 
-/// A transmitter that is given a frame in the nanosecond in which it becomes idle is idle later.
+/// A transmitter that is given a frame in the nanosecond in which it becomes idle is not idle then.
 #[test]
-fn frame_of_the_last_moment_puts_the_idle_transmitter_off() {
+fn frame_of_the_last_moment_makes_its_sender_ask_again() {
     let (mut engine, a, b) = pair(1, link());
     engine.with_node(a, |_, ctx| {
         ctx.transmit(1, vec![0; 60]);
@@ -318,6 +318,11 @@ fn frame_of_the_last_moment_puts_the_idle_transmitter_off() {
     assert_eq!(engine.step(u64::MAX), Step::Done);
     assert_eq!(engine.node(a).messages[0].0, 6);
     engine.with_node(a, |_, ctx| ctx.transmit(1, vec![1; 60]));
+    assert_eq!(engine.step(12), Step::Done);
+    engine.with_node(a, |_, ctx| {
+        ctx.await_idle(1);
+        ctx.await_idle(1);
+    });
     engine.run();
     assert_eq!(engine.node(a).idle, [13]);
     assert_eq!(arrivals(&engine, b), [507, 514]);
