@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use alfirk_ctrl::topology::n_tree::{HostLabel, Shape};
 use alfirk_ctrl::topology::units::{DELAY, RATE, SIZE};
-use alfirk_ctrl::topology::{self, Node, Topology};
+use alfirk_ctrl::topology::{self, FatTreeShape, Node, Topology};
 use clap::Subcommand;
 use serde_json::json;
 
@@ -18,6 +18,7 @@ use crate::exit::{print, Failure, Outcome};
 Examples:
   alfirk topology fat-tree --k 8 > fat-tree-k8.yaml
   alfirk topology fat-tree --k 64 --pods 16 > 16384-hosts.yaml
+  alfirk topology fat-tree --k 64 --pods 4 --edges 8 > 1024-hosts.yaml
   alfirk topology leaf-spine --leaves 4 --spines 2 --hosts 4
   alfirk topology n-tree --ports 8 --levels 3 > m8-port-n3-tree.yaml
   alfirk topology n-tree --ports 4 --levels 3 --tables
@@ -42,6 +43,9 @@ enum Kind {
         /// Pods, when there are to be fewer than k: even, and k a multiple of it. There are then pods k^2/4 hosts
         #[arg(long, value_name = "N")]
         pods: Option<u32>,
+        /// Edge switches of a pod, when there are to be fewer than k/2: k/2 is a multiple of it
+        #[arg(long, value_name = "N")]
+        edges: Option<u32>,
     },
     /// Leaves with hosts, each leaf linked to every spine
     LeafSpine {
@@ -75,6 +79,11 @@ enum Kind {
         )]
         multicast: Vec<HostLabel>,
     },
+    /// A switch for each host, and a link between any two of them
+    Mesh {
+        #[arg(long, value_name = "N", default_value_t = 8)]
+        hosts: u32,
+    },
     /// One switch with four hosts
     Testbed,
     /// Read a file, check it, and print it in the form that the generators use, with the headroom that its links need
@@ -88,7 +97,7 @@ pub fn run(args: Args) -> Outcome {
     let generated = |result: Result<Topology, _>| result.map_err(Failure::bad_input);
     let is_checked = matches!(args.kind, Kind::Check { .. });
     let topology = match args.kind {
-        Kind::FatTree { k, pods } => generated(topology::fat_tree_of_pods(k, pods.unwrap_or(k)))?,
+        Kind::FatTree { k, pods, edges } => generated(fat_tree(k, pods, edges).build())?,
         Kind::LeafSpine {
             leaves,
             spines,
@@ -109,6 +118,7 @@ pub fn run(args: Args) -> Outcome {
             }
             generated(topology::m_port_n_tree(ports, levels))?
         }
+        Kind::Mesh { hosts } => generated(topology::mesh(hosts))?,
         Kind::Testbed => topology::testbed(),
         Kind::Check { file } => read(&file)?,
     };
@@ -204,13 +214,23 @@ fn buffers(topology: &Topology) -> String {
 
 /// How the generators are called where a file may stand, too.
 pub const GENERATED: &str =
-    "fat-tree:K, fat-tree:K,pods=N, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, testbed";
+    "fat-tree:K, fat-tree:K,pods=N,edges=N, leaf-spine:LEAVES,SPINES,HOSTS, n-tree:PORTS,LEVELS, mesh:HOSTS, testbed";
 
 /// Whether the word calls a generator, rightly or not.
 pub fn is_generated(word: &str) -> bool {
     let kind = word.split(':').next().unwrap_or(word);
     word == "testbed"
-        || (word.contains(':') && ["fat-tree", "leaf-spine", "n-tree"].contains(&kind))
+        || (word.contains(':') && ["fat-tree", "leaf-spine", "n-tree", "mesh"].contains(&kind))
+}
+
+/// What is not said is as in the whole tree.
+fn fat_tree(k: u32, pods: Option<u32>, edges: Option<u32>) -> FatTreeShape {
+    let whole = FatTreeShape::whole(k);
+    FatTreeShape {
+        k,
+        pods: pods.unwrap_or(whole.pods),
+        edges: edges.unwrap_or(whole.edges),
+    }
 }
 
 /// `fat-tree:16` and the like.
@@ -218,20 +238,23 @@ fn generate(word: &str) -> Result<Topology, Failure> {
     let wrong =
         |why: &dyn std::fmt::Display| Failure::bad_input(format_args!("topology {word}: {why}"));
     let (kind, numbers) = word.split_once(':').unwrap_or((word, ""));
-    let (numbers, pods) = match numbers.split_once(",pods=") {
-        Some((numbers, pods)) => (numbers, Some(pods.parse().map_err(|error| wrong(&error))?)),
-        None => (numbers, None),
-    };
-    let numbers = numbers.split(',').filter(|number| !number.is_empty());
-    let numbers: Result<Vec<u32>, _> = numbers.map(str::parse).collect();
-    let numbers = numbers.map_err(|error| wrong(&error))?;
-    let topology = match (kind, &numbers[..], pods) {
+    let parse = |number: &str| number.parse::<u32>().map_err(|error| wrong(&error));
+    let (mut sizes, mut pods, mut edges) = (Vec::new(), None, None);
+    for number in numbers.split(',').filter(|number| !number.is_empty()) {
+        match number.split_once('=') {
+            Some(("pods", number)) if pods.is_none() => pods = Some(parse(number)?),
+            Some(("edges", number)) if edges.is_none() => edges = Some(parse(number)?),
+            _ => sizes.push(parse(number)?),
+        }
+    }
+    let topology = match (kind, &sizes[..], pods.or(edges)) {
         ("testbed", [], None) => return Ok(topology::testbed()),
-        ("fat-tree", [k], pods) => topology::fat_tree_of_pods(*k, pods.unwrap_or(*k)),
+        ("fat-tree", [k], _) => fat_tree(*k, pods, edges).build(),
         ("leaf-spine", [leaves, spines, hosts], None) => {
             topology::leaf_spine(*leaves, *spines, *hosts)
         }
         ("n-tree", [ports, levels], None) => topology::m_port_n_tree(*ports, *levels),
+        ("mesh", [hosts], None) => topology::mesh(*hosts),
         _ => return Err(wrong(&format_args!("write {GENERATED}"))),
     };
     topology.map_err(|error| wrong(&error))
@@ -259,6 +282,8 @@ mod tests {
             ("testbed", 4),
             ("fat-tree:4", 16),
             ("fat-tree:8,pods=2", 32),
+            ("fat-tree:8,pods=2,edges=1", 8),
+            ("mesh:6", 6),
             ("leaf-spine:4,2,4", 16),
             ("n-tree:4,2", 8),
         ] {
@@ -276,6 +301,9 @@ mod tests {
             "fat-tree:8,pods=3",
             "fat-tree:8,pods=x",
             "fat-tree:pods=2",
+            "fat-tree:8,pods=2,pods=4",
+            "fat-tree:8,edges=3",
+            "mesh:4,edges=2",
             "leaf-spine:4,2,4,pods=2",
             "testbed:4",
         ] {

@@ -24,7 +24,9 @@ mod tests;
 
 pub use alfirk_roce::wire::MacAddr;
 pub use builder::{Builder, Problem};
-pub use generate::{fat_tree, fat_tree_of_pods, leaf_spine, m_port_n_tree, testbed, GenerateError};
+pub use generate::{
+    fat_tree, leaf_spine, m_port_n_tree, mesh, testbed, FatTreeShape, GenerateError,
+};
 pub use model::{
     End, Host, HostIndex, Link, LinkAttributes, LinkIndex, Neighbour, Node, Switch, SwitchIndex,
     Topology,

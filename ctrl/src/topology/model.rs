@@ -176,6 +176,12 @@ impl Topology {
         Ok(topology)
     }
 
+    /// The same network with a link of another rate, in bits per second and above 0.
+    pub fn with_rate(mut self, link: LinkIndex, rate_bps: u64) -> Topology {
+        self.links[link.0].attributes.rate_bps = rate_bps;
+        self
+    }
+
     pub(super) fn check_switching(&self) -> Result<(), SwitchingProblem> {
         self.switching.check()?;
         for index in self.switch_indexes() {

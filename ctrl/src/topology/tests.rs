@@ -305,6 +305,16 @@ fn generators_refuse_what_they_cannot_build() {
         fat_tree_of_pods(64, 24).unwrap_err().to_string(),
         "fat-tree: pods = 24 is out of range; it must be even and divide k"
     );
+    for edges in [0, 3, 64] {
+        let shape = FatTreeShape {
+            edges,
+            ..FatTreeShape::whole(64)
+        };
+        assert!(shape.build().is_err());
+    }
+    for hosts in [0, 1, 256] {
+        assert!(mesh(hosts).is_err());
+    }
     assert!(leaf_spine(0, 1, 1).is_err());
     assert!(leaf_spine(1, 1, 255).is_err());
     assert!(m_port_n_tree(3, 2).is_err());
@@ -375,6 +385,66 @@ fn a_fat_tree_of_fewer_pods_has_few_core_switches_and_is_as_wide() {
     }
     assert_eq!(fat_tree_of_pods(8, 8), fat_tree(8));
     assert_eq!(fat_tree_of_pods(8, 4).unwrap().name(), "fat-tree-k8-pods4");
+}
+
+fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
+    let whole = FatTreeShape::whole(k);
+    FatTreeShape { pods, ..whole }.build()
+}
+
+#[test]
+fn pods_of_few_edge_switches_have_links_side_by_side() {
+    // 1,024 hosts in three layers of switches with 64 ports, as Cepheus simulates them.
+    let shape = FatTreeShape {
+        k: 64,
+        pods: 4,
+        edges: 8,
+    };
+    let topology = shape.build().unwrap();
+    assert_eq!(topology.name(), "fat-tree-k64-pods4-edges8");
+    assert_eq!(topology.hosts().len(), 1_024);
+    assert_eq!(topology.switches().len(), 32 + 32 + 16);
+    assert_eq!(topology.links().len(), 3 * 1_024);
+    for switch in topology.switch_indexes() {
+        let ports: Vec<_> = topology.neighbours(switch).iter().map(|n| n.port).collect();
+        assert_eq!(ports, (1..=64).collect::<Vec<_>>());
+    }
+    let paths = Paths::new(&topology);
+    let distance = |from: usize, to: usize| {
+        let (edge, _) = topology.attachment(HostIndex(from));
+        paths.distance(edge, HostIndex(to))
+    };
+    assert_eq!(
+        (distance(0, 31), distance(0, 32), distance(0, 256)),
+        (1, 3, 5)
+    );
+    // 8 x 4 ways up to an aggregation switch, 32 from there to the core, 16 down to the pod, 4 to the edge switch.
+    assert_eq!(
+        count_paths(&topology, &paths, HostIndex(0), HostIndex(256)),
+        32 * 32 * 16 * 4
+    );
+}
+
+#[test]
+fn any_two_hosts_of_a_mesh_have_a_link_for_themselves() {
+    let topology = mesh(5).unwrap();
+    assert_eq!((topology.hosts().len(), topology.switches().len()), (5, 5));
+    assert_eq!(topology.links().len(), 5 + 5 * 4 / 2);
+    for switch in topology.switch_indexes() {
+        let ports: Vec<_> = topology.neighbours(switch).iter().map(|n| n.port).collect();
+        assert_eq!(ports, [1, 2, 3, 4, 5]);
+        let mut others: Vec<_> = topology
+            .neighbours(switch)
+            .iter()
+            .map(|n| n.peer.node)
+            .collect();
+        others.sort_unstable();
+        others.dedup();
+        assert_eq!(others.len(), 5);
+    }
+    let slow = topology.clone().with_rate(LinkIndex(7), 1_000);
+    assert_eq!(slow.link(LinkIndex(7)).attributes.rate_bps, 1_000);
+    assert_eq!(slow.link(LinkIndex(6)), topology.link(LinkIndex(6)));
 }
 
 #[test]

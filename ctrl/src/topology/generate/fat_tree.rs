@@ -9,69 +9,108 @@ use crate::topology::{End, Topology};
 /// Edge and aggregation switches have ports 1 to k/2 downwards and k/2 + 1 to k upwards; port `i` of a core
 /// switch leads to pod `i`.  Host `j` of edge switch `e` in pod `p` (all from 0) has the address 10.p.e.(j + 1).
 pub fn fat_tree(k: u32) -> Result<Topology, GenerateError> {
-    fat_tree_of_pods(k, k)
+    FatTreeShape::whole(k).build()
 }
 
-/// The fat-tree of k-port switches with fewer pods, and with as few core switches as keep it 1:1: `pods k^2/4` hosts under `pods k/4`
-/// core switches, each of which has `k/pods` links to every pod.
-///
-/// `pods` is even and divides `k`.  Ports `i k/pods + 1` to `(i + 1) k/pods` of a core switch lead to pod `i` (from 0), all to
-/// the same aggregation switch; the rest is as in [`fat_tree`].  Gleam and Cepheus simulate 16,384 hosts under switches of 64
-/// ports: 16 pods.
-pub fn fat_tree_of_pods(k: u32, pods: u32) -> Result<Topology, GenerateError> {
-    let good = (2..=128).contains(&k) && k % 2 == 0;
-    check("fat-tree", "k", k, good, "even and 2 to 128")?;
-    let good = pods > 0 && pods % 2 == 0 && k % pods == 0;
-    check("fat-tree", "pods", pods, good, "even and divide k")?;
+/// A fat-tree of k-port switches that is 1:1 and may be smaller than the whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FatTreeShape {
+    /// Ports of a switch, even.
+    pub k: u32,
+    /// Even, and divides `k`.  With fewer than `k` there are `pods / 2` core switches for each aggregation switch of a pod; each
+    /// has `k / pods` links to every pod.
+    pub pods: u32,
+    /// Edge switches of a pod, and as many aggregation switches; divides `k / 2`.  With fewer than `k / 2` there are `k / 2 / edges`
+    /// links between every two.
+    pub edges: u32,
+}
 
-    let half = k / 2;
-    let name = match pods == k {
-        true => format!("fat-tree-k{k}"),
-        false => format!("fat-tree-k{k}-pods{pods}"),
-    };
-    let mut builder = RuleBuilder::new(name);
-    let layer = |builder: &mut RuleBuilder, letter: char| -> Vec<Vec<_>> {
-        (1..=pods)
-            .map(|pod| {
-                (1..=half)
-                    .map(|i| builder.switch(format!("p{pod}{letter}{i}")))
-                    .collect()
-            })
-            .collect()
-    };
-    let edges = layer(&mut builder, 'e');
-    let aggregations = layer(&mut builder, 'a');
-    let cores: Vec<_> = (1..=half * pods / 2)
-        .map(|i| builder.switch(format!("c{i}")))
-        .collect();
-
-    for (p, pod) in (0u8..).zip(&edges) {
-        for (e, edge) in (0u8..).zip(pod) {
-            for (j, port) in (1u8..).zip(1..=half) {
-                let host = builder.host([10, p, e, j]);
-                builder.link(End::host(host), End::switch(*edge, port));
-            }
+impl FatTreeShape {
+    /// The whole tree.
+    pub fn whole(k: u32) -> FatTreeShape {
+        FatTreeShape {
+            k,
+            pods: k,
+            edges: k / 2,
         }
     }
-    for (edges, aggregations) in edges.iter().zip(&aggregations) {
-        for (e, edge) in (1..).zip(edges) {
-            for (a, aggregation) in (1..).zip(aggregations) {
-                builder.link(End::switch(*edge, half + a), End::switch(*aggregation, e));
-            }
-        }
+
+    /// It, with `pods edges k/2` hosts under `pods edges / 2` core switches.
+    ///
+    /// Ports `i k/pods + 1` to `(i + 1) k/pods` of a core switch lead to pod `i` (from 0), all to the same aggregation switch; links
+    /// between an edge and an aggregation switch are side by side in the same way; the rest is as in [`fat_tree`].  Gleam simulates
+    /// 16,384 hosts under switches of 64 ports, 16 pods of 32 edge switches, and Cepheus 1,024, such as 4 pods of 8.
+    pub fn build(self) -> Result<Topology, GenerateError> {
+        let FatTreeShape { k, pods, edges } = self;
+        let good = (2..=128).contains(&k) && k % 2 == 0;
+        check("fat-tree", "k", k, good, "even and 2 to 128")?;
+        let good = pods > 0 && pods % 2 == 0 && k % pods == 0;
+        check("fat-tree", "pods", pods, good, "even and divide k")?;
+        let good = edges > 0 && (k / 2) % edges == 0;
+        check("fat-tree", "edges", edges, good, "1 or more and divide k/2")?;
+        Ok(self.checked())
     }
-    let parallel = k / pods;
-    for (p, aggregations) in (0..).zip(&aggregations) {
-        for (aggregation, cores) in aggregations.iter().zip(cores.chunks((pods / 2) as usize)) {
-            for (c, core) in (0..).zip(cores) {
-                for i in 1..=parallel {
-                    builder.link(
-                        End::switch(*aggregation, half + c * parallel + i),
-                        End::switch(*core, p * parallel + i),
-                    );
+
+    fn checked(self) -> Topology {
+        let FatTreeShape { k, pods, edges } = self;
+        let half = k / 2;
+        let mut name = format!("fat-tree-k{k}");
+        if pods != k {
+            name += &format!("-pods{pods}");
+        }
+        if edges != half {
+            name += &format!("-edges{edges}");
+        }
+        let mut builder = RuleBuilder::new(name);
+        let layer = |builder: &mut RuleBuilder, letter: char| -> Vec<Vec<_>> {
+            (1..=pods)
+                .map(|pod| {
+                    (1..=edges)
+                        .map(|i| builder.switch(format!("p{pod}{letter}{i}")))
+                        .collect()
+                })
+                .collect()
+        };
+        let edge_layer = layer(&mut builder, 'e');
+        let aggregations = layer(&mut builder, 'a');
+        let cores: Vec<_> = (1..=edges * pods / 2)
+            .map(|i| builder.switch(format!("c{i}")))
+            .collect();
+
+        for (p, pod) in (0u8..).zip(&edge_layer) {
+            for (e, edge) in (0u8..).zip(pod) {
+                for (j, port) in (1u8..).zip(1..=half) {
+                    let host = builder.host([10, p, e, j]);
+                    builder.link(End::host(host), End::switch(*edge, port));
                 }
             }
         }
+        let beside = half / edges;
+        for (edge_switches, aggregations) in edge_layer.iter().zip(&aggregations) {
+            for (e, edge) in (0..).zip(edge_switches) {
+                for (a, aggregation) in (0..).zip(aggregations) {
+                    for i in 1..=beside {
+                        builder.link(
+                            End::switch(*edge, half + a * beside + i),
+                            End::switch(*aggregation, e * beside + i),
+                        );
+                    }
+                }
+            }
+        }
+        let parallel = k / pods;
+        for (p, aggregations) in (0..).zip(&aggregations) {
+            for (aggregation, cores) in aggregations.iter().zip(cores.chunks((pods / 2) as usize)) {
+                for (c, core) in (0..).zip(cores) {
+                    for i in 1..=parallel {
+                        builder.link(
+                            End::switch(*aggregation, half + c * parallel + i),
+                            End::switch(*core, p * parallel + i),
+                        );
+                    }
+                }
+            }
+        }
+        builder.build()
     }
-    Ok(builder.build())
 }

@@ -7,11 +7,13 @@
 mod fat_tree;
 mod leaf_spine;
 mod m_port_n_tree;
+mod mesh;
 mod testbed;
 
-pub use fat_tree::{fat_tree, fat_tree_of_pods};
+pub use fat_tree::{fat_tree, FatTreeShape};
 pub use leaf_spine::leaf_spine;
 pub use m_port_n_tree::m_port_n_tree;
+pub use mesh::mesh;
 pub use testbed::testbed;
 
 use super::{Builder, End, Host, HostIndex, LinkAttributes, MacAddr, SwitchIndex, Topology};

@@ -1,0 +1,29 @@
+//! Switches with one host each, and a link between any two of them.
+
+use super::{check, GenerateError, RuleBuilder};
+use crate::topology::{End, Topology};
+
+/// `hosts` switches (`s1`, ...) with one host each, every two of them linked.
+///
+/// What two hosts send to each other has a link for itself, as in analyses of overlays that speak of the link between two members
+/// (RDMC, section 4.5).  Port 1 of a switch leads to its host, the others to the other switches in their order.  Host `i` (from 0)
+/// has the address 10.0.i.1.
+pub fn mesh(hosts: u32) -> Result<Topology, GenerateError> {
+    let good = (2..=255).contains(&hosts);
+    check("mesh", "hosts", hosts, good, "2 to 255")?;
+    let mut builder = RuleBuilder::new(format!("mesh-{hosts}"));
+    let switches: Vec<_> = (1..=hosts)
+        .map(|i| builder.switch(format!("s{i}")))
+        .collect();
+    for (i, switch) in (0u8..).zip(&switches) {
+        let host = builder.host([10, 0, i, 1]);
+        builder.link(End::host(host), End::switch(*switch, 1));
+    }
+    for (i, a) in (0..).zip(&switches) {
+        for (j, b) in (0..).zip(&switches).skip(i as usize + 1) {
+            // A switch leaves itself out when it counts the others.
+            builder.link(End::switch(*a, 1 + j), End::switch(*b, 2 + i));
+        }
+    }
+    Ok(builder.build())
+}
