@@ -80,8 +80,9 @@ pub(super) struct ModelArgs {
     model: ModelArg,
 
     /// What hosts and switches cost: a name, or KEY=VALUE for what differs, or both with commas; keys are the flags below and
-    /// post-rate, copy-rate (bits per second at which a source copies its message, and a receiver each one) and packet-interval
-    /// (between frames of a NIC); --list-host-models names them [default: default]
+    /// post-rate, copy-rate (bits per second at which a source copies its message, and a receiver each one), relay-delay and
+    /// relay-rate (of who passes a message on, for each one, and by its bytes) and packet-interval (between frames of a NIC);
+    /// --list-host-models names them [default: default]
     #[arg(long, value_name = "MODEL")]
     host_model: Option<String>,
 
@@ -157,7 +158,7 @@ enum Place {
     Rate(fn(&mut Model) -> &mut Option<u64>),
 }
 
-const FIELDS: [Field; 8] = [
+const FIELDS: [Field; 10] = [
     Field::delay("post-delay", |model| &mut model.post_delay),
     Field::delay("nic-delay", |model| &mut model.nic_delay),
     Field::delay("completion-delay", |model| &mut model.completion_delay),
@@ -165,6 +166,8 @@ const FIELDS: [Field; 8] = [
     Field::delay("control-latency", |model| &mut model.control_latency),
     Field::rate("post-rate", |model| &mut model.post_rate),
     Field::rate("copy-rate", |model| &mut model.copy_rate),
+    Field::delay("relay-delay", |model| &mut model.relay_delay),
+    Field::rate("relay-rate", |model| &mut model.relay_rate),
     Field::delay("packet-interval", |model| &mut model.packet_interval),
 ];
 
@@ -286,6 +289,7 @@ mod tests {
             "cyclic",
             "copy-rate=40Gbps",
             "nic-delay=1us,post-rate=80Gbps,packet-interval=10ns",
+            "relay-delay=2us,relay-rate=50Gbps",
         ] {
             assert_eq!(show(read(text)).as_deref(), Some(text));
         }

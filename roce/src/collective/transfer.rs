@@ -365,6 +365,15 @@ impl Transfer {
         true
     }
 
+    /// Whether the event is a message of this transfer that has come to a member that passes messages on.
+    pub fn relays(&self, event: &HostEvent) -> bool {
+        let HostEvent::Completion(completion) = event else {
+            return false;
+        };
+        let mut incoming = self.incoming.iter();
+        !self.outgoing.is_empty() && incoming.any(|connection| connection.qpn == completion.qpn)
+    }
+
     /// The next thing the orchestrator should know.
     pub fn poll(&mut self) -> Option<TransferEvent> {
         self.events.pop_front()

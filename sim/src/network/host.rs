@@ -518,8 +518,8 @@ impl HostNode {
         while let Some(event) = self.host.poll_event() {
             let handling = self.model.handling(event.received_bytes());
             let seen_at = ctx.now().max(self.free_at) + handling;
-            self.free_at = seen_at;
-            let delay = seen_at - ctx.now() + self.model.post_delay;
+            self.free_at = seen_at + self.relaying(&event);
+            let delay = self.free_at - ctx.now() + self.model.post_delay;
             let event = Box::new(event);
             ctx.send(ctx.node(), Message::Handled { event, seen_at }, delay);
         }
@@ -549,6 +549,16 @@ impl HostNode {
         let transfers = parts.map(|part| part.transfer.poll_timeout());
         if let Some(at) = alarms.into_iter().chain(transfers).flatten().min() {
             ctx.wake_at(at);
+        }
+    }
+
+    /// What the application does with a message beside handling it, because it passes it on.
+    fn relaying(&self, event: &HostEvent) -> u64 {
+        let costs = self.model.relaying(event.received_bytes());
+        let mut parts = self.transfers.values();
+        match costs > 0 && parts.any(|part| part.transfer.relays(event)) {
+            true => costs,
+            false => 0,
         }
     }
 

@@ -8,12 +8,14 @@
 ///       + bytes / post_rate                 + queueing                                  │ completion
 ///                                                                                       ▼
 ///                                          post ◄── application ◄── completion_delay (one at a time)
-///                                                                   + bytes / copy_rate
+///                                               relay_delay         + bytes / copy_rate
+///                                               + bytes / relay_rate
 /// ```
 ///
 /// A host that relays thus pays `nic_delay + completion_delay + post_delay` at each step, as a polling
-/// application on a real NIC does, and where it copies what it got, the copy. A NIC answers (ACK, NAK, CNP) without
-/// the application.
+/// application on a real NIC does, and where it copies what it got, the copy. What a library for messages does beside that at a
+/// relay (it matches tags, runs its protocol, copies through buffers of its own) are `relay_delay` and `relay_rate`; who passes
+/// nothing on does not pay them. A NIC answers (ACK, NAK, CNP) without the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Model {
     /// From a post by the application until the NIC acts on it: doorbell and work request fetch.
@@ -35,6 +37,11 @@ pub struct Model {
     /// Bits per second at which an application copies each message that it receives, before it does anything else
     /// with it; `None` if the message stays where the NIC has put it.
     pub copy_rate: Option<u64>,
+    /// What an application that passes a message on does for each, beside handling it, before it posts it. The next message waits for
+    /// that.
+    pub relay_delay: u64,
+    /// Bits per second at which it does so with the message's bytes, such as copying them; `None` if it does not touch them.
+    pub relay_rate: Option<u64>,
     /// The least time between the beginnings of two frames that a NIC sends; 0 if only the link limits it.
     pub packet_interval: u64,
     /// What the simulator spends on each packet.
@@ -64,6 +71,8 @@ impl Default for Model {
             control_latency: 50_000,
             post_rate: None,
             copy_rate: None,
+            relay_delay: 0,
+            relay_rate: None,
             packet_interval: 0,
             fidelity: Fidelity::Exact,
         }
@@ -128,6 +137,11 @@ impl Model {
         self.completion_delay
             .saturating_add(at(self.copy_rate, bytes))
     }
+
+    /// Nanoseconds that an application takes to pass on a message of so many bytes, beside handling it.
+    pub fn relaying(&self, bytes: u64) -> u64 {
+        self.relay_delay.saturating_add(at(self.relay_rate, bytes))
+    }
 }
 
 /// How long so many bytes take, rounded up.
@@ -152,6 +166,13 @@ mod tests {
         };
         assert_eq!(model.posting(1_000), 250 + 1_000);
         assert_eq!(model.handling(1_000), 500 + 100);
+        assert_eq!(model.relaying(1_000), 0);
+        let relay = Model {
+            relay_delay: 70,
+            relay_rate: Some(8_000_000_000),
+            ..model
+        };
+        assert_eq!(relay.relaying(1_000), 70 + 1_000);
         assert_eq!(Model::default().posting(1 << 40), 250);
         assert_eq!(Model::default().handling(1 << 40), 500);
     }
