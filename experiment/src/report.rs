@@ -178,6 +178,9 @@ pub struct Settings {
     /// Losses of single links for a while, as they were asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<String>,
+    /// Rates of single links that the topology has otherwise, as they were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<String>,
     /// The share of the normal goodput under which the group is given up for an overlay; `None` if it is not watched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fallback_below: Option<f64>,
@@ -516,6 +519,9 @@ impl Report {
         }
         for outage in &settings.outages {
             write!(out, ", loss {outage}")?;
+        }
+        for rate in &settings.rates {
+            write!(out, ", rate {rate}")?;
         }
         if let Some(switching) = &settings.switching {
             write!(out, ", switches {switching}")?;
@@ -937,6 +943,7 @@ mod tests {
                 slices: None,
                 loss: 0.0,
                 outages: Vec::new(),
+                rates: Vec::new(),
                 fallback_below: None,
                 registration: "api".to_string(),
                 switching: None,

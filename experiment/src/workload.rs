@@ -34,6 +34,8 @@ pub struct Phase {
     pub flows: Vec<Flow>,
     /// Flows that load the fabric meanwhile; nobody waits for them, and they end with the phase.
     pub background: Vec<Flow>,
+    /// Nanoseconds that all hosts compute, in a phase without flows. Nothing is simulated meanwhile.
+    pub computing: u64,
 }
 
 /// One broadcast.
@@ -75,7 +77,11 @@ impl By {
 impl Workload {
     /// Has other flows load the fabric in every phase.
     pub fn load(&mut self, background: &Workload) {
-        for phase in &mut self.phases {
+        for phase in self
+            .phases
+            .iter_mut()
+            .filter(|phase| !phase.flows.is_empty())
+        {
             let flows = background.phases.iter().flat_map(|phase| &phase.flows);
             phase.background.extend(flows.cloned());
         }

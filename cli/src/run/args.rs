@@ -21,6 +21,7 @@ use super::hardware::{ModelArgs, SwitchArgs};
 use super::input::Source;
 use super::losses::{find_link, Losses};
 use super::quantity::{quantity, share};
+use super::rates::RateArgs;
 use super::workload::WorkloadArgs;
 use crate::exit::Failure;
 use crate::program::Target;
@@ -47,7 +48,7 @@ Examples:
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB
   sudo alfirk run --driver mininet --topology topologies/testbed.yaml --size 1MiB --guests h2,h3")]
 pub struct Args {
-    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, testbed
+    /// The network, as YAML, or what `alfirk topology` makes: fat-tree:16, fat-tree:64,pods=16, leaf-spine:4,2,4, n-tree:8,3, mesh:8, testbed
     /// [default: a fat-tree with k = 4: 16 hosts, 20 switches]
     #[arg(long, value_name = "FILE")]
     topology: Option<PathBuf>,
@@ -68,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", conflicts_with = "size")]
     input: Option<PathBuf>,
 
-    /// Send so many bytes made from the seed: 64B, 16MiB, ... [default: 1MiB]
+    /// Send so many bytes made from the seed: 64B, 16MiB, ...; with --workload, of each flow whose length it does not state [default: 1MiB]
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
@@ -308,6 +309,9 @@ pub struct Args {
     pub(super) workload: WorkloadArgs,
 
     #[command(flatten)]
+    rates: RateArgs,
+
+    #[command(flatten)]
     switches: SwitchArgs,
 
     #[command(flatten)]
@@ -406,7 +410,7 @@ impl Args {
             Some(file) => crate::topology::read(file)?,
             None => topology::fat_tree(4).expect("4 is a good k"),
         };
-        let topology = self.switches.apply(topology)?;
+        let topology = self.switches.apply(self.rates.apply(topology)?)?;
         let alone = !self.kill.is_empty()
             || !self.hostile.is_empty()
             || self.switch_source.is_some_and(|n| n > 0);
@@ -424,7 +428,9 @@ impl Args {
         };
         Planner::new(self.tree_policy, &topology)
             .map_err(|why| Failure::bad_input(format_args!("--tree-policy: {why}")))?;
-        let workload = self.workload.check(&topology, self.seed)?;
+        let workload = self
+            .workload
+            .check(&topology, self.size.as_deref(), self.seed)?;
         let members = match &workload {
             Some(asked) => asked.workload.hosts(),
             None if self.to.is_empty() => {
@@ -576,6 +582,7 @@ impl Args {
             core_loss: losses.core,
             outages: losses.outages,
             outage_names: losses.names,
+            rates: self.rates.names(),
             registration,
             fallback,
             safeguard,

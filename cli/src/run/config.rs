@@ -103,6 +103,8 @@ pub struct Config {
     pub outages: Vec<Outage>,
     /// As they were written.
     pub outage_names: Vec<String>,
+    /// Of links that differ from the topology's, as they were written.
+    pub rates: Vec<String>,
     pub registration: Registration,
     pub fallback: Option<Algorithm>,
     pub safeguard: Option<SafeguardConfig>,

@@ -9,6 +9,7 @@ mod losses;
 pub mod mininet;
 pub mod progress;
 mod quantity;
+mod rates;
 mod records;
 mod workload;
 
@@ -381,6 +382,7 @@ fn report(config: &Config, input: &Content, results: Vec<Row>) -> Report {
             slices: config.slices,
             loss: config.loss,
             outages: config.outage_names.clone(),
+            rates: config.rates.clone(),
             fallback_below: config.safeguard.map(|config| config.below),
             registration: match config.registration {
                 Registration::Service => "api",

@@ -18,7 +18,7 @@ pub(super) struct WorkloadArgs {
         long,
         value_name = "KIND[:KEY=VALUE,...]",
         conflicts_with_all = [
-            "source", "group", "rotate", "input", "size", "messages", "collective", "switch_source", "fallback_below",
+            "source", "group", "rotate", "input", "messages", "collective", "switch_source", "fallback_below",
             "kill", "hostile", "registration", "initial_psn",
         ]
     )]
@@ -58,13 +58,22 @@ impl WorkloadArgs {
         matches!(kind, Some(Kind::Storage { .. }))
     }
 
-    /// The flows among the topology's hosts.
-    pub(super) fn check(&self, topology: &Topology, seed: u64) -> Result<Option<Asked>, Failure> {
+    /// The flows among the topology's hosts, of so many bytes each where the workload states no length.
+    pub(super) fn check(
+        &self,
+        topology: &Topology,
+        size: Option<&str>,
+        seed: u64,
+    ) -> Result<Option<Asked>, Failure> {
         let Some(text) = &self.workload else {
             return Ok(None);
         };
         let hosts: Vec<HostIndex> = topology.host_indexes().collect();
-        let (kind, mut workload) = read("--workload", text, &hosts, seed)?;
+        let size = match size {
+            Some(size) => quantity("--size", size, &units::SIZE)?.max(1),
+            None => USUAL,
+        };
+        let (kind, mut workload) = read("--workload", text, size, &hosts, seed)?;
         if let Some(text) = &self.throughput_every {
             let interval = quantity("--throughput-every", text, &units::DELAY)?;
             if interval == 0 {
@@ -76,7 +85,7 @@ impl WorkloadArgs {
         }
         let mut background = None;
         if let Some(text) = &self.background {
-            let (kind, load) = read("--background", text, &hosts, seed)?;
+            let (kind, load) = read("--background", text, USUAL, &hosts, seed)?;
             let is_load = |by| matches!(by, By::Always(Algorithm::Unicast));
             if !load.flows().all(|flow| is_load(flow.by)) {
                 return Err(Failure::bad_input(format_args!(
@@ -94,14 +103,18 @@ impl WorkloadArgs {
     }
 }
 
+/// Bytes of a flow where nothing is said.
+const USUAL: u64 = 1 << 20;
+
 fn read(
     flag: &str,
     text: &str,
+    bytes: u64,
     hosts: &[HostIndex],
     seed: u64,
 ) -> Result<(Kind, Workload), Failure> {
     let bad = |why| Failure::bad_input(format_args!("{flag} {text}: {why}"));
-    let kind: Kind = text.parse().map_err(bad)?;
+    let kind = Kind::read(text, bytes).map_err(bad)?;
     let workload = kind.workload(hosts, seed).map_err(bad)?;
     Ok((kind, workload))
 }

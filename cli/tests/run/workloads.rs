@@ -148,6 +148,7 @@ fn flow_begins_after_its_delay() {
             name: "two".to_owned(),
             flows: vec![flow(0, 50_000), flow(4, 0)],
             background: Vec::new(),
+            computing: 0,
         }],
     };
     let row = delivers(&topology, &workload, Algorithm::Unicast, 0.0);

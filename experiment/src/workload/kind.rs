@@ -1,5 +1,7 @@
 //! What applications ask for, as words: `hpl:grid=8x8,panel=1MiB`.
 
+mod hpl;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -11,9 +13,7 @@ use alfirk_roce::collective::Algorithm;
 
 use super::{By, Flow, Phase, Workload};
 use crate::stream::stream;
-
-/// Bytes of one matrix element of HPL.
-const DOUBLE: u64 = 8;
+pub use hpl::HplLengths;
 
 /// The communication of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub enum Kind {
         lengths: HplLengths,
         /// What swaps rows where no group of the fabric does.
         swap_by: Algorithm,
+        /// 10^9 floating-point operations per second of a host, with which each epoch computes, too; it only communicates if `None`.
+        gflops: Option<u32>,
     },
     /// Broadcasts in many groups at a time, whose members are drawn.
     Groups { count: u32, size: u32, bytes: u64 },
@@ -60,38 +62,6 @@ pub enum Kind {
     },
 }
 
-/// How long HPL's messages are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HplLengths {
-    /// In bytes, in all epochs.
-    Fixed { panel: u64, swap: u64 },
-    /// As HPL has them for a matrix of order `n` in blocks of `nb`; they shrink from epoch to epoch.
-    Matrix { n: u64, nb: u64 },
-}
-
-impl HplLengths {
-    /// Bytes of an epoch's panel and of the rows that a column swaps.
-    ///
-    /// HPL sends in one piece the rows of the panel that a process holds, the factored block, its pivots, and one word
-    /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`); a column of processes passes on the `nb` pivot rows of what it holds of the rest
-    /// (`HPL_pdlaswp01T`: `U`). Of the rows of processes the one that holds the factored block has so many rows less; here it is as
-    /// the others.
-    fn in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
-        match self {
-            HplLengths::Fixed { panel, swap } => (panel, swap),
-            HplLengths::Matrix { n, nb } => {
-                let left = n.saturating_sub(u64::from(epoch) * nb);
-                let width = nb.min(left);
-                let below = left.saturating_sub(width);
-                let mine = left.div_ceil(rows.into());
-                let panel = mine * width + width * width + width + 1;
-                let swap = width * below.div_ceil(columns.into());
-                (panel * DOUBLE, swap * DOUBLE)
-            }
-        }
-    }
-}
-
 /// Words that are no workload, or one that the fabric has no hosts for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindError {
@@ -121,6 +91,8 @@ pub enum KindError {
     },
     #[error("hpl takes either n and nb or panel and swap")]
     Lengths,
+    #[error("hpl: gflops needs n and nb, from which it follows how much is computed")]
+    NoMatrix,
     #[error("{what} needs {needs} hosts, and the topology has {has}")]
     Hosts {
         what: String,
@@ -146,6 +118,7 @@ const KINDS: [Words; 7] = [
             ("nb", "128"),
             ("epochs", "4"),
             ("swap-by", "long"),
+            ("gflops", "1000"),
         ],
     },
     Words {
@@ -228,7 +201,8 @@ impl Kind {
                 epochs,
                 lengths,
                 swap_by,
-            } => hpl(hosts, (rows, columns), epochs, lengths, swap_by),
+                gflops,
+            } => hpl::workload(hosts, (rows, columns), epochs, lengths, swap_by, gflops),
             Kind::Groups { count, size, bytes } => groups(hosts, count, size, bytes, seed),
             Kind::Storage { .. } => self.storage(hosts, seed),
             Kind::Training { .. } => self.training(hosts),
@@ -350,6 +324,7 @@ fn one_phase(name: &str, flows: Vec<Flow>) -> Workload {
             name: name.to_owned(),
             flows,
             background: Vec::new(),
+            computing: 0,
         }],
         interval: None,
     }
@@ -363,63 +338,6 @@ fn pair_flow((from, to): (HostIndex, HostIndex), bytes: u64) -> Flow {
         messages: None,
         depth: None,
         after: 0,
-    }
-}
-
-fn hpl(
-    hosts: &[HostIndex],
-    (rows, columns): (u32, u32),
-    epochs: u32,
-    lengths: HplLengths,
-    swap_by: Algorithm,
-) -> Workload {
-    let (p, q) = (rows as usize, columns as usize);
-    let at = |row: usize, column: usize| hosts[row * q + column];
-    let broadcast = |members: Vec<HostIndex>, first: usize, bytes, by| {
-        let mut members = members;
-        members.rotate_left(first);
-        Flow {
-            members,
-            bytes,
-            by,
-            messages: None,
-            depth: None,
-            after: 0,
-        }
-    };
-    let mut phases = Vec::new();
-    for epoch in 0..epochs {
-        let (panel, swap) = lengths.in_epoch(epoch, rows, columns);
-        let number = match epochs {
-            1 => String::new(),
-            _ => format!(" {}", epoch + 1),
-        };
-        let in_rows = (0..p).map(|row| {
-            let members = (0..q).map(|column| at(row, column)).collect();
-            broadcast(members, epoch as usize % q, panel, By::Compared)
-        });
-        let in_columns = (0..q).map(|column| {
-            let members = (0..p).map(|row| at(row, column)).collect();
-            broadcast(members, epoch as usize % p, swap, By::ComparedOr(swap_by))
-        });
-        let both = [
-            ("PB", q, panel, in_rows.collect::<Vec<_>>()),
-            ("RS", p, swap, in_columns.collect()),
-        ];
-        for (name, size, bytes, flows) in both {
-            // A grid of one row or column has nobody to tell.
-            if size > 1 && bytes > 0 {
-                phases.push(Phase {
-                    name: format!("{name}{number}"),
-                    flows,
-                    background: Vec::new(),
-                });
-            }
-        }
-    }
-    Workload {
-        phases,
-        interval: None,
     }
 }
 
@@ -528,6 +446,16 @@ impl FromStr for Kind {
     type Err = KindError;
 
     fn from_str(text: &str) -> Result<Kind, KindError> {
+        Kind::read(text, 1 << 20)
+    }
+}
+
+impl Kind {
+    /// The same, with so many bytes for each flow of hpl, groups, incast and pairs where the words state no length.
+    ///
+    /// # Errors
+    /// The words are no workload.
+    pub fn read(text: &str, bytes: u64) -> Result<Kind, KindError> {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let Some(words) = KINDS.iter().find(|words| words.name == name.trim()) else {
             let names: Vec<&str> = KINDS.iter().map(|words| words.name).collect();
@@ -536,11 +464,11 @@ impl FromStr for Kind {
         let values = Values::read(words, rest)?;
         const MIB: u64 = 1 << 20;
         Ok(match words.name {
-            "hpl" => read_hpl(&values)?,
+            "hpl" => hpl::read(&values, bytes)?,
             "groups" => Kind::Groups {
                 count: values.number("count", 16)?,
                 size: at_least("size", values.number("size", 8)?, 2)?,
-                bytes: values.size("bytes", MIB)?,
+                bytes: values.size("bytes", bytes)?,
             },
             "storage" => Kind::Storage {
                 clients: values.number("clients", 1)?,
@@ -557,7 +485,7 @@ impl FromStr for Kind {
             },
             "incast" => Kind::Incast {
                 senders: values.number("senders", 8)?,
-                bytes: values.size("bytes", MIB)?,
+                bytes: values.size("bytes", bytes)?,
             },
             "fairness" => Kind::Fairness {
                 members: at_least("members", values.number("members", 16)?, 5)?,
@@ -568,7 +496,7 @@ impl FromStr for Kind {
             },
             _ => Kind::Pairs {
                 count: values.number("count", 8)?,
-                bytes: values.size("bytes", MIB)?,
+                bytes: values.size("bytes", bytes)?,
             },
         })
     }
@@ -585,45 +513,6 @@ fn at_least(key: &'static str, number: u32, least: u32) -> Result<u32, KindError
     }
 }
 
-fn read_hpl(values: &Values) -> Result<Kind, KindError> {
-    let kind = values.kind;
-    let Some(grid) = values.given.get("grid") else {
-        return Err(KindError::Missing {
-            kind,
-            key: "grid",
-            example: "8x8",
-        });
-    };
-    let sides = grid.split_once('x').map(|(p, q)| (p.parse(), q.parse()));
-    let Some((Ok(rows @ 1..=65_536), Ok(columns @ 1..=65_536))) = sides else {
-        return Err(bad("grid", grid, "give rows and columns, as 8x8"));
-    };
-    let fixed = values.has("panel") || values.has("swap");
-    let lengths = match (values.has("n"), values.has("nb")) {
-        (false, false) => {
-            let panel = values.size("panel", 1 << 20)?;
-            let swap = values.size("swap", panel)?;
-            HplLengths::Fixed { panel, swap }
-        }
-        (true, true) if !fixed => HplLengths::Matrix {
-            n: values.number("n", 1)?.into(),
-            nb: values.number("nb", 1)?.into(),
-        },
-        _ => return Err(KindError::Lengths),
-    };
-    let swap_by = match values.given.get("swap-by") {
-        None => Algorithm::Long,
-        Some(name) => name.parse().map_err(|why| bad("swap-by", name, why))?,
-    };
-    Ok(Kind::Hpl {
-        rows,
-        columns,
-        epochs: values.number("epochs", 1)?,
-        lengths,
-        swap_by,
-    })
-}
-
 impl fmt::Display for Kind {
     /// As it is read.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -635,6 +524,7 @@ impl fmt::Display for Kind {
                 epochs,
                 lengths,
                 swap_by,
+                gflops,
             } => {
                 write!(f, "hpl:grid={rows}x{columns},")?;
                 match lengths {
@@ -643,7 +533,11 @@ impl fmt::Display for Kind {
                     }
                     HplLengths::Matrix { n, nb } => write!(f, "n={n},nb={nb}")?,
                 }
-                write!(f, ",epochs={epochs},swap-by={swap_by}")
+                write!(f, ",epochs={epochs},swap-by={swap_by}")?;
+                match gflops {
+                    Some(gflops) => write!(f, ",gflops={gflops}"),
+                    None => Ok(()),
+                }
             }
             Kind::Groups {
                 count,
@@ -694,158 +588,4 @@ impl fmt::Display for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hosts(count: usize) -> Vec<HostIndex> {
-        (0..count).map(HostIndex).collect()
-    }
-
-    fn kind(text: &str) -> Kind {
-        text.parse().unwrap()
-    }
-
-    fn members(workload: &Workload, phase: usize) -> Vec<Vec<usize>> {
-        let flows = workload.phases[phase].flows.iter();
-        flows
-            .map(|flow| flow.members.iter().map(|host| host.0).collect())
-            .collect()
-    }
-
-    #[test]
-    fn hpl_broadcasts_in_rows_and_then_in_columns() {
-        let workload = kind("hpl:grid=2x3,panel=3KiB,swap=1KiB,epochs=2")
-            .workload(&hosts(6), 1)
-            .unwrap();
-        let names: Vec<&str> = workload.phases.iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names, ["PB 1", "RS 1", "PB 2", "RS 2"]);
-        assert_eq!(members(&workload, 0), [[0, 1, 2], [3, 4, 5]]);
-        assert_eq!(members(&workload, 1), [[0, 3], [1, 4], [2, 5]]);
-        // The next process column has the next panel.
-        assert_eq!(members(&workload, 2), [[1, 2, 0], [4, 5, 3]]);
-        assert_eq!(members(&workload, 3), [[3, 0], [4, 1], [5, 2]]);
-        assert_eq!(workload.bytes(), 2 * (2 * 3_072 + 3 * 1_024));
-        let by = workload.phases[1].flows[0].by;
-        assert_eq!(by.algorithm(Algorithm::Alfirk), Algorithm::Alfirk);
-        assert_eq!(by.algorithm(Algorithm::Chain), Algorithm::Long);
-    }
-
-    #[test]
-    fn grid_of_one_row_has_nothing_to_swap() {
-        let workload = kind("hpl:grid=1x4").workload(&hosts(4), 1).unwrap();
-        assert_eq!(workload.phases.len(), 1);
-        assert_eq!(workload.phases[0].name, "PB");
-    }
-
-    #[test]
-    fn messages_of_hpl_shrink_with_the_matrix() {
-        let lengths = HplLengths::Matrix { n: 1_000, nb: 100 };
-        let first = lengths.in_epoch(0, 2, 4);
-        // The first panel that HPL of hpcc 1.5 sends on such a grid, as traced.
-        assert_eq!(first.0, 480_808);
-        assert_eq!(first, (8 * (500 * 100 + 100 * 100 + 101), 8 * 100 * 225));
-        let last = lengths.in_epoch(9, 2, 4);
-        assert_eq!(last, (8 * (50 * 100 + 100 * 100 + 101), 0));
-        assert_eq!(lengths.in_epoch(10, 2, 4).1, 0);
-    }
-
-    #[test]
-    fn groups_are_drawn_without_repetition_and_alike_for_a_seed() {
-        let kind = kind("groups:count=40,size=7,bytes=64B");
-        let workload = kind.workload(&hosts(16), 3).unwrap();
-        for members in members(&workload, 0) {
-            let mut sorted = members.clone();
-            sorted.sort_unstable();
-            sorted.dedup();
-            assert_eq!(sorted.len(), 7);
-            assert!(sorted.iter().all(|host| *host < 16));
-        }
-        assert_eq!(kind.workload(&hosts(16), 3).unwrap(), workload);
-        assert_ne!(kind.workload(&hosts(16), 4).unwrap(), workload);
-    }
-
-    #[test]
-    fn storage_clients_have_requests_of_the_size_asked_for() {
-        let workload = kind("storage:clients=3,replicas=2,io=4KiB,requests=10,depth=2")
-            .workload(&hosts(4), 1)
-            .unwrap();
-        assert_eq!(workload.flows().count(), 3);
-        for (client, flow) in workload.flows().enumerate() {
-            assert_eq!((flow.members[0].0, flow.members.len()), (client, 3));
-            assert_eq!(
-                (flow.bytes, flow.messages, flow.depth),
-                (40_960, Some(10), Some(2))
-            );
-        }
-    }
-
-    #[test]
-    fn every_server_sends_its_share_to_every_worker() {
-        let workload = kind("training:servers=2,workers=3,parameters=1MiB,buckets=4")
-            .workload(&hosts(8), 1)
-            .unwrap();
-        assert_eq!(members(&workload, 0), [[0, 2, 3, 4], [1, 2, 3, 4]]);
-        assert_eq!(workload.bytes(), 1 << 20);
-    }
-
-    #[test]
-    fn pairs_are_a_part_of_a_permutation() {
-        let workload = kind("pairs:count=5").workload(&hosts(5), 1).unwrap();
-        let pairs = members(&workload, 0);
-        for side in [0, 1] {
-            let mut ends: Vec<usize> = pairs.iter().map(|pair| pair[side]).collect();
-            ends.sort_unstable();
-            assert_eq!(ends, [0, 1, 2, 3, 4]);
-        }
-        assert!(pairs.iter().all(|pair| pair[0] != pair[1]));
-    }
-
-    #[test]
-    fn background_loads_every_phase() {
-        let mut workload = kind("hpl:grid=2x2").workload(&hosts(5), 1).unwrap();
-        let incast = kind("incast:senders=4").workload(&hosts(5), 1).unwrap();
-        workload.load(&incast);
-        assert!(workload
-            .phases
-            .iter()
-            .all(|phase| phase.background.len() == 4));
-        assert_eq!(workload.hosts().len(), 5);
-    }
-
-    #[test]
-    fn every_kind_reads_what_it_writes() {
-        for example in Kind::examples() {
-            let text = example.replace(",n=16384,nb=128", "");
-            let read = kind(&text);
-            assert_eq!(kind(&read.to_string()), read, "{text}");
-        }
-        let matrix = kind("hpl:grid=4x8,n=16384,nb=128");
-        assert_eq!(kind(&matrix.to_string()), matrix);
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused() {
-        let refused = [
-            ("hlp:grid=2x2", "there is no workload `hlp`; there are hpl, groups, storage, training, incast, pairs, fairness"),
-            ("hpl", "hpl needs grid, such as grid=8x8"),
-            ("hpl:grid=8", "grid=8: give rows and columns, as 8x8"),
-            ("hpl:grid=0x3", "grid=0x3: give rows and columns, as 8x8"),
-            ("hpl:grid=2x2,n=100", "hpl takes either n and nb or panel and swap"),
-            ("hpl:grid=2x2,n=100,nb=10,panel=1B", "hpl takes either n and nb or panel and swap"),
-            ("groups:members=3", "groups knows no `members`; it knows count, size, bytes"),
-            ("groups:size=3,size=4", "groups has `size` twice"),
-            ("groups:size", "`size` is no KEY=VALUE"),
-            ("groups:size=1", "size=1: 2 at the least"),
-            ("groups:count=0", "count=0: give a number from 1 to 1000000"),
-            ("groups:bytes=0B", "bytes=0B: there must be something to send"),
-        ];
-        for (text, why) in refused {
-            assert_eq!(text.parse::<Kind>().unwrap_err().to_string(), why);
-        }
-        let few = kind("training:servers=2,workers=3").workload(&hosts(4), 1);
-        assert_eq!(
-            few.unwrap_err().to_string(),
-            "training:servers=2,workers=3,parameters=64MiB,buckets=16 needs 5 hosts, and the topology has 4"
-        );
-    }
-}
+mod tests;

@@ -137,6 +137,10 @@ impl Run<'_> {
         phase: &Phase,
         watch: &mut dyn FnMut(Progress),
     ) -> Result<(), JobError> {
+        if phase.flows.is_empty() {
+            self.add_up(phase, &[], 0);
+            return Ok(());
+        }
         let begun = self.fabric.now();
         let mut flows = self.set_up(phase, begun)?;
         self.wait(
@@ -418,7 +422,8 @@ impl Run<'_> {
         let ends: Vec<(u64, u64)> = waited_for.iter().filter_map(|f| f.completion()).collect();
         let last = ends.iter().map(|(at, _)| *at).max().unwrap_or(posted);
         let took = || ends.iter().map(|(_, took)| *took);
-        let throughput = self.interval.map(|interval| {
+        let throughput = self.interval.filter(|_| !flows.is_empty());
+        let throughput = throughput.map(|interval| {
             let named = flows.iter().map(|f| (self.name_of(f.flow), &f.samples));
             Throughput::of(interval, &named.collect::<Vec<_>>())
         });
@@ -426,7 +431,7 @@ impl Run<'_> {
             name: phase.name.clone(),
             flows: phase.flows.len(),
             bytes: phase.flows.iter().map(|flow| flow.bytes).sum(),
-            completion_ns: last.saturating_sub(posted),
+            completion_ns: last.saturating_sub(posted) + phase.computing,
             fastest_ns: took().min().unwrap_or(0),
             mean_ns: took()
                 .sum::<u64>()

@@ -1,0 +1,84 @@
+//! What `--rate` says: links that are faster or slower than the topology has them.
+
+use alfirk_ctrl::topology::{units, Topology};
+
+use super::args::quantity;
+use super::losses::find_link;
+use crate::exit::Failure;
+
+/// Rates of single links.
+#[derive(Debug, clap::Args)]
+pub(super) struct RateArgs {
+    /// Rate of one link in both directions, in place of the topology's: NODE-NODE:RATE, as h3-p1e2:50Gbps
+    #[arg(long, value_name = "NODE-NODE:RATE")]
+    rate: Vec<String>,
+}
+
+impl RateArgs {
+    /// The topology with these rates.
+    pub(super) fn apply(&self, mut topology: Topology) -> Result<Topology, Failure> {
+        for text in &self.rate {
+            let refuse = |why: String| Failure::bad_input(format_args!("--rate {text}: {why}"));
+            let parts = text
+                .split_once(':')
+                .and_then(|(link, rate)| Some((link.split_once('-')?, rate)));
+            let Some(((a, b), rate)) = parts else {
+                return Err(refuse(
+                    "write it as NODE-NODE:RATE, as h1-s1:50Gbps".to_owned(),
+                ));
+            };
+            let link = find_link(&topology, a, b)
+                .ok_or_else(|| refuse(format!("the topology has no link between {a} and {b}")))?;
+            let rate = quantity("--rate", rate, &units::RATE)?;
+            if rate == 0 {
+                return Err(refuse(
+                    "a link of 0bps carries nothing; cut it with --loss NODE-NODE:1".to_owned(),
+                ));
+            }
+            topology = topology.with_rate(link, rate);
+        }
+        Ok(topology)
+    }
+
+    /// As they were written.
+    pub(super) fn names(self) -> Vec<String> {
+        self.rate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alfirk_ctrl::topology::testbed;
+
+    use super::*;
+
+    fn apply(text: &str) -> Result<Topology, Failure> {
+        let rate = vec![text.to_owned()];
+        RateArgs { rate }.apply(testbed())
+    }
+
+    #[test]
+    fn one_link_has_another_rate() {
+        for text in ["h3-s1:50Gbps", "s1-h3:50Gbps"] {
+            let topology = apply(text).unwrap();
+            let rates = topology.links().iter();
+            let rates: Vec<u64> = rates
+                .map(|link| link.attributes.rate_bps / 1_000_000_000)
+                .collect();
+            assert_eq!(rates, [100, 100, 50, 100]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_rate_of_a_link_is_refused() {
+        for text in [
+            "50Gbps",
+            "h3:50Gbps",
+            "h1-h2:50Gbps",
+            "h1-s1:fast",
+            "h1-s1:0bps",
+        ] {
+            assert!(apply(text).is_err(), "{text}");
+        }
+    }
+}

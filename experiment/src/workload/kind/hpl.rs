@@ -1,0 +1,173 @@
+//! High-performance Linpack: what it sends and computes in each epoch.
+
+use alfirk_ctrl::topology::HostIndex;
+use alfirk_roce::collective::Algorithm;
+
+use super::{bad, Kind, KindError, Values};
+use crate::workload::{By, Flow, Phase, Workload};
+
+/// Bytes of one matrix element of HPL.
+const DOUBLE: u64 = 8;
+
+/// How long HPL's messages are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HplLengths {
+    /// In bytes, in all epochs.
+    Fixed { panel: u64, swap: u64 },
+    /// As HPL has them for a matrix of order `n` in blocks of `nb`; they shrink from epoch to epoch.
+    Matrix { n: u64, nb: u64 },
+}
+
+impl HplLengths {
+    /// Bytes of an epoch's panel and of the rows that a column swaps.
+    ///
+    /// HPL sends in one piece the rows of the panel that a process holds, the factored block, its pivots, and one word
+    /// (`HPL_pdpanel_init`: `L2`, `L1`, `DPIV`, `DINFO`); a column of processes passes on the `nb` pivot rows of what it holds of the rest
+    /// (`HPL_pdlaswp01T`: `U`). Of the rows of processes the one that holds the factored block has so many rows less; here it is as
+    /// the others.
+    pub(super) fn in_epoch(self, epoch: u32, rows: u32, columns: u32) -> (u64, u64) {
+        match self {
+            HplLengths::Fixed { panel, swap } => (panel, swap),
+            HplLengths::Matrix { n, nb } => {
+                let left = n.saturating_sub(u64::from(epoch) * nb);
+                let width = nb.min(left);
+                let below = left.saturating_sub(width);
+                let mine = left.div_ceil(rows.into());
+                let panel = mine * width + width * width + width + 1;
+                let swap = width * below.div_ceil(columns.into());
+                (panel * DOUBLE, swap * DOUBLE)
+            }
+        }
+    }
+
+    /// Floating-point operations of a host in an epoch: the panel that it factors, and its part of the update of what is right of it, which
+    /// are two for each element and column of the panel. Hosts without a panel wait for it, as HPL without look-ahead has it.
+    fn operations(self, epoch: u32, rows: u32, columns: u32) -> u64 {
+        let HplLengths::Matrix { n, nb } = self else {
+            return 0;
+        };
+        let left = n.saturating_sub(u64::from(epoch) * nb);
+        let width = nb.min(left);
+        let mine = left.div_ceil(rows.into());
+        let right = (left - width).div_ceil(columns.into());
+        mine * width * width + 2 * width * mine * right
+    }
+}
+
+/// The flows of all epochs.
+pub(super) fn workload(
+    hosts: &[HostIndex],
+    (rows, columns): (u32, u32),
+    epochs: u32,
+    lengths: HplLengths,
+    swap_by: Algorithm,
+    gflops: Option<u32>,
+) -> Workload {
+    let (p, q) = (rows as usize, columns as usize);
+    let at = |row: usize, column: usize| hosts[row * q + column];
+    let broadcast = |members: Vec<HostIndex>, first: usize, bytes, by| {
+        let mut members = members;
+        members.rotate_left(first);
+        Flow {
+            members,
+            bytes,
+            by,
+            messages: None,
+            depth: None,
+            after: 0,
+        }
+    };
+    let mut phases = Vec::new();
+    for epoch in 0..epochs {
+        let (panel, swap) = lengths.in_epoch(epoch, rows, columns);
+        let number = match epochs {
+            1 => String::new(),
+            _ => format!(" {}", epoch + 1),
+        };
+        let in_rows = (0..p).map(|row| {
+            let members = (0..q).map(|column| at(row, column)).collect();
+            broadcast(members, epoch as usize % q, panel, By::Compared)
+        });
+        let in_columns = (0..q).map(|column| {
+            let members = (0..p).map(|row| at(row, column)).collect();
+            broadcast(members, epoch as usize % p, swap, By::ComparedOr(swap_by))
+        });
+        let both = [
+            ("PB", q, panel, in_rows.collect::<Vec<_>>()),
+            ("RS", p, swap, in_columns.collect()),
+        ];
+        for (name, size, bytes, flows) in both {
+            // A grid of one row or column has nobody to tell.
+            if size > 1 && bytes > 0 {
+                phases.push(Phase {
+                    name: format!("{name}{number}"),
+                    flows,
+                    background: Vec::new(),
+                    computing: 0,
+                });
+            }
+        }
+        if let Some(gflops) = gflops {
+            let operations = lengths.operations(epoch, rows, columns);
+            phases.push(Phase {
+                name: format!("computation{number}"),
+                flows: Vec::new(),
+                background: Vec::new(),
+                // So many operations in a nanosecond.
+                computing: operations / u64::from(gflops),
+            });
+        }
+    }
+    Workload {
+        phases,
+        interval: None,
+    }
+}
+
+/// HPL as it is asked for, with panels of so many bytes where nothing is said.
+pub(super) fn read(values: &Values, bytes: u64) -> Result<Kind, KindError> {
+    let kind = values.kind;
+    let Some(grid) = values.given.get("grid") else {
+        return Err(KindError::Missing {
+            kind,
+            key: "grid",
+            example: "8x8",
+        });
+    };
+    let sides = grid.split_once('x').map(|(p, q)| (p.parse(), q.parse()));
+    let Some((Ok(rows @ 1..=65_536), Ok(columns @ 1..=65_536))) = sides else {
+        return Err(bad("grid", grid, "give rows and columns, as 8x8"));
+    };
+    let fixed = values.has("panel") || values.has("swap");
+    let lengths = match (values.has("n"), values.has("nb")) {
+        (false, false) => {
+            let panel = values.size("panel", bytes)?;
+            let swap = values.size("swap", panel)?;
+            HplLengths::Fixed { panel, swap }
+        }
+        (true, true) if !fixed => HplLengths::Matrix {
+            n: values.number("n", 1)?.into(),
+            nb: values.number("nb", 1)?.into(),
+        },
+        _ => return Err(KindError::Lengths),
+    };
+    let swap_by = match values.given.get("swap-by") {
+        None => Algorithm::Long,
+        Some(name) => name.parse().map_err(|why| bad("swap-by", name, why))?,
+    };
+    let gflops = match values.has("gflops") {
+        false => None,
+        true => Some(values.number("gflops", 1)?),
+    };
+    if gflops.is_some() && matches!(lengths, HplLengths::Fixed { .. }) {
+        return Err(KindError::NoMatrix);
+    }
+    Ok(Kind::Hpl {
+        rows,
+        columns,
+        epochs: values.number("epochs", 1)?,
+        lengths,
+        swap_by,
+        gflops,
+    })
+}
